@@ -1,0 +1,133 @@
+"""Tables as karat knows them: columns found by any of their names, ids as text, values checked."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from karat.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id", "topic")
+ITEM_ID = ("item_id", "docid", "docno", "corpus-id", "chunk_id", "id", "doc_id")
+GRADE = ("grade", "rel", "relevance", "label", "score")
+RESULT_COLUMNS = ("score", "rank", "doc_id", "start", "end", "text")
+
+Locate = "Callable[[int, str, str, str | None], InputError]"
+
+
+def row_error(row: int, field: str, problem: str, hint: str | None) -> InputError:
+    """Make the error for a row of a table that came from no file."""
+    return InputError(f"row {row}: {problem}", field=field, hint=hint)
+
+
+def to_frame(table: Any) -> pl.DataFrame:
+    """Return any table that speaks Arrow (Polars, pandas, PyArrow, …) as a Polars frame."""
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    try:
+        frame = pl.DataFrame(table)
+    except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"a {type(table).__name__} is not a table karat can read",
+            hint=f"give a Polars, pandas or PyArrow table, a dict or a path ({error})",
+        ) from error
+    return frame.drop("__index_level_0__", strict=False)
+
+
+def is_table(value: Any) -> bool:
+    """Tell whether a value is a table, rather than a dict, a list or a path."""
+    return isinstance(value, (pl.DataFrame, pl.LazyFrame)) or hasattr(value, "__arrow_c_stream__")
+
+
+def column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:
+    """Return the column of a frame that goes by one of these names, in their order."""
+    lower = {name.strip().lower(): name for name in reversed(frame.columns)}
+    return next((lower[name] for name in names if name in lower), None)
+
+
+def need(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> str:
+    """Return the column that holds `what`, or say which columns there are instead."""
+    found = column(frame, names)
+    if found is not None:
+        return found
+    near = get_close_matches(names[0], frame.columns, n=1)
+    hint = f"name it {names[0]} (or {', '.join(names[1:4])})" if len(names) > 1 else None
+    raise InputError(
+        f"there is no column for {what}; the columns are {', '.join(frame.columns) or 'none'}",
+        field=names[0],
+        hint=f"rename {near[0]} to {names[0]}" if near else hint,
+    )
+
+
+def ids(values: pl.Series, field: str, locate: Callable[..., InputError] = row_error) -> pl.Series:
+    """Return ids as text: integers become decimal strings, floats and gaps are refused."""
+    if values.dtype.is_float() and values.len():
+        raise locate(1, field, f"{values[0]!r} is no id: ids are text or whole numbers",
+                     "read the column as text")  # fmt: skip
+    if not (values.dtype.is_integer() or values.dtype in (pl.String, pl.Categorical, pl.Null)) and (
+        not isinstance(values.dtype, pl.Enum)
+    ):
+        raise locate(1, field, f"a column of {values.dtype} holds no ids", "use text")
+    text = values.cast(pl.String).alias(field)
+    bad = text.is_null() | (text == "")
+    if bad.any():
+        raise locate(_first(bad), field, "the id is missing", "give every row an id")
+    return text
+
+
+def whole_numbers(
+    values: pl.Series, field: str, locate: Callable[..., InputError] = row_error
+) -> pl.Series:
+    """Return whole numbers as 64-bit integers, or name the first value that is not one."""
+    hint = f"write {field} as a whole number such as 0, 1 or 2"
+    if values.dtype in (pl.String, pl.Categorical):
+        text = values.cast(pl.String).str.strip_chars()
+        numbers = text.str.to_integer(strict=False)
+    elif values.dtype.is_float():
+        numbers = values.cast(pl.Int64, strict=False)
+        numbers = numbers.set(numbers.cast(pl.Float64) != values, None)
+    elif values.dtype.is_integer() or values.dtype in (pl.Boolean, pl.Null):
+        numbers = values.cast(pl.Int64, strict=False)
+    else:
+        raise locate(1, field, f"a column of {values.dtype} holds no whole numbers", hint)
+    bad = numbers.is_null()
+    if bad.any():
+        at = _first(bad)
+        raise locate(at, field, f"{_shown(values[at - 1])} is no integer", hint)
+    return numbers.cast(pl.Int64).alias(field)
+
+
+def scores(
+    values: pl.Series, field: str, locate: Callable[..., InputError] = row_error
+) -> pl.Series:
+    """Return scores as finite 64-bit floats, or name the first that is not."""
+    hint = "write a finite number; drop items that have no score"
+    if values.dtype in (pl.String, pl.Categorical):
+        text = values.cast(pl.String).str.strip_chars()
+        numbers = text.cast(pl.Float64, strict=False)
+    elif values.dtype.is_numeric() or values.dtype == pl.Null:
+        numbers = values.cast(pl.Float64, strict=False)
+    else:
+        raise locate(1, field, f"a column of {values.dtype} holds no scores", hint)
+    bad = numbers.is_null() | ~numbers.is_finite().fill_null(value=False)
+    if bad.any():
+        at = _first(bad)
+        value = values[at - 1]
+        what = "is no number" if numbers[at - 1] is None else "is not finite"
+        raise locate(at, field, f"{_shown(value)} {what}", hint)
+    return numbers.alias(field)
+
+
+def _first(bad: pl.Series) -> int:
+    at = bad.arg_max()
+    assert at is not None
+    return at + 1
+
+
+def _shown(value: Any) -> str:
+    return "an empty value" if value is None else repr(value)

@@ -1,0 +1,195 @@
+"""Gold: what should be found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from karat.data import frames
+from karat.data.lists import judgments_frame, judgments_of
+from karat.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NO_JUDGMENTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String, "grade": pl.Int64})
+
+
+class Gold:
+    """What should be found for each query: judgments, and what is known of the queries.
+
+    `spans` and `evidence` are carried from native files and back; they are not scored yet.
+    """
+
+    def __init__(
+        self,
+        judgments: pl.DataFrame | Mapping[str, Mapping[str, int]] | None = None,
+        *,
+        queries: pl.DataFrame | None = None,
+        empty_judgments: Sequence[str] = (),
+        spans: pl.DataFrame | None = None,
+        evidence: pl.DataFrame | None = None,
+        name: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Hold checked tables; `Gold.of` and `Gold.read` make them from anything else."""
+        self.mapping = judgments if isinstance(judgments, Mapping) else None
+        if isinstance(judgments, pl.DataFrame):
+            self.judgments = judgments
+        self.empty_judgments = tuple(empty_judgments)
+        """Queries whose judgments were given and hold nothing."""
+        self.spans = spans
+        self.evidence = evidence
+        self._queries = queries
+        self.name = name
+        self.settings = dict(settings or {})
+
+    @cached_property
+    def judgments(self) -> pl.DataFrame:
+        """The table (query_id, item_id, grade)."""
+        return NO_JUDGMENTS if self.mapping is None else judgments_frame(self.mapping)
+
+    @cached_property
+    def queries(self) -> pl.DataFrame:
+        """One row a query: query_id, text where known, and any fields; sorted by id as bytes."""
+        parts = [self.query_ids_judged, pl.Series("query_id", self.empty_judgments, pl.String)]
+        parts += [t["query_id"] for t in (self.spans, self.evidence) if t is not None]
+        if self._queries is not None:
+            parts.append(self._queries["query_id"])
+        every = pl.concat(parts).unique().sort().to_frame()
+        if self._queries is None:
+            return every
+        return every.join(self._queries, on="query_id", how="left", maintain_order="left")
+
+    @property
+    def query_ids_judged(self) -> pl.Series:
+        """The ids of the queries that judgments were given for."""
+        if self.mapping is not None:
+            return pl.Series("query_id", list(self.mapping), pl.String)
+        return pl.concat(
+            [
+                self.judgments["query_id"].unique(),
+                pl.Series("query_id", self.empty_judgments, pl.String),
+            ]
+        )
+
+    @property
+    def fields(self) -> list[str]:
+        """What is known of the queries besides id and text."""
+        return [name for name in self.queries.columns if name not in ("query_id", "text")]
+
+    @classmethod
+    def of(
+        cls,
+        source: Any = None,
+        *,
+        judgments: Any = None,
+        queries: Any = None,
+        name: str | None = None,
+    ) -> Gold:
+        """Make gold from a dict, a table, native records, or from separate tables.
+
+        >>> Gold.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]}).judgments.height
+        3
+        """
+        if isinstance(source, Gold):
+            return source
+        given = judgments if source is None else source
+        known = None if queries is None else queries_table(frames.to_frame(queries))
+        if isinstance(given, Mapping):
+            return cls(judgments_of(given), queries=known, name=name)
+        if frames.is_table(given):
+            gold = gold_of_table(frames.to_frame(given), name=name)
+            return gold if known is None else cls(gold.judgments, queries=known, name=name)
+        if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
+            from karat.data.native import gold_of_records
+
+            return gold_of_records(given, name=name)
+        raise InputError(
+            f"a {type(given).__name__} is no gold",
+            hint="give {query: {item: grade}}, a table, native records or a path",
+        )
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Gold:  # noqa: A002
+        """Read gold from a file, or from all files that a glob names."""
+        from karat.data.formats import read_gold
+
+        return read_gold(path, format)
+
+    def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
+        """Write gold in the format that the ending names."""
+        from karat.data.formats import write_gold
+
+        write_gold(self, path, format)
+
+    @classmethod
+    def open(cls, source: Any) -> Gold:
+        """Take gold however it is given: gold, path, glob, dict, table, records."""
+        return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
+
+    def __repr__(self) -> str:
+        name = f" {self.name!r}" if self.name else ""
+        return f"<Gold{name}: {self.queries.height} queries, {self.judgments.height} judgments>"
+
+
+def gold_of_table(
+    table: pl.DataFrame,
+    *,
+    name: str | None = None,
+    locate: Callable[..., InputError] = frames.row_error,
+) -> Gold:
+    """Make gold from a table with a row for each judgment.
+
+    Further columns that are the same in all rows of a query become fields of the query.
+    """
+    _refuse_a_run(table)
+    query = frames.need(table, frames.QUERY_ID, "the query's id")
+    item = frames.need(table, frames.ITEM_ID, "the item's id")
+    grade = frames.need(table, frames.GRADE, "the grade")
+    if not table.height:
+        raise InputError("the table has no rows", hint="give at least one judgment")
+    judgments = pl.DataFrame(
+        [
+            frames.ids(table[query], "query_id", locate),
+            frames.ids(table[item], "item_id", locate),
+            frames.whole_numbers(table[grade], "grade", locate),
+        ]
+    )
+    extra = [c for c in table.columns if c not in (query, item, grade)]
+    fields = table.select(judgments["query_id"], *extra)
+    varied = fields.group_by("query_id").agg(pl.col(extra).n_unique()).select(pl.col(extra).max())
+    constant = [c for c in extra if varied[c].item() == 1]
+    known = fields.select("query_id", *constant).unique("query_id") if constant else None
+    return Gold(judgments, queries=None if known is None else queries_table(known), name=name)
+
+
+def queries_table(table: pl.DataFrame) -> pl.DataFrame:
+    """Check a table of queries: one row an id, the text under `text`."""
+    query = frames.need(table, frames.QUERY_ID, "the query's id")
+    text = frames.column(table, ("text", "query", "title"))
+    known = table.with_columns(frames.ids(table[query], "query_id"))
+    known = known.drop(query) if query != "query_id" else known
+    if text is not None and text != "text":
+        known = known.rename({text: "text"})
+    twice = known["query_id"].is_duplicated()
+    if twice.any():
+        raise InputError(
+            f"query {known['query_id'].filter(twice)[0]!r} stands there twice",
+            field="query_id",
+            hint="give each query one row",
+        )
+    return known.select("query_id", *(c for c in known.columns if c != "query_id"))
+
+
+def _refuse_a_run(table: pl.DataFrame) -> None:
+    grades = frames.column(table, frames.GRADE)
+    if frames.column(table, ("rank",)) is not None and grades in (None, "score"):
+        raise InputError(
+            "this table has ranks and no grades: it looks like a run",
+            hint="gold comes first, then the run; were they swapped?",
+        )

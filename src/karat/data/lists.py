@@ -1,0 +1,179 @@
+"""Ranked lists and judgments as Python dicts hold them, checked but not yet made into tables.
+
+A dict of a million entries is scored several times faster from the dict itself than by way of
+a table, so a `Run` or `Gold` made from dicts keeps them and builds its table only if asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from karat.data.order import ranked_as_listed, ranked_by_score
+from karat.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Lists:
+    """What each query retrieved: dicts of scores, or sequences of ids in rank order."""
+
+    by_query: dict[str, Any]
+    scores: NDArray[np.float64] | None
+
+    @classmethod
+    def of(cls, given: Mapping[Any, Any]) -> Lists:
+        """Check `{query: {item: score}}` or `{query: [item, …]}` and take it as it is."""
+        by_query = _text_keys(given, "query_id")
+        kinds = {_kind(query, items) for query, items in by_query.items()}
+        if len(kinds) > 1:
+            raise InputError(
+                "some queries hold a dict of scores and some a list of ids",
+                hint="give every query the same kind",
+            )
+        if kinds == {"scores"}:
+            by_query = {q: _text_keys(items, "item_id") for q, items in by_query.items()}
+            return cls(by_query, _finite_scores(by_query))
+        return cls({q: _text_items(items) for q, items in by_query.items()}, None)
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many items each query retrieved, in the order of the dict."""
+        return np.fromiter(map(len, self.by_query.values()), np.int64, len(self.by_query))
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the lists as a results table in rank order."""
+        columns = {
+            "query_id": _repeat(self.by_query, self.lengths),
+            "item_id": pl.Series(
+                "item_id", list(chain.from_iterable(self.by_query.values())), pl.String
+            ),
+        }
+        if self.scores is None:
+            return ranked_as_listed(pl.DataFrame(columns))
+        return ranked_by_score(pl.DataFrame({**columns, "score": self.scores}))
+
+
+def judgments_of(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
+    """Check `{query: {item: grade}}` or `{query: [item, …]}` (grade 1 each)."""
+    judged: dict[str, dict[str, int]] = {}
+    for query, items in _text_keys(given, "query_id").items():
+        if isinstance(items, Mapping):
+            judged[query] = {
+                item: _grade(query, item, grade)
+                for item, grade in _text_keys(items, "item_id").items()
+            }
+        elif isinstance(items, (Sequence, Set)) and not isinstance(items, (str, bytes)):
+            judged[query] = dict.fromkeys(_text_items(list(items)), 1)
+        else:
+            raise InputError(
+                f"query {query!r} holds a {type(items).__name__}",
+                field="judgments",
+                hint="give {query: {item: grade}} or {query: [item, …]}",
+            )
+    return judged
+
+
+def judgments_frame(judged: Mapping[str, Mapping[str, int]]) -> pl.DataFrame:
+    """Return checked judgments as a table."""
+    lengths = np.fromiter(map(len, judged.values()), np.int64, len(judged))
+    return pl.DataFrame(
+        {
+            "query_id": _repeat(judged, lengths),
+            "item_id": pl.Series(list(chain.from_iterable(judged.values())), dtype=pl.String),
+            "grade": pl.Series(
+                list(chain.from_iterable(map(dict.values, judged.values()))),  # type: ignore[arg-type]
+                dtype=pl.Int64,
+            ),
+        }
+    )
+
+
+def _repeat(keys: Collection[str], lengths: NDArray[np.int64]) -> pl.Series:
+    rows = np.repeat(np.arange(len(keys)), lengths)
+    return pl.Series("query_id", list(keys), pl.String).gather(rows)
+
+
+def _kind(query: str, items: Any) -> str:
+    if isinstance(items, Mapping):
+        return "scores"
+    if isinstance(items, Sequence) and not isinstance(items, (str, bytes)):
+        return "ids"
+    raise InputError(
+        f"query {query!r} holds a {type(items).__name__}",
+        field="results",
+        hint="give {query: {item: score}} or {query: [item, …]}",
+    )
+
+
+def _text_id(value: Any, field: str) -> str:
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return str(value)
+    raise InputError(f"{value!r} is no id", field=field, hint="ids are text or whole numbers")
+
+
+def _text_keys(given: Mapping[Any, Any], field: str) -> dict[str, Any]:
+    if set(map(type, given)) <= {str} and "" not in given:
+        return given if type(given) is dict else dict(given)
+    texts = {_text_id(key, field): value for key, value in given.items()}
+    if len(texts) < len(given):
+        raise InputError(
+            "two ids are the same once they are text", field=field, hint="use one type of id"
+        )
+    return texts
+
+
+def _text_items(items: Sequence[Any]) -> Sequence[str]:
+    if set(map(type, items)) <= {str} and "" not in items:
+        return items
+    return [_text_id(item, "item_id") for item in items]
+
+
+def _grade(query: str, item: str, grade: Any) -> int:
+    if isinstance(grade, (int, np.integer)):
+        return int(grade)
+    if isinstance(grade, float) and grade.is_integer():
+        return int(grade)
+    raise InputError(
+        f"query {query!r}, item {item!r}: {grade!r} is no integer",
+        field="grade",
+        hint="write grades as whole numbers; if this is a run, gold and run may be swapped",
+    )
+
+
+def _finite_scores(by_query: dict[str, dict[str, Any]]) -> NDArray[np.float64]:
+    total = sum(map(len, by_query.values()))
+    values = chain.from_iterable(map(dict.values, by_query.values()))
+    try:
+        scores = np.fromiter(values, np.float64, total)
+        if np.isfinite(scores).all():
+            return scores
+    except (TypeError, ValueError):
+        pass
+    raise _score_error(by_query)
+
+
+def _score_error(by_query: dict[str, dict[str, Any]]) -> InputError:
+    for query, items in by_query.items():
+        for item, score in items.items():
+            try:
+                fine = bool(np.isfinite(float(score)))
+            except (TypeError, ValueError):
+                fine = False
+            if not fine:
+                return InputError(
+                    f"query {query!r}, item {item!r}: {score!r} is no finite number",
+                    field="score",
+                    hint="write finite numbers; drop items that have no score",
+                )
+    raise AssertionError("no score is at fault")

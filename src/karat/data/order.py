@@ -1,0 +1,108 @@
+"""The order of a ranked list: settled once, on the way in, so that position is rank afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from karat.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Where each query's rows stand in a table whose queries are contiguous."""
+
+    query_ids: pl.Series
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, query_ids: pl.Series) -> Segments:
+        """Find the stretches of equal query ids."""
+        stretches = query_ids.rle()
+        lengths = stretches.struct.field("len").cast(pl.Int64).to_numpy()
+        values = stretches.struct.field("value").alias("query_id")
+        return cls(values, np.cumsum(lengths) - lengths, lengths)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether each query stands in one stretch only."""
+        return self.query_ids.n_unique() == self.query_ids.len()
+
+
+def ranked_by_score(results: pl.DataFrame) -> pl.DataFrame:
+    """Order each list by score descending, ties by item id descending compared as bytes.
+
+    This is trec_eval's rule; values published by NIST come out only this way.
+    """
+    if _in_score_order(results):
+        return results
+    # Adding 0.0 turns -0.0 into 0.0, which must tie.
+    return results.sort(
+        "query_id",
+        pl.col("score") + 0.0,
+        "item_id",
+        descending=[False, True, True],
+        maintain_order=True,
+    )
+
+
+def ranked_by_rank(results: pl.DataFrame) -> pl.DataFrame:
+    """Order each list by its rank column, which only orders; a repeated rank is an error."""
+    results = results.sort("query_id", "rank", maintain_order=True)
+    query, rank = results["query_id"], results["rank"]
+    repeated = (query == query.shift()) & (rank == rank.shift())
+    if repeated.any():
+        at = repeated.arg_max()
+        raise InputError(
+            f"query {query[at]!r} has two items at rank {rank[at]}",
+            field="rank",
+            hint="renumber the ranks, or drop the column and keep the scores",
+        )
+    return results.drop("rank")
+
+
+def ranked_as_listed(results: pl.DataFrame) -> pl.DataFrame:
+    """Keep the order of the rows; only bring the rows of a query together."""
+    if Segments.of(results["query_id"]).contiguous:
+        return results
+    return results.sort("query_id", maintain_order=True)
+
+
+def contradictions(results: pl.DataFrame) -> int:
+    """Count the neighbours in a listed ranking whose scores rise."""
+    if "score" not in results.columns:
+        return 0
+    rises = results.select(
+        (pl.col("score") > pl.col("score").shift())
+        & (pl.col("query_id") == pl.col("query_id").shift())
+    ).to_series()
+    return int(rises.sum() or 0)
+
+
+def scores_give_order(results: pl.DataFrame) -> bool:
+    """Tell whether the scores alone would give back the order of the lists."""
+    stated = "score" in results.columns and results["score"].null_count() == 0
+    return stated and _in_score_order(results)
+
+
+def _in_score_order(results: pl.DataFrame) -> bool:
+    segments = Segments.of(results["query_id"])
+    if not segments.contiguous:
+        return False
+    score: NDArray[Any] = results["score"].to_numpy()
+    falls = score[:-1] > score[1:]
+    falls[segments.starts[1:] - 1] = True
+    suspects = np.flatnonzero(~falls)
+    if not suspects.size:
+        return True
+    if np.any(score[suspects] < score[suspects + 1]):
+        return False
+    items = results["item_id"]
+    return bool((items.gather(suspects) > items.gather(suspects + 1)).all())

@@ -1,0 +1,171 @@
+"""Run: what was found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from karat.data import frames
+from karat.data.lists import Lists
+from karat.data.order import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
+from karat.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NO_RESULTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String})
+
+
+class Run:
+    """What was found for each query: a ranked list of items.
+
+    `results` holds the rows of a query together and in rank order: position is rank.
+    """
+
+    def __init__(
+        self,
+        results: pl.DataFrame | Lists,
+        *,
+        empty: Sequence[str] = (),
+        errors: pl.DataFrame | None = None,
+        timings: pl.DataFrame | None = None,
+        calls: pl.DataFrame | None = None,
+        name: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Hold checked tables; `Run.of` and `Run.read` make them from anything else."""
+        self.lists = results if isinstance(results, Lists) else None
+        if isinstance(results, pl.DataFrame):
+            self.results = results
+        self.empty = tuple(empty)
+        """Queries that were asked and retrieved nothing, failed ones included."""
+        self.errors = errors
+        self.timings = timings
+        self.calls = calls
+        self.name = name
+        self.settings = dict(settings or {})
+
+    @cached_property
+    def results(self) -> pl.DataFrame:
+        """The table (query_id, item_id, score, …) in rank order."""
+        assert self.lists is not None
+        return self.lists.to_frame()
+
+    @cached_property
+    def segments(self) -> Segments:
+        """Where each query's rows stand in `results`."""
+        return Segments.of(self.results["query_id"])
+
+    @property
+    def query_ids(self) -> pl.Series:
+        """The ids of all queries that were asked."""
+        if self.lists is not None:
+            return pl.Series("query_id", list(self.lists.by_query), pl.String)
+        return pl.concat(
+            [self.segments.query_ids, pl.Series("query_id", self.empty, pl.String)]
+        ).unique(maintain_order=True)
+
+    @property
+    def failed(self) -> int:
+        """How many queries the retriever failed on."""
+        return 0 if self.errors is None else self.errors.height
+
+    @classmethod
+    def of(cls, source: Any, *, name: str | None = None) -> Run:
+        """Make a run from a dict, a table or native records.
+
+        >>> Run.of({"q1": {"a": 0.5, "b": 0.9}}).results["item_id"].to_list()
+        ['b', 'a']
+        """
+        if isinstance(source, Run):
+            return source
+        if isinstance(source, Mapping):
+            return cls(Lists.of(source), name=name)
+        if frames.is_table(source):
+            return run_of_table(frames.to_frame(source), name=name)
+        if isinstance(source, Sequence) and not isinstance(source, (str, bytes)):
+            from karat.data.native import run_of_records
+
+            return run_of_records(source, name=name)
+        raise InputError(
+            f"a {type(source).__name__} is no run",
+            hint="give {query: {item: score}}, {query: [item, …]}, a table, records or a path",
+        )
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Run:  # noqa: A002
+        """Read a run from a file, or from all files that a glob names."""
+        from karat.data.formats import read_run
+
+        return read_run(path, format)
+
+    def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
+        """Write the run in the format that the ending names."""
+        from karat.data.formats import write_run
+
+        write_run(self, path, format)
+
+    @classmethod
+    def open(cls, source: Any) -> Run:
+        """Take a run however it is given: run, path, glob, dict, table, records."""
+        return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
+
+    def __repr__(self) -> str:
+        name = f" {self.name!r}" if self.name else ""
+        return f"<Run{name}: {self.query_ids.len()} queries, {self.results.height} results>"
+
+
+def run_of_table(
+    table: pl.DataFrame,
+    *,
+    name: str | None = None,
+    locate: Callable[..., InputError] = frames.row_error,
+) -> Run:
+    """Make a run from a table with a row for each result.
+
+    Ranked by `rank` if there is such a column, else by `score`, else as the rows stand.
+    """
+    query = frames.need(table, frames.QUERY_ID, "the query's id")
+    found = {c: frames.column(table, (c,)) for c in frames.RESULT_COLUMNS}
+    item = _item_column(table, in_spans=found["start"] is not None)
+    _refuse_gold(table)
+    if not table.height:
+        raise InputError("the table has no rows", hint="give at least one result")
+    columns = [frames.ids(table[query], "query_id", locate)]
+    if item is not None:
+        columns.append(frames.ids(table[item], "item_id", locate))
+    for wanted, given in found.items():
+        if given is None or given == item:
+            continue
+        if wanted == "score":
+            columns.append(frames.scores(table[given], wanted, locate))
+        elif wanted in ("rank", "start", "end"):
+            columns.append(frames.whole_numbers(table[given], wanted, locate))
+        else:
+            columns.append(table[given].cast(pl.String).alias(wanted))
+    results = pl.DataFrame(columns)
+    if found["rank"] is not None:
+        return Run(ranked_by_rank(results), name=name)
+    if found["score"] is not None:
+        return Run(ranked_by_score(results), name=name)
+    return Run(ranked_as_listed(results), name=name)
+
+
+def _item_column(table: pl.DataFrame, *, in_spans: bool) -> str | None:
+    """Find the item's id; a document with a start is a place in it, not an item."""
+    if not in_spans:
+        return frames.need(table, frames.ITEM_ID, "the item's id")
+    return frames.column(table, frames.ITEM_ID[:-1])
+
+
+def _refuse_gold(table: pl.DataFrame) -> None:
+    grade = frames.column(table, ("grade", "rel", "relevance", "label"))
+    if grade and frames.column(table, ("score", "rank")) is None:
+        raise InputError(
+            f"this table has a column {grade} and neither score nor rank: it looks like gold",
+            hint="gold comes first, then the run; were they swapped?",
+        )

@@ -1,0 +1,307 @@
+"""TREC qrels (`query 0 item grade`) and run files (`query Q0 item rank score tag`).
+
+Fields stand apart by any white space; blank lines and lines starting with `#` are passed over.
+A plain parser defines what a file means. Nearly every file is tidy enough, or can be tidied
+quickly enough, for Polars to read instead; whenever it stumbles, the plain parser decides.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_foreign_encoding
+from karat.data.format import Format
+from karat.data.gold import Gold
+from karat.data.order import ranked_by_score, scores_give_order
+from karat.data.run import Run
+from karat.errors import InputError, KaratWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+QRELS = {"query_id": pl.String, "iteration": pl.String, "item_id": pl.String, "grade": pl.Int64}
+RUN = {
+    "query_id": pl.String,
+    "q0": pl.String,
+    "item_id": pl.String,
+    "rank": pl.String,
+    "score": pl.Float64,
+    "tag": pl.String,
+}
+
+_SPACE, _NEWLINE, _HASH = 32, 10, 35
+_OTHER_SPACES = bytes([9, 11, 12, 13])
+_TO_SPACE = bytes(_SPACE if byte in _OTHER_SPACES else byte for byte in range(256))
+_INTEGER = re.compile(rb"[+-]?[0-9]{1,18}")
+_DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def sniff(head: bytes) -> bool:
+    """Tell whether the first line could be TREC's: text in four or six fields."""
+    return len(_first_fields(head)) in (len(QRELS), len(RUN))
+
+
+def read_gold(source: Source) -> Gold:
+    """Read qrels."""
+    _refuse_the_other_kind(source, QRELS)
+    return Gold(_read(source, QRELS).select("query_id", "item_id", "grade"), name=source.name)
+
+
+def read_run(source: Source) -> Run:
+    """Read a run; the rank column is ignored, as in trec_eval."""
+    _refuse_the_other_kind(source, RUN)
+    return Run(ranked_by_score(_read(source, RUN)), name=source.name)
+
+
+def write_gold(gold: Gold, file: IO[bytes]) -> None:
+    """Write qrels, one judgment a line."""
+    _refuse_spaces(gold.judgments["query_id"], gold.judgments["item_id"])
+    lost = [kind for kind in ("spans", "evidence") if getattr(gold, kind) is not None]
+    lost += gold.fields + (["text"] if "text" in gold.queries.columns else [])
+    if lost:
+        warnings.warn(KaratWarning(f"qrels cannot hold {', '.join(lost)}"), stacklevel=2)
+    gold.judgments.select("query_id", pl.lit("0").alias("iteration"), "item_id", "grade").write_csv(
+        file, separator=" ", include_header=False, quote_style="never"
+    )
+
+
+def write_run(run: Run, file: IO[bytes]) -> None:
+    """Write a run; where order and scores disagree, n…1 stand as scores, and that is said."""
+    if "item_id" not in run.results.columns:
+        raise InputError("a TREC run needs item ids", hint="write .jsonl or .parquet")
+    tag = "_".join((run.name or "karat").split()) or "karat"
+    results = run.results.with_columns(
+        rank=pl.int_range(1, pl.len() + 1).over("query_id"), places=pl.len().over("query_id")
+    )
+    if not scores_give_order(run.results):
+        if "score" in results.columns:
+            warnings.warn(
+                KaratWarning(
+                    "the scores do not give the order of the lists; n…1 are written as scores"
+                ),
+                stacklevel=2,
+            )
+        results = results.with_columns(
+            score=(pl.col("places") - pl.col("rank") + 1).cast(pl.Float64)
+        )
+    _refuse_spaces(results["query_id"], results["item_id"])
+    if run.empty:
+        warnings.warn(
+            KaratWarning(f"a TREC run cannot hold the {len(run.empty)} queries without results"),
+            stacklevel=2,
+        )
+    results.select(
+        "query_id", pl.lit("Q0").alias("q0"), "item_id", "rank", "score", pl.lit(tag).alias("tag")
+    ).write_csv(file, separator=" ", include_header=False, quote_style="never")
+
+
+def _read(source: Source, schema: dict[str, pl.DataType]) -> pl.DataFrame:
+    frame = _read_tidy(source, schema)
+    if frame is None:
+        frame = _read_tidied(source, schema)
+    if frame is None or not frame.height:
+        frame = parse(source, schema)
+    return frame
+
+
+def _read_tidy(source: Source, schema: dict[str, pl.DataType]) -> pl.DataFrame | None:
+    """Read a file whose fields stand apart by exactly one space, straight from the disk."""
+    lines = _count_tidy_lines(source.blocks(), separators=len(schema) - 1)
+    if lines is None:
+        return None
+    return _polars(source.read() if source.compression else source, schema, lines)
+
+
+def _read_tidied(source: Source, schema: dict[str, pl.DataType]) -> pl.DataFrame | None:
+    """Make the white space uniform first, then read."""
+    content = b"".join(_tidied(source.blocks()))
+    lines = _count_tidy_lines([content], separators=len(schema) - 1)
+    return None if lines is None else _polars(content, schema, lines)
+
+
+def _polars(
+    source: Source | bytes, schema: dict[str, pl.DataType], lines: int
+) -> pl.DataFrame | None:
+    wanted = [
+        i for i, name in enumerate(schema) if name in ("query_id", "item_id", "grade", "score")
+    ]
+    try:
+        frame = pl.read_csv(
+            source.path if isinstance(source, Source) else source,
+            separator=" ",
+            has_header=False,
+            quote_char=None,
+            schema=schema,
+            columns=wanted,
+            glob=False,
+        )
+    except (pl.exceptions.PolarsError, UnicodeDecodeError):
+        return None
+    whole = frame.height == lines and sum(frame.null_count().row(0)) == 0
+    if whole and "score" in schema:
+        whole = bool(frame["score"].is_finite().all())
+    return frame if whole else None
+
+
+def _count_tidy_lines(blocks: Iterable[bytes], separators: int) -> int | None:
+    """Count the lines if every field is followed by one space or newline, else say None."""
+    spaces = newlines = 0
+    last = _NEWLINE
+    for block in blocks:
+        if any(bytes([space]) in block for space in _OTHER_SPACES) or (
+            not spaces and block.startswith(BYTE_ORDER_MARK)
+        ):
+            return None
+        codes = np.frombuffer(block, np.uint8)
+        space, newline = codes == _SPACE, codes == _NEWLINE
+        gap = space | newline
+        if (gap[0] and last in (_SPACE, _NEWLINE)) or (codes[0] == _HASH and last == _NEWLINE):
+            return None
+        if np.any(gap[1:] & gap[:-1]) or np.any((codes[1:] == _HASH) & newline[:-1]):
+            return None
+        spaces += int(np.count_nonzero(space))
+        newlines += int(np.count_nonzero(newline))
+        last = int(codes[-1])
+    lines = newlines + (last != _NEWLINE)
+    return lines if lines and spaces == separators * lines else None
+
+
+def _tidied(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the content with one space between fields, no blank lines and no comments."""
+    rest = b""
+    first = True
+    for block in blocks:
+        rest += block.removeprefix(BYTE_ORDER_MARK) if first else block
+        first = False
+        end = rest.rfind(b"\n") + 1
+        yield _tidy(rest[:end])
+        rest = rest[end:]
+    yield _tidy(rest)
+
+
+def _tidy(lines: bytes) -> bytes:
+    codes: NDArray[np.uint8] = np.frombuffer(lines.translate(_TO_SPACE), np.uint8)
+    # A space goes if a gap stands before it; then a space before a newline, a newline after one.
+    gap = (codes == _SPACE) | (codes == _NEWLINE)
+    after_gap = np.concatenate(([True], gap[:-1]))
+    codes = codes[~((codes == _SPACE) & after_gap)]
+    before_newline = np.concatenate((codes[1:] == _NEWLINE, [False]))
+    codes = codes[~((codes == _SPACE) & before_newline)]
+    newline = codes == _NEWLINE
+    codes = codes[~(newline & np.concatenate(([True], newline[:-1])))]
+    text = codes.tobytes()
+    if b"#" in text:
+        text = re.sub(rb"^#[^\n]*\n?", b"", text, flags=re.MULTILINE)
+    return text
+
+
+def parse(source: Source, schema: dict[str, pl.DataType]) -> pl.DataFrame:
+    """Read line by line: slow, and the definition of what a TREC file means."""
+    content = source.read()
+    refuse_foreign_encoding(content, source)
+    value = "score" if "score" in schema else "grade"
+    at = list(schema).index(value)
+    columns: dict[str, list[str | float | int]] = {"query_id": [], "item_id": [], value: []}
+    for number, line in enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1):
+        fields = line.split()
+        if not fields or fields[0].startswith(b"#"):
+            continue
+        if len(fields) != len(schema):
+            raise _field_count(source, number, fields, schema)
+        try:
+            columns["query_id"].append(fields[0].decode("utf-8"))
+            columns["item_id"].append(fields[2].decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise not_utf8(source, number, error) from error
+        parsed = _score(fields[at]) if value == "score" else _grade(fields[at])
+        if isinstance(parsed, str):
+            raise source.error(
+                f"{fields[at].decode('utf-8', 'replace')!r} {parsed}",
+                line=number,
+                field=value,
+                hint=f"field {at + 1} of the line is the {value}: "
+                + ("a finite number" if value == "score" else "a whole number such as 0, 1 or 2"),
+            )
+        columns[value].append(parsed)
+    if not columns["query_id"]:
+        raise source.error("the file holds only comments", hint="check the command that wrote it")
+    return pl.DataFrame(
+        columns, schema={"query_id": pl.String, "item_id": pl.String, value: schema[value]}
+    )
+
+
+def _grade(text: bytes) -> int | str:
+    return int(text) if _INTEGER.fullmatch(text) else "is no integer"
+
+
+def _score(text: bytes) -> float | str:
+    if _DECIMAL.fullmatch(text):
+        number = float(text)
+        return number if abs(number) != float("inf") else "is not finite"
+    word = text.lower().lstrip(b"+-")
+    return "is not finite" if word in (b"nan", b"inf", b"infinity") else "is no number"
+
+
+def _field_count(
+    source: Source, line: int, fields: list[bytes], schema: dict[str, pl.DataType]
+) -> InputError:
+    run = schema is RUN
+    layout = "query Q0 item rank score tag" if run else "query 0 item grade"
+    names = layout.split()
+    missing = names[len(fields)] if len(fields) < len(names) else None
+    return source.error(
+        f"{len(fields)} fields where a TREC {'run' if run else 'qrels'} line has {len(names)}",
+        line=line,
+        field=missing,
+        hint=f"a line is: {layout}",
+    )
+
+
+def _first_fields(head: bytes) -> list[bytes]:
+    for line in head.removeprefix(BYTE_ORDER_MARK).split(b"\n"):
+        fields = line.split()
+        if fields and not fields[0].startswith(b"#"):
+            return fields
+    return []
+
+
+def _refuse_the_other_kind(source: Source, schema: dict[str, pl.DataType]) -> None:
+    other, name = (RUN, "a run") if schema is QRELS else (QRELS, "qrels")
+    fields = _first_fields(source.head)
+    if len(fields) != len(other):
+        return
+    value = _score(fields[4]) if other is RUN else _grade(fields[3])
+    if not isinstance(value, str):
+        raise source.error(
+            f"this is {name}: its lines have {len(other)} fields",
+            hint="gold comes first, then the run; were they swapped?",
+        )
+
+
+def _refuse_spaces(*columns: pl.Series) -> None:
+    for column in columns:
+        bad = column.str.contains(r"\s|^#|^$")
+        if bad.any():
+            raise InputError(
+                f"TREC files cannot hold the id {column.filter(bad)[0]!r}",
+                field=column.name,
+                hint="write .jsonl, .csv or .parquet, which hold any id",
+            )
+
+
+FORMAT = Format(
+    "trec",
+    (".qrels", ".run", ".trec", ".txt", ""),
+    sniff,
+    read_gold,
+    read_run,
+    write_gold,
+    write_run,
+)

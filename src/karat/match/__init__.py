@@ -1,0 +1,1 @@
+"""What counts as found: gold and run brought together into hits."""

@@ -1,0 +1,148 @@
+"""Hits: where each query's list meets gold, flat arrays that every rank measure reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Some ranked places, sorted by query and rank."""
+
+    n_queries: int
+    query: Ints
+    rank: Ints
+    grade: Ints
+
+    @cached_property
+    def count(self) -> Ints:
+        """How many there are in each query."""
+        return np.bincount(self.query, minlength=self.n_queries)
+
+    @cached_property
+    def ordinal(self) -> Ints:
+        """The how-manieth each is in its query, from 1."""
+        starts = np.cumsum(self.count) - self.count
+        return np.arange(1, self.query.size + 1) - starts[self.query]
+
+    @cached_property
+    def first_rank(self) -> Ints:
+        """The rank of the first in each query, 0 where there is none."""
+        first = np.zeros(self.n_queries, np.int64)
+        leads = self.ordinal == 1
+        first[self.query[leads]] = self.rank[leads]
+        return first
+
+    def within(self, cutoff: int | Ints | None) -> Places:
+        """Keep the ranks up to a cutoff: one for all queries, or one for each."""
+        if cutoff is None:
+            return self
+        limit = cutoff if isinstance(cutoff, int) else cutoff[self.query]
+        return self.where(self.rank <= limit)
+
+    def where(self, keep: Flags) -> Places:
+        """Keep some of the places."""
+        return Places(self.n_queries, self.query[keep], self.rank[keep], self.grade[keep])
+
+    def total(self, weights: Floats) -> Floats:
+        """Sum weights in each query, one after the other in rank order, never across queries.
+
+        `np.bincount` adds in the order of the array, so the digits do not depend on what other
+        queries are scored beside.
+        """
+        return np.bincount(self.query, weights=weights, minlength=self.n_queries)
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Every retrieved item that is judged, and per query what the list and gold amount to.
+
+    `found` holds the judged items at their first place, grade 0 and below included. `repeats`
+    holds the places where an item stands again (grade -1 where it is not judged). `gold` holds
+    the grades of all judgments, highest first, `rank` being the place in that ideal list.
+    """
+
+    found: Places
+    repeats: Places
+    gold: Places
+    length: Ints
+    largest_grade: int | None = None
+    _relevant: dict[int, Places] = field(default_factory=dict, repr=False)
+    _n_relevant: dict[int, Ints] = field(default_factory=dict, repr=False)
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries there are."""
+        return self.found.n_queries
+
+    def relevant(self, rel: int) -> Places:
+        """Return the hits of this grade or higher."""
+        if rel not in self._relevant:
+            self._relevant[rel] = self.found.where(self.found.grade >= rel)
+        return self._relevant[rel]
+
+    def n_relevant(self, rel: int) -> Ints:
+        """Return how many items of this grade or higher gold holds."""
+        if rel not in self._n_relevant:
+            self._n_relevant[rel] = self.gold.where(self.gold.grade >= rel).count
+        return self._n_relevant[rel]
+
+    @cached_property
+    def judged(self) -> Places:
+        """The hits with a grade of 0 or more; a grade below 0 is a judgment not made."""
+        return self.found.where(self.found.grade >= 0)
+
+    def slots(self, cutoff: int | None) -> Ints:
+        """Return how many places the list has, up to a cutoff."""
+        return self.length if cutoff is None else np.minimum(self.length, cutoff)
+
+    def items(self, cutoff: int | None) -> Ints:
+        """Return how many different items the list has, up to a cutoff."""
+        return self.slots(cutoff) - self.repeats.within(cutoff).count
+
+    def counting_repeats(self) -> Hits:
+        """Return hits in which an item that stands again is found again."""
+        if not self.repeats.query.size:
+            return self
+        again = self.repeats.where(self.repeats.grade >= 0)
+        return Hits(merged(self.found, again), self.repeats, self.gold, self.length)
+
+
+def places(n_queries: int, query: Ints, rank: Ints, grade: Ints) -> Places:
+    """Sort places by query and rank."""
+    order = np.lexsort((rank, query))
+    return Places(n_queries, query[order], rank[order], grade[order])
+
+
+def merged(one: Places, other: Places) -> Places:
+    """Bring the places of both together, sorted by query and rank."""
+    return places(
+        one.n_queries,
+        np.concatenate((one.query, other.query)),
+        np.concatenate((one.rank, other.rank)),
+        np.concatenate((one.grade, other.grade)),
+    )
+
+
+def ideal(n_queries: int, query: Ints, grade: Ints) -> Places:
+    """Order the grades of each query from the highest: the best list there could be."""
+    order = np.lexsort((-grade, query))
+    query, grade = query[order], grade[order]
+    unranked = Places(n_queries, query, np.zeros_like(query), grade)
+    return Places(n_queries, query, unranked.ordinal, grade)
+
+
+def judged_only(hits: Hits) -> Hits:
+    """Return what would be left if lists held judged items only, ranks closed up."""
+    judged = hits.judged
+    closed = Places(judged.n_queries, judged.query, judged.ordinal, judged.grade)
+    none = judged.where(np.zeros(judged.query.size, np.bool_))
+    return Hits(closed, none, hits.gold, judged.count, hits.largest_grade)

@@ -1,0 +1,132 @@
+"""Matching by id: an item is found when gold judges the same string for the same query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from karat.conventions import Conventions
+from karat.data.run import Run
+from karat.errors import ConventionError, InputError
+from karat.match.dicts import match_dicts
+from karat.match.hits import Flags, Hits, Ints, Places, judged_only, places
+from karat.match.prepared import PreparedGold
+
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: sets the hashes of queries apart
+
+
+@dataclass(frozen=True)
+class Match:
+    """Hits, and what is known of each gold query and of the run beside them."""
+
+    hits: Hits
+    present: Flags
+    """Which gold queries the run was asked."""
+    unknown: int
+    """How many queries of the run are not in gold."""
+
+
+def match_ids(gold: PreparedGold, run: Run, conventions: Conventions) -> Match:
+    """Bring gold and run together; only what is judged is ever looked at twice."""
+    if gold.mapping is not None and run.lists is not None:
+        hits, present, unknown = match_dicts(gold, run.lists)
+    else:
+        hits, present, unknown = _match_tables(gold, run)
+    if conventions.duplicates == "error" and hits.repeats.query.size:
+        query = gold.query_ids[int(hits.repeats.query[0])]
+        raise ConventionError(
+            f"query {query!r} has an item again at rank {hits.repeats.rank[0]}",
+            field="duplicates",
+            hint="drop the repeats, or choose duplicates=first",
+        )
+    if conventions.unjudged == "skip":
+        hits = judged_only(hits)
+    return Match(hits, present, unknown)
+
+
+def _match_tables(gold: PreparedGold, run: Run) -> tuple[Hits, Flags, int]:
+    n = gold.query_ids.len()
+    results = run.results
+    if "item_id" not in results.columns or results["item_id"].null_count():
+        raise InputError(
+            "rank measures need the id of every retrieved item",
+            field="item_id",
+            hint="add ids to the run",
+        )
+    segments = run.segments
+    query_of = _numbers(gold.query_ids, segments.query_ids)
+    known = query_of >= 0
+    length = np.zeros(n, np.int64)
+    length[query_of[known]] = segments.lengths[known]
+    present = length > 0
+    asked = _numbers(gold.query_ids, pl.Series(run.empty, dtype=pl.String))
+    present[asked[asked >= 0]] = True
+    unknown = int(np.count_nonzero(~known) + np.count_nonzero(asked < 0))
+
+    start_of = np.zeros(n, np.int64)
+    start_of[query_of[known]] = segments.starts[known]
+    # The small side goes into the large one: only judged rows ever come out.
+    joined = (
+        results.lazy()
+        .select("query_id", "item_id")
+        .with_row_index("row")
+        .join(gold.table.lazy(), on=["query_id", "item_id"], how="inner")
+        .select(pl.col("row").cast(pl.Int64), "query", "grade")
+        .collect()
+    )
+    row, query = joined["row"].to_numpy(), joined["query"].to_numpy()
+    found = places(n, query, row - start_of[query] + 1, joined["grade"].to_numpy())
+    again = _repeated_rows(results["item_id"], segments.lengths)
+    if not again.size:
+        repeats = found.where(np.zeros(found.query.size, np.bool_))
+    else:
+        found, repeats = _split_repeats(found, again, query_of, segments.starts, n)
+    return Hits(found, repeats, gold.ideal, length), present, unknown
+
+
+def _numbers(query_ids: pl.Series, wanted: pl.Series) -> Ints:
+    """Return the number of each wanted query in gold, -1 where gold does not know it."""
+    numbered = query_ids.alias("query_id").to_frame().with_row_index("number")
+    joined = (
+        wanted.alias("query_id")
+        .to_frame()
+        .join(numbered, on="query_id", how="left", maintain_order="left")
+    )
+    numbers: Ints = joined["number"].cast(pl.Int64).fill_null(-1).to_numpy()
+    return numbers
+
+
+def _repeated_rows(items: pl.Series, lengths: Ints) -> Ints:
+    """Return the rows whose item stands earlier in the same list.
+
+    Equal items have equal hashes, so as many different hashes as rows means no repeat; only
+    otherwise are the strings themselves compared.
+    """
+    segment = np.repeat(np.arange(lengths.size, dtype=np.uint64), lengths)
+    keys = items.hash().to_numpy() ^ (segment * _SPREAD)
+    if pl.Series(keys).n_unique() == items.len():
+        return np.zeros(0, np.int64)
+    first = pl.DataFrame({"segment": segment, "item": items}).is_first_distinct()
+    return np.flatnonzero(~first.to_numpy())
+
+
+def _split_repeats(
+    found: Places, again: Ints, query_of: Ints, starts: Ints, n: int
+) -> tuple[Places, Places]:
+    segment = np.searchsorted(starts, again, side="right") - 1
+    query, rank = query_of[segment], again - starts[segment] + 1
+    query, rank = query[query >= 0], rank[query >= 0]
+    width = max(int(found.rank.max(initial=0)), int(rank.max(initial=0))) + 1
+    found_key, again_key = found.query * width + found.rank, query * width + rank
+    is_repeat = np.isin(found_key, again_key)
+    unjudged = ~np.isin(again_key, found_key)
+    judged = found.where(is_repeat)
+    repeats = places(
+        n,
+        np.concatenate((judged.query, query[unjudged])),
+        np.concatenate((judged.rank, rank[unjudged])),
+        np.concatenate((judged.grade, np.full(np.count_nonzero(unjudged), -1))),
+    )
+    return found.where(~is_repeat), repeats

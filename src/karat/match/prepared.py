@@ -1,0 +1,105 @@
+"""Gold made ready once, for any number of runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+import polars as pl
+
+from karat.data.gold import Gold
+from karat.errors import InputError, KaratWarning
+from karat.match.hits import Flags, Ints, Places, ideal
+
+_LARGEST = 1 << 31
+
+
+class PreparedGold:
+    """Judgments indexed by query, whichever way they came.
+
+    Queries are numbered in the order of `query_ids`, sorted as bytes.
+    """
+
+    def __init__(self, gold: Gold) -> None:
+        self.gold = gold
+
+    @property
+    def mapping(self) -> Mapping[str, Mapping[str, int]] | None:
+        """The judgments as dicts, where they came so."""
+        return self.gold.mapping
+
+    @cached_property
+    def query_ids(self) -> pl.Series:
+        """The ids of all gold queries."""
+        return self.gold.queries["query_id"]
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of each query."""
+        return {query: number for number, query in enumerate(self.query_ids)}
+
+    @cached_property
+    def judged(self) -> Flags:
+        """Which queries have judgments at all, be it none."""
+        flags: Flags = self.query_ids.is_in(self.gold.query_ids_judged.implode()).to_numpy()
+        return flags
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """The judgments (query_id, item_id, query, grade), an item once a query."""
+        numbers = self.query_ids.to_frame().with_row_index("query")
+        judgments = self.gold.judgments
+        if judgments.select("query_id", "item_id").is_duplicated().any():
+            judgments = judgments.group_by("query_id", "item_id").agg(pl.col("grade").max())
+        return judgments.join(numbers, on="query_id").select(
+            "query_id", "item_id", pl.col("query").cast(pl.Int64), "grade"
+        )
+
+    @cached_property
+    def ideal(self) -> Places:
+        """The grades of each query from the highest: the best list there could be."""
+        query, grade = self._flat()
+        if grade.size and max(grade.max(), -grade.min()) >= _LARGEST:
+            raise InputError(
+                "a grade is too large to be one",
+                field="grade",
+                hint="grades are small whole numbers such as 0, 1, 2, 3",
+            )
+        return ideal(self.query_ids.len(), query, grade)
+
+    @cached_property
+    def relevant_ids(self) -> pl.Series:
+        """The different ids of all relevant items; of all judged ones if none is relevant."""
+        judgments = self.gold.judgments
+        relevant = judgments.filter(pl.col("grade") > 0)
+        return (relevant if relevant.height else judgments)["item_id"].unique().sort()
+
+    @cached_property
+    def largest_grade(self) -> int:
+        """The highest grade of all, at least 1."""
+        return int(self.ideal.grade.max(initial=1))
+
+    def _flat(self) -> tuple[Ints, Ints]:
+        if self.mapping is None:
+            return self.table["query"].to_numpy(), self.table["grade"].to_numpy()
+        judged = [self.mapping.get(query, {}) for query in self.query_ids]
+        counts = np.fromiter(map(len, judged), np.int64, len(judged))
+        values = chain.from_iterable(grades.values() for grades in judged)
+        grade = np.fromiter(values, np.int64, int(counts.sum()))
+        return np.repeat(np.arange(counts.size), counts), grade
+
+
+def prepare(gold: Gold) -> PreparedGold:
+    """Index gold by query; an item judged twice keeps its highest grade, with a warning."""
+    prepared = PreparedGold(gold)
+    if prepared.mapping is None and (twice := gold.judgments.height - prepared.table.height):
+        warnings.warn(
+            KaratWarning(
+                f"{twice} judgments repeat an item of their query; the highest grade counts"
+            ),
+            stacklevel=2,
+        )
+    return prepared

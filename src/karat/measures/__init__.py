@@ -1,0 +1,21 @@
+"""What a number means: declarations, names, kernels, and the score table."""
+
+from karat.measures import rank
+from karat.measures.declare import REGISTRY, Declaration, Measure
+from karat.measures.parse import parse, parse_all
+from karat.measures.plan import DEFAULT_MEASURES, Plan
+from karat.measures.score import score
+from karat.measures.table import ScoreTable
+
+__all__ = [
+    "DEFAULT_MEASURES",
+    "REGISTRY",
+    "Declaration",
+    "Measure",
+    "Plan",
+    "ScoreTable",
+    "parse",
+    "parse_all",
+    "rank",
+    "score",
+]

@@ -1,0 +1,185 @@
+"""How a measure is declared: once, as data beside its kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from karat.errors import MeasureError
+from karat.match.hits import Floats
+
+Cutoff = Literal["none", "optional", "required"]
+Combine = Literal["mean", "sum", "median"]
+Kernel = Callable[..., Floats]
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter: its name, its default, what it takes and what it is for."""
+
+    name: str
+    default: Any
+    help: str
+    convert: Callable[[Any], Any]
+    shown: bool = False
+    """Whether the canonical name shows it even at its default."""
+
+
+@dataclass(frozen=True, eq=False)
+class Declaration:
+    """Everything karat knows of a measure; parsing, help and docs come from here."""
+
+    name: str
+    title: str
+    formula: str
+    kernel: Kernel
+    cutoff: Cutoff = "optional"
+    params: tuple[Param, ...] = ()
+    aliases: tuple[str, ...] = ()
+    combine: Combine = "mean"
+    higher_is_better: bool = True
+    no_gold: bool = True
+    """Whether the convention `no_gold` says its value where nothing is relevant."""
+    counts_repeats: bool = False
+    """Whether `duplicates=count` lets an item that stands again count again."""
+    needs_largest_grade: Callable[[dict[str, Any]], bool] = field(default=lambda _: False)
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A declaration with its parameters and cutoff settled; equal if its name is."""
+
+    declaration: Declaration
+    cutoff: int | None
+    params: dict[str, Any]
+
+    @cached_property
+    def name(self) -> str:
+        """The canonical name."""
+        shown = [
+            f"{param.name}={_spelled(self.params[param.name])}"
+            for param in self.declaration.params
+            if param.shown or self.params[param.name] != param.default
+        ]
+        params = f"({', '.join(shown)})" if shown else ""
+        cutoff = "" if self.cutoff is None else f"@{self.cutoff}"
+        return f"{self.declaration.name}{params}{cutoff}"
+
+    @property
+    def needs_largest_grade(self) -> bool:
+        """Whether it is scaled by the largest grade of the whole gold."""
+        return self.declaration.needs_largest_grade(self.params)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Measure) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+REGISTRY: dict[str, Declaration] = {}
+_SPELLINGS: dict[str, str] = {}
+
+
+def measure(name: str, **facts: Any) -> Callable[[Kernel], Kernel]:
+    """Declare a measure beside its kernel."""
+
+    def declare(kernel: Kernel) -> Kernel:
+        declaration = Declaration(name=name, kernel=kernel, **facts)
+        REGISTRY[name] = declaration
+        for spelling in (name, *declaration.aliases):
+            key = folded(spelling)
+            if key in _SPELLINGS:
+                raise AssertionError(f"{spelling} already names {_SPELLINGS[key]}")
+            _SPELLINGS[key] = name
+        return kernel
+
+    return declare
+
+
+def folded(name: str) -> str:
+    """Return a name as it is looked up: without case, dashes and underscores."""
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def declared(name: str) -> Declaration | None:
+    """Return the measure that goes by a name, in any of its spellings."""
+    found = _SPELLINGS.get(folded(name))
+    return None if found is None else REGISTRY[found]
+
+
+def spellings() -> list[str]:
+    """Return every name by which a measure can be called."""
+    return [s for d in REGISTRY.values() for s in (d.name, *d.aliases)]
+
+
+def whole_number_from(least: int) -> Callable[[Any], int]:
+    """Make the check for a whole number that is not less than another."""
+
+    def convert(value: Any) -> int:
+        try:
+            number = int(value)
+            if number == float(value) and number >= least:
+                return number
+        except (TypeError, ValueError):
+            pass
+        raise MeasureError(f"{value!r} is not a whole number from {least} up")
+
+    return convert
+
+
+def share(value: Any) -> float:
+    """Check a number between 0 and 1, both excluded."""
+    try:
+        number = float(value)
+        if 0 < number < 1:
+            return number
+    except (TypeError, ValueError):
+        pass
+    raise MeasureError(f"{value!r} is not a number between 0 and 1")
+
+
+def one_of(*words: str) -> Callable[[Any], str]:
+    """Make the check for one of a few words."""
+
+    def convert(value: Any) -> str:
+        word = str(value).strip("'\"").lower()
+        if word not in words:
+            raise MeasureError(f"{value!r} is none of {', '.join(words)}")
+        return word
+
+    return convert
+
+
+def gain(value: Any) -> Any:
+    """Check a gain: `linear`, `exp2`, or a gain for each grade."""
+    if not isinstance(value, dict):
+        return one_of("linear", "exp2")(value)
+    try:
+        gains = {int(grade): float(worth) for grade, worth in value.items()}
+    except (TypeError, ValueError):
+        gains = {}
+    if not gains or not all(math.isfinite(worth) and worth >= 0 for worth in gains.values()):
+        raise MeasureError(f"{value!r} is no gain for each grade, such as {{1: 1, 2: 3}}")
+    return dict(sorted(gains.items()))
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {_spelled(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    return str(value)
+
+
+REL = Param("rel", 1, "the lowest grade that counts as relevant", whole_number_from(1))
+GAIN = Param("gain", "linear", "what a grade is worth: linear, exp2 or {grade: gain}", gain)

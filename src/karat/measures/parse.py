@@ -1,0 +1,135 @@
+"""From a name to a measure: karat's own names and every common spelling."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from karat.errors import MeasureError
+from karat.measures.declare import Declaration, Measure, declared, folded, spellings
+
+# Name(params)@cutoff, with the two tails in either order.
+_NAME = re.compile(
+    r"(?P<name>[A-Za-z][\w.+-]*?)\s*"
+    r"(?:\((?P<params>.*)\))?\s*(?:@(?P<cutoff>[^()@]+))?\s*(?:\((?P<late>.*)\))?"
+)
+_TREC_TAIL = re.compile(r"(?P<name>.*[A-Za-z])[._](?P<cutoff>-?\d+)")
+_RBP_TAIL = re.compile(r"rbp\.(?P<p>\d+)", re.IGNORECASE)
+
+
+def parse(text: str | Measure) -> Measure:
+    """Return the measure that a name stands for.
+
+    >>> [parse(name).name for name in ("ndcg_cut_10", "mrr@10", "map(rel=2)")]
+    ['nDCG@10', 'RR@10', 'AP(rel=2)']
+    """
+    if isinstance(text, Measure):
+        return text
+    if not isinstance(text, str):
+        raise MeasureError(f"{text!r} is no measure", hint='name it as text, such as "nDCG@10"')
+    given = text.strip()
+    if rbp := _RBP_TAIL.fullmatch(given):  # ranx writes the persistence as decimals
+        given = f"RBP(p=0.{rbp['p']})"
+    parts = _NAME.fullmatch(given)
+    if parts is None or (parts["params"] is not None and parts["late"] is not None):
+        raise MeasureError(f"{text!r} is no measure", hint="write Name(param=value)@cutoff")
+    name, cutoff = parts["name"], parts["cutoff"]
+    found = declared(name)
+    if found is None and cutoff is None and (tail := _TREC_TAIL.fullmatch(name)):
+        found, cutoff = declared(tail["name"]), tail["cutoff"]
+    if found is None:
+        raise _unknown(text, name)
+    params = _params(text, parts["params"] or parts["late"] or "")
+    return settle(found, None if cutoff is None else _cutoff(text, cutoff), params)
+
+
+def settle(declaration: Declaration, cutoff: int | None, given: dict[str, Any]) -> Measure:
+    """Check cutoff and parameters against the declaration."""
+    name = declaration.name
+    if cutoff is None and declaration.cutoff == "required":
+        raise MeasureError(f"{name} needs a cutoff", hint=f"write {name}@10")
+    if cutoff is not None and declaration.cutoff == "none":
+        raise MeasureError(f"{name} takes no cutoff", hint=f"write {name}")
+    known = {param.name: param for param in declaration.params}
+    for key in given:
+        if key not in known:
+            takes = f"it takes {', '.join(known)}" if known else "it takes none"
+            raise MeasureError(f"{name} has no parameter {key!r}", hint=takes)
+    settled = {}
+    for key, param in known.items():
+        try:
+            settled[key] = param.convert(given[key]) if key in given else param.default
+        except MeasureError as error:
+            raise MeasureError(error.problem, field=f"{name}({key}=)", hint=param.help) from None
+    return Measure(declaration, cutoff, settled)
+
+
+def parse_all(given: str | Measure | Iterable[str | Measure]) -> tuple[Measure, ...]:
+    """Return the measures of a list of names, each once, in the order asked."""
+    names = [given] if isinstance(given, (str, Measure)) else list(given)
+    measures = [
+        parse(part)
+        for name in names
+        for part in (split(name) if isinstance(name, str) else [name])
+    ]
+    if not measures:
+        raise MeasureError("no measure is named", hint='such as "nDCG@10"')
+    return tuple(dict.fromkeys(measures))
+
+
+def split(names: str) -> list[str]:
+    """Split at commas outside brackets; `ndcg_cut.5,10` is trec_eval's way to ask for two.
+
+    >>> split("nDCG(gain={1: 1, 2: 3})@10, P.5,10")
+    ['nDCG(gain={1: 1, 2: 3})@10', 'P.5', 'P.10']
+    """
+    parts: list[str] = []
+    depth, start = 0, 0
+    for at, character in enumerate(names + ","):
+        depth += (character in "({") - (character in ")}")
+        if character == "," and depth <= 0:
+            parts.append(names[start:at].strip())
+            start = at + 1
+    whole: list[str] = []
+    for part in filter(None, parts):
+        stem = whole[-1].rpartition(".")[0] if whole else ""
+        whole.append(f"{stem}.{part}" if part.isdigit() and stem else part)
+    return whole
+
+
+def _cutoff(text: str, cutoff: str) -> int:
+    if re.fullmatch(r"\d+", cutoff.strip()) and int(cutoff) > 0:
+        return int(cutoff)
+    raise MeasureError(
+        f"{text}: the cutoff {cutoff} is not a whole number from 1 up", hint="write @1, @10, …"
+    )
+
+
+def _params(text: str, inside: str) -> dict[str, Any]:
+    params: dict[str, Any] = {}
+    for part in split(inside):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise MeasureError(f"{text}: {part!r} is no parameter", hint="write name=value")
+        params[key.strip().lower()] = _value(text, value.strip())
+    return params
+
+
+def _value(text: str, value: str) -> Any:
+    if not value.startswith("{"):
+        return value
+    pairs = [pair.partition(":") for pair in split(value.strip("{}"))]
+    if not value.endswith("}") or not all(colon for _, colon, _ in pairs):
+        raise MeasureError(f"{text}: {value!r} is no mapping", hint="write {1: 1, 2: 3}")
+    return {grade.strip(): worth.strip() for grade, _, worth in pairs}
+
+
+def _unknown(text: str, name: str) -> MeasureError:
+    by_fold = {folded(spelling): spelling for spelling in spellings()}
+    near = get_close_matches(folded(name), by_fold, n=3)
+    hint = "did you mean " + " or ".join(by_fold[n] for n in near) + "?" if near else None
+    return MeasureError(
+        f"there is no measure {text!r}", hint=hint or "karat measures lists all of them"
+    )

@@ -1,0 +1,50 @@
+"""What to compute, settled before any partition is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from karat.conventions import Conventions
+from karat.errors import InputError
+from karat.measures.declare import Measure
+from karat.measures.parse import parse_all
+
+DEFAULT_MEASURES = ("nDCG@10", "R@10", "R@100", "RR@10", "Success@10")
+LEVELS = ("item", "doc")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Measures, conventions, and what must be known of the whole gold.
+
+    `level="doc"` scores documents: a list of chunks is cut to the first of each doc_id.
+    `largest_grade` scales ERR, nERR and RBP(gain=linear); a part of gold cannot know it.
+    """
+
+    measures: tuple[Measure, ...]
+    conventions: Conventions = field(default_factory=Conventions)
+    level: str = "item"
+    largest_grade: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        measures: str | Measure | Iterable[str | Measure] | None = None,
+        *,
+        conventions: Conventions | dict[str, Any] | None = None,
+        level: str = "item",
+        largest_grade: int | None = None,
+    ) -> Plan:
+        """Parse names and words into a plan."""
+        if level not in LEVELS:
+            raise InputError(
+                f"{level!r} is no level", field="level", hint=f"choose one of {', '.join(LEVELS)}"
+            )
+        return cls(
+            parse_all(DEFAULT_MEASURES if measures is None else measures),
+            Conventions.of(conventions),
+            level,
+            largest_grade,
+        )

@@ -1,0 +1,45 @@
+"""The score table: query × measure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from karat.errors import InputError
+from karat.measures.combine import combine
+from karat.measures.declare import Measure
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """A value for each query and measure, null where it is left out; queries sorted as bytes.
+
+    `counts` says of how many queries (or, for repeats, items) something is true that a person
+    should know: queries, missing, unknown, failed, no_judgments, no_relevant, repeats.
+    """
+
+    measures: tuple[Measure, ...]
+    frame: pl.DataFrame
+    counts: dict[str, int]
+
+    @classmethod
+    def concat(cls, tables: Sequence[ScoreTable]) -> ScoreTable:
+        """Bring the tables of a partition of the queries together again."""
+        if not tables:
+            raise InputError("there is no table to bring together")
+        frame = pl.concat([table.frame for table in tables]).sort("query_id")
+        counts: Counter[str] = Counter()
+        for table in tables:
+            counts.update(table.counts)
+        return cls(tables[0].measures, frame, {key: counts[key] for key in tables[0].counts})
+
+    def values(self, measure: Measure) -> list[float]:
+        """Return the values of a measure that are not left out, in the order of the queries."""
+        return self.frame[measure.name].drop_nulls().to_list()
+
+    def value(self, measure: Measure) -> float | None:
+        """Return a measure over all queries."""
+        return combine(measure.declaration.combine, self.values(measure))
