@@ -6,7 +6,7 @@ a table, so a `Run` or `Gold` made from dicts keeps them and builds its table on
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -40,9 +40,9 @@ class Lists:
                 hint="give every query the same kind",
             )
         if kinds == {"scores"}:
-            by_query = {q: _text_keys(items, "item_id") for q, items in by_query.items()}
+            by_query = _text_items(by_query)
             return cls(by_query, _finite_scores(by_query))
-        return cls({q: _text_items(items) for q, items in by_query.items()}, None)
+        return cls({q: _text_list(items) for q, items in by_query.items()}, None)
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
@@ -64,22 +64,17 @@ class Lists:
 
 def judgments_of(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
     """Check `{query: {item: grade}}` or `{query: [item, …]}` (grade 1 each)."""
-    judged: dict[str, dict[str, int]] = {}
-    for query, items in _text_keys(given, "query_id").items():
-        if isinstance(items, Mapping):
-            judged[query] = {
-                item: _grade(query, item, grade)
-                for item, grade in _text_keys(items, "item_id").items()
-            }
-        elif isinstance(items, (Sequence, Set)) and not isinstance(items, (str, bytes)):
-            judged[query] = dict.fromkeys(_text_items(list(items)), 1)
-        else:
-            raise InputError(
-                f"query {query!r} holds a {type(items).__name__}",
-                field="judgments",
-                hint="give {query: {item: grade}} or {query: [item, …]}",
-            )
-    return judged
+    by_query = _text_keys(given, "query_id")
+    if not all(isinstance(items, Mapping) for items in by_query.values()):
+        by_query = {query: _graded(query, items) for query, items in by_query.items()}
+    judged = _text_items(by_query)
+    kinds = set(map(type, chain.from_iterable(map(dict.values, judged.values()))))
+    if kinds <= {int}:
+        return judged
+    return {
+        query: {item: _grade(query, item, grade) for item, grade in items.items()}
+        for query, items in judged.items()
+    }
 
 
 def judgments_frame(judged: Mapping[str, Mapping[str, int]]) -> pl.DataFrame:
@@ -124,7 +119,7 @@ def _text_id(value: Any, field: str) -> str:
 
 def _text_keys(given: Mapping[Any, Any], field: str) -> dict[str, Any]:
     if set(map(type, given)) <= {str} and "" not in given:
-        return given if type(given) is dict else dict(given)
+        return given if isinstance(given, dict) else dict(given)
     texts = {_text_id(key, field): value for key, value in given.items()}
     if len(texts) < len(given):
         raise InputError(
@@ -133,10 +128,41 @@ def _text_keys(given: Mapping[Any, Any], field: str) -> dict[str, Any]:
     return texts
 
 
-def _text_items(items: Sequence[Any]) -> Sequence[str]:
+def _text_items(by_query: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Make the items of every query a dict with text keys, which most are already."""
+    if all(issubclass(kind, dict) for kind in set(map(type, by_query.values()))) and (
+        _all_text(by_query.values()) and not any("" in items for items in by_query.values())
+    ):
+        return by_query
+    return {query: _text_keys(items, "item_id") for query, items in by_query.items()}
+
+
+def _all_text(groups: Iterable[Iterable[Any]]) -> bool:
+    """Tell whether all keys are text: joining refuses anything else, and is the fastest way."""
+    try:
+        for group in groups:
+            "".join(group)
+    except TypeError:
+        return False
+    return True
+
+
+def _text_list(items: Sequence[Any]) -> Sequence[str]:
     if set(map(type, items)) <= {str} and "" not in items:
         return items
     return [_text_id(item, "item_id") for item in items]
+
+
+def _graded(query: str, items: Any) -> Mapping[Any, Any]:
+    if isinstance(items, Mapping):
+        return items
+    if isinstance(items, (Sequence, Set)) and not isinstance(items, (str, bytes)):
+        return dict.fromkeys(items, 1)
+    raise InputError(
+        f"query {query!r} holds a {type(items).__name__}",
+        field="judgments",
+        hint="give {query: {item: grade}} or {query: [item, …]}",
+    )
 
 
 def _grade(query: str, item: str, grade: Any) -> int:

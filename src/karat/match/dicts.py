@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import chain, repeat
-from typing import Any
 
 import numpy as np
 
@@ -13,18 +12,13 @@ from karat.match.prepared import PreparedGold
 
 # Stands for 'not judged' where grades are looked up; no reader lets such a grade in.
 _UNJUDGED = -(1 << 62)
-# From this many retrieved items for each judged one, looking the judged ones up in the list is
-# cheaper than looking every retrieved one up in gold.
-_DEEP = 4
 
 
 def match_dicts(gold: PreparedGold, lists: Lists) -> tuple[Hits, Flags, int]:
     """Find the judged items of each list and their ranks."""
     n = gold.query_ids.len()
     number = gold.number
-    numbers = np.fromiter(
-        (number.get(q, -1) for q in lists.by_query), np.int64, len(lists.by_query)
-    )
+    numbers = np.fromiter((number.get(q, -1) for q in lists.by_query), np.int64, lists.lengths.size)
     known = numbers >= 0
     length, present = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     length[numbers[known]] = lists.lengths[known]
@@ -32,8 +26,7 @@ def match_dicts(gold: PreparedGold, lists: Lists) -> tuple[Hits, Flags, int]:
     if lists.scores is None:
         found, repeats = _from_ids(gold, lists, numbers)
     else:
-        found, repeats = _from_scores(gold, lists, lists.scores, numbers), None
-    if repeats is None:
+        found = _from_scores(gold, lists, lists.scores, numbers)
         repeats = found.where(np.zeros(found.query.size, np.bool_))
     return Hits(found, repeats, gold.ideal, length), present, int(np.count_nonzero(~known))
 
@@ -42,10 +35,9 @@ def _from_ids(gold: PreparedGold, lists: Lists, numbers: Ints) -> tuple[Places, 
     """Look every retrieved item up; its rank is its place in the list."""
     assert gold.mapping is not None
     n = gold.query_ids.len()
-    judged = [gold.mapping.get(query, {}) for query in lists.by_query]
     lookups = (
-        map(grades.get, items, repeat(_UNJUDGED))
-        for grades, items in zip(judged, lists.by_query.values(), strict=True)
+        map(gold.mapping.get(query, {}).get, items, repeat(_UNJUDGED))
+        for query, items in lists.by_query.items()
     )
     lengths = lists.lengths
     grade = np.fromiter(chain.from_iterable(lookups), np.int64, int(lengths.sum()))
@@ -70,45 +62,59 @@ def _from_ids(gold: PreparedGold, lists: Lists, numbers: Ints) -> tuple[Places, 
 
 
 def _from_scores(gold: PreparedGold, lists: Lists, scores: Floats, numbers: Ints) -> Places:
-    """Find each judged item's rank by counting the scores above its own."""
+    """Ask each list for the scores of the judged items, then count the scores above them."""
     assert gold.mapping is not None
-    ends = np.cumsum(lists.lengths)
-    query: list[int] = []
-    rank: list[Ints] = []
-    grade: list[int] = []
-    rows = zip(lists.by_query.items(), numbers.tolist(), ends.tolist(), strict=True)
-    start = 0
-    for (name, items), number, end in rows:
-        own, start = scores[start:end], end
-        judged = gold.mapping.get(name)
-        if not judged or number < 0:
-            continue
-        if len(items) > _DEEP * len(judged):
-            hits = list(items.keys() & judged.keys())
-        else:
-            hits = [item for item in items if item in judged]
-        if hits:
-            query += [number] * len(hits)
-            grade += [judged[item] for item in hits]
-            rank.append(_ranks(hits, items, own))
-    return places(
-        gold.query_ids.len(),
-        np.array(query, np.int64),
-        np.concatenate(rank) if rank else np.zeros(0, np.int64),
-        np.array(grade, np.int64),
+    empty: dict[str, float] = {}
+    lookups = (
+        map(lists.by_query.get(query, empty).get, judged, repeat(np.nan))
+        for query, judged in gold.mapping.items()
     )
-
-
-def _ranks(hits: list[str], items: dict[str, Any], scores: Floats) -> Ints:
-    """Rank by score descending, ties by id descending (code points sort as UTF-8 bytes do)."""
-    rising = np.sort(scores)
-    own = np.array([items[item] for item in hits], np.float64)
-    above = scores.size - np.searchsorted(rising, own, side="right")
-    tied = above + 1 < scores.size - np.searchsorted(rising, own, side="left")
+    query, grade = gold.flat
+    own = np.fromiter(chain.from_iterable(lookups), np.float64, grade.size)
+    hit = np.flatnonzero(~np.isnan(own))
+    query, grade, own = query[hit], grade[hit], own[hit]
+    at = np.zeros(gold.query_ids.len(), np.int64)
+    at[numbers[numbers >= 0]] = np.flatnonzero(numbers >= 0)
+    ends = np.cumsum(lists.lengths)
+    starts = ends - lists.lengths
+    start, end = starts[at[query]], ends[at[query]]
+    rising = _rising(-scores, starts, ends)
+    above = _count_below(rising, -own, start, end)
+    tied = (above + 1 < end - start) & (rising[np.minimum(start + above + 1, end - 1)] == -own)
     if tied.any():
-        names = list(items)
-        for at in np.flatnonzero(tied).tolist():
-            rivals = np.flatnonzero(scores == own[at]).tolist()
-            above[at] += sum(names[rival] > hits[at] for rival in rivals)
-    ranks: Ints = above + 1
-    return ranks
+        judged = list(chain.from_iterable(gold.mapping.values()))
+        for tie in np.flatnonzero(tied).tolist():
+            items = lists.by_query[gold.query_ids[int(query[tie])]]
+            above[tie] += _tied_above(judged[hit[tie]], items, scores[start[tie] : end[tie]])
+    return places(gold.query_ids.len(), query, above + 1, grade)
+
+
+def _tied_above(own: str, items: dict[str, float], scores: Floats) -> int:
+    """Count the items that tie with a judged one and come before it: ids descending as bytes.
+
+    Code points sort as their UTF-8 bytes do, so plain comparison of strings is right.
+    """
+    names = list(items)
+    rivals = np.flatnonzero(scores == items[own]).tolist()
+    return sum(names[rival] > own for rival in rivals)
+
+
+def _rising(keys: Floats, starts: Ints, ends: Ints) -> Floats:
+    """Sort the keys of each list; most lists come sorted."""
+    rises = keys[:-1] <= keys[1:]
+    rises[starts[(starts > 0) & (starts < keys.size)] - 1] = True
+    if not rises.all():
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            keys[start:end].sort()
+    return keys
+
+
+def _count_below(rising: Floats, own: Floats, starts: Ints, ends: Ints) -> Ints:
+    """Count in each stretch the keys below a given one: bisection, all stretches at once."""
+    low, high = starts.copy(), ends.copy()
+    while (low < high).any():
+        middle = (low + high) // 2
+        below = (low < high) & (rising[np.minimum(middle, rising.size - 1)] < own)
+        high = np.where(below, high, middle)
+        low = np.where(below, middle + 1, low)
+    return low - starts

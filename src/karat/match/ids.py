@@ -11,10 +11,9 @@ from karat.conventions import Conventions
 from karat.data.run import Run
 from karat.errors import ConventionError, InputError
 from karat.match.dicts import match_dicts
+from karat.match.distinct import surely_distinct
 from karat.match.hits import Flags, Hits, Ints, Places, judged_only, places
 from karat.match.prepared import PreparedGold
-
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: sets the hashes of queries apart
 
 
 @dataclass(frozen=True)
@@ -99,14 +98,9 @@ def _numbers(query_ids: pl.Series, wanted: pl.Series) -> Ints:
 
 
 def _repeated_rows(items: pl.Series, lengths: Ints) -> Ints:
-    """Return the rows whose item stands earlier in the same list.
-
-    Equal items have equal hashes, so as many different hashes as rows means no repeat; only
-    otherwise are the strings themselves compared.
-    """
+    """Return the rows whose item stands earlier in the same list."""
     segment = np.repeat(np.arange(lengths.size, dtype=np.uint64), lengths)
-    keys = items.hash().to_numpy() ^ (segment * _SPREAD)
-    if pl.Series(keys).n_unique() == items.len():
+    if surely_distinct(segment, items):
         return np.zeros(0, np.int64)
     first = pl.DataFrame({"segment": segment, "item": items}).is_first_distinct()
     return np.flatnonzero(~first.to_numpy())

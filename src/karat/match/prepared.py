@@ -12,6 +12,7 @@ import polars as pl
 
 from karat.data.gold import Gold
 from karat.errors import InputError, KaratWarning
+from karat.match.distinct import surely_distinct
 from karat.match.hits import Flags, Ints, Places, ideal
 
 _LARGEST = 1 << 31
@@ -52,7 +53,7 @@ class PreparedGold:
         """The judgments (query_id, item_id, query, grade), an item once a query."""
         numbers = self.query_ids.to_frame().with_row_index("query")
         judgments = self.gold.judgments
-        if judgments.select("query_id", "item_id").is_duplicated().any():
+        if not surely_distinct(judgments["query_id"].hash().to_numpy(), judgments["item_id"]):
             judgments = judgments.group_by("query_id", "item_id").agg(pl.col("grade").max())
         return judgments.join(numbers, on="query_id").select(
             "query_id", "item_id", pl.col("query").cast(pl.Int64), "grade"
@@ -61,7 +62,7 @@ class PreparedGold:
     @cached_property
     def ideal(self) -> Places:
         """The grades of each query from the highest: the best list there could be."""
-        query, grade = self._flat()
+        query, grade = self.flat
         if grade.size and max(grade.max(), -grade.min()) >= _LARGEST:
             raise InputError(
                 "a grade is too large to be one",
@@ -82,14 +83,16 @@ class PreparedGold:
         """The highest grade of all, at least 1."""
         return int(self.ideal.grade.max(initial=1))
 
-    def _flat(self) -> tuple[Ints, Ints]:
+    @cached_property
+    def flat(self) -> tuple[Ints, Ints]:
+        """The query and the grade of every judgment; from dicts, in their order."""
         if self.mapping is None:
             return self.table["query"].to_numpy(), self.table["grade"].to_numpy()
-        judged = [self.mapping.get(query, {}) for query in self.query_ids]
-        counts = np.fromiter(map(len, judged), np.int64, len(judged))
-        values = chain.from_iterable(grades.values() for grades in judged)
+        counts = np.fromiter(map(len, self.mapping.values()), np.int64, len(self.mapping))
+        values = chain.from_iterable(grades.values() for grades in self.mapping.values())
         grade = np.fromiter(values, np.int64, int(counts.sum()))
-        return np.repeat(np.arange(counts.size), counts), grade
+        numbers = np.fromiter(map(self.number.__getitem__, self.mapping), np.int64, counts.size)
+        return np.repeat(numbers, counts), grade
 
 
 def prepare(gold: Gold) -> PreparedGold:

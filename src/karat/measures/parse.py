@@ -70,9 +70,7 @@ def parse_all(given: str | Measure | Iterable[str | Measure]) -> tuple[Measure, 
     """Return the measures of a list of names, each once, in the order asked."""
     names = [given] if isinstance(given, (str, Measure)) else list(given)
     measures = [
-        parse(part)
-        for name in names
-        for part in (split(name) if isinstance(name, str) else [name])
+        parse(part) for name in names for part in (split(name) if isinstance(name, str) else [name])
     ]
     if not measures:
         raise MeasureError("no measure is named", hint='such as "nDCG@10"')

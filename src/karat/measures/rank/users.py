@@ -10,7 +10,9 @@ from karat.match.hits import Floats, Hits, Places
 from karat.measures.arrays import divide, power
 from karat.measures.declare import REL, Param, measure, one_of, share
 
-PERSISTENCE = Param("p", 0.8, "the chance that the user goes on to the next item", share, shown=True)
+PERSISTENCE = Param(
+    "p", 0.8, "the chance that the user goes on to the next item", share, shown=True
+)
 BINARY = Param(
     "gain",
     "binary",
