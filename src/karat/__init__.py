@@ -1,0 +1,89 @@
+"""karat tells how good a retriever is, and shows why the number can be trusted.
+
+Public names are loaded when they are first used, so that `import karat` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from karat.version import __version__
+
+if TYPE_CHECKING:
+    from karat.conventions import Conventions
+    from karat.data import Gold, Run
+    from karat.errors import (
+        ConventionError,
+        InputError,
+        KaratError,
+        KaratWarning,
+        MeasureError,
+    )
+    from karat.evaluation import Evaluator, Scores, evaluate
+    from karat.functional import (
+        average_precision,
+        hit_rate,
+        mrr,
+        ndcg_at_k,
+        precision_at_k,
+        recall_at_k,
+    )
+    from karat.measures import Plan, ScoreTable, score
+
+_HOMES = {
+    "karat.conventions": ("Conventions",),
+    "karat.data": ("Gold", "Run"),
+    "karat.errors": (
+        "ConventionError",
+        "InputError",
+        "KaratError",
+        "KaratWarning",
+        "MeasureError",
+    ),
+    "karat.evaluation": ("Evaluator", "Scores", "evaluate"),
+    "karat.functional": (
+        "average_precision",
+        "hit_rate",
+        "mrr",
+        "ndcg_at_k",
+        "precision_at_k",
+        "recall_at_k",
+    ),
+    "karat.measures": ("Plan", "ScoreTable", "score"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ConventionError",
+    "Conventions",
+    "Evaluator",
+    "Gold",
+    "InputError",
+    "KaratError",
+    "KaratWarning",
+    "MeasureError",
+    "Plan",
+    "Run",
+    "ScoreTable",
+    "Scores",
+    "__version__",
+    "average_precision",
+    "evaluate",
+    "hit_rate",
+    "mrr",
+    "ndcg_at_k",
+    "precision_at_k",
+    "recall_at_k",
+    "score",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'karat' has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -54,7 +54,7 @@ class Conventions:
         """Take conventions as they are, as a dict of words, or as the defaults."""
         if given is None:
             return cls()
-        if isinstance(given, cls):
+        if isinstance(given, Conventions):
             return given
         for name in given:
             if name not in CHOICES:

@@ -25,6 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 COMPRESSIONS = (".gz", ".zst")
+ENDINGS = (
+    ".jsonl",
+    ".ndjson",
+    ".json",
+    ".csv",
+    ".tsv",
+    ".parquet",
+    ".txt",
+    ".run",
+    ".trec",
+    ".qrels",
+)
 HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -59,9 +71,7 @@ class Source:
     @property
     def name(self) -> str:
         """The file's name without folder and endings: what a run is called if nobody says."""
-        bare = self.path.with_suffix("") if self.compression else self.path
-        known = {".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".txt", ".run", ".trec"}
-        return bare.stem if bare.suffix.lower() in known else bare.name
+        return plain_name(self.path)
 
     def read(self) -> bytes:
         """Return the whole content."""
@@ -105,6 +115,14 @@ class Source:
             ) from error
         except PermissionError as error:
             raise self.error("it may not be read", hint="check its permissions") from error
+
+
+def plain_name(path: str | os.PathLike[str]) -> str:
+    """Return a file's name without its folder and the endings that say how it is written."""
+    bare = Path(path)
+    for endings in (COMPRESSIONS, ENDINGS):
+        bare = bare.with_suffix("") if bare.suffix.lower() in endings else bare
+    return bare.name
 
 
 def open_bytes(path: Path, mode: str) -> IO[bytes]:

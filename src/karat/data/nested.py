@@ -45,7 +45,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> None:
 
 
 def write_run(run: Run, file: IO[bytes]) -> None:
-    """Write `{query: {item: score}}`, or `{query: [item, …]}` where scores do not give the order."""
+    """Write `{query: {item: score}}`, or lists of ids where scores do not give the order."""
     results = run.results
     if "item_id" not in results.columns:
         raise InputError("this JSON needs item ids", hint="write .jsonl or .parquet")

@@ -59,7 +59,7 @@ def ranked_by_rank(results: pl.DataFrame) -> pl.DataFrame:
     query, rank = results["query_id"], results["rank"]
     repeated = (query == query.shift()) & (rank == rank.shift())
     if repeated.any():
-        at = repeated.arg_max()
+        at = repeated.arg_max() or 0
         raise InputError(
             f"query {query[at]!r} has two items at rank {rank[at]}",
             field="rank",

@@ -126,7 +126,7 @@ def _format(
     name: str,
     sniff: Callable[[bytes], bool],
     read: Callable[[Source], pl.DataFrame],
-    write: Callable[[pl.DataFrame, IO[bytes]], object],
+    write: Callable[[pl.DataFrame, IO[bytes]], None],
 ) -> Format:
     """Make a format from the three things in which kinds of tables differ."""
     separator = SEPARATORS.get(name)
@@ -146,8 +146,8 @@ def _format(
         sniff=sniff,
         read_gold=of_table(gold_of_table),
         read_run=of_table(run_of_table),
-        write_gold=lambda gold, file: write(gold_table(gold), file) and None,
-        write_run=lambda run, file: write(run_table(run), file) and None,
+        write_gold=lambda gold, file: write(gold_table(gold), file),
+        write_run=lambda run, file: write(run_table(run), file),
     )
 
 

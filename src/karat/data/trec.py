@@ -26,8 +26,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-QRELS = {"query_id": pl.String, "iteration": pl.String, "item_id": pl.String, "grade": pl.Int64}
-RUN = {
+Schema = dict[str, type[pl.DataType]]
+
+QRELS: Schema = {
+    "query_id": pl.String,
+    "iteration": pl.String,
+    "item_id": pl.String,
+    "grade": pl.Int64,
+}
+RUN: Schema = {
     "query_id": pl.String,
     "q0": pl.String,
     "item_id": pl.String,
@@ -103,7 +110,7 @@ def write_run(run: Run, file: IO[bytes]) -> None:
     ).write_csv(file, separator=" ", include_header=False, quote_style="never")
 
 
-def _read(source: Source, schema: dict[str, pl.DataType]) -> pl.DataFrame:
+def _read(source: Source, schema: Schema) -> pl.DataFrame:
     frame = _read_tidy(source, schema)
     if frame is None:
         frame = _read_tidied(source, schema)
@@ -112,7 +119,7 @@ def _read(source: Source, schema: dict[str, pl.DataType]) -> pl.DataFrame:
     return frame
 
 
-def _read_tidy(source: Source, schema: dict[str, pl.DataType]) -> pl.DataFrame | None:
+def _read_tidy(source: Source, schema: Schema) -> pl.DataFrame | None:
     """Read a file whose fields stand apart by exactly one space, straight from the disk."""
     lines = _count_tidy_lines(source.blocks(), separators=len(schema) - 1)
     if lines is None:
@@ -120,16 +127,14 @@ def _read_tidy(source: Source, schema: dict[str, pl.DataType]) -> pl.DataFrame |
     return _polars(source.read() if source.compression else source, schema, lines)
 
 
-def _read_tidied(source: Source, schema: dict[str, pl.DataType]) -> pl.DataFrame | None:
+def _read_tidied(source: Source, schema: Schema) -> pl.DataFrame | None:
     """Make the white space uniform first, then read."""
     content = b"".join(_tidied(source.blocks()))
     lines = _count_tidy_lines([content], separators=len(schema) - 1)
     return None if lines is None else _polars(content, schema, lines)
 
 
-def _polars(
-    source: Source | bytes, schema: dict[str, pl.DataType], lines: int
-) -> pl.DataFrame | None:
+def _polars(source: Source | bytes, schema: Schema, lines: int) -> pl.DataFrame | None:
     wanted = [
         i for i, name in enumerate(schema) if name in ("query_id", "item_id", "grade", "score")
     ]
@@ -205,7 +210,7 @@ def _tidy(lines: bytes) -> bytes:
     return text
 
 
-def parse(source: Source, schema: dict[str, pl.DataType]) -> pl.DataFrame:
+def parse(source: Source, schema: Schema) -> pl.DataFrame:
     """Read line by line: slow, and the definition of what a TREC file means."""
     content = source.read()
     refuse_foreign_encoding(content, source)
@@ -252,9 +257,7 @@ def _score(text: bytes) -> float | str:
     return "is not finite" if word in (b"nan", b"inf", b"infinity") else "is no number"
 
 
-def _field_count(
-    source: Source, line: int, fields: list[bytes], schema: dict[str, pl.DataType]
-) -> InputError:
+def _field_count(source: Source, line: int, fields: list[bytes], schema: Schema) -> InputError:
     run = schema is RUN
     layout = "query Q0 item rank score tag" if run else "query 0 item grade"
     names = layout.split()
@@ -275,7 +278,7 @@ def _first_fields(head: bytes) -> list[bytes]:
     return []
 
 
-def _refuse_the_other_kind(source: Source, schema: dict[str, pl.DataType]) -> None:
+def _refuse_the_other_kind(source: Source, schema: Schema) -> None:
     other, name = (RUN, "a run") if schema is QRELS else (QRELS, "qrels")
     fields = _first_fields(source.head)
     if len(fields) != len(other):

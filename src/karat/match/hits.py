@@ -57,7 +57,7 @@ class Places:
         `np.bincount` adds in the order of the array, so the digits do not depend on what other
         queries are scored beside.
         """
-        return np.bincount(self.query, weights=weights, minlength=self.n_queries)
+        return np.bincount(self.query, weights, self.n_queries).astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,7 +102,8 @@ def _repeated_rows(items: pl.Series, lengths: Ints) -> Ints:
     segment = np.repeat(np.arange(lengths.size, dtype=np.uint64), lengths)
     if surely_distinct(segment, items):
         return np.zeros(0, np.int64)
-    first = pl.DataFrame({"segment": segment, "item": items}).is_first_distinct()
+    pairs = pl.DataFrame({"segment": segment, "item": items})
+    first = pairs.select(pl.struct(pl.all()).is_first_distinct()).to_series()
     return np.flatnonzero(~first.to_numpy())
 
 

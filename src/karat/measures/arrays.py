@@ -15,7 +15,8 @@ def divide(numerator: Any, denominator: Any) -> Floats:
     """Divide query by query; 0 where the denominator is 0."""
     numerator, denominator = np.asarray(numerator), np.asarray(denominator)
     out = np.zeros(np.broadcast(numerator, denominator).shape)
-    return np.divide(numerator, denominator, out=out, where=denominator != 0)
+    quotient: Floats = np.divide(numerator, denominator, out=out, where=denominator != 0)
+    return quotient
 
 
 @cache

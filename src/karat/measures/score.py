@@ -50,6 +50,8 @@ def score(gold: Gold | PreparedGold, run: Run, plan: Plan) -> ScoreTable:
             "no_judgments": int(np.count_nonzero(~prepared.judged)),
             "no_relevant": int(np.count_nonzero(prepared.judged & (hits.n_relevant(1) == 0))),
             "repeats": hits.repeats.query.size,
+            "relevant": int(hits.n_relevant(1).sum()),
+            "relevant_found": int(hits.relevant(1).count.sum()),
         },
     )
 
@@ -74,8 +76,11 @@ def _nothing_relevant(measure: Measure, hits: Hits) -> Flags:
     """Tell for which queries gold holds nothing that this measure could reward."""
     gain = measure.params.get("gain")
     if isinstance(gain, dict):
-        return hits.gold.where(worth(hits.gold.grade, gain) > 0).count == 0
-    return hits.n_relevant(measure.params.get("rel", 1)) == 0
+        rewarded = hits.gold.where(worth(hits.gold.grade, gain) > 0).count
+    else:
+        rewarded = hits.n_relevant(measure.params.get("rel", 1))
+    nothing: Flags = rewarded == 0
+    return nothing
 
 
 def _refuse(gold: PreparedGold, match: Match, plan: Plan) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from karat.errors import InputError
+from karat.errors import InputError, MeasureError
 from karat.measures.combine import combine
 from karat.measures.declare import Measure
 
@@ -17,8 +17,10 @@ from karat.measures.declare import Measure
 class ScoreTable:
     """A value for each query and measure, null where it is left out; queries sorted as bytes.
 
-    `counts` says of how many queries (or, for repeats, items) something is true that a person
-    should know: queries, missing, unknown, failed, no_judgments, no_relevant, repeats.
+    `counts` says how many queries there are (queries), and of how many something is true that a
+    person should know (missing, unknown, failed, no_judgments, no_relevant); how many items
+    stand again in a list (repeats), are relevant (relevant), and of those were found
+    (relevant_found).
     """
 
     measures: tuple[Measure, ...]
@@ -35,6 +37,15 @@ class ScoreTable:
         for table in tables:
             counts.update(table.counts)
         return cls(tables[0].measures, frame, {key: counts[key] for key in tables[0].counts})
+
+    def measure(self, measure: Measure) -> Measure:
+        """Return a measure if it is in the table."""
+        if measure not in self.measures:
+            raise MeasureError(
+                f"{measure} was not asked for",
+                hint=f"the scores hold {', '.join(map(str, self.measures))}",
+            )
+        return measure
 
     def values(self, measure: Measure) -> list[float]:
         """Return the values of a measure that are not left out, in the order of the queries."""

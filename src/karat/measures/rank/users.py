@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def _cascade(places: Places, largest_grade: int | None) -> Floats:
     total, going = np.zeros(places.n_queries), np.ones(places.n_queries)
     by_step: Any = np.argsort(places.ordinal, kind="stable")
     ends = np.cumsum(np.bincount(places.ordinal))
-    for begin, end in zip(ends[:-1], ends[1:], strict=True):
+    for begin, end in pairwise(ends.tolist()):
         step = by_step[begin:end]
         query = places.query[step]
         total[query] += going[query] * stops[step] / places.rank[step]

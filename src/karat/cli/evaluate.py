@@ -1,0 +1,105 @@
+"""`karat eval`: score runs against gold."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from karat.conventions import CHOICES, HELP
+
+
+def _convention(name: str) -> typer.models.OptionInfo:
+    flag = f"--{name.replace('_', '-')}"
+    words = CHOICES[name]
+    option: typer.models.OptionInfo = typer.Option(
+        flag, metavar="|".join(words), help=f"{HELP[name].capitalize()}.", show_default=words[0]
+    )
+    return option
+
+
+def evaluate_command(
+    gold: Annotated[str, typer.Argument(help="What should be found: qrels, JSONL, CSV, …")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="What was found.")],
+    measures: Annotated[
+        list[str] | None,
+        typer.Option("-m", "--measure", metavar="NAME", help="Measures; repeat, or use commas."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="FIELD", help="Also for each value of a query's field."),
+    ] = None,
+    per_query: Annotated[
+        bool, typer.Option("--per-query", "-q", help="Also for each query.")
+    ] = False,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .parquet or .md."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    preset: Annotated[
+        str | None, typer.Option(metavar="graded|benchmark", help="Measures and conventions.")
+    ] = None,
+    level: Annotated[
+        str, typer.Option(metavar="item|doc", help="Score items, or the documents they are from.")
+    ] = "item",
+    gold_format: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The format of gold, if it is not told.")
+    ] = None,
+    run_format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="NAME", help="The format of the runs, likewise."),
+    ] = None,
+    missing: Annotated[str | None, _convention("missing")] = None,
+    unknown: Annotated[str | None, _convention("unknown")] = None,
+    no_gold: Annotated[str | None, _convention("no_gold")] = None,
+    duplicates: Annotated[str | None, _convention("duplicates")] = None,
+    unjudged: Annotated[str | None, _convention("unjudged")] = None,
+) -> None:
+    """Score runs against gold: measures as rows, runs as columns."""
+    from karat.data import Gold, Run
+    from karat.evaluation import Evaluator
+    from karat.report import files, terminal
+    from karat.report.document import print_document
+
+    for path in output or ():
+        files.writer(path)
+    words = {
+        "missing": missing,
+        "unknown": unknown,
+        "no_gold": no_gold,
+        "duplicates": duplicates,
+        "unjudged": unjudged,
+    }
+    evaluator = Evaluator(
+        Gold.read(gold, format=gold_format),
+        measures,
+        conventions={name: word for name, word in words.items() if word},
+        preset=preset,
+        level=level,
+    )
+    scores = evaluator.all(
+        {name: Run.read(path, format=run_format) for name, path in _named(runs).items()}
+    )
+    sheets = [score.sheet(by=tuple(by or ()), per_query=per_query) for score in scores]
+    for path in output or ():
+        files.write(sheets, path)
+    if json:
+        print_document(sheets)
+    else:
+        terminal.show(sheets)
+    for path in output or ():
+        print(f"wrote {path}", file=sys.stderr)
+
+
+def _named(paths: list[str]) -> dict[str, str]:
+    """Call each run by its file's name, or by its path where two names are the same."""
+    from karat.data.files import plain_name
+
+    names = [plain_name(path) for path in paths]
+    return {
+        (name if names.count(name) == 1 else path): path
+        for name, path in zip(names, paths, strict=True)
+    }

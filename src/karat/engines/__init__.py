@@ -1,0 +1,1 @@
+"""Where scoring runs; an engine opens the sources, partitions them if it can, and scores."""

@@ -1,0 +1,127 @@
+"""Evaluate a run against gold; or prepare gold once and evaluate many."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from karat.conventions import Conventions
+from karat.engines.local import LocalSession, Outcome
+from karat.errors import InputError, KaratWarning
+from karat.evaluation.scores import Scores
+from karat.match.overlap import Overlap
+from karat.measures import Measure
+
+PRESETS = ("benchmark", "graded")
+
+Measures = str | Measure | Iterable[str | Measure]
+
+
+def evaluate(
+    gold: Any,
+    run: Any,
+    measures: Measures | None = None,
+    *,
+    conventions: Conventions | dict[str, Any] | None = None,
+    preset: str | None = None,
+    level: str = "item",
+) -> Scores:
+    """Score a run against gold.
+
+    Both may be a path, a glob, a table, a dict, native records, or a `Gold` and a `Run`.
+
+    >>> scores = evaluate({"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}, ["P@2", "AP"])
+    >>> scores["P@2"], round(scores["AP"], 4)
+    (0.5, 0.8333)
+    """
+    evaluator = Evaluator(gold, measures, conventions=conventions, preset=preset, level=level)
+    return evaluator(run)
+
+
+class Evaluator:
+    """Gold prepared once, for many runs.
+
+    >>> evaluator = Evaluator({"q1": ["a"]}, ["RR"])
+    >>> evaluator({"q1": ["a", "b"]})["RR"], evaluator({"q1": ["b", "a"]})["RR"]
+    (1.0, 0.5)
+    """
+
+    def __init__(
+        self,
+        gold: Any,
+        measures: Measures | None = None,
+        *,
+        conventions: Conventions | dict[str, Any] | None = None,
+        preset: str | None = None,
+        level: str = "item",
+    ) -> None:
+        if preset is not None and measures is None:
+            measures = _preset(preset).MEASURES
+        self.conventions = _conventions(preset, conventions)
+        self._session = LocalSession(gold, measures, self.conventions, level)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What is measured, in the order asked."""
+        return self._session.plan.measures
+
+    def __call__(self, run: Any, *, name: str | None = None) -> Scores:
+        """Score one run."""
+        outcome = self._session.score(run)
+        self._warn_of_strangers([outcome.overlap])
+        return self._scores(outcome, name)
+
+    def all(self, runs: Mapping[str, Any]) -> list[Scores]:
+        """Score runs by name; gold ids count as known if any of the runs holds them."""
+        outcomes = {name: self._session.score(run) for name, run in runs.items()}
+        self._warn_of_strangers([outcome.overlap for outcome in outcomes.values()])
+        return [self._scores(outcome, name) for name, outcome in outcomes.items()]
+
+    def _scores(self, outcome: Outcome, name: str | None) -> Scores:
+        return Scores(
+            outcome.table,
+            name=name or outcome.name or "run",
+            conventions=self.conventions,
+            queries=self._session.gold.queries,
+        )
+
+    def _warn_of_strangers(self, overlaps: list[Overlap | None]) -> None:
+        """Warn if under half of the relevant ids stand in any run: most likely a mix-up."""
+        doubtful = [overlap for overlap in overlaps if overlap is not None]
+        if len(doubtful) < len(overlaps):
+            return
+        found = np.logical_or.reduce([overlap.found for overlap in doubtful])
+        if 2 * np.count_nonzero(found) >= found.size:
+            return
+        absent = self._session.prepared.relevant_ids.filter(~found).head(3).to_list()
+        warnings.warn(
+            KaratWarning(
+                f"only {np.count_nonzero(found)} of {found.size} relevant ids of gold appear "
+                f"anywhere in the run{'s' if len(overlaps) > 1 else ''}\n"
+                f"  not there: {', '.join(map(repr, absent))}\n"
+                f"  there are: {', '.join(map(repr, doubtful[0].sample))}\n"
+                "  if they are spelled differently, scores are too low for that reason alone"
+            ),
+            stacklevel=3,
+        )
+
+
+def _conventions(preset: str | None, given: Conventions | dict[str, Any] | None) -> Conventions:
+    """Take the preset's conventions, with the words that are given put in their place."""
+    if preset is None or isinstance(given, Conventions):
+        return Conventions.of(given)
+    chosen: Conventions = _preset(preset).CONVENTIONS
+    return Conventions.of(chosen.as_dict() | (given or {}))
+
+
+def _preset(name: str) -> Any:
+    if name not in PRESETS:
+        raise InputError(
+            f"there is no preset {name!r}", field="preset", hint=f"known: {', '.join(PRESETS)}"
+        )
+    # By name, since the rooms of the presets stand below this one and import from it.
+    return import_module(f"karat.presets.{name}")

@@ -1,0 +1,96 @@
+"""Scores: a run's score table, with everything a person asks of it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import polars as pl
+
+from karat.conventions import Conventions
+from karat.measures import ScoreTable, parse
+from karat.report import files
+from karat.report.sheet import Sheet, left_out, noted
+from karat.stats import groups
+from karat.stats.summary import summary
+
+
+class Scores:
+    """What a run scored, query by query and over all."""
+
+    def __init__(
+        self,
+        table: ScoreTable,
+        *,
+        name: str,
+        conventions: Conventions,
+        queries: pl.DataFrame,
+    ) -> None:
+        self.table = table
+        self.name = name
+        self.conventions = conventions
+        self.queries = queries
+
+    def summary(self) -> pl.DataFrame:
+        """Return one row a measure: measure, value, n, left_out."""
+        return summary(self.table)
+
+    @property
+    def per_query(self) -> pl.DataFrame:
+        """A row a query: query_id, then one column a measure; null where it is left out."""
+        return self.table.frame
+
+    def by(self, *fields: str) -> pl.DataFrame:
+        """Return the summary for each value of a field of the queries, or of several."""
+        return groups.by(self.table, self.queries, fields)
+
+    def __getitem__(self, measure: str) -> float | None:
+        """Return the value of a measure, in any of its spellings."""
+        return self.table.value(self.table.measure(parse(measure)))
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many queries count nowhere, by reason."""
+        return left_out(self.table.counts, self.conventions)
+
+    @property
+    def noted(self) -> dict[str, int]:
+        """What was scored and should be known of, by reason."""
+        return noted(self.table.counts, self.conventions)
+
+    def sheet(self, *, by: tuple[str, ...] = (), per_query: bool = False) -> Sheet:
+        """Return what is shown and written of these scores."""
+        return Sheet(
+            name=self.name,
+            conventions=self.conventions,
+            summary=self.summary(),
+            counts=self.table.counts,
+            groups=self.by(*by) if by else None,
+            per_query=self.per_query,
+            queries=self.queries,
+            show_queries=per_query,
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the scores, with every query; the ending says how: json, parquet, csv, md."""
+        files.write([self.sheet(per_query=True)], path)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, run: str | None = None) -> Scores:
+        """Read scores that were written as .json or .parquet; `run` picks one of several."""
+        saved = files.read(path, run)
+        measures = tuple(parse(name) for name in saved.measures)
+        return cls(
+            ScoreTable(measures, saved.per_query, saved.counts),
+            name=saved.name,
+            conventions=Conventions.of(saved.conventions),
+            queries=saved.queries,
+        )
+
+    def __repr__(self) -> str:
+        values: dict[str, Any] = dict(self.summary().select("measure", "value").iter_rows())
+        shown = ", ".join(
+            f"{name} {'–' if value is None else format(value, '.4f')}"
+            for name, value in values.items()
+        )
+        return f"<Scores {self.name!r}: {shown}>"

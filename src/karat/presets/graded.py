@@ -1,0 +1,128 @@
+"""Six metrics over graded relevance judgments of chunks.
+
+Relevant is grade 1 and up. The list is cut to the top k first; precision is the share of what
+remains, average precision divides by all relevant chunks. Where nothing is relevant, all but
+precision are 0.0, and so is precision since nothing can be hit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NoReturn
+
+from karat.conventions import Conventions
+from karat.match.hits import Hits
+from karat.measures.one import hits_of, value
+
+MEASURES = ("R@10", "P(denominator=retrieved)@10", "RR@10", "nDCG@10", "AP@10", "Success@10")
+CONVENTIONS = Conventions()
+
+
+class QueryType(Enum):
+    """What kind of question a query asks."""
+
+    FACTUAL = "factual"
+    CONCEPTUAL = "conceptual"
+    CODE_LOOKUP = "code_lookup"
+    TROUBLESHOOTING = "troubleshooting"
+
+
+@dataclass(frozen=True)
+class RelevanceJudgment:
+    """How relevant a chunk is to a query; 0 is not at all."""
+
+    chunk_id: str
+    grade: int
+
+
+@dataclass(frozen=True)
+class MetricsResult:
+    """All six metrics of one query."""
+
+    recall_at_k: float
+    precision_at_k: float
+    mrr: float
+    ndcg_at_k: float
+    average_precision: float
+    hit_rate: float
+
+
+class RetrievalMetrics:
+    """The six metrics, each `(retrieved_chunk_ids, judgments, k) -> float`.
+
+    >>> judged = [RelevanceJudgment("a", 2), RelevanceJudgment("b", 1), RelevanceJudgment("d", 2)]
+    >>> round(RetrievalMetrics.recall_at_k(["a", "b", "c"], judged, 3), 4)
+    0.6667
+    """
+
+    def __new__(cls) -> NoReturn:
+        """Refuse to be instantiated: there is no state."""
+        raise TypeError("RetrievalMetrics is not instantiated; call its functions on the class")
+
+    @staticmethod
+    def recall_at_k(
+        retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
+    ) -> float:
+        """Return relevant chunks in the top k / all relevant chunks."""
+        return value("R", _hits(retrieved_chunk_ids, judgments), k)
+
+    @staticmethod
+    def precision_at_k(
+        retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
+    ) -> float:
+        """Return relevant chunks in the top k / chunks in the top k."""
+        return value("P", _hits(retrieved_chunk_ids, judgments), k, denominator="retrieved")
+
+    @staticmethod
+    def mrr(
+        retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
+    ) -> float:
+        """Return 1 / rank of the first relevant chunk in the top k, 0 if there is none."""
+        return value("RR", _hits(retrieved_chunk_ids, judgments), k)
+
+    @staticmethod
+    def ndcg_at_k(
+        retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
+    ) -> float:
+        """Return DCG@k / ideal DCG@k, with grade / log2(rank + 1)."""
+        return value("nDCG", _hits(retrieved_chunk_ids, judgments), k)
+
+    @staticmethod
+    def average_precision(
+        retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
+    ) -> float:
+        """Return the sum of precision at each relevant chunk in the top k / all relevant."""
+        return value("AP", _hits(retrieved_chunk_ids, judgments), k)
+
+    @staticmethod
+    def hit_rate(
+        retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
+    ) -> float:
+        """Return 1.0 if a relevant chunk is in the top k, else 0.0."""
+        return value("Success", _hits(retrieved_chunk_ids, judgments), k)
+
+    @staticmethod
+    def compute_all(
+        retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
+    ) -> MetricsResult:
+        """Return all six, looking grades up once."""
+        hits = _hits(retrieved_chunk_ids, judgments)
+        return MetricsResult(
+            recall_at_k=value("R", hits, k),
+            precision_at_k=value("P", hits, k, denominator="retrieved"),
+            mrr=value("RR", hits, k),
+            ndcg_at_k=value("nDCG", hits, k),
+            average_precision=value("AP", hits, k),
+            hit_rate=value("Success", hits, k),
+        )
+
+
+def _hits(retrieved: Sequence[str], judgments: Sequence[RelevanceJudgment]) -> Hits:
+    grades: dict[str, int] = {}
+    for judgment in judgments:
+        grades[judgment.chunk_id] = max(
+            judgment.grade, grades.get(judgment.chunk_id, judgment.grade)
+        )
+    return hits_of(retrieved, grades)

@@ -1,0 +1,1 @@
+"""How people see it: terminal, documents, tables in files."""

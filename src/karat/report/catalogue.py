@@ -1,0 +1,45 @@
+"""What can be measured, from the declarations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from karat.measures import REGISTRY, Declaration
+
+
+def catalogue() -> list[dict[str, Any]]:
+    """Return every measure with what is known of it."""
+    return [
+        {
+            "name": declaration.name,
+            "title": declaration.title,
+            "formula": declaration.formula,
+            "cutoff": declaration.cutoff,
+            "parameters": {
+                param.name: {"default": param.default, "help": param.help}
+                for param in declaration.params
+            },
+            "aliases": list(declaration.aliases),
+            "over_queries": declaration.combine,
+            "higher_is_better": declaration.higher_is_better,
+        }
+        for declaration in _sorted()
+    ]
+
+
+def show_catalogue() -> None:
+    """Print one line a measure."""
+    shown = [(_signature(declaration), declaration.title) for declaration in _sorted()]
+    width = max(len(signature) for signature, _ in shown)
+    for signature, title in shown:
+        print(f"{signature.ljust(width)}  {title}")
+
+
+def _signature(declaration: Declaration) -> str:
+    params = ", ".join(param.name for param in declaration.params)
+    cutoff = {"none": "", "optional": "[@k]", "required": "@k"}[declaration.cutoff]
+    return f"{declaration.name}{f'({params})' if params else ''}{cutoff}"
+
+
+def _sorted() -> list[Declaration]:
+    return sorted(REGISTRY.values(), key=lambda declaration: declaration.name.lower())

@@ -1,0 +1,61 @@
+"""The JSON document: what `--json` prints and `-o FILE.json` holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from karat.report.sheet import Sheet, left_out, noted
+from karat.version import __version__
+
+
+def document(sheets: Sequence[Sheet]) -> dict[str, Any]:
+    """Return the numbers as plain data; absent: not asked; null: undefined."""
+    whole: dict[str, Any] = {
+        "karat": __version__,
+        "conventions": sheets[0].conventions.as_dict(),
+        "runs": [_run(sheet) for sheet in sheets],
+    }
+    if sheets[0].show_queries and sheets[0].queries.width > 1:
+        whole["queries"] = sheets[0].queries.to_dicts()
+    return whole
+
+
+def print_document(sheets: Sequence[Sheet]) -> None:
+    """Print the document to standard output."""
+    print(encoded(document(sheets)).decode())
+
+
+def encoded(whole: dict[str, Any]) -> bytes:
+    """Return a document as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(whole))
+
+
+def _run(sheet: Sheet) -> dict[str, Any]:
+    run: dict[str, Any] = {
+        "name": sheet.name,
+        "measures": _measures(sheet.summary),
+        "left_out": left_out(sheet.counts, sheet.conventions),
+        "noted": noted(sheet.counts, sheet.conventions),
+        "counts": sheet.counts,
+    }
+    if sheet.groups is not None:
+        fields = [name for name in sheet.groups.columns if name not in sheet.summary.columns]
+        parts = sheet.groups.partition_by(fields, as_dict=True, maintain_order=True)
+        run["groups"] = [
+            {"by": dict(zip(fields, key, strict=True)), "measures": _measures(part)}
+            for key, part in parts.items()
+        ]
+    if sheet.show_queries:
+        run["per_query"] = sheet.per_query.to_dicts()
+    return run
+
+
+def _measures(summary: pl.DataFrame) -> dict[str, Any]:
+    return {
+        row["measure"]: {"value": row["value"], "n": row["n"]}
+        for row in summary.iter_rows(named=True)
+    }

@@ -1,0 +1,150 @@
+"""Scores in files; the ending says how they are written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+import polars as pl
+
+from karat.data.files import Source, writing
+from karat.errors import InputError
+from karat.report.document import document, encoded
+from karat.report.markdown import markdown
+from karat.report.sheet import Sheet
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One run's scores as they were saved."""
+
+    name: str
+    conventions: dict[str, Any]
+    counts: dict[str, int]
+    measures: list[str]
+    per_query: pl.DataFrame
+    queries: pl.DataFrame
+
+
+def write(sheets: Sequence[Sheet], path: str | os.PathLike[str]) -> None:
+    """Write the numbers of one or more runs."""
+    writer(path)
+    with writing(path) as file:
+        writer(path)(sheets, file)
+
+
+def writer(path: str | os.PathLike[str]) -> Callable[[Sequence[Sheet], IO[bytes]], None]:
+    """Return the function that writes files with this ending."""
+    ending = Path(path).suffix.lower()
+    if ending not in WRITERS:
+        raise InputError(
+            f"scores cannot be written as {ending!r}",
+            path=path,
+            hint=f"use one of {', '.join(WRITERS)}",
+        )
+    return WRITERS[ending]
+
+
+def read(path: str | os.PathLike[str], run: str | None) -> Saved:
+    """Read the scores of one run from JSON or Parquet."""
+    source = Source(path)
+    if source.ending == ".parquet":
+        return _read_parquet(source, run)
+    if source.ending == ".json":
+        return _read_json(source, run)
+    raise source.error("scores are read from .json and .parquet", hint="write them so first")
+
+
+def _write_json(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    file.write(encoded(document(sheets)) + b"\n")
+
+
+def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    """Write a row for each run and measure, or for each run and query where these are asked."""
+    frames = []
+    for sheet in sheets:
+        table = sheet.groups if sheet.groups is not None else sheet.summary
+        table = sheet.per_query if sheet.show_queries else table
+        frames.append(table.select(pl.lit(sheet.name).alias("run"), pl.all()))
+    pl.concat(frames).write_csv(file)
+
+
+def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    """Write a row for each run and query, with the fields of the query behind the measures."""
+    frames = []
+    for sheet in sheets:
+        fields = sheet.queries.rename(lambda c: c if c == "query_id" else f"field:{c}")
+        rows = sheet.per_query.join(fields, on="query_id", how="left", maintain_order="left")
+        frames.append(rows.select(pl.lit(sheet.name).alias("run"), pl.all()))
+    told = {
+        "conventions": sheets[0].conventions.as_dict(),
+        "measures": sheets[0].summary["measure"].to_list(),
+        "counts": {sheet.name: sheet.counts for sheet in sheets},
+    }
+    pl.concat(frames).write_parquet(file, metadata={"karat": msgspec.json.encode(told).decode()})
+
+
+def _write_markdown(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    file.write(markdown(sheets).encode())
+
+
+WRITERS: dict[str, Callable[[Sequence[Sheet], IO[bytes]], None]] = {
+    ".json": _write_json,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+    ".md": _write_markdown,
+}
+
+
+def _read_parquet(source: Source, run: str | None) -> Saved:
+    told = pl.read_parquet_metadata(source.path).get("karat")
+    if told is None:
+        raise source.error("this Parquet file holds no scores", hint="write it with karat")
+    facts = msgspec.json.decode(told)
+    name = _pick(source, list(facts["counts"]), run)
+    rows = pl.read_parquet(source.path).filter(pl.col("run") == name)
+    fields = [column for column in rows.columns if column.startswith("field:")]
+    queries = rows.select("query_id", *fields).rename(lambda c: c.removeprefix("field:"))
+    return Saved(
+        name,
+        facts["conventions"],
+        facts["counts"][name],
+        facts["measures"],
+        rows.select("query_id", *facts["measures"]),
+        queries,
+    )
+
+
+def _read_json(source: Source, run: str | None) -> Saved:
+    try:
+        told = msgspec.json.decode(source.read())
+        runs = {saved["name"]: saved for saved in told["runs"]}
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
+        raise source.error("this JSON holds no scores", hint="write it with karat") from error
+    saved = runs[_pick(source, list(runs), run)]
+    if "per_query" not in saved:
+        raise source.error("the values of the queries are not in it", hint="add --per-query")
+    names = list(saved["measures"])
+    schema = {"query_id": pl.String} | dict.fromkeys(names, pl.Float64)
+    queries = told.get("queries") or [{"query_id": q["query_id"]} for q in saved["per_query"]]
+    return Saved(
+        saved["name"],
+        told["conventions"],
+        saved["counts"],
+        names,
+        pl.DataFrame(saved["per_query"], schema=schema),
+        pl.DataFrame(queries, infer_schema_length=None),
+    )
+
+
+def _pick(source: Source, names: list[str], run: str | None) -> str:
+    if run is None and len(names) == 1:
+        return names[0]
+    if run in names:
+        return str(run)
+    problem = f"there is no run {run!r} in it" if run else "there are several runs in it"
+    raise source.error(problem, hint=f"say run= one of {', '.join(map(repr, names))}")

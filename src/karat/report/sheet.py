@@ -1,0 +1,80 @@
+"""What is shown of one run, whatever shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from karat.conventions import Conventions
+
+WORDS = {
+    "unknown": "{} of the run not in gold",
+    "missing": "{} of gold not in the run",
+    "no_judgments": "{} of gold without judgments",
+    "no_relevant": "{} with nothing relevant in gold",
+    "failed": "{} that the retriever failed on",
+    "repeats": "{} that stand again in a list",
+}
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The numbers of one run, and what must stand beside them."""
+
+    name: str
+    conventions: Conventions
+    summary: pl.DataFrame
+    counts: dict[str, int]
+    groups: pl.DataFrame | None
+    per_query: pl.DataFrame
+    queries: pl.DataFrame
+    show_queries: bool
+    """Whether a person asked to see every query."""
+
+    @property
+    def values(self) -> dict[str, float | None]:
+        """The value of each measure."""
+        return dict(self.summary.select("measure", "value").iter_rows())
+
+    def remarks(self) -> list[str]:
+        """Say what was left out and what was counted, in sentences."""
+        out = [
+            _counted(reason, n) + " left out"
+            for reason, n in left_out(self.counts, self.conventions).items()
+        ]
+        outcome = {
+            "missing": " scored as nothing retrieved",
+            "failed": " scored as nothing retrieved",
+            "no_relevant": f" scored {1 if self.conventions.no_gold == 'one' else 0}",
+            "repeats": " counted each time" * (self.conventions.duplicates == "count")
+            or " counted once",
+        }
+        out += [
+            _counted(reason, n) + outcome[reason]
+            for reason, n in noted(self.counts, self.conventions).items()
+        ]
+        return out
+
+
+def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
+    """Return how many queries count nowhere, by reason."""
+    reasons = ["unknown", "no_judgments"]
+    if conventions.missing == "skip":
+        reasons.append("missing")
+    if conventions.no_gold == "skip":
+        reasons.append("no_relevant")
+    return {reason: counts[reason] for reason in reasons if counts[reason]}
+
+
+def noted(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
+    """Return what was scored and should be known of, by reason."""
+    reasons = ("missing", "failed", "no_relevant", "repeats")
+    gone = left_out(counts, conventions)
+    return {reason: counts[reason] for reason in reasons if counts[reason] and reason not in gone}
+
+
+def _counted(reason: str, n: int) -> str:
+    noun = "item" if reason == "repeats" else "query" if n == 1 else "queries"
+    noun += "s" if reason == "repeats" and n != 1 else ""
+    return WORDS[reason].format(f"{n:,} {noun}")

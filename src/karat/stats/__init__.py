@@ -1,0 +1,1 @@
+"""What the score table says over queries."""

@@ -1,0 +1,347 @@
+"""What every measure means, for one query at a time: slow, obvious, and sharing no code with karat.
+
+A definition here follows the words of the measure, not its speed. Lists are plain lists in rank
+order, judgments are a dict from item to grade, and `None` stands for what is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+
+from karat.errors import ConventionError
+
+DEFAULTS = {
+    "missing": "zero",
+    "unknown": "ignore",
+    "no_gold": "family",
+    "duplicates": "first",
+    "unjudged": "irrelevant",
+}
+
+
+@dataclass
+class Query:
+    """One query: what was retrieved, as listed, and what gold says of items."""
+
+    listed: list[str]
+    grades: dict[str, int]
+    largest_grade: int
+    conventions: dict[str, str]
+
+    def places(self, k: int | None) -> list[str | None]:
+        """The top k; a repeat holds its place, and nothing stands there."""
+        places: list[str | None] = []
+        seen = set()
+        for item in self.listed[:k]:
+            places.append(None if item in seen else item)
+            seen.add(item)
+        return places
+
+    def grade(self, item: str | None) -> int | None:
+        """The grade of an item, None if it is unjudged."""
+        if item is None or item not in self.grades or self.grades[item] < 0:
+            return None
+        return self.grades[item]
+
+    def is_relevant(self, item: str | None, rel: int) -> bool:
+        grade = self.grade(item)
+        return grade is not None and grade >= rel
+
+    def all_relevant(self, rel: int) -> int:
+        return sum(self.is_relevant(item, rel) for item in self.grades)
+
+    def ranks_of_relevant(self, k: int | None, rel: int) -> list[int]:
+        return [
+            rank for rank, item in enumerate(self.places(k), 1) if self.is_relevant(item, rel)
+        ]
+
+    def hits(self, k: int | None, rel: int) -> int:
+        """Relevant items in the top k, each once."""
+        return len(self.ranks_of_relevant(k, rel))
+
+    def hits_with_repeats(self, k: int | None, rel: int) -> int:
+        """Relevant items in the top k, as often as the convention on duplicates says."""
+        if self.conventions["duplicates"] == "count":
+            return sum(self.is_relevant(item, rel) for item in self.listed[:k])
+        return self.hits(k, rel)
+
+
+def share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+# Sets: what stands in the top k.
+
+
+def precision(query, k, rel=1, denominator="k"):
+    if k is None or denominator == "retrieved":
+        return share(query.hits_with_repeats(k, rel), len(query.listed[:k]))
+    return query.hits_with_repeats(k, rel) / k
+
+
+def recall(query, k, rel=1):
+    return share(query.hits(k, rel), query.all_relevant(rel))
+
+
+def f1(query, k, rel=1):
+    places = len(query.listed) if k is None else k
+    p = share(query.hits(k, rel), places)
+    r = recall(query, k, rel)
+    return share(2 * p * r, p + r)
+
+
+def success(query, k, rel=1):
+    return 1.0 if query.hits(k, rel) else 0.0
+
+
+def hits(query, k, rel=1):
+    return query.hits_with_repeats(k, rel)
+
+
+def capped_recall(query, k, rel=1):
+    return share(query.hits(k, rel), min(k, query.all_relevant(rel)))
+
+
+def r_precision(query, k, rel=1):
+    r = query.all_relevant(rel)
+    return share(query.hits(r, rel), r)
+
+
+# Ranks: where it stands.
+
+
+def reciprocal_rank(query, k, rel=1):
+    ranks = query.ranks_of_relevant(k, rel)
+    return 1 / ranks[0] if ranks else 0.0
+
+
+def first_relevant(query, k, rel=1):
+    ranks = query.ranks_of_relevant(k, rel)
+    return ranks[0] if ranks else None
+
+
+def average_precision(query, k, rel=1, denominator="relevant"):
+    total = 0.0
+    ranks = query.ranks_of_relevant(k, rel)
+    for found, rank in enumerate(ranks, 1):
+        total += found / rank
+    r = query.all_relevant(rel)
+    if denominator == "hits":
+        return share(total, len(ranks))
+    if denominator == "min" and k is not None:
+        return share(total, min(k, r))
+    return share(total, r)
+
+
+def bpref(query, k, rel=1):
+    """trec_eval's m_bpref.c, after Buckley and Voorhees (SIGIR 2004)."""
+    r = query.all_relevant(rel)
+    judged_nonrelevant = [g for g in query.grades.values() if 0 <= g < rel]
+    total = 0.0
+    above = 0
+    for item in query.places(None):
+        grade = query.grade(item)
+        if grade is None:
+            continue
+        if grade < rel:
+            above += 1
+        elif above == 0:
+            total += 1.0
+        else:
+            total += 1.0 - min(above, r) / min(len(judged_nonrelevant), r)
+    return share(total, r)
+
+
+# Gains: what a grade is worth.
+
+
+def gain_of(grade: int | None, gain) -> float:
+    if grade is None:
+        return 0.0
+    if gain == "exp2":
+        return 2.0**grade - 1
+    if gain == "linear":
+        return float(grade)
+    return float(gain.get(grade, grade))
+
+
+def discounted(gains: list[float]) -> float:
+    total = 0.0
+    for rank, gain in enumerate(gains, 1):
+        total += gain / math.log2(rank + 1)
+    return total
+
+
+def dcg(query, k, gain="linear"):
+    return discounted([gain_of(query.grade(item), gain) for item in query.places(k)])
+
+
+def ndcg(query, k, gain="linear"):
+    best = sorted((gain_of(query.grade(item), gain) for item in query.grades), reverse=True)
+    return share(dcg(query, k, gain), discounted(best[:k]))
+
+
+def rank_biased_precision(query, k, p=0.8, rel=1, gain="binary"):
+    total = 0.0
+    for rank, item in enumerate(query.places(k), 1):
+        if gain == "binary":
+            worth = 1.0 if query.is_relevant(item, rel) else 0.0
+        else:
+            worth = share(query.grade(item) or 0, query.largest_grade)
+        total += worth * p ** (rank - 1)
+    return (1 - p) * total
+
+
+def cascade(grades: list[int | None], largest_grade: int) -> float:
+    """Chapelle et al. (CIKM 2009): the user goes down the list and stops where satisfied."""
+    total = 0.0
+    gets_here = 1.0
+    for rank, grade in enumerate(grades, 1):
+        stops = 0.0 if grade is None else (2.0**grade - 1) / 2.0**largest_grade
+        total += gets_here * stops / rank
+        gets_here *= 1 - stops
+    return total
+
+
+def err(query, k):
+    return cascade([query.grade(item) for item in query.places(k)], query.largest_grade)
+
+
+def nerr(query, k):
+    best = sorted((g for g in query.grades.values() if g >= 0), reverse=True)
+    return share(err(query, k), cascade(best[:k], query.largest_grade))
+
+
+# Counts, and what was judged at all.
+
+
+def judged(query, k):
+    different = set(query.listed[:k])
+    return share(sum(query.grade(item) is not None for item in different), len(different))
+
+
+def unjudged(query, k):
+    different = set(query.listed[:k])
+    places = len(query.listed) if k is None else k
+    return share(sum(query.grade(item) is None for item in different), places)
+
+
+def num_q(query, k):
+    return 1
+
+
+def num_ret(query, k):
+    return len(set(query.listed))
+
+
+def num_rel(query, k, rel=1):
+    return query.all_relevant(rel)
+
+
+def num_rel_ret(query, k, rel=1):
+    return query.hits(None, rel)
+
+
+MEASURES = {
+    "P": precision,
+    "R": recall,
+    "F1": f1,
+    "Success": success,
+    "Hits": hits,
+    "R_cap": capped_recall,
+    "Rprec": r_precision,
+    "RR": reciprocal_rank,
+    "FirstRelevant": first_relevant,
+    "AP": average_precision,
+    "Bpref": bpref,
+    "DCG": dcg,
+    "nDCG": ndcg,
+    "RBP": rank_biased_precision,
+    "ERR": err,
+    "nERR": nerr,
+    "Judged": judged,
+    "Unjudged": unjudged,
+    "NumQ": num_q,
+    "NumRet": num_ret,
+    "NumRel": num_rel,
+    "NumRelRet": num_rel_ret,
+}
+
+NO_GOLD_DOES_NOT_APPLY = {"DCG", "Hits", "FirstRelevant", "Judged", "Unjudged"}
+NO_GOLD_DOES_NOT_APPLY |= {"NumQ", "NumRet", "NumRel", "NumRelRet"}
+
+MEDIANS = {"FirstRelevant"}
+SUMS = {"NumQ", "NumRet", "NumRel", "NumRelRet"}
+
+
+def nothing_to_find(measure: str, query: Query, params: dict) -> bool:
+    """Whether even the best list would be worth nothing."""
+    if measure in ("ERR", "nERR") or params.get("gain") == "linear":
+        worth = [query.grade(item) or 0 for item in query.grades]
+    elif measure == "nDCG":
+        gain = params.get("gain", "linear")
+        worth = [gain_of(query.grade(item), gain) for item in query.grades]
+    else:
+        worth = [query.is_relevant(item, params.get("rel", 1)) for item in query.grades]
+    return not any(w > 0 for w in worth)
+
+
+def value(
+    measure: str,
+    retrieved: list[str] | None,
+    grades: dict[str, int],
+    k: int | None = None,
+    params: dict | None = None,
+    largest_grade: int = 0,
+    conventions: dict[str, str] | None = None,
+) -> float | None:
+    """Return a measure of one query; `retrieved` is None where the run does not have the query."""
+    params = params or {}
+    conventions = DEFAULTS | (conventions or {})
+    if retrieved is None and conventions["missing"] == "skip":
+        return None
+    listed = list(retrieved or [])
+    query = Query(listed, grades, largest_grade, conventions)
+    if conventions["unjudged"] == "skip":
+        query.listed = [item for item in dict.fromkeys(listed) if query.grade(item) is not None]
+    if measure not in NO_GOLD_DOES_NOT_APPLY and nothing_to_find(measure, query, params):
+        if conventions["no_gold"] == "skip":
+            return None
+        if conventions["no_gold"] == "one":
+            return 1.0
+    return MEASURES[measure](query, k, **params)
+
+
+def over_queries(measure: str, values: list[float | None]) -> float | None:
+    """Combine the values of all queries; what is left out takes no part."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    if measure in SUMS:
+        return math.fsum(known)
+    if measure in MEDIANS:
+        return statistics.median(known)
+    return math.fsum(known) / len(known)
+
+
+def check(
+    gold: dict[str, dict[str, int]], run: dict[str, list[str]], conventions: dict[str, str]
+) -> None:
+    """Refuse what a convention calls an error."""
+    conventions = DEFAULTS | conventions
+    if conventions["missing"] == "error" and gold.keys() - run.keys():
+        raise ConventionError("a query of gold is not in the run")
+    if conventions["unknown"] == "error" and run.keys() - gold.keys():
+        raise ConventionError("a query of the run is not in gold")
+    if conventions["duplicates"] == "error":
+        for query in gold.keys() & run.keys():
+            if len(set(run[query])) < len(run[query]):
+                raise ConventionError("an item stands twice in one list")
+
+
+def ranked(scored: list[tuple[str, float]]) -> list[str]:
+    """Order items by score descending, ties by id descending compared as UTF-8 bytes."""
+    best_first = sorted(scored, key=lambda pair: (pair[1], pair[0].encode()), reverse=True)
+    return [item for item, _ in best_first]

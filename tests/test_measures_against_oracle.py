@@ -1,0 +1,344 @@
+"""Every declared measure is what the slow, obvious definition in `oracle` says it is."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from dataclasses import dataclass
+from itertools import product
+
+import oracle
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.data import Gold, Run
+from karat.errors import ConventionError, KaratWarning
+from karat.measures import REGISTRY, Measure, Plan, parse, score
+
+LONG = bool(os.environ.get("KARAT_SLOW"))
+examples = settings(max_examples=1000 if LONG else 60, deadline=None)
+
+CUTOFFS = {"none": [None], "required": [1, 2, 3, 5, 200], "optional": [None, 1, 2, 3, 5, 200]}
+
+GAINS = ["linear", "exp2", {1: 3, 2: 10}, {0: 0.5, 1: 0}]
+PARAMETERS = {
+    ("P", "denominator"): ["k", "retrieved"],
+    ("AP", "denominator"): ["relevant", "hits", "min"],
+    ("DCG", "gain"): GAINS,
+    ("nDCG", "gain"): GAINS,
+    ("RBP", "gain"): ["binary", "linear"],
+    ("RBP", "p"): [0.8, 0.95],
+}
+LEVELS = [1, 2]
+
+# These are one division, or one sum in rank order: not a bit may differ. The others multiply in
+# an order that is the kernel's own affair.
+TO_THE_BIT = {"P", "R", "Success", "Hits", "R_cap", "Rprec", "RR", "FirstRelevant", "AP"}
+TO_THE_BIT |= {"Bpref", "DCG", "nDCG", "Judged", "Unjudged"}
+TO_THE_BIT |= {"NumQ", "NumRet", "NumRel", "NumRelRet"}
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """A measure with cutoff and parameters: as karat parses it, and as the oracle takes it."""
+
+    name: str
+    k: int | None
+    params: dict
+
+    @property
+    def measure(self) -> Measure:
+        given = ", ".join(f"{name}={value}" for name, value in self.params.items())
+        return parse(
+            self.name + (f"({given})" if given else "") + (f"@{self.k}" if self.k else "")
+        )
+
+    def expected(self, gold, run, largest_grade, conventions) -> dict[str, float | None]:
+        return {
+            query: oracle.value(
+                self.name, run.get(query), grades, self.k, self.params, largest_grade, conventions
+            )
+            for query, grades in gold.items()
+        }
+
+    def agree(self, got: float | None, wanted: float | None) -> bool:
+        if got is None or wanted is None:
+            return got is wanted
+        if self.name in TO_THE_BIT:
+            return got == wanted
+        return math.isclose(got, wanted, rel_tol=1e-12)
+
+
+def spellings(name: str) -> list[Spelled]:
+    """Every cutoff with every choice of parameters, written out even where it is the default."""
+    declared = REGISTRY[name]
+    choices = [
+        LEVELS if param.name == "rel" else PARAMETERS[name, param.name] for param in declared.params
+    ]
+    return [
+        Spelled(name, k, dict(zip([param.name for param in declared.params], values, strict=True)))
+        for k in CUTOFFS[declared.cutoff]
+        for values in product(*choices)
+    ]
+
+
+# Few ids and few scores, so that hits, repeats and ties are common. Among the ids are some that
+# differ only in case, normal form or a NUL, and some whose order as UTF-16 is not that as bytes.
+QUERIES = ["q1", "q2", "Q1", "ж", "😀", "10", "9"]
+ITEMS = ["a", "A", "a\0", "é", "e\u0301", "\uffee", "😀", "字", "10", "9", "filler 3"]
+GRADES = [-2, -1, 0, 0, 1, 1, 2, 3]
+SCORES = [1.0, math.nextafter(1.0, 2.0), 0.0, -0.0, -1.5]
+GAPS = [0] * 10 + [1, 2, 7, 120]
+
+
+def with_gaps(rows: list[tuple[int, str, float]]) -> list[tuple[str, float]]:
+    """Put as many unjudged items above each item as its gap says, at the same score."""
+    filled: list[tuple[str, float]] = []
+    for gap, item, points in rows:
+        filled += [(f"filler {len(filled) + i}", points) for i in range(gap)]
+        filled.append((item, points))
+    return filled
+
+
+golds = st.dictionaries(
+    st.sampled_from(QUERIES),
+    st.dictionaries(st.sampled_from(ITEMS), st.sampled_from(GRADES), max_size=8),
+    min_size=1,
+    max_size=4,
+)
+runs = st.dictionaries(
+    st.sampled_from(QUERIES),
+    st.lists(
+        st.tuples(st.sampled_from(GAPS), st.sampled_from(ITEMS), st.sampled_from(SCORES)),
+        max_size=8,
+    ).map(with_gaps),
+    max_size=5,
+)
+conventions = st.fixed_dictionaries(
+    {
+        "missing": st.sampled_from(["zero", "skip"]),
+        "no_gold": st.sampled_from(["family", "zero", "one", "skip"]),
+        "duplicates": st.sampled_from(["first", "count"]),
+        "unjudged": st.sampled_from(["irrelevant", "skip"]),
+    }
+)
+
+
+# Ways to hand the same gold over: what karat takes, and the dict that it means.
+
+
+def gold_as_dict(gold):
+    return Gold.of(gold), gold
+
+
+def gold_as_records(gold):
+    return Gold.of([{"query_id": q, "relevant": grades} for q, grades in gold.items()]), gold
+
+
+def gold_as_frame(gold):
+    rows = [(q, item, grade) for q, grades in gold.items() for item, grade in grades.items()]
+    frame = pl.DataFrame(rows[::-1], schema=["query_id", "item_id", "grade"], orient="row")
+    return Gold.of(frame), {q: grades for q, grades in gold.items() if grades}
+
+
+# Ways to hand a run over: what karat takes, and the ranked lists that it means.
+
+
+def run_as_dicts_of_scores(run):
+    once = {q: dict(rows) for q, rows in run.items()}
+    return Run.of(once), {q: oracle.ranked(list(scores.items())) for q, scores in once.items()}
+
+
+def run_as_lists(run):
+    lists = {q: [item for item, _ in rows] for q, rows in run.items()}
+    return Run.of(lists), lists
+
+
+def run_as_records(run):
+    lists = {q: [item for item, _ in rows] for q, rows in run.items()}
+    records = [
+        {"query_id": q, "results": [{"id": item} for item in items]} for q, items in lists.items()
+    ]
+    return Run.of(records), lists
+
+
+def run_as_frame_of_scores(run):
+    rows = [(q, item, points) for q, scored in run.items() for item, points in scored]
+    frame = pl.DataFrame(rows[::-1], schema=["query_id", "item_id", "score"], orient="row")
+    return Run.of(frame), {q: oracle.ranked(scored) for q, scored in run.items() if scored}
+
+
+def run_as_frame_of_ranks(run):
+    rows = [
+        (q, item, 10 * place) for q, scored in run.items() for place, (item, _) in enumerate(scored)
+    ]
+    frame = pl.DataFrame(rows[::-1], schema=["query_id", "item_id", "rank"], orient="row")
+    return Run.of(frame), {q: [item for item, _ in scored] for q, scored in run.items() if scored}
+
+
+def run_as_frame_in_row_order(run):
+    """The rows of the queries stand mixed: all first places, then all second places, and so on."""
+    rows = [
+        (place, q, item) for q, scored in run.items() for place, (item, _) in enumerate(scored)
+    ]
+    frame = pl.DataFrame(sorted(rows), schema=["place", "query_id", "item_id"], orient="row")
+    lists = {q: [item for item, _ in scored] for q, scored in run.items() if scored}
+    return Run.of(frame.drop("place")), lists
+
+
+GOLD_FORMS = [gold_as_dict, gold_as_frame, gold_as_records]
+RUN_FORMS = [
+    run_as_dicts_of_scores,
+    run_as_lists,
+    run_as_records,
+    run_as_frame_of_scores,
+    run_as_frame_of_ranks,
+    run_as_frame_in_row_order,
+]
+
+def has_rows(by_query) -> bool:
+    """Whether there is a row for a table or a record to hold; none at all is an InputError."""
+    return any(by_query.values())
+
+
+@st.composite
+def handed_over(draw, kind, forms, plain):
+    """Draw data and a way to hand it over: `(for karat, for the oracle)`."""
+    form = draw(st.sampled_from(forms))
+    return form(draw(kind if form in plain else kind.filter(has_rows)))
+
+
+any_gold = handed_over(golds, GOLD_FORMS, [gold_as_dict])
+any_run = handed_over(runs, RUN_FORMS, [run_as_dicts_of_scores, run_as_lists])
+
+
+def largest_grade_of(gold) -> int:
+    return max((grade for grades in gold.values() for grade in grades.values()), default=0)
+
+
+def assert_as_the_oracle_says(spelled, gold, run, largest_grade, words) -> None:
+    """Score `(for karat, for the oracle)` both ways and compare every query of every measure."""
+    (karat_gold, gold), (karat_run, run) = gold, run
+    measures = [one.measure for one in spelled]
+    plan = Plan.of(measures, conventions=words, largest_grade=largest_grade)
+    table = score(karat_gold, karat_run, plan)
+    queries = sorted(gold, key=str.encode)
+    assert table.frame["query_id"].to_list() == queries
+    for one, measure in zip(spelled, measures, strict=True):
+        wanted = one.expected(gold, run, largest_grade, words)
+        got = dict(zip(queries, table.frame[measure.name].to_list(), strict=True))
+        for query in queries:
+            assert one.agree(got[query], wanted[query]), (
+                f"{measure.name} of {query!r} is {got[query]}, the oracle says {wanted[query]}"
+            )
+        assert table.value(measure) == oracle.over_queries(one.name, list(got.values()))
+
+
+def test_every_declared_measure_has_an_oracle():
+    assert set(REGISTRY) == set(oracle.MEASURES)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_the_declaration_names_the_way_over_queries_that_the_oracle_takes(name):
+    way = "sum" if name in oracle.SUMS else "median" if name in oracle.MEDIANS else "mean"
+    assert REGISTRY[name].combine == way
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+@given(
+    gold=any_gold,
+    run=any_run,
+    words=conventions,
+    grades_elsewhere=st.sampled_from([0, 0, 3, 5]),
+)
+@examples
+def test_a_measure_is_what_the_oracle_says(name, gold, run, words, grades_elsewhere):
+    _, judgments = gold
+    largest = max(0, largest_grade_of(judgments), grades_elsewhere)
+    assert_as_the_oracle_says(spellings(name), gold, run, largest, words)
+
+
+@pytest.mark.parametrize("duplicates", ["first", "count"])
+@pytest.mark.parametrize("gold_form", [gold_as_dict, gold_as_frame])
+@pytest.mark.parametrize("run_form", RUN_FORMS)
+def test_deep_lists_are_scored_as_shallow_ones_are(run_form, gold_form, duplicates):
+    chance = random.Random(7)
+    pool = [f"d{i}" for i in range(3000)]
+    gold, run = {}, {}
+    for query, depth in enumerate([0, 1, 40, 300, 1000, 2000]):
+        judged = chance.sample(pool, chance.choice([1, 12, 150]))
+        gold[f"q{query}"] = {item: chance.choice(GRADES) for item in judged}
+        found = chance.choices([*pool, *judged * 5], k=depth)
+        run[f"q{query}"] = [(item, chance.randrange(200) / 4) for item in found]
+    spelled = [
+        one for name in REGISTRY for one in spellings(name) if one.k in (None, 5, 200)
+    ]
+    words = {"duplicates": duplicates}
+    assert_as_the_oracle_says(spelled, gold_form(gold), run_form(run), 3, words)
+
+
+@given(
+    gold=any_gold,
+    run=any_run,
+    words=st.fixed_dictionaries(
+        {
+            "missing": st.sampled_from(["zero", "error"]),
+            "unknown": st.sampled_from(["ignore", "error"]),
+            "duplicates": st.sampled_from(["first", "error"]),
+            "unjudged": st.sampled_from(["irrelevant", "skip"]),
+        }
+    ),
+)
+@examples
+def test_what_a_convention_calls_an_error_is_refused_and_nothing_else(gold, run, words):
+    (karat_gold, gold), (karat_run, run) = gold, run
+    plan = Plan.of(["P@5"], conventions=words)
+    try:
+        oracle.check(gold, run, words)
+    except ConventionError:
+        with pytest.raises(ConventionError):
+            score(karat_gold, karat_run, plan)
+    else:
+        score(karat_gold, karat_run, plan)
+
+
+@given(gold=any_gold, run=any_run)
+@examples
+def test_the_counts_tell_what_was_odd(gold, run):
+    (karat_gold, gold), (karat_run, run) = gold, run
+    counts = score(karat_gold, karat_run, Plan.of(["P@5"])).counts
+    both = gold.keys() & run.keys()
+    assert counts["queries"] == len(gold)
+    assert counts["missing"] == len(gold.keys() - run.keys())
+    assert counts["unknown"] == len(run.keys() - gold.keys())
+    assert counts["no_relevant"] == sum(not any(g > 0 for g in gold[q].values()) for q in gold)
+    assert counts["repeats"] == sum(len(run[q]) - len(set(run[q])) for q in both)
+
+
+@given(ids=st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=12, unique=True))
+@examples
+def test_tied_items_stand_in_descending_order_of_their_bytes_whatever_the_script(ids):
+    gold = {item: {item: 1} for item in ids}
+    run = {query: dict.fromkeys(ids, 0.5) for query in ids}
+    frame = pl.DataFrame(
+        [(q, item, 0.5) for q in ids for item in ids],
+        schema=["query_id", "item_id", "score"],
+        orient="row",
+    )
+    order = sorted(ids, key=str.encode, reverse=True)
+    for given_run in (run, frame):
+        table = score(Gold.of(gold), Run.of(given_run), Plan.of(["FirstRelevant"]))
+        ranks = dict(table.frame.rows())
+        assert ranks == {item: rank for rank, item in enumerate(order, 1)}
+
+
+def test_an_item_judged_twice_has_its_highest_grade_and_that_is_said():
+    rows = [("q", "a", 0), ("q", "b", 1), ("q", "a", 2), ("q", "a", -1)]
+    frame = pl.DataFrame(rows, schema=["query_id", "item_id", "grade"], orient="row")
+    plan = Plan.of(["DCG", "NumRel"])
+    with pytest.warns(KaratWarning, match="repeat an item"):
+        table = score(Gold.of(frame), Run.of({"q": ["a", "b"]}), plan)
+    assert table.frame.rows() == [("q", 2 + 1 / math.log2(3), 2.0)]
