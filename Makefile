@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench test-slow test-integration clean
+.PHONY: demo test check bench test-slow clean
 
 demo: $(VENV)/.installed
 	$(BIN)/karat demo
@@ -16,9 +16,6 @@ check: $(VENV)/.installed-test $(VENV)/.installed-check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-
-# Nothing heavy is there yet: Spark, browsers and frameworks come with the work that needs them.
-test-integration: test
 
 test-slow: $(VENV)/.installed-test
 	KARAT_SLOW=1 $(BIN)/python -m pytest -n auto

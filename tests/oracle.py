@@ -53,9 +53,7 @@ class Query:
         return sum(self.is_relevant(item, rel) for item in self.grades)
 
     def ranks_of_relevant(self, k: int | None, rel: int) -> list[int]:
-        return [
-            rank for rank, item in enumerate(self.places(k), 1) if self.is_relevant(item, rel)
-        ]
+        return [rank for rank, item in enumerate(self.places(k), 1) if self.is_relevant(item, rel)]
 
     def hits(self, k: int | None, rel: int) -> int:
         """Relevant items in the top k, each once."""

@@ -8,12 +8,12 @@ import random
 from dataclasses import dataclass
 from itertools import product
 
-import oracle
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracle
 from karat.data import Gold, Run
 from karat.errors import ConventionError, KaratWarning
 from karat.measures import REGISTRY, Measure, Plan, parse, score
@@ -52,9 +52,7 @@ class Spelled:
     @property
     def measure(self) -> Measure:
         given = ", ".join(f"{name}={value}" for name, value in self.params.items())
-        return parse(
-            self.name + (f"({given})" if given else "") + (f"@{self.k}" if self.k else "")
-        )
+        return parse(self.name + (f"({given})" if given else "") + (f"@{self.k}" if self.k else ""))
 
     def expected(self, gold, run, largest_grade, conventions) -> dict[str, float | None]:
         return {
@@ -181,9 +179,7 @@ def run_as_frame_of_ranks(run):
 
 def run_as_frame_in_row_order(run):
     """The rows of the queries stand mixed: all first places, then all second places, and so on."""
-    rows = [
-        (place, q, item) for q, scored in run.items() for place, (item, _) in enumerate(scored)
-    ]
+    rows = [(place, q, item) for q, scored in run.items() for place, (item, _) in enumerate(scored)]
     frame = pl.DataFrame(sorted(rows), schema=["place", "query_id", "item_id"], orient="row")
     lists = {q: [item for item, _ in scored] for q, scored in run.items() if scored}
     return Run.of(frame.drop("place")), lists
@@ -199,6 +195,16 @@ RUN_FORMS = [
     run_as_frame_in_row_order,
 ]
 
+
+@dataclass(frozen=True)
+class Handed:
+    """Gold or a run: the way it is handed over, what karat gets, and what that means."""
+
+    way: str
+    given: Gold | Run
+    meant: dict
+
+
 def has_rows(by_query) -> bool:
     """Whether there is a row for a table or a record to hold; none at all is an InputError."""
     return any(by_query.values())
@@ -206,9 +212,9 @@ def has_rows(by_query) -> bool:
 
 @st.composite
 def handed_over(draw, kind, forms, plain):
-    """Draw data and a way to hand it over: `(for karat, for the oracle)`."""
+    """Draw data and a way to hand it over, named so that a failing case can be built again."""
     form = draw(st.sampled_from(forms))
-    return form(draw(kind if form in plain else kind.filter(has_rows)))
+    return Handed(form.__name__, *form(draw(kind if form in plain else kind.filter(has_rows))))
 
 
 any_gold = handed_over(golds, GOLD_FORMS, [gold_as_dict])
@@ -220,15 +226,14 @@ def largest_grade_of(gold) -> int:
 
 
 def assert_as_the_oracle_says(spelled, gold, run, largest_grade, words) -> None:
-    """Score `(for karat, for the oracle)` both ways and compare every query of every measure."""
-    (karat_gold, gold), (karat_run, run) = gold, run
+    """Score the same data both ways and compare every query of every measure."""
     measures = [one.measure for one in spelled]
     plan = Plan.of(measures, conventions=words, largest_grade=largest_grade)
-    table = score(karat_gold, karat_run, plan)
-    queries = sorted(gold, key=str.encode)
+    table = score(gold.given, run.given, plan)
+    queries = sorted(gold.meant, key=str.encode)
     assert table.frame["query_id"].to_list() == queries
     for one, measure in zip(spelled, measures, strict=True):
-        wanted = one.expected(gold, run, largest_grade, words)
+        wanted = one.expected(gold.meant, run.meant, largest_grade, words)
         got = dict(zip(queries, table.frame[measure.name].to_list(), strict=True))
         for query in queries:
             assert one.agree(got[query], wanted[query]), (
@@ -256,8 +261,7 @@ def test_the_declaration_names_the_way_over_queries_that_the_oracle_takes(name):
 )
 @examples
 def test_a_measure_is_what_the_oracle_says(name, gold, run, words, grades_elsewhere):
-    _, judgments = gold
-    largest = max(0, largest_grade_of(judgments), grades_elsewhere)
+    largest = max(0, largest_grade_of(gold.meant), grades_elsewhere)
     assert_as_the_oracle_says(spellings(name), gold, run, largest, words)
 
 
@@ -273,11 +277,11 @@ def test_deep_lists_are_scored_as_shallow_ones_are(run_form, gold_form, duplicat
         gold[f"q{query}"] = {item: chance.choice(GRADES) for item in judged}
         found = chance.choices([*pool, *judged * 5], k=depth)
         run[f"q{query}"] = [(item, chance.randrange(200) / 4) for item in found]
-    spelled = [
-        one for name in REGISTRY for one in spellings(name) if one.k in (None, 5, 200)
-    ]
+    spelled = [one for name in REGISTRY for one in spellings(name) if one.k in (None, 5, 200)]
     words = {"duplicates": duplicates}
-    assert_as_the_oracle_says(spelled, gold_form(gold), run_form(run), 3, words)
+    handed_gold = Handed("gold", *gold_form(gold))
+    handed_run = Handed("run", *run_form(run))
+    assert_as_the_oracle_says(spelled, handed_gold, handed_run, 3, words)
 
 
 @given(
@@ -294,22 +298,21 @@ def test_deep_lists_are_scored_as_shallow_ones_are(run_form, gold_form, duplicat
 )
 @examples
 def test_what_a_convention_calls_an_error_is_refused_and_nothing_else(gold, run, words):
-    (karat_gold, gold), (karat_run, run) = gold, run
     plan = Plan.of(["P@5"], conventions=words)
     try:
-        oracle.check(gold, run, words)
+        oracle.check(gold.meant, run.meant, words)
     except ConventionError:
         with pytest.raises(ConventionError):
-            score(karat_gold, karat_run, plan)
+            score(gold.given, run.given, plan)
     else:
-        score(karat_gold, karat_run, plan)
+        score(gold.given, run.given, plan)
 
 
 @given(gold=any_gold, run=any_run)
 @examples
 def test_the_counts_tell_what_was_odd(gold, run):
-    (karat_gold, gold), (karat_run, run) = gold, run
-    counts = score(karat_gold, karat_run, Plan.of(["P@5"])).counts
+    counts = score(gold.given, run.given, Plan.of(["P@5"])).counts
+    gold, run = gold.meant, run.meant
     both = gold.keys() & run.keys()
     assert counts["queries"] == len(gold)
     assert counts["missing"] == len(gold.keys() - run.keys())

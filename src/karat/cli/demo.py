@@ -18,10 +18,13 @@ def demo_command(
     from karat.evaluation.example import copy_example
 
     gold, runs = copy_example(folder)
-    names = " ".join(str(run) for run in runs)
-    print(f"$ karat eval {gold} {names} --by category\n")
+    names = [str(run) for run in runs]
     results = folder / "scores.json"
-    evaluate_command(str(gold), [str(run) for run in runs], by=["category"], output=[results])
-    print(f"\nThe files are in {folder}: {gold.name} (what should be found), ", end="")
-    print(f"{', '.join(run.name for run in runs)} (what was found), {results.name}.")
-    print(f"Next: karat eval {gold} {names} -m nDCG@10,RR,R@5 --per-query")
+    print(" \\\n    ".join([f"$ karat eval {gold}", *names, f"--by category -o {results}"]), "\n")
+    evaluate_command(str(gold), names, by=["category"], output=[results])
+    print(f"\nThe files are in {folder}:")
+    print(f"  {gold.name}  what should be found")
+    for run in runs:
+        print(f"  {run.name.ljust(len(gold.name))}  what was found")
+    print(f"  {results.name.ljust(len(gold.name))}  the scores")
+    print(f"Next:\n  karat eval {gold} {names[-1]} --per-query")

@@ -31,9 +31,7 @@ def evaluate_command(
         list[str] | None,
         typer.Option("--by", metavar="FIELD", help="Also for each value of a query's field."),
     ] = None,
-    per_query: Annotated[
-        bool, typer.Option("--per-query", "-q", help="Also for each query.")
-    ] = False,
+    per_query: Annotated[bool, typer.Option("--per-query", help="Also for each query.")] = False,
     output: Annotated[
         list[Path] | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .parquet or .md."),
@@ -80,9 +78,7 @@ def evaluate_command(
         preset=preset,
         level=level,
     )
-    scores = evaluator.all(
-        {name: Run.read(path, format=run_format) for name, path in _named(runs).items()}
-    )
+    scores = evaluator.all((name, Run.read(path, format=run_format)) for name, path in _named(runs))
     sheets = [score.sheet(by=tuple(by or ()), per_query=per_query) for score in scores]
     for path in output or ():
         files.write(sheets, path)
@@ -94,12 +90,12 @@ def evaluate_command(
         print(f"wrote {path}", file=sys.stderr)
 
 
-def _named(paths: list[str]) -> dict[str, str]:
+def _named(paths: list[str]) -> list[tuple[str, str]]:
     """Call each run by its file's name, or by its path where two names are the same."""
     from karat.data.files import plain_name
 
     names = [plain_name(path) for path in paths]
-    return {
-        (name if names.count(name) == 1 else path): path
+    return [
+        (name if names.count(name) == 1 else path, path)
         for name, path in zip(names, paths, strict=True)
-    }
+    ]

@@ -75,11 +75,15 @@ class Evaluator:
         self._warn_of_strangers([outcome.overlap])
         return self._scores(outcome, name)
 
-    def all(self, runs: Mapping[str, Any]) -> list[Scores]:
-        """Score runs by name; gold ids count as known if any of the runs holds them."""
-        outcomes = {name: self._session.score(run) for name, run in runs.items()}
-        self._warn_of_strangers([outcome.overlap for outcome in outcomes.values()])
-        return [self._scores(outcome, name) for name, outcome in outcomes.items()]
+    def all(self, runs: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> list[Scores]:
+        """Score runs by name, one after the other, so that only one is in memory at a time.
+
+        Gold ids count as known if any of the runs holds them.
+        """
+        named = runs.items() if isinstance(runs, Mapping) else runs
+        outcomes = [(name, self._session.score(run)) for name, run in named]
+        self._warn_of_strangers([outcome.overlap for _, outcome in outcomes])
+        return [self._scores(outcome, name) for name, outcome in outcomes]
 
     def _scores(self, outcome: Outcome, name: str | None) -> Scores:
         return Scores(

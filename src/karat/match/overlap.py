@@ -32,5 +32,5 @@ def overlap(gold: PreparedGold, run: Run) -> Overlap:
     for retrieved in run.lists.by_query.values():
         seen |= relevant.intersection(retrieved)
     flags = np.fromiter((item in seen for item in wanted), np.bool_, wanted.len())
-    first = islice(chain.from_iterable(run.lists.by_query.values()), 3)
-    return Overlap(flags, tuple(first))
+    first = islice(chain.from_iterable(run.lists.by_query.values()), 1000)
+    return Overlap(flags, tuple(dict.fromkeys(first))[:3])

@@ -41,6 +41,8 @@ class Declaration:
     aliases: tuple[str, ...] = ()
     combine: Combine = "mean"
     higher_is_better: bool = True
+    whole: bool = False
+    """Whether a query's value is a whole number, and is shown so."""
     no_gold: bool = True
     """Whether the convention `no_gold` says its value where nothing is relevant."""
     counts_repeats: bool = False

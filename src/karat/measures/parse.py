@@ -13,7 +13,7 @@ from karat.measures.declare import Declaration, Measure, declared, folded, spell
 # Name(params)@cutoff, with the two tails in either order.
 _NAME = re.compile(
     r"(?P<name>[A-Za-z][\w.+-]*?)\s*"
-    r"(?:\((?P<params>.*)\))?\s*(?:@(?P<cutoff>[^()@]+))?\s*(?:\((?P<late>.*)\))?"
+    r"(?:\((?P<params>[^()]*)\))?\s*(?:@(?P<cutoff>[^()@]+))?\s*(?:\((?P<late>[^()]*)\))?"
 )
 _TREC_TAIL = re.compile(r"(?P<name>.*[A-Za-z])[._](?P<cutoff>-?\d+)")
 _RBP_TAIL = re.compile(r"rbp\.(?P<p>\d+)", re.IGNORECASE)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from karat.report.numbers import group_fields
 from karat.report.sheet import Sheet, left_out, noted
 from karat.version import __version__
 
@@ -43,7 +44,7 @@ def _run(sheet: Sheet) -> dict[str, Any]:
         "counts": sheet.counts,
     }
     if sheet.groups is not None:
-        fields = [name for name in sheet.groups.columns if name not in sheet.summary.columns]
+        fields = group_fields(sheet)
         parts = sheet.groups.partition_by(fields, as_dict=True, maintain_order=True)
         run["groups"] = [
             {"by": dict(zip(fields, key, strict=True)), "measures": _measures(part)}

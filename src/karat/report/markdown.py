@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from karat.report.numbers import number, table_rows
+from karat.report.numbers import group_table, query_table, table_rows
 from karat.report.sheet import Sheet
 
 
@@ -13,13 +13,11 @@ def markdown(sheets: Sequence[Sheet]) -> str:
     heads = ["measure", *(sheet.name for sheet in sheets), "n"]
     parts = [_table(heads, table_rows(sheets))]
     for sheet in sheets:
-        if sheet.groups is not None:
-            frame = sheet.groups.drop("left_out")
-            rows = [[_cell(v) for v in row] for row in frame.iter_rows()]
-            parts.append(f"**{_escape(sheet.name)}**\n\n{_table(frame.columns, rows)}")
-        if sheet.show_queries:
-            rows = [[_cell(v) for v in row] for row in sheet.per_query.iter_rows()]
-            parts.append(f"**{_escape(sheet.name)}**\n\n{_table(sheet.per_query.columns, rows)}")
+        parts += [
+            f"**{_escape(sheet.name)}**\n\n{_table(*table)}"
+            for table in (group_table(sheet), query_table(sheet))
+            if table is not None
+        ]
     remarks = [f"- {_escape(s.name)}: {remark}" for s in sheets for remark in s.remarks()]
     if remarks:
         parts.append("\n".join(remarks) + "\n")
@@ -30,10 +28,6 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     rule = ["---"] + ["---:"] * (len(heads) - 1)
     lines = [map(_escape, heads), rule, *(map(_escape, row) for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _cell(value: object) -> str:
-    return number(value) if isinstance(value, float) or value is None else str(value)
 
 
 def _escape(text: str) -> str:

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from karat.report.numbers import number, table_rows
+from karat.report.numbers import group_fields, group_table, query_table, table_rows
 from karat.report.sheet import Sheet
 
 WIDTH = 80
@@ -22,11 +22,12 @@ def show(sheets: Sequence[Sheet]) -> None:
         picked = [[row[0], *(row[c + 1] for c in columns), row[-1]] for row in rows]
         _print_table(heads, picked)
     for sheet in sheets:
-        if sheet.groups is not None:
-            _print_groups(sheet)
+        if (table := group_table(sheet)) is not None:
+            fields = group_fields(sheet)
+            _print_wide(*table, len(fields), f"{sheet.name} by {', '.join(fields)}")
     for sheet in sheets:
-        if sheet.show_queries:
-            _print_queries(sheet)
+        if (table := query_table(sheet)) is not None:
+            _print_wide(*table, 1, sheet.name)
     _print_remarks(sheets)
 
 
@@ -45,29 +46,6 @@ def _blocks(names: list[str], rows: list[list[str]]) -> list[list[int]]:
         blocks[-1].append(at)
         used += need
     return blocks
-
-
-def _print_groups(sheet: Sheet) -> None:
-    assert sheet.groups is not None
-    fields = [c for c in sheet.groups.columns if c not in sheet.summary.columns]
-    measures = sheet.summary["measure"].to_list()
-    rows = []
-    for key, part in sheet.groups.partition_by(fields, as_dict=True, maintain_order=True).items():
-        values = [number(v, m) for m, v in part.select("measure", "value").iter_rows()]
-        labels = ["–" if label is None else str(label) for label in key]
-        rows.append([*labels, *values, f"{max(part['n'].to_list()):,}"])
-    _print_wide(
-        [*fields, *measures, "n"], rows, len(fields), f"{sheet.name} by {', '.join(fields)}"
-    )
-
-
-def _print_queries(sheet: Sheet) -> None:
-    measures = sheet.summary["measure"].to_list()
-    rows = [
-        [query, *(number(v, m) for m, v in zip(measures, values, strict=True))]
-        for query, *values in sheet.per_query.iter_rows()
-    ]
-    _print_wide(["query_id", *measures], rows, 1, sheet.name)
 
 
 def _print_wide(heads: list[str], rows: list[list[str]], n_labels: int, title: str) -> None:
@@ -134,7 +112,11 @@ def _print_remarks(sheets: Sequence[Sheet]) -> None:
 
 def _short(text: str) -> str:
     text = "".join(character if character.isprintable() else "�" for character in text)
-    return text if len(text) <= _NAME_WIDTH else text[: _NAME_WIDTH - 1] + "…"
+    if len(text) <= _NAME_WIDTH:
+        return text
+    # Names of runs differ at either end, so the middle goes.
+    half = _NAME_WIDTH // 2
+    return f"{text[: half - 1]}…{text[-half:]}"
 
 
 def _width() -> int:

@@ -14,6 +14,7 @@ from karat.measures.declare import REL, measure
     formula="the number of queries scored",
     cutoff="none",
     combine="sum",
+    whole=True,
     no_gold=False,
 )
 def n_queries(hits: Hits, k: None) -> Floats:  # noqa: ARG001
@@ -26,6 +27,7 @@ def n_queries(hits: Hits, k: None) -> Floats:  # noqa: ARG001
     formula="the number of different items retrieved",
     cutoff="none",
     combine="sum",
+    whole=True,
     no_gold=False,
 )
 def n_retrieved(hits: Hits, k: None) -> Floats:  # noqa: ARG001
@@ -39,6 +41,7 @@ def n_retrieved(hits: Hits, k: None) -> Floats:  # noqa: ARG001
     cutoff="none",
     params=(REL,),
     combine="sum",
+    whole=True,
     no_gold=False,
 )
 def n_relevant(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
@@ -52,6 +55,7 @@ def n_relevant(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     cutoff="none",
     params=(REL,),
     combine="sum",
+    whole=True,
     no_gold=False,
 )
 def n_relevant_retrieved(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001

@@ -29,6 +29,7 @@ def reciprocal_rank(hits: Hits, k: int | None, rel: int) -> Floats:
     params=(REL,),
     combine="median",
     higher_is_better=False,
+    whole=True,
     no_gold=False,
 )
 def first_relevant(hits: Hits, k: int | None, rel: int) -> Floats:

@@ -43,7 +43,7 @@ def recall(hits: Hits, k: int | None, rel: int) -> Floats:
 @measure(
     "F1",
     aliases=("F", "f_measure", "set_F"),
-    title="F1",
+    title="F1, the balance of precision and recall",
     formula="2·P·R / (P + R), the harmonic mean of precision and recall; 0 if both are 0",
     params=(REL,),
 )
@@ -55,7 +55,7 @@ def f1(hits: Hits, k: int | None, rel: int) -> Floats:
 @measure(
     "Success",
     aliases=("hit_rate", "hr", "hit", "accuracy"),
-    title="Success",
+    title="Success, also called hit rate",
     formula="1 if a relevant item is in the top k, else 0",
     params=(REL,),
 )
@@ -66,9 +66,10 @@ def success(hits: Hits, k: int | None, rel: int) -> Floats:
 @measure(
     "Hits",
     aliases=("num_hits", "count_hits"),
-    title="Hits",
+    title="Relevant items in the top k",
     formula="the number of relevant items in the top k",
     params=(REL,),
+    whole=True,
     no_gold=False,
     counts_repeats=True,
 )

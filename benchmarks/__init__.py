@@ -1,0 +1,1 @@
+"""karat and its peers on the same generated work: times, peak memory, ratios, equal values."""

@@ -1,0 +1,215 @@
+"""The jobs: which tools do which work, and what is wanted of karat there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.measure import Measurement, Tool, largest_difference, measure
+from benchmarks.peers import FIFTY, MEASURES
+from benchmarks.work import DEEP, GROWTH, LARGE, UNTIDY, WIDE, Work
+
+ROUNDS = 5
+
+KARAT_COMMAND = str(Path(sys.executable).with_name("karat"))
+TREC_EVAL = os.environ.get("TREC_EVAL") or shutil.which("trec_eval") or "trec_eval"
+
+KARAT = Tool("karat.evaluate", "karat_files")
+KARAT_FIFTY = Tool("karat.evaluate, 50 measures", "karat_files_fifty")
+KARAT_DICTS = Tool("karat.evaluate, dicts", "karat_dicts")
+KARAT_EVAL = Tool("karat eval", command=(KARAT_COMMAND, "eval", "-m", ",".join(MEASURES)))
+KARAT_HELP = Tool("karat --help", command=(KARAT_COMMAND, "--help"))
+KARAT_IMPORT = Tool("import karat", "karat_import")
+IR_MEASURES = Tool("ir_measures", "ir_measures_files", needs="ir_measures")
+RANX = Tool("ranx", "ranx_files", needs="ranx", rounds=1)
+PYTREC_EVAL = Tool("pytrec_eval-terrier", "pytrec_eval_dicts", needs="pytrec_eval")
+TREC_EVAL_C = Tool(
+    "trec_eval",
+    command=(TREC_EVAL, "-mndcg_cut.10", "-mmap", "-mrecip_rank", "-mP.10", "-mrecall.100"),
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is wanted, and what was measured; None if it could not be."""
+
+    text: str
+    wanted: float
+    measured: float | None
+    unit: str = "×"
+    at_least: bool = True
+
+    @property
+    def met(self) -> bool | None:
+        if self.measured is None:
+            return None
+        return self.measured >= self.wanted if self.at_least else self.measured <= self.wanted
+
+
+@dataclass(frozen=True)
+class Row:
+    """One tool on one piece of work."""
+
+    work: Work | None
+    tool: Tool
+    measured: Measurement | None
+    ratio: float | None = None
+    """How many times as long as karat it took."""
+    apart: float | None = None
+    """How far its values are from karat's."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A table of rows and what is claimed from them."""
+
+    title: str
+    rows: list[Row]
+    claims: list[Claim]
+
+
+def from_files(*, quick: bool) -> Job:
+    """TREC files, five measures: libraries against `evaluate`, commands against the command."""
+    libraries = (IR_MEASURES,) if quick else (IR_MEASURES, RANX)
+    rows, claims = [], []
+    for work in (DEEP, WIDE):
+        best = measure(
+            (KARAT, *libraries, KARAT_EVAL, TREC_EVAL_C), work, rounds=_rounds(ROUNDS, quick)
+        )
+        rows += _against(KARAT, libraries, best, work)
+        # Values are compared with those of `evaluate`: two that are both printed with four
+        # digits may differ by a whole last digit.
+        rows += _against(KARAT_EVAL, (TREC_EVAL_C,), best, work, exact=KARAT)
+        claims.append(_faster(KARAT, IR_MEASURES, 7, best, work))
+        if not quick:
+            claims.append(_faster(KARAT, RANX, 50, best, work))
+        claims.append(_faster(KARAT_EVAL, TREC_EVAL_C, 1, best, work))
+    return Job("TREC files, five measures", rows, claims)
+
+
+def from_large_files() -> Job:
+    """Ten million rows."""
+    best = measure((KARAT, IR_MEASURES), LARGE, rounds=2)
+    memory = Claim(
+        f"{LARGE.name}: peak memory of {KARAT.name} ÷ {IR_MEASURES.name}",
+        wanted=0.5,
+        measured=_share(best, KARAT, IR_MEASURES, "megabytes"),
+        at_least=False,
+    )
+    return Job(
+        "TREC files, ten million rows, five measures",
+        _against(KARAT, (IR_MEASURES,), best, LARGE),
+        [_faster(KARAT, IR_MEASURES, 10, best, LARGE), memory],
+    )
+
+
+def from_untidy_files(*, quick: bool) -> Job:
+    """What a short way may not hide; nothing is wanted here, but it should be known."""
+    best = measure((KARAT, IR_MEASURES), UNTIDY, rounds=_rounds(3, quick))
+    return Job(
+        "TREC files with tabs, rows shuffled, under half of the relevant items found",
+        _against(KARAT, (IR_MEASURES,), best, UNTIDY),
+        [],
+    )
+
+
+def from_dicts(*, quick: bool) -> Job:
+    """Dicts that are in memory before the clock starts."""
+    rows, claims = [], []
+    for work, wanted in ((DEEP, 2.5), (WIDE, 1.5)):
+        best = measure((KARAT_DICTS, PYTREC_EVAL), work, rounds=_rounds(ROUNDS, quick))
+        rows += _against(KARAT_DICTS, (PYTREC_EVAL,), best, work)
+        claims.append(_faster(KARAT_DICTS, PYTREC_EVAL, wanted, best, work))
+    return Job("Dicts, five measures", rows, claims)
+
+
+def many_measures(*, quick: bool) -> Job:
+    """What more measures cost."""
+    best = measure((KARAT, KARAT_FIFTY), WIDE, rounds=_rounds(ROUNDS, quick))
+    ratio = _share(best, KARAT_FIFTY, KARAT, "seconds")
+    claim = Claim(
+        f"{WIDE.name}: {len(FIFTY)} measures ÷ {len(MEASURES)} measures",
+        wanted=2,
+        measured=ratio,
+        at_least=False,
+    )
+    rows = [
+        Row(WIDE, KARAT, best[KARAT], 1.0),
+        Row(WIDE, KARAT_FIFTY, best[KARAT_FIFTY], ratio),
+    ]
+    return Job("Fifty measures, TREC files", rows, [claim])
+
+
+def growth(*, quick: bool) -> Job:
+    """How the time grows with the rows: ten times the rows, at most about ten times the time."""
+    sizes = GROWTH[:-1] if quick else GROWTH
+    rows = []
+    for work in sizes:
+        best = measure((KARAT,), work, rounds=_rounds(3, quick))
+        rows.append(Row(work, KARAT, best[KARAT]))
+    last, before = (row.measured.seconds for row in (rows[-1], rows[-2]))
+    claim = Claim(
+        f"time for {sizes[-1].rows:,} rows ÷ for {sizes[-2].rows:,} (linear: 10)",
+        wanted=12,
+        measured=last / before,
+        at_least=False,
+    )
+    return Job("Growth, TREC files, depth 100, five measures", rows, [claim])
+
+
+def start() -> Job:
+    """What a person waits for before anything happens."""
+    best = measure((KARAT_IMPORT, KARAT_HELP), rounds=2 * ROUNDS)
+    claims = [
+        Claim(tool.name, limit, best[tool].seconds, "s", at_least=False)
+        for tool, limit in ((KARAT_IMPORT, 0.1), (KARAT_HELP, 0.3))
+    ]
+    return Job("Start", [Row(None, tool, best[tool]) for tool in best], claims)
+
+
+def every(*, quick: bool) -> list[Job]:
+    """Do all jobs."""
+    jobs = [from_files(quick=quick), from_dicts(quick=quick), many_measures(quick=quick)]
+    if not quick:
+        jobs.append(from_large_files())
+    return [*jobs, from_untidy_files(quick=quick), growth(quick=quick), start()]
+
+
+def _rounds(rounds: int, quick: bool) -> int:
+    return 2 if quick else rounds
+
+
+def _against(
+    ours: Tool,
+    others: tuple[Tool, ...],
+    best: dict[Tool, Measurement],
+    work: Work,
+    exact: Tool | None = None,
+) -> list[Row]:
+    """Set tools beside ours; their values must agree with those of `exact`, or else with ours."""
+    rows = []
+    for tool in (ours, *others):
+        measured = best.get(tool)
+        if measured is None:
+            rows.append(Row(work, tool, None))
+            continue
+        ratio = _share(best, tool, ours, "seconds")
+        apart = largest_difference(tool, measured, best[exact or ours])
+        rows.append(Row(work, tool, measured, ratio, apart))
+    return rows
+
+
+def _faster(
+    ours: Tool, other: Tool, wanted: float, best: dict[Tool, Measurement], work: Work
+) -> Claim:
+    text = f"{work.name}: {ours.name}, faster than {other.name}"
+    return Claim(text, wanted, _share(best, other, ours, "seconds"))
+
+
+def _share(best: dict[Tool, Measurement], one: Tool, other: Tool, what: str) -> float | None:
+    if one not in best or other not in best:
+        return None
+    return getattr(best[one], what) / getattr(best[other], what)

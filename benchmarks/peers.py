@@ -1,0 +1,146 @@
+"""The tools, each asked for the same measures in the way its own documentation shows.
+
+Run as a module it does one task in a process of its own and prints what came out as JSON.
+Imports inside the functions, so that no tool's memory holds another.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import fmean
+from time import perf_counter
+from typing import Any
+
+MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
+FIFTY = tuple(
+    f"{name}@{cutoff}"
+    for name in ("nDCG", "AP", "RR", "P", "R", "F1", "Success", "RBP", "ERR", "Judged")
+    for cutoff in (1, 5, 10, 20, 100)
+)
+
+# How others spell the same five, in the same order.
+TREC_EVAL = ("ndcg_cut_10", "map", "recip_rank", "P_10", "recall_100")
+RANX = ("ndcg@10", "map", "mrr", "precision@10", "recall@100")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is timed, and how to get the mean of each measure from its result afterwards."""
+
+    timed: Callable[[], Any]
+    values: Callable[[Any], dict[str, float]]
+
+
+def karat_files(gold: str, run: str, measures: tuple[str, ...] = MEASURES) -> Task:
+    from karat import evaluate
+
+    return Task(lambda: evaluate(gold, run, measures).summary(), _karat_means)
+
+
+def karat_files_fifty(gold: str, run: str) -> Task:
+    return karat_files(gold, run, FIFTY)
+
+
+def ir_measures_files(gold: str, run: str) -> Task:
+    import ir_measures
+
+    measures = [ir_measures.parse_measure(name) for name in MEASURES]
+
+    def timed() -> dict[Any, float]:
+        return ir_measures.calc_aggregate(
+            measures, ir_measures.read_trec_qrels(gold), ir_measures.read_trec_run(run)
+        )
+
+    return Task(timed, lambda result: {str(name): value for name, value in result.items()})
+
+
+def ranx_files(gold: str, run: str) -> Task:
+    import ranx
+
+    def timed() -> dict[str, float]:
+        return ranx.evaluate(
+            ranx.Qrels.from_file(gold, kind="trec"),
+            ranx.Run.from_file(run, kind="trec"),
+            list(RANX),
+        )
+
+    return Task(timed, lambda result: dict(zip(MEASURES, map(result.get, RANX), strict=True)))
+
+
+def karat_dicts(gold: Any, run: Any) -> Task:
+    from karat import evaluate
+
+    return Task(
+        lambda: evaluate(gold, run, MEASURES), lambda scores: _karat_means(scores.summary())
+    )
+
+
+def pytrec_eval_dicts(gold: Any, run: Any) -> Task:
+    import pytrec_eval
+
+    wanted = {"ndcg_cut.10", "map", "recip_rank", "P.10", "recall.100"}
+
+    def values(result: dict[str, dict[str, float]]) -> dict[str, float]:
+        return {
+            ours: fmean(query[theirs] for query in result.values())
+            for ours, theirs in zip(MEASURES, TREC_EVAL, strict=True)
+        }
+
+    return Task(lambda: pytrec_eval.RelevanceEvaluator(gold, wanted).evaluate(run), values)
+
+
+def karat_import() -> Task:
+    def timed() -> None:
+        import karat  # noqa: F401
+
+    return Task(timed, lambda _: {})
+
+
+def _karat_means(summary: Any) -> dict[str, float]:
+    return dict(summary.select("measure", "value").iter_rows())
+
+
+def _dicts(gold: str, run: str) -> tuple[dict[str, dict[str, Any]], ...]:
+    """Read TREC files into dicts: before the clock starts, so plain is good enough."""
+    judgments: dict[str, dict[str, int]] = {}
+    results: dict[str, dict[str, float]] = {}
+    with open(gold) as lines:
+        for query, _, item, grade in map(str.split, lines):
+            judgments.setdefault(query, {})[item] = int(grade)
+    with open(run) as lines:
+        for query, _, item, _, score, _ in map(str.split, lines):
+            results.setdefault(query, {})[item] = float(score)
+    return judgments, results
+
+
+TOOLS: dict[str, Callable[..., Task]] = {
+    tool.__name__: tool
+    for tool in (
+        karat_files,
+        karat_files_fifty,
+        ir_measures_files,
+        ranx_files,
+        karat_dicts,
+        pytrec_eval_dicts,
+        karat_import,
+    )
+}
+
+
+def main(name: str, *paths: str) -> None:
+    """Do one task; its imports are timed apart."""
+    given = _dicts(*paths) if name.endswith("_dicts") else paths
+    start = perf_counter()
+    task = TOOLS[name](*given)
+    ready = perf_counter()
+    result = task.timed()
+    done = perf_counter()
+    outcome = {"imports": ready - start, "seconds": done - ready, "values": task.values(result)}
+    print(json.dumps(outcome))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,323 @@
+"""The command line: what it prints, where, and how it ends."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import karat
+from karat.cli.main import main
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run karat in this process; return exit code, stdout and stderr."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("gold.jsonl").write_text(
+        '{"query_id": "q1", "category": "billing", "relevant": {"a": 2, "b": 1}}\n'
+        '{"query_id": "q2", "category": "shipping", "relevant": ["c"]}\n'
+    )
+    Path("one.run").write_text("q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.8 t\nq2 Q0 x 1 0.5 t\n")
+    Path("two.run").write_text("q1 Q0 x 1 0.9 t\nq1 Q0 a 2 0.8 t\nq2 Q0 c 1 0.5 t\nq7 Q0 c 1 1 t\n")
+    return tmp_path
+
+
+def test_eval_prints_measures_as_rows_and_runs_as_columns(command, files):
+    code, out, err = command("eval", "gold.jsonl", "one.run", "two.run", "-m", "RR,R@10")
+    assert code == 0
+    assert out == (
+        "measure     one     two  n\n"
+        "RR       0.5000  0.7500  2\n"
+        "R@10     0.5000  0.7500  2\n"
+        "two: 1 query of the run not in gold left out\n"
+    )
+    assert err == ""
+
+
+def test_eval_groups_and_shows_queries_and_names_departing_conventions(command, files):
+    code, out, _ = command(
+        *("eval", "gold.jsonl", "one.run", "-m", "RR", "-m", "Hits", "--by", "category"),
+        *("--per-query", "--missing", "skip", "--unjudged", "skip"),
+    )
+    assert code == 0
+    assert out == (
+        "measure     one  n\n"
+        "RR       0.5000  2\n"
+        "Hits          1  2\n"
+        "\n"
+        "one by category\n"
+        "category      RR  Hits  n\n"
+        "billing   1.0000     2  1\n"
+        "shipping  0.0000     0  1\n"
+        "\n"
+        "one\n"
+        "query_id      RR  Hits\n"
+        "q1        1.0000     2\n"
+        "q2        0.0000     0\n"
+        "conventions: missing=skip, unjudged=skip\n"
+    )
+
+
+def test_json_holds_what_the_design_says(command, files):
+    code, out, _ = command(
+        "eval", "gold.jsonl", "one.run", "two.run", "-m", "RR", "--json", "--by", "category",
+        "--per-query",
+    )  # fmt: skip
+    assert code == 0
+    told = json.loads(out)
+    assert told["karat"] == karat.__version__
+    assert told["conventions"]["missing"] == "zero"
+    one, two = told["runs"]
+    assert one["name"] == "one"
+    assert one["measures"] == {"RR": {"value": 0.5, "n": 2}}
+    assert one["left_out"] == {}
+    assert two["left_out"] == {"unknown": 1}
+    assert one["groups"] == [
+        {"by": {"category": "billing"}, "measures": {"RR": {"value": 1.0, "n": 1}}},
+        {"by": {"category": "shipping"}, "measures": {"RR": {"value": 0.0, "n": 1}}},
+    ]
+    assert one["per_query"] == [{"query_id": "q1", "RR": 1.0}, {"query_id": "q2", "RR": 0.0}]
+
+
+def test_json_leaves_out_what_was_not_asked(command, files):
+    _, out, _ = command("eval", "gold.jsonl", "one.run", "-m", "FirstRelevant@1", "--json")
+    run = json.loads(out)["runs"][0]
+    assert "groups" not in run
+    assert "per_query" not in run
+    _, out, _ = command("eval", "gold.jsonl", "two.run", "-m", "FirstRelevant(rel=2)@1", "--json")
+    assert json.loads(out)["runs"][0]["measures"]["FirstRelevant(rel=2)@1"]["value"] is None
+
+
+def test_output_files_are_written_by_their_ending(command, files):
+    code, out, err = command(
+        "eval", "gold.jsonl", "one.run", "two.run", "-m", "RR", "-o", "s.json", "-o", "s.csv",
+        "-o", "s.parquet", "-o", "s.md",
+    )  # fmt: skip
+    assert code == 0
+    assert out.startswith("measure")
+    assert err == "wrote s.json\nwrote s.csv\nwrote s.parquet\nwrote s.md\n"
+    assert json.loads(Path("s.json").read_text())["runs"][1]["measures"]["RR"]["value"] == 0.75
+    assert Path("s.csv").read_text() == (
+        "run,measure,value,n,left_out\none,RR,0.5,2,0\ntwo,RR,0.75,2,0\n"
+    )
+    assert Path("s.md").read_text() == (
+        "| measure | one | two | n |\n| --- | ---: | ---: | ---: |\n"
+        "| RR | 0.5000 | 0.7500 | 2 |\n\n- two: 1 query of the run not in gold left out\n"
+    )
+    assert karat.Scores.read("s.parquet", run="two")["RR"] == 0.75
+    with pytest.raises(karat.InputError, match="several runs in it"):
+        karat.Scores.read("s.parquet")
+    with pytest.raises(karat.InputError, match="no run 'three'"):
+        karat.Scores.read("s.parquet", run="three")
+    with pytest.raises(karat.InputError, match="--per-query"):
+        karat.Scores.read("s.json", run="two")
+
+
+def test_queries_and_groups_reach_csv_and_markdown(command, files):
+    command("eval", "gold.jsonl", "one.run", "-m", "RR", "--per-query", "-o", "q.csv", "-o", "q.md")
+    assert Path("q.csv").read_text() == "run,query_id,RR\none,q1,1.0\none,q2,0.0\n"
+    assert "| q2 | 0.0000 |" in Path("q.md").read_text()
+    command("eval", "gold.jsonl", "one.run", "-m", "RR", "--by", "category", "-o", "g.csv")
+    assert "one,billing,RR,1.0,1,0" in Path("g.csv").read_text()
+
+
+def test_an_ending_that_cannot_be_written_stops_before_anything_is_read(command, files):
+    code, out, err = command("eval", "gold.jsonl", "one.run", "-o", "s.json", "-o", "s.xlsx")
+    assert (code, out) == (2, "")
+    assert "'.xlsx'" in err
+    assert not Path("s.json").exists()
+
+
+def test_runs_of_the_same_name_are_told_apart_by_their_path(command, files):
+    Path("other").mkdir()
+    Path("other/one.run").write_text(Path("two.run").read_text())
+    _, out, _ = command("eval", "gold.jsonl", "one.run", "other/one.run", "-m", "RR")
+    assert out.splitlines()[0] == "measure  one.run  other/one.run  n"
+
+
+def test_a_quoted_glob_is_one_run_in_parts(command, files):
+    Path("part-1.run").write_text("q1 Q0 a 1 0.9 t\n")
+    Path("part-2.run").write_text("q2 Q0 c 1 0.9 t\n")
+    _, out, _ = command("eval", "gold.jsonl", "part-*.run", "-m", "RR")
+    assert out.splitlines()[1].split() == ["RR", "1.0000", "2"]
+
+
+def test_presets_levels_and_formats_are_options(command, files):
+    code, out, _ = command("eval", "gold.jsonl", "one.run", "--preset", "benchmark")
+    assert code == 0
+    assert "conventions: duplicates=count" in out
+    code, _, err = command("eval", "gold.jsonl", "one.run", "--level", "doc")
+    assert code == 2
+    assert "doc_id" in err
+    code, out, _ = command(
+        "eval", "gold.jsonl", "one.run", "--gold-format", "jsonl", "--format", "trec", "-m", "RR"
+    )
+    assert code == 0
+    code, _, err = command("eval", "gold.jsonl", "one.run", "--format", "tsv")
+    assert code == 2
+    code, _, err = command("eval", "gold.jsonl", "one.run", "--format", "xml")
+    assert "known: parquet, jsonl, json, csv, tsv, trec" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["gold.jsonl", "nowhere.run"], "nowhere.run: there is no such file"),
+        (["gold.jsonl", "one.run", "-m", "nDGC@10"], "did you mean nDCG"),
+        (["gold.jsonl", "one.run", "--by", "categry"], "did you mean 'category'"),
+        (["gold.jsonl", "one.run", "--missing", "drop"], "choose one of zero, skip, error"),
+        (["gold.jsonl", "one.run", "--no-gold", "drop"], "choose one of family, zero, one, skip"),
+        (["gold.jsonl", "one.run", "--duplicates", "x"], "choose one of first, count, error"),
+        (["gold.jsonl", "one.run", "--unjudged", "x"], "choose one of irrelevant, skip"),
+        (["gold.jsonl", "two.run", "--unknown", "error"], "queries of the run are not in gold"),
+        (["one.run", "gold.jsonl"], "were they swapped?"),
+        (["gold.jsonl", "one.run", "-o", "no/such/folder.json"], "does not exist"),
+    ],
+)
+def test_a_mistake_ends_with_one_message_and_exit_code_two(command, files, words, said):
+    code, out, err = command("eval", *words)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_debug_shows_where_the_error_arose(command, files):
+    with pytest.raises(karat.InputError):
+        command("--debug", "eval", "gold.jsonl", "nowhere.run")
+
+
+def test_wrong_usage_is_exit_code_two(command):
+    code, _, err = command("eval", "--nonsense")
+    assert code == 2
+    assert "nonsense" in err
+
+
+def test_an_interrupt_is_exit_code_130(command, monkeypatch):
+    monkeypatch.setattr("karat.cli.main.app", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert command("eval")[0] == 130
+
+
+def test_warnings_go_to_stderr(command, files):
+    Path("strange.run").write_text("q1 Q0 A 1 0.9 t\nq2 Q0 C 1 0.8 t\n")
+    code, out, err = command("eval", "gold.jsonl", "strange.run", "-m", "RR")
+    assert code == 0
+    assert err.startswith("warning: only 0 of 3 relevant ids")
+    assert "warning" not in out
+
+
+def test_many_runs_are_shared_out_over_tables_of_80_columns(command, files):
+    names = [f"a-rather-long-name-of-run-{i}.run" for i in range(7)]
+    for name in names:
+        Path(name).write_text(Path("one.run").read_text())
+    _, out, _ = command("eval", "gold.jsonl", *names, "-m", "RR", "--per-query")
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.count("measure") == 4
+    assert "a-rather-lo…ame-of-run-6" in out
+
+
+def test_many_measures_are_shared_out_likewise(command, files):
+    names = [f"nDCG(gain=exp2)@{k}" for k in range(1, 13)]
+    arguments = [word for name in names for word in ("-m", name)]
+    _, out, _ = command("eval", "gold.jsonl", "one.run", *arguments, "--by", "category")
+    assert max(map(len, out.splitlines())) <= 80
+    for name in names:
+        assert out.count(name + " ") + out.count(name + "\n") >= 2
+
+
+def test_hostile_names_cannot_move_the_cursor_or_break_a_table(command, files):
+    Path("evil\x1b[2J|.run").write_text(Path("one.run").read_text())
+    _, out, _ = command("eval", "gold.jsonl", "evil\x1b[2J|.run", "-m", "RR", "-o", "e.md")
+    assert "\x1b" not in out
+    assert "evil\x1b[2J\\|" in Path("e.md").read_text()
+
+
+def test_a_terminal_gets_a_ruled_table(command, files, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    _, out, _ = command("eval", "gold.jsonl", "one.run", "-m", "RR")
+    assert "───" in out
+    assert "0.5000" in out
+
+
+def test_measures_lists_all_with_one_line_each(command):
+    code, out, _ = command("measures")
+    assert code == 0
+    assert len(out.splitlines()) == len(karat.measures.REGISTRY)
+    assert max(map(len, out.splitlines())) <= 80
+    assert "nDCG(gain)[@k]            Normalised discounted cumulative gain" in out
+    _, out, _ = command("measures", "--json")
+    by_name = {row["name"]: row for row in json.loads(out)}
+    assert by_name["RBP"]["parameters"]["p"]["default"] == 0.8
+    assert by_name["FirstRelevant"]["higher_is_better"] is False
+
+
+def test_the_demo_scores_its_example_and_says_where_the_files_are(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command("demo")
+    assert code == 0
+    assert "nDCG@10" in out
+    assert "The files are in karat-demo:" in out
+    assert max(map(len, out.splitlines())) <= 80
+    for line in out.splitlines():
+        if line.startswith("  karat eval"):
+            assert command(*line.split()[1:])[0] == 0
+    assert len(pl.read_ndjson("karat-demo/support-faq.jsonl", infer_schema_length=None)) == 13
+    code, _, err = command("demo", "karat-demo/bm25.run")
+    assert code == 2
+    assert "a folder is meant" in err
+
+
+def test_version_and_help(command):
+    assert command("--version")[1] == f"karat {karat.__version__}\n"
+    code, out, _ = command("--help")
+    assert code == 0
+    assert "eval" in out
+
+
+def test_a_closed_pipe_is_no_error(files):
+    words = "; ".join(
+        [
+            "import sys",
+            "from karat.cli.main import main",
+            "sys.argv = ['karat', 'eval', 'gold.jsonl', 'one.run', '--per-query']",
+            "main()",
+        ]
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    _, err = process.communicate(timeout=60)
+    assert b"Traceback" not in err
+
+
+def test_nothing_heavy_is_loaded_by_import_or_help():
+    words = (
+        "import sys, karat, karat.cli.main; "
+        "print([m for m in ('polars', 'numpy', 'rich', 'msgspec', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

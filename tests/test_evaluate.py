@@ -1,0 +1,279 @@
+"""evaluate, Evaluator and Scores: what a person calls and gets."""
+
+import math
+
+import polars as pl
+import pytest
+
+import karat
+
+GOLD = {"q1": {"a": 2, "b": 1}, "q2": {"c": 1}, "q3": {"d": 1}}
+RUN = {"q1": {"a": 0.9, "x": 0.8, "b": 0.7}, "q2": {"x": 0.9, "c": 0.1}, "q9": {"a": 1.0}}
+
+
+def native_gold():
+    return karat.Gold.of(
+        [
+            {"query_id": "q1", "category": "billing", "level": 1, "relevant": {"a": 1}},
+            {"query_id": "q2", "category": "shipping", "level": 1, "relevant": ["b"]},
+            {"query_id": "q3", "category": "billing", "level": 2, "relevant": ["c"]},
+            {"query_id": "q4", "relevant": ["d"]},
+        ]
+    )
+
+
+def test_evaluate_takes_dicts_paths_frames_and_values_alike(tmp_path):
+    gold, run = karat.Gold.of(GOLD), karat.Run.of(RUN)
+    gold.write(tmp_path / "gold.qrels")
+    run.write(tmp_path / "run.run")
+    expected = karat.evaluate(GOLD, RUN, ["nDCG@10", "RR"]).per_query
+    for gold_given in (gold, tmp_path / "gold.qrels", gold.judgments, gold.judgments.to_pandas()):
+        for run_given in (run, str(tmp_path / "run.run"), run.results, run.results.to_arrow()):
+            scores = karat.evaluate(gold_given, run_given, ["nDCG@10", "RR"])
+            assert scores.per_query.equals(expected)
+
+
+def test_the_default_measures_are_those_of_the_design():
+    scores = karat.evaluate(GOLD, RUN)
+    assert scores.per_query.columns == [
+        "query_id",
+        "nDCG@10",
+        "R@10",
+        "R@100",
+        "RR@10",
+        "Success@10",
+    ]
+
+
+def test_a_missing_query_is_scored_as_nothing_retrieved_and_counted():
+    scores = karat.evaluate(GOLD, RUN, "RR")
+    assert scores["RR"] == (1.0 + 0.5 + 0.0) / 3
+    assert scores.noted == {"missing": 1}
+    assert scores.left_out == {"unknown": 1}
+
+
+def test_a_missing_query_may_be_skipped_or_refused():
+    skipped = karat.evaluate(GOLD, RUN, "RR", conventions={"missing": "skip"})
+    assert skipped["RR"] == 0.75
+    assert skipped.per_query["RR"].to_list() == [1.0, 0.5, None]
+    assert skipped.left_out == {"unknown": 1, "missing": 1}
+    with pytest.raises(karat.ConventionError, match=r"1 queries of gold are not in the run.*'q3'"):
+        karat.evaluate(GOLD, RUN, "RR", conventions={"missing": "error"})
+
+
+def test_an_unknown_query_may_be_refused():
+    with pytest.raises(karat.ConventionError, match="1 queries of the run are not in gold"):
+        karat.evaluate(GOLD, RUN, "RR", conventions={"unknown": "error"})
+
+
+def test_a_repeat_may_be_refused():
+    with pytest.raises(karat.ConventionError, match="'q1' has an item again at rank 3"):
+        karat.evaluate({"q1": ["a"]}, {"q1": ["a", "b", "a"]}, conventions={"duplicates": "error"})
+
+
+def test_where_nothing_is_relevant_the_convention_decides():
+    gold, run = {"q1": {"a": 0}, "q2": {"b": 1}}, {"q1": ["a"], "q2": ["b"]}
+    for word, value in {"family": 0.5, "zero": 0.5, "one": 1.0, "skip": 1.0}.items():
+        scores = karat.evaluate(gold, run, ["RR", "Hits"], conventions={"no_gold": word})
+        assert scores["RR"] == value
+        assert scores["Hits"] == 0.5
+    assert scores.left_out == {"no_relevant": 1}
+    assert scores.summary()["n"].to_list() == [1, 2]
+
+
+def test_queries_without_judgments_are_left_out_and_counted():
+    gold = karat.Gold.of(
+        [{"query_id": "q1", "relevant": ["a"]}, {"query_id": "q2", "evidence": ["some text"]}]
+    )
+    scores = karat.evaluate(gold, {"q1": ["a"], "q2": ["b"]}, "RR")
+    assert scores.per_query["RR"].to_list() == [1.0, None]
+    assert scores.left_out == {"no_judgments": 1}
+
+
+def test_gold_without_judgments_says_what_it_holds_instead():
+    gold = karat.Gold.of([{"query_id": "q", "evidence": ["text"]}])
+    with pytest.raises(karat.InputError, match="no judgments, only evidence"):
+        karat.evaluate(gold, {"q": ["a"]})
+
+
+def test_a_failed_query_is_scored_as_nothing_retrieved_and_counted():
+    run = karat.Run.of(
+        [
+            {"query_id": "q1", "results": [{"id": "a"}]},
+            {"query_id": "q2", "error": {"type": "Timeout"}, "results": [{"id": "c"}]},
+        ]
+    )
+    scores = karat.evaluate({"q1": ["a"], "q2": ["c"]}, run, "RR")
+    assert scores["RR"] == 0.5
+    assert scores.noted == {"failed": 1}
+
+
+def test_no_query_in_common_is_an_error_with_ids_of_both_sides():
+    with pytest.raises(karat.InputError, match=r"'1', '2'.*the run has 'q1', 'q2'"):
+        karat.evaluate({"1": ["a"], "2": ["b"]}, {"q1": ["a"], "q2": ["b"]})
+
+
+@pytest.mark.parametrize("kind", ["dicts", "frames"])
+def test_strange_ids_are_warned_of_with_samples_of_both_sides(kind):
+    gold = {"q1": ["doc-1", "doc-2", "doc-3"], "q2": ["doc-4"]}
+    run = {"q1": {"1.txt": 1.0, "2.txt": 0.5}, "q2": {"doc-4": 0.5, "3.txt": 0.1}}
+    if kind == "frames":
+        gold, run = karat.Gold.of(gold).judgments, karat.Run.of(run).results
+    with pytest.warns(karat.KaratWarning) as caught:
+        karat.evaluate(gold, run)
+    message = str(caught[0].message)
+    assert "only 1 of 4 relevant ids" in message
+    assert "'doc-1', 'doc-2', 'doc-3'" in message
+    assert "'1.txt', '2.txt', " in message
+
+
+def test_ids_that_another_run_knows_are_not_strange():
+    evaluator = karat.Evaluator({"q1": ["a", "b", "c", "d"]}, "RR")
+    with pytest.warns(karat.KaratWarning):
+        evaluator({"q1": ["a"]})
+    both = evaluator.all({"one": {"q1": ["a"]}, "two": {"q1": ["b", "c"]}})
+    assert [scores.name for scores in both] == ["one", "two"]
+
+
+def test_the_evaluator_prepares_gold_once_for_many_runs():
+    evaluator = karat.Evaluator(GOLD, ["RR"])
+    assert [measure.name for measure in evaluator.measures] == ["RR"]
+    assert evaluator(RUN, name="mine").name == "mine"
+    assert evaluator(RUN)["RR"] == evaluator(RUN)["mrr"]
+
+
+def test_chunks_may_be_scored_as_documents():
+    run = pl.DataFrame(
+        {
+            "query_id": ["q"] * 4,
+            "item_id": ["d1#0", "d1#1", "d2#0", "d3#0"],
+            "doc_id": ["d1", "d1", "d2", "d3"],
+        }
+    )
+    scores = karat.evaluate({"q": ["d2"]}, run, ["RR", "NumRet"], level="doc")
+    assert (scores["RR"], scores["NumRet"]) == (0.5, 3)
+    with pytest.raises(karat.InputError, match="which document"):
+        karat.evaluate({"q": ["d2"]}, run.drop("doc_id"), level="doc")
+    with pytest.raises(karat.InputError, match="choose one of item, doc"):
+        karat.evaluate({"q": ["d2"]}, run, level="page")
+
+
+def test_a_run_without_ids_cannot_be_scored_by_rank_measures():
+    run = karat.Run.of([{"query_id": "q", "results": [{"text": "some chunk"}]}])
+    with pytest.raises(karat.InputError, match="id of every retrieved item"):
+        karat.evaluate({"q": ["a"]}, run)
+
+
+def test_the_summary_has_a_row_a_measure():
+    summary = karat.evaluate(GOLD, RUN, ["RR", "FirstRelevant", "NumRel"]).summary()
+    assert summary.to_dicts() == [
+        {"measure": "RR", "value": 0.5, "n": 3, "left_out": 0},
+        {"measure": "FirstRelevant", "value": 1.5, "n": 2, "left_out": 1},
+        {"measure": "NumRel", "value": 4.0, "n": 3, "left_out": 0},
+    ]
+
+
+def test_a_measure_with_no_value_at_all_is_null():
+    scores = karat.evaluate({"q": ["a"]}, {"q": ["x", "a", "b"]}, "FirstRelevant@1")
+    assert scores["FirstRelevant@1"] is None
+    assert "FirstRelevant@1 –" in repr(scores)
+
+
+def test_a_measure_that_was_not_asked_for_is_refused():
+    with pytest.raises(karat.MeasureError, match="the scores hold RR"):
+        karat.evaluate(GOLD, RUN, "RR")["AP"]
+
+
+def test_groups_hold_the_summary_of_their_queries():
+    run = {"q1": ["a"], "q2": ["x", "b"], "q3": ["x", "y", "c"], "q4": ["d"]}
+    scores = karat.evaluate(native_gold(), run, "RR")
+    assert scores.by("category").rows() == [
+        ("billing", "RR", (1 + 1 / 3) / 2, 2, 0),
+        ("shipping", "RR", 0.5, 1, 0),
+        (None, "RR", 1.0, 1, 0),
+    ]
+    assert scores.by("category", "level").height == 4
+    with pytest.raises(karat.InputError, match="did you mean 'category'"):
+        scores.by("categories")
+    with pytest.raises(karat.InputError, match="they have no fields"):
+        karat.evaluate(GOLD, RUN, "RR").by("x")
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_scores_are_the_same_after_writing_and_reading(tmp_path, ending):
+    run = {"q1": ["a"], "q2": ["x", "b"], "q3": ["x", "y", "c"], "zz": ["a"]}
+    scores = karat.evaluate(
+        native_gold(), run, ["RR", "FirstRelevant"], conventions={"missing": "skip"}
+    )
+    scores.write(tmp_path / f"scores.{ending}")
+    again = karat.Scores.read(tmp_path / f"scores.{ending}")
+    assert again.per_query.equals(scores.per_query)
+    assert again.by("category").equals(scores.by("category"))
+    assert again.summary().equals(scores.summary())
+    assert (again.name, again.conventions, again.left_out, again.noted) == (
+        scores.name,
+        scores.conventions,
+        scores.left_out,
+        scores.noted,
+    )
+
+
+def test_scores_that_cannot_be_read_say_why(tmp_path):
+    (tmp_path / "x.json").write_text('{"runs": 3}')
+    with pytest.raises(karat.InputError, match="holds no scores"):
+        karat.Scores.read(tmp_path / "x.json")
+    (tmp_path / "x.csv").write_text("a")
+    with pytest.raises(karat.InputError, match=r"json and \.parquet"):
+        karat.Scores.read(tmp_path / "x.csv")
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "x.parquet")
+    with pytest.raises(karat.InputError, match="holds no scores"):
+        karat.Scores.read(tmp_path / "x.parquet")
+    with pytest.raises(karat.InputError, match="scores cannot be written as"):
+        karat.evaluate(GOLD, RUN).write(tmp_path / "x.xlsx")
+
+
+def test_the_largest_grade_is_of_the_whole_gold_and_must_be_known():
+    gold, run = karat.Gold.of({"q1": {"a": 1}, "q2": {"b": 3}}), karat.Run.of({"q1": ["a"]})
+    assert karat.evaluate(gold, run, "ERR").per_query["ERR"][0] == 1 / 8
+    with pytest.raises(karat.MeasureError, match="largest grade of the whole gold"):
+        karat.score(gold, run, karat.Plan.of("ERR"))
+
+
+def test_means_are_exact_sums():
+    gold = {f"q{i}": [f"d{j}" for j in range(10)] for i in range(100)}
+    run = {query: [f"d{i % 10}"] for i, query in enumerate(gold)}
+    assert karat.evaluate(gold, run, "R")["R"] == math.fsum([0.1] * 100) / 100
+
+
+def test_conventions_are_checked_and_print_what_departs_from_the_default():
+    with pytest.raises(karat.ConventionError, match="choose one of zero, skip, error"):
+        karat.Conventions(missing="ignore")
+    with pytest.raises(karat.ConventionError, match="did you mean 'missing'"):
+        karat.Conventions.of({"mising": "skip"})
+    with pytest.raises(karat.ConventionError, match="known: missing, unknown"):
+        karat.Conventions.of({"zzz": "skip"})
+    assert karat.Conventions(unjudged="skip").departures() == {"unjudged": "skip"}
+
+
+def test_too_large_grades_are_refused_rather_than_overflowing():
+    with pytest.raises(karat.InputError, match="too large"):
+        karat.evaluate({"q": {"a": 1 << 40}}, {"q": ["a"]})
+    with pytest.raises(karat.MeasureError, match="2\\^grade is too large"):
+        karat.evaluate({"q": {"a": 2000}}, {"q": ["a"]}, "nDCG(gain=exp2)")
+
+
+def test_an_item_judged_twice_keeps_the_highest_grade_with_a_warning():
+    gold = pl.DataFrame(
+        {"query_id": ["q", "q", "q"], "item_id": ["a", "b", "a"], "grade": [0, 1, 2]}
+    )
+    with pytest.warns(karat.KaratWarning, match="1 judgments repeat an item"):
+        scores = karat.evaluate(gold, {"q": ["a", "b"]}, ["nDCG", "NumRel"])
+    assert (scores["nDCG"], scores["NumRel"]) == (1.0, 2)
+
+
+def test_public_names_are_listed_and_loaded_when_used():
+    assert set(dir(karat)) == set(karat.__all__)
+    for name in karat.__all__:
+        assert getattr(karat, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = karat.nothing

@@ -1,0 +1,37 @@
+"""Plain functions for one query."""
+
+import pytest
+
+import karat
+
+
+def test_the_functions_stand_at_the_top_of_the_package():
+    assert karat.precision_at_k(["a", "b"], ["a"], 5) == 1 / 5
+    assert karat.recall_at_k(["a", "x"], ["a", "b"], 2) == 0.5
+    assert karat.mrr(["x", "a"], {"a"}) == 0.5
+    assert karat.mrr(["x", "a"], {"a"}, k=1) == 0.0
+    assert karat.average_precision(["a", "x", "b"], ["a", "b"]) == (1 + 2 / 3) / 2
+    assert karat.average_precision(["a", "x", "b"], ["a", "b"], k=2) == 0.5
+    assert karat.hit_rate(["x", "a"], ["a"], 1) == 0.0
+    assert round(karat.ndcg_at_k(["a", "c", "b"], {"a": 2, "b": 1, "c": 0}, 3), 3) == 0.950
+
+
+def test_they_agree_with_evaluate_on_the_same_list():
+    retrieved, grades = ["x", "b", "b", "a"], {"a": 3, "b": 1, "z": 2}
+    scores = karat.evaluate({"q": grades}, {"q": retrieved}, ["nDCG@4", "P@4", "R@4", "AP", "RR"])
+    assert scores["nDCG@4"] == karat.ndcg_at_k(retrieved, grades, 4)
+    assert scores["P@4"] == karat.precision_at_k(retrieved, grades, 4)
+    assert scores["R@4"] == karat.recall_at_k(retrieved, grades, 4)
+    assert scores["AP"] == karat.average_precision(retrieved, grades)
+    assert scores["RR"] == karat.mrr(retrieved, grades)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, "3", True])
+def test_a_cutoff_that_is_no_whole_number_is_refused(k):
+    with pytest.raises(karat.InputError, match="k is a whole number from 1 up"):
+        karat.precision_at_k(["a"], ["a"], k)
+
+
+def test_one_text_is_not_a_list_of_ids():
+    with pytest.raises(karat.InputError, match="list of ids"):
+        karat.hit_rate("abc", ["a"], 3)

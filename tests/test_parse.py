@@ -1,0 +1,134 @@
+"""Every common spelling names the same measure, and mistakes are told apart."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from karat.measures import REGISTRY, parse, parse_all
+from karat.measures.parse import settle, split
+
+
+@pytest.mark.parametrize(
+    ("spelling", "canonical"),
+    [
+        ("nDCG@10", "nDCG@10"),
+        ("ndcg_cut.10", "nDCG@10"),
+        ("ndcg_cut_10", "nDCG@10"),
+        ("ndcg@10", "nDCG@10"),
+        ("NDCG@10", "nDCG@10"),
+        ("ndcg", "nDCG"),
+        ("recip_rank", "RR"),
+        ("mrr@10", "RR@10"),
+        ("map", "AP"),
+        ("map_cut_100", "AP@100"),
+        ("MAP@100", "AP@100"),
+        ("hit_rate@10", "Success@10"),
+        ("success_5", "Success@5"),
+        ("precision@5", "P@5"),
+        ("P_5", "P@5"),
+        ("P.5", "P@5"),
+        ("recall_100", "R@100"),
+        ("Recall@100", "R@100"),
+        ("r_precision", "Rprec"),
+        ("Rprec", "Rprec"),
+        ("bpref", "Bpref"),
+        ("num_rel_ret", "NumRelRet"),
+        ("F1@3", "F1@3"),
+        ("rbp.95", "RBP(p=0.95)"),
+        ("RBP", "RBP(p=0.8)"),
+        ("RBP(p=0.80)@20", "RBP(p=0.8)@20"),
+        ("AP(rel=2)", "AP(rel=2)"),
+        ("AP( rel = 2 )@10", "AP(rel=2)@10"),
+        ("P@5(rel=2)", "P(rel=2)@5"),
+        ("P(denominator=retrieved, rel=2)@5", "P(rel=2, denominator=retrieved)@5"),
+        ("nDCG(gain='exp2')@10", "nDCG(gain=exp2)@10"),
+        ("nDCG(gain={2: 3, 1: 1})@10", "nDCG(gain={1: 1, 2: 3})@10"),
+        ("AP(rel=1)", "AP"),
+    ],
+)
+def test_a_spelling_stands_for_the_canonical_measure(spelling, canonical):
+    assert parse(spelling).name == canonical
+    assert parse(canonical).name == canonical
+    assert parse(spelling) == parse(canonical)
+
+
+@given(st.data())
+def test_every_declared_measure_reads_back_its_own_name(data):
+    declaration = data.draw(st.sampled_from(list(REGISTRY.values())))
+    cutoffs = {"none": st.none(), "required": st.integers(1, 10**6)}
+    cutoff = data.draw(cutoffs.get(declaration.cutoff, st.none() | st.integers(1, 10**6)))
+    options = {
+        "rel": st.integers(1, 9),
+        "p": st.floats(0.01, 0.99).map(lambda p: round(p, 12)),
+        "denominator": st.sampled_from(
+            ["k", "retrieved"] if declaration.name == "P" else ["relevant", "hits", "min"]
+        ),
+        "gain": st.sampled_from(
+            ["binary", "linear"] if declaration.name == "RBP" else ["linear", "exp2", {1: 0.5}]
+        ),
+    }
+    params = {param.name: data.draw(options[param.name]) for param in declaration.params}
+    measure = settle(declaration, cutoff, params)
+    assert parse(measure.name).name == measure.name
+    assert parse(measure.name).params == measure.params
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nDGC@10", "did you mean nDCG"),
+        ("nDCG@0", "whole number from 1 up"),
+        ("nDCG@ten", "whole number from 1 up"),
+        ("nDCG@-3", "whole number from 1 up"),
+        ("P_0", "whole number from 1 up"),
+        ("Rprec@5", "takes no cutoff"),
+        ("R_cap", "needs a cutoff"),
+        ("RR(gain=exp2)", "no parameter 'gain'"),
+        ("NumQ(rel=1)", "it takes none"),
+        ("AP(rel=0)", "whole number from 1 up"),
+        ("AP(rel=x)", "whole number from 1 up"),
+        ("AP(2)", "write name=value"),
+        ("RBP(p=1)", "between 0 and 1"),
+        ("RBP(p=x)", "between 0 and 1"),
+        ("nDCG(gain=cubic)", "none of linear, exp2"),
+        ("nDCG(gain={1: -1})", "no gain for each grade"),
+        ("nDCG(gain={1})", "no mapping"),
+        ("P(rel=1)(rel=2)", "is no measure"),
+        ("@10", "is no measure"),
+        ("", "is no measure"),
+        ("zzzzzz", "karat measures lists"),
+    ],
+)
+def test_a_mistake_in_a_name_says_how_to_mend_it(name, message):
+    with pytest.raises(karat.MeasureError, match=message.replace("(", r"\(")):
+        parse(name)
+
+
+def test_what_is_no_text_is_no_measure():
+    with pytest.raises(karat.MeasureError, match="as text"):
+        parse(10)
+
+
+def test_a_list_of_names_is_flattened_and_each_kept_once_in_order():
+    assert [str(m) for m in parse_all(["P@5,ndcg@10", "nDCG@10", "RR"])] == ["P@5", "nDCG@10", "RR"]
+    assert [str(m) for m in parse_all("P.5,10,nDCG(gain={1: 1, 2: 3})@5")] == [
+        "P@5",
+        "P@10",
+        "nDCG(gain={1: 1, 2: 3})@5",
+    ]
+    with pytest.raises(karat.MeasureError, match="no measure is named"):
+        parse_all([])
+
+
+@given(st.lists(st.sampled_from(["nDCG@10", "AP(rel=2)", "nDCG(gain={1: 1, 2: 3})", "RR"])))
+def test_joined_names_split_where_they_were_joined(names):
+    assert split(",".join(names)) == names
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_measure_or_a_clear_error(text):
+    with contextlib.suppress(karat.MeasureError):
+        assert parse(text).name
