@@ -16,6 +16,7 @@ check: $(VENV)/.installed-test $(VENV)/.installed-check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/zensical build --strict
 
 test-slow: $(VENV)/.installed-test
 	KARAT_SLOW=1 $(BIN)/python -m pytest -n auto

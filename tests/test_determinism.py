@@ -184,6 +184,19 @@ def test_dicts_lists_frames_and_trec_files_give_the_same_table(gold, run, tmp_pa
         assert table.counts == tables[0].counts
 
 
+@given(gold=golds, run=runs, words=conventions)
+@examples
+def test_a_measure_has_the_same_values_alone_as_among_others_and_asked_again(gold, run, words):
+    judged, found = Gold.of(gold), Run.of(run)
+    plan = Plan.of(MEASURES, conventions=words, largest_grade=LARGEST_GRADE)
+    among_others = score(judged, found, plan).frame
+    for measure in plan.measures:
+        alone = Plan.of(measure, conventions=words, largest_grade=LARGEST_GRADE)
+        assert score(judged, found, alone).frame.equals(
+            among_others.select("query_id", measure.name)
+        )
+
+
 A_FEW_THOUSAND_ROWS = """
 import json, random
 import polars as pl

@@ -87,7 +87,7 @@ def spellings(name: str) -> list[Spelled]:
 # differ only in case, normal form or a NUL, and some whose order as UTF-16 is not that as bytes.
 QUERIES = ["q1", "q2", "Q1", "ж", "😀", "10", "9"]
 ITEMS = ["a", "A", "a\0", "é", "e\u0301", "\uffee", "😀", "字", "10", "9", "filler 3"]
-GRADES = [-2, -1, 0, 0, 1, 1, 2, 3]
+GRADES = [-2, -1, 0, 0, 1, 1, 2, 3, 40]
 SCORES = [1.0, math.nextafter(1.0, 2.0), 0.0, -0.0, -1.5]
 GAPS = [0] * 10 + [1, 2, 7, 120]
 
@@ -257,7 +257,7 @@ def test_the_declaration_names_the_way_over_queries_that_the_oracle_takes(name):
     gold=any_gold,
     run=any_run,
     words=conventions,
-    grades_elsewhere=st.sampled_from([0, 0, 3, 5]),
+    grades_elsewhere=st.sampled_from([0, 0, 3, 41]),
 )
 @examples
 def test_a_measure_is_what_the_oracle_says(name, gold, run, words, grades_elsewhere):
@@ -281,7 +281,7 @@ def test_deep_lists_are_scored_as_shallow_ones_are(run_form, gold_form, duplicat
     words = {"duplicates": duplicates}
     handed_gold = Handed("gold", *gold_form(gold))
     handed_run = Handed("run", *run_form(run))
-    assert_as_the_oracle_says(spelled, handed_gold, handed_run, 3, words)
+    assert_as_the_oracle_says(spelled, handed_gold, handed_run, largest_grade_of(gold), words)
 
 
 @given(
@@ -336,6 +336,16 @@ def test_tied_items_stand_in_descending_order_of_their_bytes_whatever_the_script
         table = score(Gold.of(gold), Run.of(given_run), Plan.of(["FirstRelevant"]))
         ranks = dict(table.frame.rows())
         assert ranks == {item: rank for rank, item in enumerate(order, 1)}
+
+
+@pytest.mark.parametrize("gold_form", GOLD_FORMS)
+@pytest.mark.parametrize("run_form", [run_as_dicts_of_scores, run_as_lists, run_as_records])
+def test_a_query_answered_with_nothing_is_asked_and_not_missing(gold_form, run_form):
+    gold, _ = gold_form({"q": {"a": 1}, "nothing": {"a": 1}})
+    run, _ = run_form({"q": [("a", 1.0)], "nothing": [], "unknown": []})
+    table = score(gold, run, Plan.of("RR", conventions={"missing": "skip"}))
+    assert dict(table.frame.rows()) == {"q": 1.0, "nothing": 0.0}
+    assert (table.counts["missing"], table.counts["unknown"]) == (0, 1)
 
 
 def test_an_item_judged_twice_has_its_highest_grade_and_that_is_said():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.measures import REGISTRY, parse, parse_all
-from karat.measures.parse import settle, split
+from karat.measures.names import settle, split
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Literal, cast
 
 from karat.errors import InputError
 
@@ -125,15 +125,20 @@ def plain_name(path: str | os.PathLike[str]) -> str:
     return bare.name
 
 
-def open_bytes(path: Path, mode: str) -> IO[bytes]:
+@contextmanager
+def open_bytes(path: Path, mode: Literal["rb", "wb"]) -> Iterator[IO[bytes]]:
     """Open a file for bytes, with the compression that its ending names."""
-    if path.suffix.lower() == ".gz":
-        if mode == "wb":  # no name and no time in the header: same input, same bytes
-            return cast("IO[bytes]", gzip.GzipFile("", "wb", 6, path.open("wb"), mtime=0))
-        return cast("IO[bytes]", gzip.open(path, mode))
-    if path.suffix.lower() == ".zst":
-        return cast("IO[bytes]", zstd.open(path, cast("Any", mode)))
-    return cast("IO[bytes]", path.open(mode))
+    with path.open(mode) as raw:
+        ending = path.suffix.lower()
+        if ending == ".gz":
+            # No name and no time in the header: same input, same bytes.
+            with gzip.GzipFile("", mode, 6, raw, mtime=0) as file:
+                yield cast("IO[bytes]", file)
+        elif ending == ".zst":
+            with zstd.ZstdFile(raw, mode[0]) as file:
+                yield cast("IO[bytes]", file)
+        else:
+            yield cast("IO[bytes]", raw)
 
 
 def expand(path: str | os.PathLike[str]) -> list[Source]:

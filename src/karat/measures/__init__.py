@@ -2,9 +2,9 @@
 
 from karat.measures import rank
 from karat.measures.declare import REGISTRY, Declaration, Measure
-from karat.measures.parse import parse, parse_all
+from karat.measures.names import parse, parse_all
 from karat.measures.plan import DEFAULT_MEASURES, Plan
-from karat.measures.score import score
+from karat.measures.scoring import score
 from karat.measures.table import ScoreTable
 
 __all__ = [

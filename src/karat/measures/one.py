@@ -9,7 +9,7 @@ import numpy as np
 from karat.errors import InputError
 from karat.match.hits import Hits, Places, ideal
 from karat.measures.declare import REGISTRY
-from karat.measures.parse import settle
+from karat.measures.names import settle
 
 Relevant = Collection[str] | Mapping[str, int]
 

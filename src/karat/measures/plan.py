@@ -9,7 +9,7 @@ from typing import Any
 from karat.conventions import Conventions
 from karat.errors import InputError
 from karat.measures.declare import Measure
-from karat.measures.parse import parse_all
+from karat.measures.names import parse_all
 
 DEFAULT_MEASURES = ("nDCG@10", "R@10", "R@100", "RR@10", "Success@10")
 LEVELS = ("item", "doc")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from karat.measures.parse import parse
+from karat.measures.names import parse
 from karat.report.sheet import Sheet
 
 

@@ -1,0 +1,78 @@
+"""What README and docs show is what happens."""
+
+import doctest
+import importlib
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from karat.cli.main import main
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def karat_command(monkeypatch, capsys, words):
+    monkeypatch.setattr(sys, "argv", ["karat", *words])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name != "CONTRIBUTING.md"], ids=str)
+def test_the_examples_of_a_page_run_and_print_what_it_says(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    karat_command(monkeypatch, capsys, ["demo"])
+    names = {}
+    for language, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if language == "python":
+            exec(compile(text, page.name, "exec"), names)
+        else:
+            assert language == "console"
+            command, _, expected = text.partition("\n")
+            assert karat_command(monkeypatch, capsys, command.split()[2:]) == expected
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_the_links_of_a_page_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_page_of_measures_is_made_from_the_declarations():
+    path = ROOT / "tools" / "build_measures_page.py"
+    spec = importlib.util.spec_from_file_location("build_measures_page", path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.PAGE.read_text(encoding="utf-8") == tool.page(), "run tools/build_measures_page.py"
+
+
+def test_the_two_commands_stand_at_the_top_of_the_readme():
+    top = (ROOT / "README.md").read_text(encoding="utf-8")[:700]
+    assert "make demo" in top
+    assert "make test" in top
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "conventions",
+        "data.gold",
+        "data.run",
+        "evaluation.evaluator",
+        "functional",
+        "measures.names",
+        "presets.benchmark",
+        "presets.graded",
+    ],
+)
+def test_the_examples_in_docstrings_hold(name):
+    result = doctest.testmod(importlib.import_module(f"karat.{name}"))
+    assert result.attempted > 0
+    assert result.failed == 0

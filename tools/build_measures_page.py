@@ -1,0 +1,44 @@
+"""Writes docs/measures.md from the declarations; a test holds the two together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from karat.report.catalogue import catalogue
+
+PAGE = Path(__file__).parents[1] / "docs" / "measures.md"
+
+INTRODUCTION = """\
+# Measures
+
+Names are `Name(param=value, …)@cutoff`, read without regard to case; `_` and `-` may be left out.
+trec_eval's way of writing a cutoff (`ndcg_cut_10`, `P.5,10`) is read too. *k* is the cutoff,
+relevant means a grade of `rel` or higher, and rank counts from 1. This page is made from the
+declarations in `src/karat/measures/` by `tools/build_measures_page.py`.
+"""
+
+CUTOFF = {
+    "none": "takes no cutoff",
+    "optional": "cutoff may be left out: the whole list",
+    "required": "needs a cutoff",
+}
+
+
+def page() -> str:
+    """Return the whole page."""
+    parts = [INTRODUCTION]
+    for measure in catalogue():
+        lines = [f"## {measure['name']}", "", f"{measure['title']}.", "", f"> {measure['formula']}"]
+        lines += ["", f"- {CUTOFF[measure['cutoff']]}; {measure['over_queries']} over queries"]
+        if not measure["higher_is_better"]:
+            lines[-1] += "; lower is better"
+        if measure["aliases"]:
+            lines.append(f"- also: {', '.join(f'`{alias}`' for alias in measure['aliases'])}")
+        for name, param in measure["parameters"].items():
+            lines.append(f"- `{name}` (default `{param['default']}`): {param['help']}")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
