@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, cast
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 from karat.errors import InputError
 
@@ -135,7 +135,7 @@ def open_bytes(path: Path, mode: Literal["rb", "wb"]) -> Iterator[IO[bytes]]:
             with gzip.GzipFile("", mode, 6, raw, mtime=0) as file:
                 yield cast("IO[bytes]", file)
         elif ending == ".zst":
-            with zstd.ZstdFile(raw, mode[0]) as file:
+            with zstd.ZstdFile(raw, cast("Any", mode)) as file:
                 yield cast("IO[bytes]", file)
         else:
             yield cast("IO[bytes]", raw)

@@ -17,8 +17,6 @@ ITEM_ID = ("item_id", "docid", "docno", "corpus-id", "chunk_id", "id", "doc_id")
 GRADE = ("grade", "rel", "relevance", "label", "score")
 RESULT_COLUMNS = ("score", "rank", "doc_id", "start", "end", "text")
 
-Locate = "Callable[[int, str, str, str | None], InputError]"
-
 
 def row_error(row: int, field: str, problem: str, hint: str | None) -> InputError:
     """Make the error for a row of a table that came from no file."""

@@ -33,6 +33,7 @@ class Gold:
         empty_judgments: Sequence[str] = (),
         spans: pl.DataFrame | None = None,
         evidence: pl.DataFrame | None = None,
+        offsets: str = "codepoint",
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
@@ -44,6 +45,8 @@ class Gold:
         """Queries whose judgments were given and hold nothing."""
         self.spans = spans
         self.evidence = evidence
+        self.offsets = offsets
+        """In what the places of spans are counted."""
         self._queries = queries
         self.name = name
         self.settings = dict(settings or {})
@@ -106,7 +109,7 @@ class Gold:
             gold = gold_of_table(frames.to_frame(given), name=name)
             return gold if known is None else cls(gold.judgments, queries=known, name=name)
         if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
-            from karat.data.native import gold_of_records
+            from karat.data.native_gold import gold_of_records
 
             return gold_of_records(given, name=name)
         raise InputError(

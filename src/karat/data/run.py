@@ -41,6 +41,8 @@ class Run:
         self.lists = results if isinstance(results, Lists) else None
         if isinstance(results, pl.DataFrame):
             self.results = results
+        else:
+            empty = [query for query, items in results.by_query.items() if not items]
         self.empty = tuple(empty)
         """Queries that were asked and retrieved nothing, failed ones included."""
         self.errors = errors
@@ -88,7 +90,7 @@ class Run:
         if frames.is_table(source):
             return run_of_table(frames.to_frame(source), name=name)
         if isinstance(source, Sequence) and not isinstance(source, (str, bytes)):
-            from karat.data.native import run_of_records
+            from karat.data.native_run import run_of_records
 
             return run_of_records(source, name=name)
         raise InputError(

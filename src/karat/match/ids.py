@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 
 from karat.conventions import Conventions
+from karat.data.order import Segments
 from karat.data.run import Run
 from karat.errors import ConventionError, InputError
 from karat.match.dicts import match_dicts
-from karat.match.distinct import surely_distinct
+from karat.match.distinct import surely_distinct_lists
 from karat.match.hits import Flags, Hits, Ints, Places, judged_only, places
 from karat.match.prepared import PreparedGold
 
@@ -77,7 +78,7 @@ def _match_tables(gold: PreparedGold, run: Run) -> tuple[Hits, Flags, int]:
     )
     row, query = joined["row"].to_numpy(), joined["query"].to_numpy()
     found = places(n, query, row - start_of[query] + 1, joined["grade"].to_numpy())
-    again = _repeated_rows(results["item_id"], segments.lengths)
+    again = _repeated_rows(results["item_id"], segments)
     if not again.size:
         repeats = found.where(np.zeros(found.query.size, np.bool_))
     else:
@@ -97,11 +98,11 @@ def _numbers(query_ids: pl.Series, wanted: pl.Series) -> Ints:
     return numbers
 
 
-def _repeated_rows(items: pl.Series, lengths: Ints) -> Ints:
+def _repeated_rows(items: pl.Series, segments: Segments) -> Ints:
     """Return the rows whose item stands earlier in the same list."""
-    segment = np.repeat(np.arange(lengths.size, dtype=np.uint64), lengths)
-    if surely_distinct(segment, items):
+    if surely_distinct_lists(items, segments.starts):
         return np.zeros(0, np.int64)
+    segment = np.repeat(np.arange(segments.lengths.size), segments.lengths)
     pairs = pl.DataFrame({"segment": segment, "item": items})
     first = pairs.select(pl.struct(pl.all()).is_first_distinct()).to_series()
     return np.flatnonzero(~first.to_numpy())

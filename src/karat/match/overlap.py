@@ -24,9 +24,10 @@ def overlap(gold: PreparedGold, run: Run) -> Overlap:
     """Look for every relevant id in all lists, whatever the query."""
     wanted = gold.relevant_ids
     if run.lists is None:
-        items = run.results["item_id"].unique(maintain_order=True)
-        flags = wanted.is_in(items.implode()).to_numpy()
-        return Overlap(flags, tuple(items.head(3)))
+        items = run.results["item_id"]
+        found = wanted.to_frame().join(items.to_frame(), on="item_id", how="semi").to_series()
+        flags = wanted.is_in(found.implode()).to_numpy()
+        return Overlap(flags, tuple(items.head(1000).unique(maintain_order=True).head(3)))
     relevant = set(wanted)
     seen: set[str] = set()
     for retrieved in run.lists.by_query.values():

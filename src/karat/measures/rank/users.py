@@ -17,7 +17,7 @@ PERSISTENCE = Param(
 BINARY = Param(
     "gain",
     "binary",
-    "binary: 1 from grade rel up; linear: grade / the largest grade of the whole gold",
+    "binary: 1 from grade rel up; linear: there grade / the largest grade of the whole gold",
     one_of("binary", "linear"),
 )
 
@@ -31,11 +31,10 @@ BINARY = Param(
     needs_largest_grade=lambda params: params["gain"] == "linear",
 )
 def rank_biased_precision(hits: Hits, k: int | None, p: float, rel: int, gain: str) -> Floats:
+    found = hits.relevant(rel).within(k)
     if gain == "binary":
-        found = hits.relevant(rel).within(k)
         return (1 - p) * found.total(power(p, found.rank - 1))
     assert hits.largest_grade is not None
-    found = hits.relevant(1).within(k)
     return (1 - p) * found.total(found.grade / hits.largest_grade * power(p, found.rank - 1))
 
 

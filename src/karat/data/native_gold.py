@@ -1,0 +1,160 @@
+"""Gold in karat's own files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import IO, Any
+
+import msgspec
+import polars as pl
+
+from karat.data.files import Source
+from karat.data.gold import NO_JUDGMENTS, Gold, queries_table
+from karat.data.native_lines import (
+    Header,
+    Id,
+    MakeError,
+    Numbered,
+    converted,
+    decoded,
+    grouped,
+    new_query,
+    opened,
+    record_error,
+    without_nulls,
+)
+
+GOLD_KEYS = {"query_id", "query", "relevant", "spans", "evidence"}
+SPANS = {
+    "query_id": pl.String,
+    "doc_id": pl.String,
+    "start": pl.Int64,
+    "end": pl.Int64,
+    "text": pl.String,
+    "grade": pl.Int64,
+}
+
+
+class Span(msgspec.Struct, omit_defaults=True):
+    """A stretch of a document, half-open, in code points."""
+
+    doc_id: Id
+    start: int
+    end: int
+    text: str | None = None
+    grade: int = 1
+
+
+class GoldLine(msgspec.Struct, omit_defaults=True):
+    """What should be found for one query; further keys are fields of the query."""
+
+    query_id: Id
+    query: str | None = None
+    relevant: dict[str, int] | list[Id] | None = None
+    spans: list[Span] | None = None
+    evidence: list[str] | None = None
+
+
+def read_gold(source: Source) -> Gold:
+    """Read native gold."""
+    header, lines = opened(source, "gold")
+    return _gold(decoded(lines, msgspec.json.Decoder().decode, source), header, source.error)
+
+
+def gold_of_records(records: Sequence[Any], *, name: str | None = None) -> Gold:
+    """Make gold from native records: dicts such as a native file has on its lines."""
+    return _gold(enumerate(records, 1), Header(1, "gold", name), record_error)
+
+
+def write_gold(gold: Gold, file: IO[bytes]) -> None:
+    """Write gold, one query a line, after a header."""
+    encode = msgspec.json.Encoder().encode
+    file.write(encode(Header(1, "gold", gold.name, gold.offsets, gold.settings)) + b"\n")
+    relevant = grouped(gold.judgments)
+    spans = grouped(gold.spans)
+    evidence = grouped(gold.evidence)
+    empty = set(gold.empty_judgments)
+    if gold.mapping is not None:
+        empty |= {query for query, items in gold.mapping.items() if not items}
+    for row in gold.queries.iter_rows(named=True):
+        query = row.pop("query_id")
+        line: dict[str, Any] = {"query_id": query}
+        if row.get("text") is not None:
+            line["query"] = row.pop("text")
+        line |= {key: value for key, value in row.items() if value is not None}
+        if query in relevant or query in empty:
+            line["relevant"] = {r["item_id"]: r["grade"] for r in relevant.get(query, [])}
+        if query in spans:
+            line["spans"] = [without_nulls(span) for span in spans[query]]
+        if query in evidence:
+            line["evidence"] = [piece["text"] for piece in evidence[query]]
+        file.write(encode(line) + b"\n")
+
+
+def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
+    judgments: list[tuple[str, str, int]] = []
+    spans: list[tuple[Any, ...]] = []
+    evidence: list[tuple[str, str]] = []
+    queries: dict[str, dict[str, Any]] = {}
+    empty: list[str] = []
+    for number, record in lines:
+        line = converted(number, record, GoldLine, error)
+        query = new_query(line.query_id, queries, number, error)
+        queries[query] = {"text": line.query} | {
+            key: value for key, value in record.items() if key not in GOLD_KEYS
+        }
+        if "results" in record and not record.keys() & {"relevant", "spans", "evidence"}:
+            raise error(
+                "this is the line of a run",
+                line=number,
+                field="results",
+                hint="gold comes first, then the run; were they swapped?",
+            )
+        if isinstance(line.relevant, list):
+            line.relevant = dict.fromkeys(map(str, line.relevant), 1)
+        if line.relevant:
+            judgments += [(query, item, grade) for item, grade in line.relevant.items()]
+        elif line.relevant is not None:
+            empty.append(query)
+        for at, span in enumerate(line.spans or ()):
+            if span.start < 0 or span.end < span.start:
+                raise error(
+                    f"[{span.start}, {span.end}) is no stretch of text",
+                    line=number,
+                    field=f"spans[{at}]",
+                    hint="0 ≤ start ≤ end, counted in code points",
+                )
+            spans.append((query, str(span.doc_id), span.start, span.end, span.text, span.grade))
+        evidence += [(query, text) for text in line.evidence or ()]
+    return Gold(
+        pl.DataFrame(judgments, schema=NO_JUDGMENTS.schema, orient="row"),
+        queries=_queries(queries),
+        empty_judgments=empty,
+        spans=pl.DataFrame(spans, schema=SPANS, orient="row") if spans else None,
+        evidence=pl.DataFrame(
+            evidence, schema={"query_id": pl.String, "text": pl.String}, orient="row"
+        )
+        if evidence
+        else None,
+        offsets=header.offsets,
+        name=header.name,
+        settings=header.settings,
+    )
+
+
+def _queries(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
+    """Make the table of queries; a field of mixed types becomes text."""
+    names = list(dict.fromkeys(name for fields in queries.values() for name in fields))
+    columns = [pl.Series("query_id", list(queries), pl.String)]
+    for name in names:
+        values = [fields.get(name) for fields in queries.values()]
+        if all(value is None for value in values):
+            continue
+        kinds = {type(value) for value in values if value is not None}
+        if len(kinds) > 1 and not kinds <= {int, float}:
+            values = [
+                None if v is None else v if isinstance(v, str) else msgspec.json.encode(v).decode()
+                for v in values
+            ]
+        columns.append(pl.Series(name, values, strict=False))
+    return queries_table(pl.DataFrame(columns))

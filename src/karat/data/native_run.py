@@ -1,0 +1,192 @@
+"""Runs in karat's own files."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import IO, Any
+
+import msgspec
+import polars as pl
+
+from karat.data.files import Source
+from karat.data.native_lines import (
+    Header,
+    Id,
+    MakeError,
+    Numbered,
+    converted,
+    decoded,
+    grouped,
+    new_query,
+    opened,
+    record_error,
+    without_nulls,
+)
+from karat.data.order import contradictions
+from karat.data.run import NO_RESULTS, Run
+from karat.errors import KaratWarning
+
+RESULTS = {
+    "item_id": pl.String,
+    "score": pl.Float64,
+    "doc_id": pl.String,
+    "start": pl.Int64,
+    "end": pl.Int64,
+    "text": pl.String,
+}
+
+
+class Result(msgspec.Struct, omit_defaults=True):
+    """One retrieved item."""
+
+    id: Id | None = None
+    score: float | None = None
+    doc_id: Id | None = None
+    start: int | None = None
+    end: int | None = None
+    text: str | None = None
+
+
+class Failure(msgspec.Struct, omit_defaults=True):
+    """Why a query has no results."""
+
+    type: str
+    message: str = ""
+    attempts: int = 1
+
+
+class RunLine(msgspec.Struct, omit_defaults=True):
+    """What was found for one query."""
+
+    query_id: Id
+    results: list[Result | Id] | None = None
+    latency_ms: dict[str, float] | None = None
+    calls: list[dict[str, Any]] | None = None
+    error: Failure | None = None
+
+
+def read_run(source: Source) -> Run:
+    """Read a native run; the order listed is the ranking."""
+    header, lines = opened(source, "run")
+    return _run(decoded(lines, msgspec.json.Decoder(RunLine).decode, source), header, source.error)
+
+
+def run_of_records(records: Sequence[Any], *, name: str | None = None) -> Run:
+    """Make a run from native records."""
+    lines = (
+        (n, converted(n, record, RunLine, record_error)) for n, record in enumerate(records, 1)
+    )
+    return _run(lines, Header(1, "run", name), record_error)
+
+
+def write_run(run: Run, file: IO[bytes]) -> None:
+    """Write a run, one query a line, after a header."""
+    encode = msgspec.json.Encoder().encode
+    file.write(encode(Header(1, "run", run.name, settings=run.settings)) + b"\n")
+    results = grouped(run.results.rename({"item_id": "id"}, strict=False))
+    timings, calls, errors = map(grouped, (run.timings, run.calls, run.errors))
+    for query in run.query_ids:
+        line: dict[str, Any] = {"query_id": query}
+        line["results"] = [without_nulls(result) for result in results.get(query, [])]
+        if query in timings:
+            line["latency_ms"] = {t["stage"]: t["ms"] for t in timings[query]}
+        if query in calls:
+            line["calls"] = [without_nulls(call) for call in calls[query]]
+        if query in errors:
+            line["error"] = errors[query][0]
+        file.write(encode(line) + b"\n")
+
+
+def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
+    seen: dict[str, None] = {}
+    rows: dict[str, list[Any]] = {"query_id": [], **{column: [] for column in RESULTS}}
+    empty: list[str] = []
+    timings: list[tuple[str, str, float]] = []
+    calls: list[dict[str, Any]] = []
+    failures: list[dict[str, Any]] = []
+    for number, line in lines:
+        query = new_query(line.query_id, seen, number, error)
+        seen[query] = None
+        if line.error is not None:
+            failures.append({"query_id": query} | msgspec.structs.asdict(line.error))
+        elif line.results is None:
+            raise error(
+                "there are no results",
+                line=number,
+                field="results",
+                hint="write [] for nothing retrieved; were gold and run swapped?",
+            )
+        # A failed query is scored as nothing retrieved, whatever had arrived before it failed.
+        results = line.results if line.results and line.error is None else []
+        if not results:
+            empty.append(query)
+        for at, result in enumerate(results):
+            _add(rows, query, result, number, at, error)
+        timings += [(query, stage, ms) for stage, ms in (line.latency_ms or {}).items()]
+        calls += [{"query_id": query} | call for call in line.calls or ()]
+    results_table = pl.DataFrame(rows, schema={"query_id": pl.String, **RESULTS})
+    held = [
+        c for c in results_table.columns if results_table[c].null_count() < results_table.height
+    ]
+    results_table = results_table.select(held) if results_table.height else NO_RESULTS
+    if rises := contradictions(results_table):
+        warnings.warn(
+            KaratWarning(
+                f"{header.name or 'the run'}: {rises} items score higher than the item listed "
+                "before them; the order listed is the ranking"
+            ),
+            stacklevel=3,
+        )
+    return Run(
+        results_table,
+        empty=empty,
+        errors=pl.DataFrame(failures) if failures else None,
+        timings=pl.DataFrame(
+            timings,
+            schema={"query_id": pl.String, "stage": pl.String, "ms": pl.Float64},
+            orient="row",
+        )
+        if timings
+        else None,
+        calls=pl.DataFrame(calls, infer_schema_length=None) if calls else None,
+        name=header.name,
+        settings=header.settings,
+    )
+
+
+def _add(
+    rows: dict[str, list[Any]],
+    query: str,
+    result: Result | Id,
+    number: int,
+    at: int,
+    error: MakeError,
+) -> None:
+    if not isinstance(result, Result):
+        result = Result(id=result)
+    item = result.id
+    if item is None and result.start is None:
+        item = result.doc_id
+    if item is None and result.start is None and result.text is None:
+        raise error(
+            "the result has neither id, nor place, nor text",
+            line=number,
+            field=f"results[{at}]",
+            hint='give it an "id"',
+        )
+    if result.score is not None and not math.isfinite(result.score):
+        raise error(
+            f"{result.score} is not finite",
+            line=number,
+            field=f"results[{at}].score",
+            hint="write a finite number, or leave the score out",
+        )
+    rows["query_id"].append(query)
+    rows["item_id"].append(None if item is None else str(item))
+    rows["score"].append(result.score)
+    rows["doc_id"].append(None if result.doc_id is None else str(result.doc_id))
+    rows["start"].append(result.start)
+    rows["end"].append(result.end)
+    rows["text"].append(result.text)
