@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,11 +20,7 @@ def main() -> None:
     )
     quick = parser.parse_args().quick
     busy = machine.load()
-    # ranx compiles as it goes and keeps the result in this folder: a new one, so that compiling
-    # is measured, and measured once.
-    with tempfile.TemporaryDirectory() as compiled:
-        os.environ["NUMBA_CACHE_DIR"] = compiled
-        done = jobs.every(quick=quick)
+    done = jobs.every(quick=quick)
     text = "\n\n".join(
         [
             "# Benchmark",

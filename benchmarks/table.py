@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from benchmarks.jobs import Claim, Job, Row
 
@@ -16,7 +17,7 @@ NOTES = """\
   commands against `karat eval`.
 - `apart` is the largest difference of a mean from karat's; commands print four digits. Scores
   are distinct even in 32 bits, so that nobody's way to break ties matters.
-- numba keeps what it compiled: ranx compiles in its first row here, not in the second.
+- ranx compiles on its first call and keeps the result for later processes: both are shown.
 - The work: grades 0–3; 50 judged items a query at depth 1,000 and 10 at depth 100, 60% of them
   retrieved (40% in the untidy work), likelier the higher they stand; rows in order of score and
   one space between fields (except in the untidy work)."""
@@ -39,7 +40,8 @@ def commands_list(jobs: list[Job]) -> str:
     tools = {row.tool: row.work for job in jobs for row in job.rows if row.measured}
     lines = []
     for tool, work in tools.items():
-        line = f"benchmarks.peers {tool.task}" if tool.task else " ".join(tool.command)
+        executable, *arguments = tool.line(None)
+        line = " ".join([Path(executable).name, *arguments])
         lines.append(f"- {tool.name}: `{line}{' QRELS RUN' if work else ''}`")
     return "\n".join(lines)
 

@@ -184,10 +184,12 @@ def ndcg(query, k, gain="linear"):
 def rank_biased_precision(query, k, p=0.8, rel=1, gain="binary"):
     total = 0.0
     for rank, item in enumerate(query.places(k), 1):
-        if gain == "binary":
-            worth = 1.0 if query.is_relevant(item, rel) else 0.0
+        if not query.is_relevant(item, rel):
+            worth = 0.0
+        elif gain == "binary":
+            worth = 1.0
         else:
-            worth = share(query.grade(item) or 0, query.largest_grade)
+            worth = query.grade(item) / query.largest_grade
         total += worth * p ** (rank - 1)
     return (1 - p) * total
 
@@ -276,7 +278,7 @@ SUMS = {"NumQ", "NumRet", "NumRel", "NumRelRet"}
 
 def nothing_to_find(measure: str, query: Query, params: dict) -> bool:
     """Whether even the best list would be worth nothing."""
-    if measure in ("ERR", "nERR") or params.get("gain") == "linear":
+    if measure in ("ERR", "nERR"):
         worth = [query.grade(item) or 0 for item in query.grades]
     elif measure == "nDCG":
         gain = params.get("gain", "linear")

@@ -18,7 +18,7 @@ from karat.data import Gold, Run
 from karat.measures import REGISTRY, Plan, ScoreTable, score
 
 LONG = bool(os.environ.get("KARAT_SLOW"))
-examples = settings(max_examples=1000 if LONG else 100, deadline=None)
+examples = settings(max_examples=1000 if LONG else 60, deadline=None)
 
 LARGEST_GRADE = 3
 MEASURES = [

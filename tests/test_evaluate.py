@@ -256,8 +256,11 @@ def test_conventions_are_checked_and_print_what_departs_from_the_default():
 
 
 def test_too_large_grades_are_refused_rather_than_overflowing():
-    with pytest.raises(karat.InputError, match="too large"):
+    with pytest.raises(karat.InputError, match="is no integer"):
         karat.evaluate({"q": {"a": 1 << 40}}, {"q": ["a"]})
+    table = pl.DataFrame({"query_id": ["q"], "item_id": ["a"], "grade": [1 << 40]})
+    with pytest.raises(karat.InputError, match="too large"):
+        karat.evaluate(table, {"q": ["a"]})
     with pytest.raises(karat.MeasureError, match="2\\^grade is too large"):
         karat.evaluate({"q": {"a": 2000}}, {"q": ["a"]}, "nDCG(gain=exp2)")
 

@@ -95,6 +95,7 @@ def test_every_declared_measure_reads_back_its_own_name(data):
         ("RBP(p=x)", "between 0 and 1"),
         ("nDCG(gain=cubic)", "none of linear, exp2"),
         ("nDCG(gain={1: -1})", "no gain for each grade"),
+        ("nDCG(gain={-1: 1})", "no gain for each grade"),
         ("nDCG(gain={1})", "no mapping"),
         ("P(rel=1)(rel=2)", "is no measure"),
         ("@10", "is no measure"),

@@ -22,7 +22,7 @@ else:
     from backports import zstd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 COMPRESSIONS = (".gz", ".zst")
 ENDINGS = (
@@ -49,11 +49,11 @@ class Source:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        if self.path.is_dir():
+        if _is(Path.is_dir, self.path):
             raise InputError(
                 "this is a directory where a file is meant", path=path, hint=_inside(self.path)
             )
-        if not self.path.exists():
+        if not _is(Path.exists, self.path):
             raise InputError("there is no such file", path=path, hint=_neighbour(self.path))
 
     @property
@@ -144,7 +144,7 @@ def open_bytes(path: Path, mode: Literal["rb", "wb"]) -> Iterator[IO[bytes]]:
 def expand(path: str | os.PathLike[str]) -> list[Source]:
     """Return the files that a path or a glob names, sorted by name."""
     text = os.fspath(path)
-    if glob.has_magic(text) and not Path(text).exists():
+    if glob.has_magic(text) and not _is(Path.exists, Path(text)):
         names = sorted(glob.glob(text, recursive=True))
         if not names:
             raise InputError("no file matches this pattern", path=text, hint="check the folder")
@@ -204,8 +204,16 @@ def refuse_foreign_encoding(content: bytes, source: Source) -> None:
             field="encoding",
             hint="save the file as UTF-8, for example: iconv -f utf-16 -t utf-8 FILE",
         )
-    if not content.strip(b" \t\r\n\v\f"):
+    if not content.removeprefix(BYTE_ORDER_MARK).strip(b" \t\r\n\v\f"):
         raise source.error("the file is empty", hint="check the command that wrote it")
+
+
+def _is(question: Callable[[Path], bool], path: Path) -> bool:
+    """Ask something of a path; one that the system cannot even look up is nothing."""
+    try:
+        return question(path)
+    except (OSError, ValueError):
+        return False
 
 
 def _inside(folder: Path) -> str:

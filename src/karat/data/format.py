@@ -17,7 +17,8 @@ class Format:
 
     name: str
     endings: tuple[str, ...]
-    sniff: Callable[[bytes], bool]
+    sniff: Callable[[bytes, str], bool]
+    """From the first bytes and the ending."""
     read_gold: Callable[[Source], Gold]
     read_run: Callable[[Source], Run]
     write_gold: Callable[[Gold, IO[bytes]], None]

@@ -43,7 +43,7 @@ def named(name: str) -> Format:
 def detect(source: Source) -> Format:
     """Tell the format from the content; where that says nothing, from the ending."""
     for known in FORMATS:
-        if known.sniff(source.head):
+        if known.sniff(source.head, source.ending):
             return known
     refuse_foreign_encoding(source.head, source)
     for known in FORMATS:
@@ -74,7 +74,7 @@ def read_gold(path: str | os.PathLike[str], format: str | None = None) -> Gold: 
         return parts[0]
     return Gold(
         pl.concat([part.judgments for part in parts]),
-        queries=pl.concat([part.queries for part in parts], how="diagonal_relaxed").unique(
+        queries=_joined([part.queries for part in parts]).unique(
             "query_id", keep="first", maintain_order=True
         ),
         empty_judgments=[query for part in parts for query in part.empty_judgments],
@@ -99,7 +99,7 @@ def read_run(path: str | os.PathLike[str], format: str | None = None) -> Run:  #
             hint="a query's list must be whole in one file; name a single run",
         )
     return Run(
-        pl.concat([part.results for part in parts], how="diagonal_relaxed"),
+        _joined([part.results for part in parts]),
         empty=[query for part in parts for query in part.empty],
         errors=_concat([part.errors for part in parts]),
         timings=_concat([part.timings for part in parts]),
@@ -129,4 +129,20 @@ def _format(source: Source, name: str | None) -> Format:
 
 def _concat(tables: list[pl.DataFrame | None]) -> pl.DataFrame | None:
     held = [table for table in tables if table is not None]
-    return pl.concat(held, how="diagonal_relaxed") if held else None
+    return _joined(held) if held else None
+
+
+def _joined(tables: list[pl.DataFrame]) -> pl.DataFrame:
+    try:
+        return pl.concat(tables, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError as error:
+        kinds: dict[str, set[str]] = {}
+        for table in tables:
+            for name, kind in table.schema.items():
+                kinds.setdefault(name, set()).add(str(kind))
+        unlike = next((name for name, held in kinds.items() if len(held) > 1), None)
+        raise InputError(
+            "the files do not agree on its type",
+            field=unlike,
+            hint="give the same field the same type in all of them",
+        ) from error

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from karat.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
 QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id", "topic")
 ITEM_ID = ("item_id", "docid", "docno", "corpus-id", "chunk_id", "id", "doc_id")
 GRADE = ("grade", "rel", "relevance", "label", "score")
 RESULT_COLUMNS = ("score", "rank", "doc_id", "start", "end", "text")
+PLACE_HINT = "0 ≤ start ≤ end, counted in code points"
+
+Locate = Callable[[int, str, str, str | None], InputError]
+"""Makes the error for a row: its number from 1, the field, the problem and the hint."""
 
 
 def row_error(row: int, field: str, problem: str, hint: str | None) -> InputError:
@@ -62,27 +64,35 @@ def need(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> str:
     )
 
 
-def ids(values: pl.Series, field: str, locate: Callable[..., InputError] = row_error) -> pl.Series:
+def ids(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
     """Return ids as text: integers become decimal strings, floats and gaps are refused."""
-    if values.dtype.is_float() and values.len():
-        raise locate(1, field, f"{values[0]!r} is no id: ids are text or whole numbers",
-                     "read the column as text")  # fmt: skip
-    if not (values.dtype.is_integer() or values.dtype in (pl.String, pl.Categorical, pl.Null)) and (
-        not isinstance(values.dtype, pl.Enum)
-    ):
-        raise locate(1, field, f"a column of {values.dtype} holds no ids", "use text")
-    text = values.cast(pl.String).alias(field)
+    text = texts(values, field, locate)
     bad = text.is_null() | (text == "")
     if bad.any():
-        raise locate(_first(bad), field, "the id is missing", "give every row an id")
+        raise locate(_first(bad), values.name, "the id is missing", "give every row an id")
     return text
 
 
+def texts(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
+    """Return text; integers become decimal strings, anything else is refused."""
+    kind = values.dtype
+    if kind.is_float() and values.len():
+        raise locate(
+            1,
+            values.name,
+            f"{values[0]!r} is no id: ids are text or whole numbers",
+            "read the column as text",
+        )
+    if not (kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum, pl.Null)):
+        raise locate(1, values.name, f"a column of {kind} holds no text", "make it text")
+    return values.cast(pl.String).alias(field)
+
+
 def whole_numbers(
-    values: pl.Series, field: str, locate: Callable[..., InputError] = row_error
+    values: pl.Series, field: str, locate: Locate = row_error, *, hint: str | None = None
 ) -> pl.Series:
     """Return whole numbers as 64-bit integers, or name the first value that is not one."""
-    hint = f"write {field} as a whole number such as 0, 1 or 2"
+    hint = hint or f"write {field} as a whole number"
     if values.dtype in (pl.String, pl.Categorical):
         text = values.cast(pl.String).str.strip_chars()
         numbers = text.str.to_integer(strict=False)
@@ -92,17 +102,15 @@ def whole_numbers(
     elif values.dtype.is_integer() or values.dtype in (pl.Boolean, pl.Null):
         numbers = values.cast(pl.Int64, strict=False)
     else:
-        raise locate(1, field, f"a column of {values.dtype} holds no whole numbers", hint)
+        raise locate(1, values.name, f"a column of {values.dtype} holds no whole numbers", hint)
     bad = numbers.is_null()
     if bad.any():
         at = _first(bad)
-        raise locate(at, field, f"{_shown(values[at - 1])} is no integer", hint)
+        raise locate(at, values.name, f"{_shown(values[at - 1])} is no integer", hint)
     return numbers.cast(pl.Int64).alias(field)
 
 
-def scores(
-    values: pl.Series, field: str, locate: Callable[..., InputError] = row_error
-) -> pl.Series:
+def scores(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
     """Return scores as finite 64-bit floats, or name the first that is not."""
     hint = "write a finite number; drop items that have no score"
     if values.dtype in (pl.String, pl.Categorical):
@@ -111,14 +119,24 @@ def scores(
     elif values.dtype.is_numeric() or values.dtype == pl.Null:
         numbers = values.cast(pl.Float64, strict=False)
     else:
-        raise locate(1, field, f"a column of {values.dtype} holds no scores", hint)
+        raise locate(1, values.name, f"a column of {values.dtype} holds no scores", hint)
     bad = numbers.is_null() | ~numbers.is_finite().fill_null(value=False)
     if bad.any():
         at = _first(bad)
-        value = values[at - 1]
         what = "is no number" if numbers[at - 1] is None else "is not finite"
-        raise locate(at, field, f"{_shown(value)} {what}", hint)
+        raise locate(at, values.name, f"{_shown(values[at - 1])} {what}", hint)
     return numbers.alias(field)
+
+
+def check_places(table: pl.DataFrame, locate: Locate = row_error) -> None:
+    """Refuse a start or an end that marks no stretch of text."""
+    if not {"start", "end"} <= set(table.columns):
+        return
+    bad = (table["start"] < 0) | (table["end"] < table["start"])
+    if bad.any():
+        at = _first(bad)
+        start, end = table["start"][at - 1], table["end"][at - 1]
+        raise locate(at, "start", f"[{start}, {end}) is no stretch of text", PLACE_HINT)
 
 
 def _first(bad: pl.Series) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -13,9 +13,9 @@ from karat.data import frames
 from karat.data.lists import judgments_frame, judgments_of
 from karat.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+_GRADE_HINT = (
+    "write grades as whole numbers such as 0, 1 or 2; if this is a run, were the two swapped?"
+)
 NO_JUDGMENTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String, "grade": pl.Int64})
 
 
@@ -99,15 +99,17 @@ class Gold:
         >>> Gold.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]}).judgments.height
         3
         """
-        if isinstance(source, Gold):
-            return source
-        given = judgments if source is None else source
-        known = None if queries is None else queries_table(frames.to_frame(queries))
+        gold = cls._of(judgments if source is None else source, name)
+        return gold if queries is None else gold.with_queries(queries)
+
+    @classmethod
+    def _of(cls, given: Any, name: str | None) -> Gold:
+        if isinstance(given, Gold):
+            return given
         if isinstance(given, Mapping):
-            return cls(judgments_of(given), queries=known, name=name)
+            return cls(judgments_of(given), name=name)
         if frames.is_table(given):
-            gold = gold_of_table(frames.to_frame(given), name=name)
-            return gold if known is None else cls(gold.judgments, queries=known, name=name)
+            return gold_of_table(frames.to_frame(given), name=name)
         if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
             from karat.data.native_gold import gold_of_records
 
@@ -115,6 +117,27 @@ class Gold:
         raise InputError(
             f"a {type(given).__name__} is no gold",
             hint="give {query: {item: grade}}, a table, native records or a path",
+        )
+
+    def with_queries(self, queries: Any) -> Gold:
+        """Return this gold with what a table of queries knows; it is right where both know."""
+        told = queries_table(frames.to_frame(queries))
+        known = self._queries
+        if known is not None:
+            shared = [name for name in told.columns if name in known.columns[1:]]
+            both = known.join(told, on="query_id", how="full", coalesce=True, suffix=":new")
+            told = both.with_columns(
+                pl.coalesce(f"{name}:new", name).alias(name) for name in shared
+            ).drop(f"{name}:new" for name in shared)
+        return Gold(
+            self.judgments if self.mapping is None else self.mapping,
+            queries=told,
+            empty_judgments=self.empty_judgments,
+            spans=self.spans,
+            evidence=self.evidence,
+            offsets=self.offsets,
+            name=self.name,
+            settings=self.settings,
         )
 
     @classmethod
@@ -144,7 +167,7 @@ def gold_of_table(
     table: pl.DataFrame,
     *,
     name: str | None = None,
-    locate: Callable[..., InputError] = frames.row_error,
+    locate: frames.Locate = frames.row_error,
 ) -> Gold:
     """Make gold from a table with a row for each judgment.
 
@@ -160,7 +183,7 @@ def gold_of_table(
         [
             frames.ids(table[query], "query_id", locate),
             frames.ids(table[item], "item_id", locate),
-            frames.whole_numbers(table[grade], "grade", locate),
+            frames.whole_numbers(table[grade], "grade", locate, hint=_GRADE_HINT),
         ]
     )
     extra = [c for c in table.columns if c not in (query, item, grade)]

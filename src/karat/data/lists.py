@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+LARGEST_GRADE = 1 << 31  # no grade is that large, and sums of such grades would not be exact
+
+
 @dataclass(frozen=True)
 class Lists:
     """What each query retrieved: dicts of scores, or sequences of ids in rank order."""
@@ -68,8 +71,8 @@ def judgments_of(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
     if not all(isinstance(items, Mapping) for items in by_query.values()):
         by_query = {query: _graded(query, items) for query, items in by_query.items()}
     judged = _text_items(by_query)
-    kinds = set(map(type, chain.from_iterable(map(dict.values, judged.values()))))
-    if kinds <= {int}:
+    grades = list(chain.from_iterable(map(dict.values, judged.values())))
+    if set(map(type, grades)) <= {int} and max(map(abs, grades), default=0) < LARGEST_GRADE:
         return judged
     return {
         query: {item: _grade(query, item, grade) for item, grade in items.items()}
@@ -118,7 +121,7 @@ def _text_id(value: Any, field: str) -> str:
 
 
 def _text_keys(given: Mapping[Any, Any], field: str) -> dict[str, Any]:
-    if set(map(type, given)) <= {str} and "" not in given:
+    if _all_text([given], field) and "" not in given:
         return given if isinstance(given, dict) else dict(given)
     texts = {_text_id(key, field): value for key, value in given.items()}
     if len(texts) < len(given):
@@ -131,24 +134,31 @@ def _text_keys(given: Mapping[Any, Any], field: str) -> dict[str, Any]:
 def _text_items(by_query: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Make the items of every query a dict with text keys, which most are already."""
     if all(issubclass(kind, dict) for kind in set(map(type, by_query.values()))) and (
-        _all_text(by_query.values()) and not any("" in items for items in by_query.values())
+        _all_text(by_query.values(), "item_id")
+        and not any("" in items for items in by_query.values())
     ):
         return by_query
     return {query: _text_keys(items, "item_id") for query, items in by_query.items()}
 
 
-def _all_text(groups: Iterable[Iterable[Any]]) -> bool:
+def _all_text(groups: Iterable[Iterable[Any]], field: str) -> bool:
     """Tell whether all keys are text: joining refuses anything else, and is the fastest way."""
     try:
         for group in groups:
-            "".join(group)
+            "".join(group).encode()
     except TypeError:
         return False
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{error.object[error.start]!r} is half a character (a lone surrogate)",
+            field=field,
+            hint="decode the id as UTF-8 before it comes here",
+        ) from error
     return True
 
 
 def _text_list(items: Sequence[Any]) -> Sequence[str]:
-    if set(map(type, items)) <= {str} and "" not in items:
+    if _all_text([items], "item_id") and "" not in items:
         return items
     return [_text_id(item, "item_id") for item in items]
 
@@ -157,7 +167,7 @@ def _graded(query: str, items: Any) -> Mapping[Any, Any]:
     if isinstance(items, Mapping):
         return items
     if isinstance(items, (Sequence, Set)) and not isinstance(items, (str, bytes)):
-        return dict.fromkeys(items, 1)
+        return dict.fromkeys(_text_list(list(items)), 1)
     raise InputError(
         f"query {query!r} holds a {type(items).__name__}",
         field="judgments",
@@ -166,9 +176,10 @@ def _graded(query: str, items: Any) -> Mapping[Any, Any]:
 
 
 def _grade(query: str, item: str, grade: Any) -> int:
-    if isinstance(grade, (int, np.integer)):
-        return int(grade)
-    if isinstance(grade, float) and grade.is_integer():
+    whole = isinstance(grade, (int, np.integer)) or (
+        isinstance(grade, float) and grade.is_integer()
+    )
+    if whole and abs(grade) < LARGEST_GRADE:
         return int(grade)
     raise InputError(
         f"query {query!r}, item {item!r}: {grade!r} is no integer",
@@ -184,7 +195,7 @@ def _finite_scores(by_query: dict[str, dict[str, Any]]) -> NDArray[np.float64]:
         scores = np.fromiter(values, np.float64, total)
         if np.isfinite(scores).all():
             return scores
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     raise _score_error(by_query)
 
@@ -194,7 +205,7 @@ def _score_error(by_query: dict[str, dict[str, Any]]) -> InputError:
         for item, score in items.items():
             try:
                 fine = bool(np.isfinite(float(score)))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 fine = False
             if not fine:
                 return InputError(

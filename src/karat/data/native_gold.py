@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import IO, Any
+from collections.abc import Mapping, Sequence
+from typing import IO, Annotated, Any
 
 import msgspec
 import polars as pl
 
 from karat.data.files import Source
-from karat.data.gold import NO_JUDGMENTS, Gold, queries_table
+from karat.data.frames import PLACE_HINT
+from karat.data.gold import NO_JUDGMENTS, Gold
+from karat.data.lists import LARGEST_GRADE
 from karat.data.native_lines import (
     Header,
     Id,
     MakeError,
     Numbered,
+    Offset,
+    Text,
     converted,
     decoded,
     grouped,
     new_query,
     opened,
     record_error,
+    table_of,
     without_nulls,
 )
 
+EVIDENCE = {"query_id": pl.String, "text": pl.String}
 GOLD_KEYS = {"query_id", "query", "relevant", "spans", "evidence"}
 SPANS = {
     "query_id": pl.String,
@@ -35,14 +41,17 @@ SPANS = {
 }
 
 
+Grade = Annotated[int, msgspec.Meta(gt=-LARGEST_GRADE, lt=LARGEST_GRADE)]
+
+
 class Span(msgspec.Struct, omit_defaults=True):
     """A stretch of a document, half-open, in code points."""
 
     doc_id: Id
-    start: int
-    end: int
+    start: Offset
+    end: Offset
     text: str | None = None
-    grade: int = 1
+    grade: Grade = 1
 
 
 class GoldLine(msgspec.Struct, omit_defaults=True):
@@ -50,7 +59,7 @@ class GoldLine(msgspec.Struct, omit_defaults=True):
 
     query_id: Id
     query: str | None = None
-    relevant: dict[str, int] | list[Id] | None = None
+    relevant: dict[Text, Grade] | list[Id] | None = None
     spans: list[Span] | None = None
     evidence: list[str] | None = None
 
@@ -63,7 +72,19 @@ def read_gold(source: Source) -> Gold:
 
 def gold_of_records(records: Sequence[Any], *, name: str | None = None) -> Gold:
     """Make gold from native records: dicts such as a native file has on its lines."""
-    return _gold(enumerate(records, 1), Header(1, "gold", name), record_error)
+    lines = ((number, _text_keys(record)) for number, record in enumerate(records, 1))
+    return _gold(lines, Header(1, "gold", name), record_error)
+
+
+def _text_keys(record: Any) -> Any:
+    """Make whole numbers that are keys in `relevant` text, as they are elsewhere."""
+    if isinstance(record, Mapping) and isinstance(record.get("relevant"), Mapping):
+        relevant = {
+            str(item) if type(item) is int else item: grade
+            for item, grade in record["relevant"].items()
+        }
+        return {**record, "relevant": relevant}
+    return record
 
 
 def write_gold(gold: Gold, file: IO[bytes]) -> None:
@@ -100,9 +121,10 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
     for number, record in lines:
         line = converted(number, record, GoldLine, error)
         query = new_query(line.query_id, queries, number, error)
-        queries[query] = {"text": line.query} | {
-            key: value for key, value in record.items() if key not in GOLD_KEYS
-        }
+        fields = {key: value for key, value in record.items() if key not in GOLD_KEYS}
+        if line.query is not None and "text" in fields:
+            fields["text_field"] = fields.pop("text")  # `text` is where the query itself stands
+        queries[query] = {"text": line.query} | fields
         if "results" in record and not record.keys() & {"relevant", "spans", "evidence"}:
             raise error(
                 "this is the line of a run",
@@ -117,25 +139,21 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
         elif line.relevant is not None:
             empty.append(query)
         for at, span in enumerate(line.spans or ()):
-            if span.start < 0 or span.end < span.start:
+            if span.end < span.start:
                 raise error(
                     f"[{span.start}, {span.end}) is no stretch of text",
                     line=number,
                     field=f"spans[{at}]",
-                    hint="0 ≤ start ≤ end, counted in code points",
+                    hint=PLACE_HINT,
                 )
             spans.append((query, str(span.doc_id), span.start, span.end, span.text, span.grade))
         evidence += [(query, text) for text in line.evidence or ()]
     return Gold(
-        pl.DataFrame(judgments, schema=NO_JUDGMENTS.schema, orient="row"),
+        table_of(judgments, dict(NO_JUDGMENTS.schema), "relevant", orient="row"),
         queries=_queries(queries),
         empty_judgments=empty,
-        spans=pl.DataFrame(spans, schema=SPANS, orient="row") if spans else None,
-        evidence=pl.DataFrame(
-            evidence, schema={"query_id": pl.String, "text": pl.String}, orient="row"
-        )
-        if evidence
-        else None,
+        spans=table_of(spans, SPANS, "spans", orient="row") if spans else None,
+        evidence=table_of(evidence, EVIDENCE, "evidence", orient="row") if evidence else None,
         offsets=header.offsets,
         name=header.name,
         settings=header.settings,
@@ -157,4 +175,4 @@ def _queries(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
                 for v in values
             ]
         columns.append(pl.Series(name, values, strict=False))
-    return queries_table(pl.DataFrame(columns))
+    return pl.DataFrame(columns)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import polars as pl
 
-from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_foreign_encoding
+from karat.data.files import BYTE_ORDER_MARK, Source, decode
 from karat.errors import InputError
 
-Id = str | int
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Id = Text | int
+Offset = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 Line = TypeVar("Line")
 Numbered = Iterable[tuple[int, Line]]
 MakeError = Callable[..., InputError]
@@ -31,13 +35,16 @@ class Header(msgspec.Struct, omit_defaults=True):
 def opened(source: Source, kind: str) -> tuple[Header, Numbered[bytes]]:
     """Split off the header, and number the lines that hold something."""
     content = source.read()
-    refuse_foreign_encoding(content, source)
+    decode(content, source)  # as a whole, since fields that nobody asks for are not decoded
     lines = enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1)
     held = [(number, line) for number, line in lines if line.strip()]
-    number, first = held[0]
-    if not re.match(rb'\s*\{\s*"karat"', first):
+    number = held[0][0]
+    told = None
+    if b'"karat"' in held[0][1]:
+        told = next(iter(decoded(held[:1], msgspec.json.Decoder().decode, source)))[1]
+    if not isinstance(told, dict) or "karat" not in told:
         return Header(1, kind, source.name), held
-    header = next(iter(decoded([held[0]], msgspec.json.Decoder(Header).decode, source)))[1]
+    header = converted(number, told, Header, source.error)
     if header.karat != 1:
         raise source.error(
             f"version {header.karat} of the format is not known",
@@ -54,27 +61,23 @@ def opened(source: Source, kind: str) -> tuple[Header, Numbered[bytes]]:
         )
     header.name = header.name or source.name
     if len(held) == 1:
-        raise source.error("there is a header and no query", line=number)
+        raise source.error(
+            "there is a header and no query", line=number, hint="write one query a line after it"
+        )
     return header, held[1:]
 
 
 def decoded(
-    lines: Numbered[bytes], decode: Callable[[bytes], Line], source: Source
+    lines: Numbered[bytes], decoder: Callable[[bytes], Line], source: Source
 ) -> Iterator[tuple[int, Line]]:
     """Decode numbered lines, naming the line that cannot be."""
     for number, line in lines:
         try:
-            yield number, decode(line)
-        except UnicodeDecodeError as error:
-            raise not_utf8(source, number, error) from error
+            yield number, decoder(line)
         except msgspec.ValidationError as error:
             raise _invalid(error, number, source.error) from error
         except msgspec.DecodeError as error:
-            raise source.error(
-                f"this line is no complete JSON ({str(error).lower()})",
-                line=number,
-                hint="one object a line; NaN, Infinity and lone surrogates are not JSON",
-            ) from error
+            raise _not_json(line, number, error, source) from error
 
 
 def converted(number: int, record: Any, to: type[Line], error: MakeError) -> Line:
@@ -85,14 +88,69 @@ def converted(number: int, record: Any, to: type[Line], error: MakeError) -> Lin
         raise _invalid(problem, number, error) from problem
 
 
+def _not_json(line: bytes, number: int, error: msgspec.DecodeError, source: Source) -> InputError:
+    """Say what keeps a line from being JSON; Python's reader is laxer and so can tell where."""
+    try:
+        field, problem = next(_unlawful(json.loads(line), ""))
+    except (ValueError, RecursionError, StopIteration):
+        field, problem = "", f"this line is no complete JSON ({str(error).lower()})"
+    return source.error(
+        problem,
+        line=number,
+        field=field.lstrip(".") or None,
+        hint="one object a line; NaN, Infinity and lone surrogates are not JSON",
+    )
+
+
+def _unlawful(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the places that hold what Python reads and JSON does not allow."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path, f"{value} is no number in JSON"
+    elif isinstance(value, str) and not _encodable(value):
+        yield path, f"{value!a} holds a lone surrogate"
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _unlawful(item, f"{path}[{at}]")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            shown = key.encode("utf-8", "replace").decode()
+            if not _encodable(key):
+                yield f"{path}.{shown}", f"{key!a} holds a lone surrogate"
+            yield from _unlawful(item, f"{path}.{shown}")
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def table_of(rows: Any, schema: dict[str, Any], field: str, **how: Any) -> pl.DataFrame:
+    """Build a table from checked rows; text that Python made may still not be text."""
+    try:
+        return pl.DataFrame(rows, schema=schema, **how)
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{error.object[error.start]!a} is half a character (a lone surrogate)",
+            field=field,
+            hint="decode the text as UTF-8 before it comes here",
+        ) from error
+
+
 def _invalid(error: msgspec.ValidationError, number: int, make: MakeError) -> InputError:
-    problem, _, place = str(error).partition(" - at `$")
-    field = place.rstrip("`").lstrip(".") or None
+    problem, _, place = str(error).partition(" - at ")
+    field = place.rpartition("$")[2].rstrip("`").lstrip(".") or None
+    if missing := re.fullmatch(r"Object missing required field `(\w+)`", problem):
+        field = f"{field}.{missing[1]}" if field else missing[1]
     return make(
         problem.replace("`", ""),
         line=number,
         field=field,
-        hint="see docs/formats.md for the fields",
+        hint="write a whole number such as 0, 1 or 2"
+        if problem.startswith("Expected `int`")
+        else "see docs/formats.md for the fields",
     )
 
 

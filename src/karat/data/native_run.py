@@ -11,17 +11,20 @@ import msgspec
 import polars as pl
 
 from karat.data.files import Source
+from karat.data.frames import PLACE_HINT
 from karat.data.native_lines import (
     Header,
     Id,
     MakeError,
     Numbered,
+    Offset,
     converted,
     decoded,
     grouped,
     new_query,
     opened,
     record_error,
+    table_of,
     without_nulls,
 )
 from karat.data.order import contradictions
@@ -36,6 +39,18 @@ RESULTS = {
     "end": pl.Int64,
     "text": pl.String,
 }
+TIMINGS = {"query_id": pl.String, "stage": pl.String, "ms": pl.Float64}
+CALLS = {
+    "query_id": pl.String,
+    "stage": pl.String,
+    "model": pl.String,
+    "prompt_tokens": pl.Int64,
+    "completion_tokens": pl.Int64,
+    "price_per_1k": pl.Float64,
+    "price_in": pl.Float64,
+    "price_out": pl.Float64,
+    "price_per_call": pl.Float64,
+}
 
 
 class Result(msgspec.Struct, omit_defaults=True):
@@ -44,8 +59,8 @@ class Result(msgspec.Struct, omit_defaults=True):
     id: Id | None = None
     score: float | None = None
     doc_id: Id | None = None
-    start: int | None = None
-    end: int | None = None
+    start: Offset | None = None
+    end: Offset | None = None
     text: str | None = None
 
 
@@ -57,13 +72,27 @@ class Failure(msgspec.Struct, omit_defaults=True):
     attempts: int = 1
 
 
+class Call(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """One call of a model, and what it costs in USD."""
+
+    query_id: Id | None = None  # ignored: a call belongs to the query on whose line it stands
+    stage: str | None = None
+    model: str | None = None
+    prompt_tokens: Offset | None = None
+    completion_tokens: Offset | None = None
+    price_per_1k: float | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    price_per_call: float | None = None
+
+
 class RunLine(msgspec.Struct, omit_defaults=True):
     """What was found for one query."""
 
     query_id: Id
     results: list[Result | Id] | None = None
     latency_ms: dict[str, float] | None = None
-    calls: list[dict[str, Any]] | None = None
+    calls: list[Call] | None = None
     error: Failure | None = None
 
 
@@ -104,7 +133,7 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
     rows: dict[str, list[Any]] = {"query_id": [], **{column: [] for column in RESULTS}}
     empty: list[str] = []
     timings: list[tuple[str, str, float]] = []
-    calls: list[dict[str, Any]] = []
+    calls: list[tuple[Any, ...]] = []
     failures: list[dict[str, Any]] = []
     for number, line in lines:
         query = new_query(line.query_id, seen, number, error)
@@ -125,8 +154,8 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
         for at, result in enumerate(results):
             _add(rows, query, result, number, at, error)
         timings += [(query, stage, ms) for stage, ms in (line.latency_ms or {}).items()]
-        calls += [{"query_id": query} | call for call in line.calls or ()]
-    results_table = pl.DataFrame(rows, schema={"query_id": pl.String, **RESULTS})
+        calls += [(query, *msgspec.structs.astuple(call)[1:]) for call in line.calls or ()]
+    results_table = table_of(rows, {"query_id": pl.String, **RESULTS}, "results")
     held = [
         c for c in results_table.columns if results_table[c].null_count() < results_table.height
     ]
@@ -143,14 +172,8 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
         results_table,
         empty=empty,
         errors=pl.DataFrame(failures) if failures else None,
-        timings=pl.DataFrame(
-            timings,
-            schema={"query_id": pl.String, "stage": pl.String, "ms": pl.Float64},
-            orient="row",
-        )
-        if timings
-        else None,
-        calls=pl.DataFrame(calls, infer_schema_length=None) if calls else None,
+        timings=table_of(timings, TIMINGS, "latency_ms", orient="row") if timings else None,
+        calls=table_of(calls, CALLS, "calls", orient="row") if calls else None,
         name=header.name,
         settings=header.settings,
     )
@@ -175,6 +198,13 @@ def _add(
             line=number,
             field=f"results[{at}]",
             hint='give it an "id"',
+        )
+    if result.start is not None and (result.end is None or result.end < result.start):
+        raise error(
+            f"[{result.start}, {result.end}) is no stretch of text",
+            line=number,
+            field=f"results[{at}]",
+            hint=PLACE_HINT,
         )
     if result.score is not None and not math.isfinite(result.score):
         raise error(

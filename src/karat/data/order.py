@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from karat.errors import InputError
+from karat.data.frames import Locate, row_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,29 +43,25 @@ def ranked_by_score(results: pl.DataFrame) -> pl.DataFrame:
     """
     if _in_score_order(results):
         return results
-    # Adding 0.0 turns -0.0 into 0.0, which must tie.
-    return results.sort(
-        "query_id",
-        pl.col("score") + 0.0,
-        "item_id",
-        descending=[False, True, True],
-        maintain_order=True,
-    )
+    # Adding 0.0 turns -0.0 into 0.0, which must tie. Items without ids tie as they stand.
+    keys = [pl.col("query_id"), pl.col("score") + 0.0, *map(pl.col, _tie_breaker(results))]
+    return results.sort(keys, descending=[False, True, True][: len(keys)], maintain_order=True)
 
 
-def ranked_by_rank(results: pl.DataFrame) -> pl.DataFrame:
+def ranked_by_rank(results: pl.DataFrame, locate: Locate = row_error) -> pl.DataFrame:
     """Order each list by its rank column, which only orders; a repeated rank is an error."""
-    results = results.sort("query_id", "rank", maintain_order=True)
+    results = results.with_row_index("row").sort("query_id", "rank", maintain_order=True)
     query, rank = results["query_id"], results["rank"]
     repeated = (query == query.shift()) & (rank == rank.shift())
     if repeated.any():
         at = repeated.arg_max() or 0
-        raise InputError(
+        raise locate(
+            int(results["row"][at]) + 1,
+            "rank",
             f"query {query[at]!r} has two items at rank {rank[at]}",
-            field="rank",
-            hint="renumber the ranks, or drop the column and keep the scores",
+            "renumber the ranks, or drop the column and keep the scores",
         )
-    return results.drop("rank")
+    return results.drop("row", "rank")
 
 
 def ranked_as_listed(results: pl.DataFrame) -> pl.DataFrame:
@@ -104,5 +100,11 @@ def _in_score_order(results: pl.DataFrame) -> bool:
         return True
     if np.any(score[suspects] < score[suspects + 1]):
         return False
+    if not _tie_breaker(results):
+        return True
     items = results["item_id"]
     return bool((items.gather(suspects) > items.gather(suspects + 1)).all())
+
+
+def _tie_breaker(results: pl.DataFrame) -> list[str]:
+    return ["item_id"] if "item_id" in results.columns else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -13,9 +13,6 @@ from karat.data import frames
 from karat.data.lists import Lists
 from karat.data.order import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
 from karat.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NO_RESULTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String})
 
@@ -125,7 +122,7 @@ def run_of_table(
     table: pl.DataFrame,
     *,
     name: str | None = None,
-    locate: Callable[..., InputError] = frames.row_error,
+    locate: frames.Locate = frames.row_error,
 ) -> Run:
     """Make a run from a table with a row for each result.
 
@@ -148,10 +145,11 @@ def run_of_table(
         elif wanted in ("rank", "start", "end"):
             columns.append(frames.whole_numbers(table[given], wanted, locate))
         else:
-            columns.append(table[given].cast(pl.String).alias(wanted))
+            columns.append(frames.texts(table[given], wanted, locate))
     results = pl.DataFrame(columns)
+    frames.check_places(results, locate)
     if found["rank"] is not None:
-        return Run(ranked_by_rank(results), name=name)
+        return Run(ranked_by_rank(results, locate), name=name)
     if found["score"] is not None:
         return Run(ranked_by_score(results), name=name)
     return Run(ranked_as_listed(results), name=name)

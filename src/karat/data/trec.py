@@ -17,6 +17,7 @@ import polars as pl
 from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_foreign_encoding
 from karat.data.format import Format
 from karat.data.gold import Gold
+from karat.data.losses import need_ids, say_what_a_run_loses, say_what_gold_loses
 from karat.data.order import ranked_by_score, scores_give_order
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning
@@ -47,13 +48,14 @@ _SPACE, _NEWLINE = 32, 10
 _PIECE = 1 << 17
 _OTHER_SPACES = bytes([9, 11, 12, 13])
 _TO_SPACE = bytes(_SPACE if byte in _OTHER_SPACES else byte for byte in range(256))
-_INTEGER = re.compile(rb"[+-]?[0-9]{1,18}")
+_WHITE = r"[ \t\n\v\f\r]"
+_INTEGER = re.compile(rb"[+-]?[0-9]+")
 _DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-def sniff(head: bytes) -> bool:
+def sniff(head: bytes, ending: str) -> bool:  # noqa: ARG001
     """Tell whether the first line could be TREC's: text in four or six fields."""
-    return len(_first_fields(head)) in (len(QRELS), len(RUN))
+    return len(_first_fields(head)[1]) in (len(QRELS), len(RUN))
 
 
 def read_gold(source: Source) -> Gold:
@@ -70,11 +72,8 @@ def read_run(source: Source) -> Run:
 
 def write_gold(gold: Gold, file: IO[bytes]) -> None:
     """Write qrels, one judgment a line."""
-    _refuse_spaces(gold.judgments["query_id"], gold.judgments["item_id"])
-    lost = [kind for kind in ("spans", "evidence") if getattr(gold, kind) is not None]
-    lost += gold.fields + (["text"] if "text" in gold.queries.columns else [])
-    if lost:
-        warnings.warn(KaratWarning(f"qrels cannot hold {', '.join(lost)}"), stacklevel=2)
+    _refuse_spaces(gold.judgments)
+    say_what_gold_loses(gold, "a qrels file", fields=False, empty=False)
     gold.judgments.select("query_id", pl.lit("0").alias("iteration"), "item_id", "grade").write_csv(
         file, separator=" ", include_header=False, quote_style="never"
     )
@@ -82,8 +81,9 @@ def write_gold(gold: Gold, file: IO[bytes]) -> None:
 
 def write_run(run: Run, file: IO[bytes]) -> None:
     """Write a run; where order and scores disagree, n…1 stand as scores, and that is said."""
-    if "item_id" not in run.results.columns:
-        raise InputError("a TREC run needs item ids", hint="write .jsonl or .parquet")
+    need_ids(run.results, "a TREC run")
+    _refuse_spaces(run.results)
+    say_what_a_run_loses(run, "a TREC run", places=False, empty=False)
     tag = "_".join((run.name or "karat").split()) or "karat"
     results = run.results.with_columns(
         rank=pl.int_range(1, pl.len() + 1).over("query_id"), places=pl.len().over("query_id")
@@ -98,12 +98,6 @@ def write_run(run: Run, file: IO[bytes]) -> None:
             )
         results = results.with_columns(
             score=(pl.col("places") - pl.col("rank") + 1).cast(pl.Float64)
-        )
-    _refuse_spaces(results["query_id"], results["item_id"])
-    if run.empty:
-        warnings.warn(
-            KaratWarning(f"a TREC run cannot hold the {len(run.empty)} queries without results"),
-            stacklevel=2,
         )
     results.select(
         "query_id", pl.lit("Q0").alias("q0"), "item_id", "rank", "score", pl.lit(tag).alias("tag")
@@ -148,7 +142,7 @@ def _polars(source: Source | bytes, schema: Schema, lines: int) -> pl.DataFrame 
             columns=wanted,
             glob=False,
         )
-    except (pl.exceptions.PolarsError, UnicodeDecodeError):
+    except (pl.exceptions.PolarsError, OSError):
         return None
     whole = frame.height == lines and sum(frame.null_count().row(0)) == 0
     if whole and "score" in schema:
@@ -171,12 +165,15 @@ def _count_tidy_lines(blocks: Iterable[bytes], separators: int) -> int | None:
         # Pieces that fit the cache: five times faster than a whole block at once.
         for start in range(0, len(block), _PIECE):
             piece = codes[start : start + _PIECE + 1]
-            gap = piece <= _SPACE
+            newline = piece == _NEWLINE
+            gap = (piece == _SPACE) | newline
             if np.logical_and(gap[1:], gap[:-1]).any():
                 return None
             gaps += int(np.count_nonzero(gap[1:]))
-            newlines += int(np.count_nonzero(piece[1:] == _NEWLINE))
+            newlines += int(np.count_nonzero(newline[1:]))
         last = block[-1:]
+    if last == b" ":
+        return None
     lines = newlines + (last != b"\n")
     return lines if lines and gaps - newlines == separators * lines else None
 
@@ -246,7 +243,10 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
 
 
 def _grade(text: bytes) -> int | str:
-    return int(text) if _INTEGER.fullmatch(text) else "is no integer"
+    if not _INTEGER.fullmatch(text):
+        return "is no integer"
+    fits = len(text) < 25 and -(1 << 63) <= int(text) < 1 << 63
+    return int(text) if fits else "is too large"
 
 
 def _score(text: bytes) -> float | str:
@@ -270,30 +270,34 @@ def _field_count(source: Source, line: int, fields: list[bytes], schema: Schema)
     )
 
 
-def _first_fields(head: bytes) -> list[bytes]:
-    for line in head.removeprefix(BYTE_ORDER_MARK).split(b"\n"):
+def _first_fields(head: bytes) -> tuple[int, list[bytes]]:
+    """Return the first line that holds something: its number and its fields."""
+    for number, line in enumerate(head.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1):
         fields = line.split()
         if fields and not fields[0].startswith(b"#"):
-            return fields
-    return []
+            return number, fields
+    return 1, []
 
 
 def _refuse_the_other_kind(source: Source, schema: Schema) -> None:
     other, name = (RUN, "a run") if schema is QRELS else (QRELS, "qrels")
-    fields = _first_fields(source.head)
+    line, fields = _first_fields(source.head)
     if len(fields) != len(other):
         return
     value = _score(fields[4]) if other is RUN else _grade(fields[3])
     if not isinstance(value, str):
         raise source.error(
             f"this is {name}: its lines have {len(other)} fields",
+            line=line,
             hint="gold comes first, then the run; were they swapped?",
         )
 
 
-def _refuse_spaces(*columns: pl.Series) -> None:
-    for column in columns:
-        bad = column.str.contains(r"\s|^#|^$")
+def _refuse_spaces(table: pl.DataFrame) -> None:
+    """Refuse ids that a line cannot hold; only a query's may not open like a comment."""
+    for name, bad_id in (("query_id", rf"{_WHITE}|^#"), ("item_id", _WHITE)):
+        column = table[name]
+        bad = column.str.contains(bad_id)
         if bad.any():
             raise InputError(
                 f"TREC files cannot hold the id {column.filter(bad)[0]!r}",

@@ -11,11 +11,10 @@ import numpy as np
 import polars as pl
 
 from karat.data.gold import Gold
+from karat.data.lists import LARGEST_GRADE
 from karat.errors import InputError, KaratWarning
 from karat.match.distinct import surely_distinct
 from karat.match.hits import Flags, Ints, Places, ideal
-
-_LARGEST = 1 << 31
 
 
 class PreparedGold:
@@ -63,7 +62,7 @@ class PreparedGold:
     def ideal(self) -> Places:
         """The grades of each query from the highest: the best list there could be."""
         query, grade = self.flat
-        if grade.size and max(grade.max(), -grade.min()) >= _LARGEST:
+        if grade.size and max(grade.max(), -grade.min()) >= LARGEST_GRADE:
             raise InputError(
                 "a grade is too large to be one",
                 field="grade",

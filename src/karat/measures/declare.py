@@ -170,7 +170,9 @@ def gain(value: Any) -> Any:
         gains = {int(grade): float(worth) for grade, worth in value.items()}
     except (TypeError, ValueError):
         gains = {}
-    if not gains or not all(math.isfinite(worth) and worth >= 0 for worth in gains.values()):
+    if not gains or not all(
+        grade >= 0 and math.isfinite(worth) and worth >= 0 for grade, worth in gains.items()
+    ):
         raise MeasureError(f"{value!r} is no gain for each grade, such as {{1: 1, 2: 3}}")
     return dict(sorted(gains.items()))
 

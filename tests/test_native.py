@@ -1,0 +1,471 @@
+"""karat's own JSON Lines: everything a query holds goes in, and comes back out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from karat.data import Gold, Run
+from karat.errors import InputError, KaratWarning
+
+
+def put(folder: Path, *lines: object, name: str = "support.jsonl") -> Path:
+    """Write lines as JSON, or as they stand where they are text already."""
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path = folder / name
+    path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return path
+
+
+def gold(folder: Path, *lines: object) -> Gold:
+    return Gold.read(put(folder, *lines))
+
+
+def run(folder: Path, *lines: object) -> Run:
+    return Run.read(put(folder, *lines))
+
+
+def again(value: Gold | Run, folder: Path) -> Gold | Run:
+    """What comes back after a value was written and read."""
+    value.write(folder / "again.jsonl")
+    return type(value).read(folder / "again.jsonl")
+
+
+def refused(folder: Path, kind: type[Gold] | type[Run], *lines: object) -> InputError:
+    with pytest.raises(InputError) as caught:
+        kind.read(put(folder, *lines))
+    return caught.value
+
+
+# The header
+
+
+def test_a_header_names_the_gold(tmp_path):
+    header = {"karat": 1, "kind": "gold", "name": "support-faq"}
+    assert gold(tmp_path, header, {"query_id": "q1", "relevant": ["a"]}).name == "support-faq"
+
+
+def test_a_header_carries_the_settings_of_a_run(tmp_path):
+    header = {"karat": 1, "kind": "run", "name": "hybrid", "settings": {"top_k": 20}}
+    assert run(tmp_path, header, {"query_id": "q1", "results": []}).settings == {"top_k": 20}
+
+
+def test_the_keys_of_a_header_may_stand_in_any_order(tmp_path):
+    header = '{"name": "support-faq", "kind": "gold", "karat": 1}'
+    assert gold(tmp_path, header, {"query_id": "q1", "relevant": ["a"]}).name == "support-faq"
+
+
+def test_without_a_header_a_run_is_called_by_its_file(tmp_path):
+    path = put(tmp_path, {"query_id": "q1", "results": ["a"]}, name="hybrid.jsonl")
+    assert Run.read(path).name == "hybrid"
+
+
+def test_a_header_of_a_newer_version_is_refused(tmp_path):
+    error = refused(tmp_path, Gold, {"karat": 2, "kind": "gold"}, {"query_id": "q1"})
+    assert (error.line, error.field) == (1, "karat")
+
+
+def test_offsets_that_are_not_code_points_are_not_passed_off_as_such(tmp_path):
+    header = {"karat": 1, "kind": "gold", "offsets": "utf16"}
+    line = {"query_id": "q1", "spans": [{"doc_id": "d", "start": 1, "end": 2}]}
+    path = put(tmp_path, header, line)
+    try:
+        Gold.read(path).write(tmp_path / "again.jsonl")
+    except InputError as error:
+        assert error.field == "offsets"  # noqa: PT017  refusing is one of two right answers
+    else:
+        assert '"utf16"' in (tmp_path / "again.jsonl").read_text(encoding="utf-8")
+
+
+# Gold
+
+
+def test_relevant_is_a_dict_of_grades(tmp_path):
+    held = gold(tmp_path, {"query_id": "q1", "relevant": {"a": 2, "b": 0, "c": -1}})
+    assert held.judgments.rows() == [("q1", "a", 2), ("q1", "b", 0), ("q1", "c", -1)]
+
+
+def test_relevant_may_be_a_list_of_ids(tmp_path):
+    held = gold(tmp_path, {"query_id": "q1", "relevant": ["a", "b"]})
+    assert held.judgments.rows() == [("q1", "a", 1), ("q1", "b", 1)]
+
+
+@pytest.mark.parametrize("relevant", [[], {}])
+def test_a_query_with_nothing_relevant_is_still_judged(tmp_path, relevant):
+    held = gold(tmp_path, {"query_id": "q1", "relevant": relevant})
+    assert held.query_ids_judged.to_list() == ["q1"]
+
+
+def test_a_query_without_judgments_is_not_judged(tmp_path):
+    held = gold(tmp_path, {"query_id": "q1", "evidence": ["text"]})
+    assert held.query_ids_judged.to_list() == []
+
+
+def test_further_keys_are_fields_of_the_query(tmp_path):
+    line = {"query_id": "q1", "query": "how?", "category": "billing", "relevant": ["a"], "size": 3}
+    held = gold(tmp_path, line)
+    assert held.queries.to_dicts() == [
+        {"query_id": "q1", "text": "how?", "category": "billing", "size": 3}
+    ]
+
+
+def test_a_field_of_mixed_types_becomes_text(tmp_path):
+    held = gold(
+        tmp_path,
+        {"query_id": "q1", "relevant": ["a"], "level": 1},
+        {"query_id": "q2", "relevant": ["a"], "level": "hard"},
+        {"query_id": "q3", "relevant": ["a"]},
+    )
+    assert held.queries["level"].to_list() == ["1", "hard", None]
+
+
+def test_a_field_called_text_does_not_replace_the_query(tmp_path):
+    held = gold(tmp_path, {"query_id": "q1", "query": "how?", "text": "other", "relevant": ["a"]})
+    assert "how?" in held.queries.row(0)
+
+
+def test_a_field_called_title_stays_a_field(tmp_path):
+    held = gold(tmp_path, {"query_id": "q1", "title": "Refunds", "relevant": ["a"]})
+    assert held.fields == ["title"]
+
+
+def test_integer_ids_become_decimal_text(tmp_path):
+    held = gold(tmp_path, {"query_id": 7, "relevant": [12, "x"]})
+    assert held.judgments.rows() == [("7", "12", 1), ("7", "x", 1)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {
+            "query_id": "q1",
+            "query": "how long does a refund take? äöü 文",
+            "category": "billing",
+            "tags": ["a", "b"],
+            "relevant": {"chunk-3": 2, "chunk-9": 1},
+        },
+        {
+            "query_id": "q1",
+            "spans": [
+                {"doc_id": "d1", "start": 120, "end": 310, "text": "paid", "grade": 2},
+                {"doc_id": "d2", "start": 0, "end": 0, "grade": 1},
+            ],
+        },
+        {"query_id": "q1", "evidence": ["the refund is paid within 14 days", ""]},
+        {"query_id": "q1", "relevant": {}},
+    ],
+    ids=["fields and judgments", "spans", "evidence", "nothing relevant"],
+)
+def test_gold_is_written_as_it_was_read(tmp_path, line):
+    again(gold(tmp_path, line), tmp_path)
+    written = (tmp_path / "again.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    assert [_with_default_grades(json.loads(text)) for text in written] == [line]
+
+
+def _with_default_grades(line: dict) -> dict:
+    for span in line.get("spans", ()):
+        span.setdefault("grade", 1)
+    return line
+
+
+def test_the_name_and_settings_of_gold_are_written_and_read(tmp_path):
+    header = {"karat": 1, "kind": "gold", "name": "faq", "settings": {"judge": {"model": "x"}}}
+    held = again(gold(tmp_path, header, {"query_id": "q1", "relevant": ["a"]}), tmp_path)
+    assert (held.name, held.settings) == ("faq", {"judge": {"model": "x"}})
+
+
+# Runs
+
+
+def test_the_order_listed_is_the_ranking(tmp_path):
+    held = run(tmp_path, {"query_id": "q1", "results": [{"id": "b"}, {"id": "a"}, {"id": "c"}]})
+    assert held.results["item_id"].to_list() == ["b", "a", "c"]
+
+
+def test_results_may_be_plain_ids(tmp_path):
+    held = run(tmp_path, {"query_id": "q1", "results": ["b", 7]})
+    assert held.results["item_id"].to_list() == ["b", "7"]
+
+
+def test_scores_that_contradict_the_order_are_counted_in_a_warning(tmp_path):
+    results = [{"id": "a", "score": 1}, {"id": "b", "score": 3}, {"id": "c", "score": 4}]
+    path = put(tmp_path, {"query_id": "q1", "results": results})
+    with pytest.warns(KaratWarning, match="2 items score higher"):
+        Run.read(path)
+
+
+def test_scores_that_contradict_the_order_do_not_change_it(tmp_path):
+    results = [{"id": "a", "score": 1}, {"id": "b", "score": 3}]
+    path = put(tmp_path, {"query_id": "q1", "results": results})
+    with pytest.warns(KaratWarning):
+        held = Run.read(path)
+    assert held.results["item_id"].to_list() == ["a", "b"]
+
+
+def test_equal_scores_contradict_no_order(tmp_path):
+    results = [{"id": "a", "score": 1}, {"id": "b", "score": 1}]
+    held = run(tmp_path, {"query_id": "q1", "results": results})
+    assert held.results["item_id"].to_list() == ["a", "b"]
+
+
+def test_scores_of_one_query_are_not_compared_with_those_of_the_next(tmp_path):
+    held = run(
+        tmp_path,
+        {"query_id": "q1", "results": [{"id": "a", "score": 1}]},
+        {"query_id": "q2", "results": [{"id": "b", "score": 9}]},
+    )
+    assert held.results["score"].to_list() == [1.0, 9.0]
+
+
+def test_a_document_without_a_start_is_the_item(tmp_path):
+    held = run(tmp_path, {"query_id": "q1", "results": [{"doc_id": "d1"}]})
+    assert held.results["item_id"].to_list() == ["d1"]
+
+
+def test_a_document_with_a_start_is_a_place_and_not_an_item(tmp_path):
+    results = [{"doc_id": "d1", "start": 0, "end": 5}]
+    held = run(tmp_path, {"query_id": "q1", "results": results})
+    assert held.results.to_dicts() == [{"query_id": "q1", "doc_id": "d1", "start": 0, "end": 5}]
+
+
+def test_a_failed_query_has_retrieved_nothing(tmp_path):
+    line = {"query_id": "q1", "error": {"type": "Timeout"}, "results": [{"id": "a"}]}
+    held = run(tmp_path, line)
+    assert (held.empty, held.results.height) == (("q1",), 0)
+
+
+def test_failed_queries_are_counted(tmp_path):
+    held = run(
+        tmp_path,
+        {"query_id": "q1", "results": ["a"]},
+        {"query_id": "q2", "results": []},
+        {"query_id": "q3", "error": {"type": "Timeout", "message": "30 s", "attempts": 3}},
+    )
+    assert held.failed == 1
+
+
+def test_a_query_that_retrieved_nothing_is_known(tmp_path):
+    held = run(tmp_path, {"query_id": "q1", "results": []}, {"query_id": "q2", "results": ["a"]})
+    assert sorted(held.query_ids) == ["q1", "q2"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {
+            "query_id": "q1",
+            "results": [
+                {"id": "c3", "score": 0.82, "doc_id": "d1", "start": 0, "end": 500, "text": "…"},
+                {"id": "c4", "score": 0.1, "doc_id": "d2"},
+                {"doc_id": "d3", "start": 4, "end": 9, "score": 0.05},
+            ],
+        },
+        {
+            "query_id": "q1",
+            "results": [{"id": "c3"}],
+            "latency_ms": {"total": 123.4, "retrieval": 80.1, "rerank": 43.0},
+        },
+        {
+            "query_id": "q1",
+            "results": [{"id": "c3"}],
+            "calls": [
+                {"stage": "embed", "model": "e", "prompt_tokens": 9, "price_per_1k": 0.1},
+                {"stage": "generation", "prompt_tokens": 812, "completion_tokens": 64},
+            ],
+        },
+        {
+            "query_id": "q1",
+            "results": [],
+            "error": {"type": "Timeout", "message": "30 s", "attempts": 3},
+            "latency_ms": {"total": 30000.0},
+        },
+        {"query_id": "q1", "results": []},
+    ],
+    ids=["results", "latency", "calls", "error", "nothing retrieved"],
+)
+def test_a_run_is_written_as_it_was_read(tmp_path, line):
+    again(run(tmp_path, line), tmp_path)
+    written = (tmp_path / "again.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    assert [json.loads(text) for text in written] == [line]
+
+
+def test_a_call_belongs_to_the_query_on_whose_line_it_stands(tmp_path):
+    line = {"query_id": "q1", "results": [], "calls": [{"stage": "embed", "query_id": "other"}]}
+    calls = run(tmp_path, line).calls
+    assert calls["query_id"].to_list() == ["q1"]
+
+
+def test_calls_of_unlike_shape_are_read_or_refused_by_line(tmp_path):
+    calls = [{"stage": "a", "model": {"name": "x"}}, {"stage": "b", "model": ["x"]}]
+    path = put(tmp_path, {"query_id": "q1", "results": [], "calls": calls})
+    try:
+        assert Run.read(path).calls.height == 2
+    except InputError as error:
+        assert error.line == 1  # noqa: PT017  refusing is one of two right answers
+
+
+# What is refused
+
+
+def test_the_same_query_twice_is_refused(tmp_path):
+    line = {"query_id": "q1", "relevant": ["a"]}
+    error = refused(tmp_path, Gold, line, {"query_id": "q2", "relevant": ["a"]}, line)
+    assert (error.line, error.field) == (3, "query_id")
+
+
+def test_the_same_query_as_number_and_as_text_is_refused(tmp_path):
+    error = refused(tmp_path, Run, {"query_id": 1, "results": []}, {"query_id": "1", "results": []})
+    assert (error.line, error.field) == (2, "query_id")
+
+
+@pytest.mark.parametrize("value", [1.5, 1.0, True, None, ["q"], ""])
+def test_a_query_id_that_is_neither_text_nor_integer_is_refused(tmp_path, value):
+    error = refused(tmp_path, Gold, {"query_id": value, "relevant": ["a"]})
+    assert (error.line, error.field) == (1, "query_id")
+
+
+@pytest.mark.parametrize("value", [1.5, True, ["q"], ""])
+def test_a_result_id_that_is_neither_text_nor_integer_is_refused(tmp_path, value):
+    error = refused(tmp_path, Run, {"query_id": "q1", "results": [{"id": "a"}, {"id": value}]})
+    assert (error.line, error.field) == (1, "results[1].id")
+
+
+@pytest.mark.parametrize("relevant", [["a", ""], ["a", 1.5], ["a", True], {"a": 1, "": 1}])
+def test_a_relevant_id_that_is_no_id_is_refused(tmp_path, relevant):
+    error = refused(tmp_path, Gold, {"query_id": "q1", "relevant": relevant})
+    assert error.line == 1
+    assert error.field.startswith("relevant")
+
+
+def test_a_line_without_a_query_id_is_refused(tmp_path):
+    error = refused(tmp_path, Gold, {"query_id": "q1", "relevant": ["a"]}, {"relevant": ["a"]})
+    assert (error.line, error.field) == (2, "query_id")
+
+
+def test_a_first_line_without_a_query_id_is_refused(tmp_path):
+    error = refused(tmp_path, Gold, {"qid": "q1", "relevant": ["a"]}, {"qid": "q2", "relevant": []})
+    assert (error.line, error.field) == (1, "query_id")
+
+
+@pytest.mark.parametrize("line", ["[1]", "5", '"q1"', "null"])
+def test_a_line_that_is_no_object_is_refused(tmp_path, line):
+    assert refused(tmp_path, Gold, {"query_id": "q1", "relevant": ["a"]}, line).line == 2
+
+
+def test_a_result_with_nothing_in_it_is_refused(tmp_path):
+    error = refused(tmp_path, Run, {"query_id": "q1", "results": [{"id": "a"}, {"score": 1}]})
+    assert (error.line, error.field) == (1, "results[1]")
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 3), (5, 4), (-3, -2)])
+def test_a_span_that_is_no_stretch_of_text_is_refused(tmp_path, start, end):
+    span = {"doc_id": "d1", "start": start, "end": end}
+    error = refused(tmp_path, Gold, {"query_id": "q1", "spans": [span]})
+    assert error.line == 1
+    assert error.field.startswith("spans[0]")
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 3), (5, 4)])
+def test_a_result_that_is_no_stretch_of_text_is_refused(tmp_path, start, end):
+    result = {"doc_id": "d1", "start": start, "end": end}
+    error = refused(tmp_path, Run, {"query_id": "q1", "results": [result]})
+    assert error.line == 1
+    assert error.field.startswith("results[0]")
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        (Gold, {"query_id": "q1", "relevant": {"a": 2**70}}),
+        (Gold, {"query_id": "q1", "spans": [{"doc_id": "d", "start": 0, "end": 2**70}]}),
+        (Run, {"query_id": "q1", "results": [{"doc_id": "d", "start": 0, "end": 2**70}]}),
+        (Run, {"query_id": "q1", "results": [{"id": "a", "score": 10**400}]}),
+    ],
+    ids=["grade", "span", "result", "score"],
+)
+def test_a_number_that_fits_no_column_is_refused(tmp_path, kind, line):
+    assert refused(tmp_path, kind, line).line == 1
+
+
+NOT_JSON = {
+    "a bare NaN": (b'{"query_id":"q2","results":[{"id":"a","score":NaN}]}', "score"),
+    "a bare Infinity": (b'{"query_id":"q2","results":[{"id":"a","score":-Infinity}]}', "score"),
+    "a number past floats": (b'{"query_id":"q2","results":[{"id":"a","score":1e999}]}', "score"),
+    "a lone high surrogate": (b'{"query_id":"q2","results":[{"id":"a\\ud800"}]}', "id"),
+    "a lone low surrogate": (b'{"query_id":"q2","results":[{"id":"a\\udfff"}]}', "id"),
+    "a byte that is not UTF-8": (b'{"query_id":"q2","results":[{"id":"a\xff"}]}', "encoding"),
+    "such a byte in a field unknown": (b'{"query_id":"q2","results":[],"note":"\xff"}', "encoding"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "field"), NOT_JSON.values(), ids=NOT_JSON.keys())
+def test_what_is_not_json_is_refused_by_line(tmp_path, line, field):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b'{"query_id":"q1","results":["a"]}\n' + line + b"\n")
+    with pytest.raises(InputError) as caught:
+        Run.read(path)
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize(("line", "field"), NOT_JSON.values(), ids=NOT_JSON.keys())
+def test_what_is_not_json_is_refused_by_field(tmp_path, line, field):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b'{"query_id":"q1","results":["a"]}\n' + line + b"\n")
+    with pytest.raises(InputError) as caught:
+        Run.read(path)
+    assert field in (caught.value.field or "")
+
+
+def test_a_lone_surrogate_is_not_called_a_line_that_was_cut_off(tmp_path):
+    error = refused(tmp_path, Gold, '{"query_id":"q1","relevant":["a\\ud800"]}')
+    assert "surrogate" in error.problem
+
+
+@pytest.mark.parametrize("cut", [1, 9, 20, 33])
+def test_a_torn_line_is_refused_by_line(tmp_path, cut):
+    whole = '{"query_id":"q1","relevant":["a"]}'
+    second = whole.replace("q1", "q2")[:cut]
+    assert refused(tmp_path, Gold, whole, second).line == 2
+
+
+@pytest.mark.parametrize("cut", [1, 9, 20, 33])
+def test_a_first_line_that_is_torn_is_refused_by_line(tmp_path, cut):
+    assert refused(tmp_path, Gold, '{"query_id":"q1","relevant":["a"]}'[:cut]).line == 1
+
+
+# White space, as elsewhere
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'\xef\xbb\xbf{"query_id":"q1","relevant":["a"]}\n',
+        b'{"query_id":"q1","relevant":["a"]}\r\n\r\n',
+        b'\n\n  {"query_id":"q1","relevant":["a"]}  \n\n',
+        b'{"query_id":"q1","relevant":["a"]}',
+        b'{ "relevant" : [ "a" ] , "query_id" : "q1" }\n',
+    ],
+    ids=["byte order mark", "CRLF", "blank lines", "no newline at the end", "inner spaces"],
+)
+def test_white_space_around_the_lines_does_not_matter(tmp_path, content):
+    path = tmp_path / "gold.jsonl"
+    path.write_bytes(content)
+    assert Gold.read(path).judgments.rows() == [("q1", "a", 1)]
+
+
+def test_a_long_first_line_is_known_by_its_ending_where_its_start_says_nothing(tmp_path):
+    line = {"evidence": ["x" * 100_000], "query_id": "q1", "relevant": ["a"]}
+    assert gold(tmp_path, line).judgments.rows() == [("q1", "a", 1)]
+
+
+def test_native_content_is_known_under_any_ending(tmp_path):
+    path = put(tmp_path, {"query_id": "q1", "relevant": ["a"]}, name="gold.txt")
+    assert Gold.read(path).judgments.rows() == [("q1", "a", 1)]
+
+
+def test_the_results_of_a_run_hold_only_columns_that_hold_something(tmp_path):
+    held = run(tmp_path, {"query_id": "q1", "results": ["a"]})
+    assert held.results.schema == {"query_id": pl.String, "item_id": pl.String}
