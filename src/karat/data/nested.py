@@ -22,12 +22,17 @@ from karat.data.run import Run
 from karat.errors import InputError, KaratWarning
 
 Made = TypeVar("Made")
+# A first key with its colon, an array of objects, or something that was cut off right away: ids
+# in other formats may begin with a bracket too.
+_OPENING = re.compile(
+    rb'\s*(?:\{\s*(?:"(?:[^"\\]|\\.)*"\s*:|\}?\s*\Z)|\[\s*(?:\{\s*["}]|\]?\s*\Z))'
+)
 SHAPE = "write {query: {item: value}}, each query and each item once"
 
 
 def sniff(head: bytes, ending: str) -> bool:  # noqa: ARG001
     """Tell whether the file opens as such JSON does."""
-    return bool(re.match(rb'\s*(\{\s*["}]|\{\s*$|\[\s*[{\]])', head.removeprefix(BYTE_ORDER_MARK)))
+    return bool(_OPENING.match(head.removeprefix(BYTE_ORDER_MARK)))
 
 
 def read_gold(source: Source) -> Gold:
