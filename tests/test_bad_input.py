@@ -456,3 +456,19 @@ def test_the_files_that_are_damaged_are_sound_at_first(tmp_path, name):
     (tmp_path / name).write_bytes(VALID[name])
     kind = Gold if "g." in name or "qrels" in name else Run
     assert kind.read(tmp_path / name).name
+
+
+def test_utf_16_without_a_mark_is_known_by_its_zero_bytes(tmp_path):
+    path = tmp_path / "g.qrels"
+    path.write_bytes("q1 0 d1 1\n".encode("utf-16-le"))
+    with pytest.raises(InputError, match="full of zero bytes"):
+        Gold.read(path)
+
+
+@pytest.mark.parametrize("content", ["{}", "[]"])
+def test_json_that_holds_nothing_says_which_file_that_is(tmp_path, content):
+    path = tmp_path / "g.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match="holds no query") as caught:
+        Gold.read(path)
+    assert caught.value.path == str(path)

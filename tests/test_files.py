@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import threading
 import warnings
 from pathlib import Path
 
@@ -438,3 +439,12 @@ def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path):
     (tmp_path / "run[1].run").write_text("q1 Q0 a 1 0.5 t\n")
     (tmp_path / "run1.run").write_text("q1 Q0 b 1 0.5 t\n")
     assert lists(Run.read(tmp_path / "run[1].run")) == {"q1": ["a"]}
+
+
+def test_what_comes_through_a_pipe_is_read_once_and_kept(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"q1 0 a 1\nq1 0 b 2\n",))
+    writer.start()
+    assert Gold.read(pipe).judgments.height == 2
+    writer.join()

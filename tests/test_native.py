@@ -469,3 +469,18 @@ def test_native_content_is_known_under_any_ending(tmp_path):
 def test_the_results_of_a_run_hold_only_columns_that_hold_something(tmp_path):
     held = run(tmp_path, {"query_id": "q1", "results": ["a"]})
     assert held.results.schema == {"query_id": pl.String, "item_id": pl.String}
+
+
+def test_an_item_that_stands_twice_in_one_object_is_refused(tmp_path):
+    path = tmp_path / "gold.jsonl"
+    path.write_text(
+        '{"query_id":"q1","relevant":{"a":1}}\n{"query_id":"q2","relevant":{"a":1,"a":3}}'
+    )
+    with pytest.raises(InputError, match="'a' stands twice in one object") as caught:
+        Gold.read(path)
+    assert caught.value.line == 2
+
+
+def test_a_latency_that_is_not_finite_is_refused():
+    with pytest.raises(InputError, match="not finite"):
+        Run.of([{"query_id": "q1", "results": ["a"], "latency_ms": {"total": float("nan")}}])

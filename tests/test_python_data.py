@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karat.data import Gold, Run
@@ -48,6 +48,7 @@ def test_ties_in_a_dict_go_by_id_descending_as_bytes():
     assert ranking({"q1": {"a": 1, "é": 1, "B": 1}}) == [("q1", "é"), ("q1", "a"), ("q1", "B")]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=3).filter(str.isprintable), min_size=2, unique=True))
 def test_any_ids_that_tie_go_by_bytes(items):
     expected = sorted(items, key=lambda item: item.encode(), reverse=True)
@@ -393,3 +394,12 @@ def test_a_query_that_stands_twice_in_json_is_not_lost_in_silence(tmp_path):
         assert Gold.read(path).judgments.height == 2
     except InputError as error:
         assert "q1" in error.problem  # noqa: PT017  refusing is one of two right answers
+
+
+def test_a_column_of_python_objects_is_refused():
+    table = pl.DataFrame(
+        {"query_id": ["q"], "item_id": ["a"], "grade": [1], "extra": [object()]},
+        schema_overrides={"extra": pl.Object},
+    )
+    with pytest.raises(InputError, match="Python objects"):
+        Gold.of(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import gzip
+import io
 import os
 import secrets
 import sys
@@ -63,6 +64,11 @@ class Source:
         return ending if ending in COMPRESSIONS else None
 
     @property
+    def on_disk(self) -> bool:
+        """Whether the content lies on the disk as it is, for others to read."""
+        return self.compression is None and self._piped is None
+
+    @property
     def ending(self) -> str:
         """The ending that says what the file holds, without the compression's."""
         bare = self.path.with_suffix("") if self.compression else self.path
@@ -103,9 +109,17 @@ class Source:
         with self._open() as file:
             return file.read(size)
 
+    @cached_property
+    def _piped(self) -> bytes | None:
+        """What came through a pipe, kept since it can be read only once."""
+        return None if self.path.is_file() else self.path.read_bytes()
+
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
         try:
+            if self._piped is not None:
+                yield io.BytesIO(self._piped)
+                return
             with open_bytes(self.path, "rb") as file:
                 yield file
         except _TORN as error:
@@ -203,6 +217,13 @@ def refuse_foreign_encoding(content: bytes, source: Source) -> None:
             line=1,
             field="encoding",
             hint="save the file as UTF-8, for example: iconv -f utf-16 -t utf-8 FILE",
+        )
+    if content[:400].count(0) * 4 > len(content[:400]):
+        raise source.error(
+            "the file is no text: it is full of zero bytes",
+            line=1,
+            field="encoding",
+            hint="if it is UTF-16: iconv -f utf-16 -t utf-8 FILE",
         )
     if not content.removeprefix(BYTE_ORDER_MARK).strip(b" \t\r\n\v\f"):
         raise source.error("the file is empty", hint="check the command that wrote it")

@@ -36,6 +36,11 @@ def to_frame(table: Any) -> pl.DataFrame:
             f"a {type(table).__name__} is not a table karat can read",
             hint=f"give a Polars, pandas or PyArrow table, a dict or a path ({error})",
         ) from error
+    for name, kind in frame.schema.items():
+        if kind == pl.Object:
+            raise InputError(
+                "this column holds Python objects", field=name, hint="make it text or numbers"
+            )
     return frame.drop("__index_level_0__", strict=False)
 
 

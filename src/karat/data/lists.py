@@ -181,8 +181,9 @@ def _grade(query: str, item: str, grade: Any) -> int:
     )
     if whole and abs(grade) < LARGEST_GRADE:
         return int(grade)
+    what = "is too large to be a grade" if whole else "is no integer"
     raise InputError(
-        f"query {query!r}, item {item!r}: {grade!r} is no integer",
+        f"query {query!r}, item {item!r}: {grade!r} {what}",
         field="grade",
         hint="write grades as whole numbers; if this is a run, gold and run may be swapped",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import IO, Annotated, Any
 
@@ -22,6 +23,7 @@ from karat.data.native_lines import (
     converted,
     decoded,
     grouped,
+    held_once,
     new_query,
     opened,
     record_error,
@@ -67,7 +69,14 @@ class GoldLine(msgspec.Struct, omit_defaults=True):
 def read_gold(source: Source) -> Gold:
     """Read native gold."""
     header, lines = opened(source, "gold")
-    return _gold(decoded(lines, msgspec.json.Decoder().decode, source), header, source.error)
+    decode = msgspec.json.Decoder().decode
+
+    def decode_once(line: bytes) -> Any:
+        record = decode(line)
+        json.loads(line, object_pairs_hook=held_once)  # an item judged twice is no small thing
+        return record
+
+    return _gold(decoded(lines, decode_once, source), header, source.error)
 
 
 def gold_of_records(records: Sequence[Any], *, name: str | None = None) -> Gold:

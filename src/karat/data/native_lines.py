@@ -74,6 +74,10 @@ def decoded(
     for number, line in lines:
         try:
             yield number, decoder(line)
+        except InputError as error:
+            raise source.error(
+                error.problem, line=number, field=error.field, hint=error.hint
+            ) from error
         except msgspec.ValidationError as error:
             raise _invalid(error, number, source.error) from error
         except msgspec.DecodeError as error:
@@ -183,6 +187,20 @@ def grouped(table: pl.DataFrame | None) -> dict[str, list[dict[str, Any]]]:
         for row in table.iter_rows(named=True):
             groups.setdefault(row.pop("query_id"), []).append(row)
     return groups
+
+
+def held_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of JSON a dict, refusing a key that stands twice in it."""
+    held = dict(pairs)
+    if len(held) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in held if keys.count(key) > 1)
+        raise InputError(
+            f"{twice!r} stands twice in one object",
+            field=json.dumps(twice),
+            hint="write each key once; JSON readers keep only the last",
+        )
+    return held
 
 
 def without_nulls(row: dict[str, Any]) -> dict[str, Any]:

@@ -153,6 +153,14 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
             empty.append(query)
         for at, result in enumerate(results):
             _add(rows, query, result, number, at, error)
+        for stage, ms in (line.latency_ms or {}).items():
+            if not math.isfinite(ms):
+                raise error(
+                    f"{ms} is not finite",
+                    line=number,
+                    field=f"latency_ms.{stage}",
+                    hint="write milliseconds, or leave the stage out",
+                )
         timings += [(query, stage, ms) for stage, ms in (line.latency_ms or {}).items()]
         calls += [(query, *msgspec.structs.astuple(call)[1:]) for call in line.calls or ()]
     results_table = table_of(rows, {"query_id": pl.String, **RESULTS}, "results")

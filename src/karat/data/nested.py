@@ -17,6 +17,7 @@ from karat.data.files import BYTE_ORDER_MARK, Source, decode
 from karat.data.format import Format
 from karat.data.gold import Gold
 from karat.data.losses import need_ids, say_what_a_run_loses, say_what_gold_loses
+from karat.data.native_lines import held_once
 from karat.data.order import scores_give_order
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning
@@ -80,7 +81,7 @@ def _placed(source: Source, make: Callable[[Any], Made]) -> Made:
     text = decode(source.read(), source)
     try:
         # Python's own reader, since it alone tells of a key that stands twice.
-        content = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse_constant)
+        content = json.loads(text, object_pairs_hook=held_once, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise source.error(
             f"this is no complete JSON ({error.msg.lower()})",
@@ -92,21 +93,12 @@ def _placed(source: Source, make: Callable[[Any], Made]) -> Made:
         raise source.error(error.problem, line=line, hint=error.hint) from error
     except RecursionError as error:
         raise source.error("this JSON is nested too deep", hint=SHAPE) from error
+    if not content:
+        raise source.error("it holds no query", hint=SHAPE)
     try:
         return make(content)
     except InputError as error:
         raise source.error(error.problem, field=error.field, hint=error.hint) from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    held = dict(pairs)
-    if len(held) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in held if keys.count(key) > 1)
-        raise InputError(
-            f"{twice!r} stands twice in one object", field=json.dumps(twice), hint=SHAPE
-        )
-    return held
 
 
 def _refuse_constant(word: str) -> None:

@@ -114,7 +114,7 @@ def _read_parquet(source: Source) -> Found:
         return source.error(f"row {row}: {problem}", field=field, hint=hint)
 
     try:
-        given = io.BytesIO(source.read()) if source.compression else source.path
+        given = source.path if source.on_disk else io.BytesIO(source.read())
         return pl.read_parquet(given, glob=False), locate, None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise source.error(

@@ -118,7 +118,7 @@ def _read_tidy(source: Source, schema: Schema) -> pl.DataFrame | None:
     lines = _count_tidy_lines(source.blocks(), separators=len(schema) - 1)
     if lines is None:
         return None
-    return _polars(source.read() if source.compression else source, schema, lines)
+    return _polars(source if source.on_disk else source.read(), schema, lines)
 
 
 def _read_tidied(source: Source, schema: Schema) -> pl.DataFrame | None:
