@@ -311,6 +311,30 @@ def test_what_a_convention_calls_an_error_is_refused_and_nothing_else(gold, run,
         score(gold.given, run.given, plan)
 
 
+@pytest.mark.parametrize("gold_form", GOLD_FORMS)
+@pytest.mark.parametrize(
+    "run_form", [run_as_lists, run_as_records, run_as_frame_of_scores, run_as_frame_of_ranks]
+)
+@pytest.mark.parametrize(
+    ("question", "queries", "items"),
+    [
+        ("missing", ["q"], ["a"]),
+        ("unknown", ["q", "r", "unknown"], ["a"]),
+        ("duplicates", ["q", "r"], ["a", "b", "a"]),
+        ("duplicates", ["q", "r"], ["unjudged", "a", "unjudged"]),
+    ],
+)
+def test_each_question_answered_with_error_refuses_what_it_asks_about(
+    question, queries, items, gold_form, run_form
+):
+    gold, _ = gold_form({"q": {"a": 1}, "r": {"a": 1}})
+    run, _ = run_form({query: [(item, 1.0) for item in items] for query in queries})
+    score(gold, run, Plan.of("P@5"))
+    with pytest.raises(ConventionError) as refused:
+        score(gold, run, Plan.of("P@5", conventions={question: "error"}))
+    assert refused.value.field == question
+
+
 @given(gold=any_gold, run=any_run)
 @examples
 def test_the_counts_tell_what_was_odd(gold, run):

@@ -39,13 +39,30 @@ class Segments:
 def ranked_by_score(results: pl.DataFrame) -> pl.DataFrame:
     """Order each list by score descending, ties by item id descending compared as bytes.
 
-    This is trec_eval's rule; values published by NIST come out only this way.
+    This is trec_eval's rule; values published by NIST come out only this way. Lists that stand
+    in order already, as nearly all do, are left where they are.
     """
-    if _in_score_order(results):
+    segments = Segments.of(results["query_id"])
+    if not segments.contiguous:
+        results = results.sort("query_id", maintain_order=True)
+        segments = Segments.of(results["query_id"])
+    astray = _lists_out_of_order(results, segments)
+    if not astray.size:
         return results
+    lengths = segments.lengths[astray]
+    rows = np.arange(lengths.sum()) + np.repeat(
+        segments.starts[astray] - (np.cumsum(lengths) - lengths), lengths
+    )
     # Adding 0.0 turns -0.0 into 0.0, which must tie. Items without ids tie as they stand.
-    keys = [pl.col("query_id"), pl.col("score") + 0.0, *map(pl.col, _tie_breaker(results))]
-    return results.sort(keys, descending=[False, True, True][: len(keys)], maintain_order=True)
+    keys = [pl.col("list"), pl.col("score") + 0.0, *map(pl.col, _tie_breaker(results))]
+    mended = (
+        results.select("score", *_tie_breaker(results))[rows]
+        .with_columns(list=np.repeat(astray, lengths), row=rows)
+        .sort(keys, descending=[False, True, True][: len(keys)], maintain_order=True)
+    )
+    order = np.arange(results.height)
+    order[rows] = mended["row"].to_numpy()
+    return results[order]
 
 
 def ranked_by_rank(results: pl.DataFrame, locate: Locate = row_error) -> pl.DataFrame:
@@ -85,25 +102,22 @@ def contradictions(results: pl.DataFrame) -> int:
 def scores_give_order(results: pl.DataFrame) -> bool:
     """Tell whether the scores alone would give back the order of the lists."""
     stated = "score" in results.columns and results["score"].null_count() == 0
-    return stated and _in_score_order(results)
+    return stated and not _lists_out_of_order(results, Segments.of(results["query_id"])).size
 
 
-def _in_score_order(results: pl.DataFrame) -> bool:
-    segments = Segments.of(results["query_id"])
-    if not segments.contiguous:
-        return False
+def _lists_out_of_order(results: pl.DataFrame, segments: Segments) -> NDArray[np.int64]:
+    """Return the numbers of the lists that their scores and ids would order otherwise."""
     score: NDArray[Any] = results["score"].to_numpy()
     falls = score[:-1] > score[1:]
     falls[segments.starts[1:] - 1] = True
     suspects = np.flatnonzero(~falls)
-    if not suspects.size:
-        return True
-    if np.any(score[suspects] < score[suspects + 1]):
-        return False
-    if not _tie_breaker(results):
-        return True
-    items = results["item_id"]
-    return bool((items.gather(suspects) > items.gather(suspects + 1)).all())
+    astray = score[suspects] < score[suspects + 1]
+    if _tie_breaker(results):
+        items = results["item_id"]
+        before, after = items.gather(suspects), items.gather(suspects + 1)
+        astray |= (before <= after).to_numpy()
+    lists: NDArray[np.int64] = np.searchsorted(segments.starts, suspects[astray], "right") - 1
+    return np.unique(lists)
 
 
 def _tie_breaker(results: pl.DataFrame) -> list[str]:

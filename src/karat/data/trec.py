@@ -45,7 +45,6 @@ RUN: Schema = {
 }
 
 _SPACE, _NEWLINE = 32, 10
-_PIECE = 1 << 17
 _OTHER_SPACES = bytes([9, 11, 12, 13])
 _TO_SPACE = bytes(_SPACE if byte in _OTHER_SPACES else byte for byte in range(256))
 _WHITE = r"[ \t\n\v\f\r]"
@@ -123,8 +122,9 @@ def _read_tidy(source: Source, schema: Schema) -> pl.DataFrame | None:
 
 def _read_tidied(source: Source, schema: Schema) -> pl.DataFrame | None:
     """Make the white space uniform first, then read."""
-    content = b"".join(_tidied(source.blocks()))
-    lines = _count_tidy_lines([content], separators=len(schema) - 1)
+    pieces = list(_tidied(source.blocks()))
+    lines = _count_tidy_lines(filter(None, pieces), separators=len(schema) - 1)
+    content = b"".join(pieces)
     return None if lines is None else _polars(content, schema, lines)
 
 
@@ -162,15 +162,12 @@ def _count_tidy_lines(blocks: Iterable[bytes], separators: int) -> int | None:
         if not gaps and block.startswith(BYTE_ORDER_MARK):
             return None
         codes = np.frombuffer(last + block, np.uint8)
-        # Pieces that fit the cache: five times faster than a whole block at once.
-        for start in range(0, len(block), _PIECE):
-            piece = codes[start : start + _PIECE + 1]
-            newline = piece == _NEWLINE
-            gap = (piece == _SPACE) | newline
-            if np.logical_and(gap[1:], gap[:-1]).any():
-                return None
-            gaps += int(np.count_nonzero(gap[1:]))
-            newlines += int(np.count_nonzero(newline[1:]))
+        newline = codes == _NEWLINE
+        gap = (codes == _SPACE) | newline
+        if np.logical_and(gap[1:], gap[:-1]).any():
+            return None
+        gaps += int(np.count_nonzero(gap[1:]))
+        newlines += int(np.count_nonzero(newline[1:]))
         last = block[-1:]
     if last == b" ":
         return None
