@@ -11,7 +11,8 @@ NOTES = """\
 - Every timing is a process of its own; tools take turns, the best round counts, a tool with a
   star ran once. `seconds` of a library is its first call in a fresh process, reading the files
   included; its imports stand apart. `seconds` of a command is the whole process, from start to
-  end. From dicts, the dicts are built before the clock starts.
+  end. From dicts, the dicts are built before the clock starts. `slowest` is the worst round: far
+  from the best, it says that the machine was busy with other things.
 - Peak memory is the largest resident size of the whole process, imports included.
 - `× karat` is the tool's time ÷ karat's on the same work: libraries against `karat.evaluate`,
   commands against `karat eval`.
@@ -31,7 +32,17 @@ def claims_table(jobs: list[Job]) -> str:
 
 def job_table(job: Job) -> str:
     """Show every row of a job."""
-    head = ("work", "tool", "seconds", "imports, s", "peak MB", "ns a row", "× karat", "apart")
+    head = (
+        "work",
+        "tool",
+        "seconds",
+        "slowest",
+        "imports, s",
+        "peak MB",
+        "ns a row",
+        "× karat",
+        "apart",
+    )
     return f"## {job.title}\n\n{_markdown(head, map(_row_cells, job.rows))}"
 
 
@@ -57,11 +68,12 @@ def _row_cells(row: Row) -> tuple[str, ...]:
     work = row.work.name if row.work else ""
     measured = row.measured
     if measured is None:
-        return work, row.tool.name, f"absent: {row.tool.absent}", "", "", "", "", ""
+        return work, row.tool.name, f"absent: {row.tool.absent}", "", "", "", "", "", ""
     return (
         work,
         row.tool.name + ("*" if row.tool.rounds == 1 else ""),
         f"{measured.seconds:.3f}",
+        f"{measured.slowest:.3f}",
         "" if measured.imports is None else f"{measured.imports:.2f}",
         f"{measured.megabytes:,.0f}",
         f"{measured.seconds / row.work.rows * 1e9:,.0f}" if row.work else "",

@@ -305,7 +305,7 @@ def value(
     listed = list(retrieved or [])
     query = Query(listed, grades, largest_grade, conventions)
     if conventions["unjudged"] == "skip":
-        query.listed = [item for item in dict.fromkeys(listed) if query.grade(item) is not None]
+        query.listed = [item for item in listed if query.grade(item) is not None]
     if measure not in NO_GOLD_DOES_NOT_APPLY and nothing_to_find(measure, query, params):
         if conventions["no_gold"] == "skip":
             return None

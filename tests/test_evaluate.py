@@ -1,6 +1,7 @@
 """evaluate, Evaluator and Scores: what a person calls and gets."""
 
 import math
+from decimal import Decimal
 
 import polars as pl
 import pytest
@@ -280,3 +281,110 @@ def test_public_names_are_listed_and_loaded_when_used():
         assert getattr(karat, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = karat.nothing
+
+
+def test_scores_turn_into_a_dict_and_know_what_they_hold():
+    scores = karat.evaluate(GOLD, RUN, ["RR", "NumRel"])
+    assert dict(scores) == {"RR": 0.5, "NumRel": 4.0}
+    assert list(scores) == scores.keys() == ["RR", "NumRel"]
+    assert "mrr" in scores
+    assert "AP" not in scores
+
+
+def test_what_a_level_of_relevance_leaves_out_is_counted():
+    gold, run = {"q1": {"a": 1}, "q2": {"b": 2}}, {"q1": ["a"], "q2": ["b"]}
+    scores = karat.evaluate(gold, run, "AP(rel=2)", conventions={"no_gold": "skip"})
+    assert scores.summary()["n"].to_list() == [1]
+    assert scores.left_out == {"no_relevant": 1}
+
+
+def test_a_failed_query_that_gold_does_not_know_is_only_unknown():
+    run = [
+        {"query_id": "q1", "results": ["a"]},
+        {"query_id": "zz", "error": {"type": "Timeout"}},
+    ]
+    scores = karat.evaluate({"q1": ["a"]}, karat.Run.of(run), "RR")
+    assert (scores.left_out, scores.noted) == ({"unknown": 1}, {})
+
+
+def test_lists_of_judged_items_keep_their_repeats():
+    gold, run = {"q": {"a": 1, "b": 1}}, {"q": ["a", "x", "a", "b", "x"]}
+    words = {"unjudged": "skip", "duplicates": "count"}
+    scores = karat.evaluate(gold, run, ["Hits", "RR", "AP", "NumRet"], conventions=words)
+    assert dict(scores) == {"Hits": 3.0, "RR": 1.0, "AP": (1 + 2 / 3) / 2, "NumRet": 2.0}
+    assert scores.noted == {"repeats": 1}
+
+
+@pytest.mark.parametrize("score", [0.1, "0.1", Decimal("0.1")])
+def test_scores_of_any_number_type_tie_alike(score):
+    run = {"q": {"c": score, "b": score, "a": score}}
+    assert karat.evaluate({"q": ["a"]}, run, "FirstRelevant")["FirstRelevant"] == 3
+
+
+def test_gold_in_parts_is_the_same_as_in_one_file(tmp_path):
+    (tmp_path / "1.json").write_text('{"q1": {"a": 1}}')
+    (tmp_path / "2.json").write_text('{"q2": {}}')
+    run = {"q1": ["a"], "q2": ["a"]}
+    scores = karat.evaluate(tmp_path / "*.json", run, "RR")
+    assert (scores["RR"], scores.noted) == (0.5, {"no_relevant": 1})
+
+
+def test_parts_that_count_offsets_differently_are_refused(tmp_path):
+    for name, offsets in (("1", "utf16"), ("2", "utf8")):
+        header = f'{{"karat":1,"kind":"gold","offsets":"{offsets}"}}'
+        (tmp_path / f"{name}.jsonl").write_text(f'{header}\n{{"query_id":"q{name}","relevant":[]}}')
+    with pytest.raises(karat.InputError, match="utf16 and utf8"):
+        karat.Gold.read(tmp_path / "*.jsonl")
+
+
+def test_a_table_with_documents_and_chunks_ranks_chunks():
+    table = pl.DataFrame({"qid": ["q", "q"], "docid": ["d", "d"], "chunk_id": ["d#1", "d#2"]})
+    results = karat.Run.of(table).results
+    assert results["item_id"].to_list() == ["d#1", "d#2"]
+    assert results["doc_id"].to_list() == ["d", "d"]
+
+
+def test_a_table_of_documents_can_be_scored_as_documents():
+    table = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["x", "d"]})
+    assert karat.evaluate({"q": ["d"]}, table, "RR", level="doc")["RR"] == 0.5
+    nothing = karat.evaluate({"q": ["d"]}, karat.Run.of({"q": []}), "RR", level="doc")
+    assert nothing["RR"] == 0.0
+
+
+def test_the_plan_must_know_the_largest_grade_there_is():
+    with pytest.raises(karat.MeasureError, match="grade of 3, above the plan's 1"):
+        karat.score({"q": {"a": 3}}, {"q": ["a"]}, karat.Plan.of("ERR", largest_grade=1))
+
+
+def test_tables_of_overlapping_parts_are_not_brought_together():
+    table = karat.score({"q": ["a"]}, {"q": ["a"]}, karat.Plan.of("RR"))
+    with pytest.raises(karat.InputError, match="in two of the tables"):
+        karat.ScoreTable.concat([table, table])
+    with pytest.raises(karat.InputError, match="no table"):
+        karat.ScoreTable.concat([])
+
+
+@pytest.mark.parametrize("field", ["n", "tags"])
+def test_a_field_that_cannot_make_groups_is_refused(field):
+    gold = karat.Gold.of([{"query_id": "q", "n": 1, "tags": ["x"], "relevant": ["a"]}])
+    with pytest.raises(karat.InputError, match="cannot be grouped"):
+        karat.evaluate(gold, {"q": ["a"]}, "RR").by(field)
+
+
+def test_groups_need_a_field():
+    with pytest.raises(karat.InputError, match="no field is named"):
+        karat.evaluate(GOLD, RUN, "RR").by()
+    gold = native_gold()
+    scores = karat.evaluate(gold, {"q1": ["a"], "q2": ["b"], "q3": ["c"], "q4": ["d"]}, "RR")
+    assert scores.by("category", "category").equals(scores.by("category"))
+
+
+def test_arguments_that_would_be_ignored_are_not():
+    assert karat.Run.of(karat.Run.of(RUN), name="x").name == "x"
+    with pytest.raises(karat.InputError, match="given twice"):
+        karat.Gold.of(GOLD, judgments=GOLD)
+
+
+def test_gold_without_a_relevant_item_still_warns_of_strange_ids():
+    with pytest.warns(karat.KaratWarning, match="only 0 of 1"):
+        karat.evaluate({"q": {"a": 0}}, {"q": ["b"]}, "RR")

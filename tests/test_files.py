@@ -448,3 +448,16 @@ def test_what_comes_through_a_pipe_is_read_once_and_kept(tmp_path):
     writer.start()
     assert Gold.read(pipe).judgments.height == 2
     writer.join()
+
+
+@pytest.mark.parametrize("ending", ["gz", "zst"])
+def test_compressed_content_is_known_without_its_ending(tmp_path, ending):
+    packed = tmp_path / f"x.run.{ending}"
+    Run.of({"q1": {"a": 0.5}}).write(packed)
+    packed.rename(tmp_path / "x.run")
+    assert lists(Run.read(tmp_path / "x.run")) == {"q1": ["a"]}
+
+
+def test_a_name_that_the_system_refuses_is_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="cannot be written"):
+        Run.of({"q1": ["a"]}).write(tmp_path / ("x" * 300 + ".jsonl"))

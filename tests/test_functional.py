@@ -33,5 +33,17 @@ def test_a_cutoff_that_is_no_whole_number_is_refused(k):
 
 
 def test_one_text_is_not_a_list_of_ids():
-    with pytest.raises(karat.InputError, match="list of ids"):
+    with pytest.raises(karat.InputError, match="retrieved: this is one text"):
         karat.hit_rate("abc", ["a"], 3)
+    with pytest.raises(karat.InputError, match="relevant: this is one text"):
+        karat.hit_rate(["abc"], "abc", 3)
+
+
+def test_a_grade_that_is_no_whole_number_is_refused_and_not_cut():
+    with pytest.raises(karat.InputError, match=r"item 'b': 1\.9 is no integer"):
+        karat.ndcg_at_k(["a", "b"], {"a": 1, "b": 1.9}, 2)
+
+
+def test_the_module_is_reached_from_the_package():
+    assert karat.functional.mrr is karat.mrr
+    assert karat.presets.graded.MEASURES

@@ -47,6 +47,7 @@ from karat.measures.names import settle, split
         ("nDCG(gain='exp2')@10", "nDCG(gain=exp2)@10"),
         ("nDCG(gain={2: 3, 1: 1})@10", "nDCG(gain={1: 1, 2: 3})@10"),
         ("AP(rel=1)", "AP"),
+        ("Hole@10", "Unjudged@10"),
     ],
 )
 def test_a_spelling_stands_for_the_canonical_measure(spelling, canonical):
@@ -86,6 +87,10 @@ def test_every_declared_measure_reads_back_its_own_name(data):
         ("P_0", "whole number from 1 up"),
         ("Rprec@5", "takes no cutoff"),
         ("R_cap", "needs a cutoff"),
+        ("ndcg_cut", "needs a cutoff"),
+        ("map_cut", "needs a cutoff"),
+        ("P@9999999999", "whole number from 1 up"),
+        ("AP(rel=1, rel=2)", "given twice"),
         ("RR(gain=exp2)", "no parameter 'gain'"),
         ("NumQ(rel=1)", "it takes none"),
         ("AP(rel=0)", "whole number from 1 up"),
@@ -106,6 +111,10 @@ def test_every_declared_measure_reads_back_its_own_name(data):
 def test_a_mistake_in_a_name_says_how_to_mend_it(name, message):
     with pytest.raises(karat.MeasureError, match=message.replace("(", r"\(")):
         parse(name)
+
+
+def test_a_number_after_a_comma_belongs_only_to_a_dotted_name():
+    assert split("RBP(p=0.8),5") == ["RBP(p=0.8)", "5"]
 
 
 def test_what_is_no_text_is_no_measure():

@@ -116,6 +116,7 @@ def test_the_benchmark_of_the_issue_comes_out_exactly():
     assert got.recall_at_10 == 3 / 4
     assert got.mrr == 1.0
     assert (got.hits_in_top_3, got.hits_in_top_5, got.first_relevant_position) == (2, 2, 1)
+    assert got == IRMetrics(2 / 3, 2 / 5, 3 / 4, 1.0, None, 2, 2, 1)
 
 
 def test_benchmark_precision_always_divides_by_k():
@@ -127,6 +128,19 @@ def test_a_duplicate_counts_each_time_for_precision_and_hits_but_not_for_recall(
     assert MetricsCalculator.count_hits(["A", "A", "B"], ["A"], 3) == 2
     assert MetricsCalculator.recall_at_k(["A", "A", "B"], ["A"], 3) == 1.0
     assert MetricsCalculator.calculate_all(["A", "A", "B"], ["A", "A"]).recall_at_10 == 1.0
+
+
+def test_one_text_is_not_a_list_of_expected_ids():
+    with pytest.raises(karat.InputError, match="one text"):
+        MetricsCalculator.calculate_all(["doc1"], "doc1")
+
+
+def test_positions_that_are_none_take_no_part_in_a_mean():
+    results = [
+        {"category": "a", "metrics": {"first_relevant_position": position}}
+        for position in (1, None, 3)
+    ]
+    assert ReportAggregator.group_by_category(results, "first_relevant_position") == {"a": 2.0}
 
 
 def test_benchmark_ids_are_case_sensitive():

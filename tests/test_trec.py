@@ -257,7 +257,6 @@ def test_the_fast_path_reads_qrels_as_the_plain_parser_does(folder, content, blo
     source = Source(put(folder, "any.qrels", content))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "BLOCK_BYTES", block)
-        patch.setattr(trec, "_PIECE", 7)
         fast = read_or_refused(lambda: Gold.read(source.path, format="trec").judgments)
     assert_same(fast, read_or_refused(lambda: trec.parse(source, trec.QRELS)))
 
@@ -272,7 +271,6 @@ def test_the_fast_path_reads_a_run_as_the_plain_parser_does(folder, content, blo
     source = Source(put(folder, "any.run", content))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "BLOCK_BYTES", block)
-        patch.setattr(trec, "_PIECE", 7)
         fast = read_or_refused(lambda: Run.read(source.path, format="trec").results)
     plain = read_or_refused(lambda: ranked_by_score(trec.parse(source, trec.RUN)))
     assert_same(fast, plain)

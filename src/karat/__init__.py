@@ -52,6 +52,7 @@ _HOMES = {
     ),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }
+_MODULES = ("data", "functional", "measures", "presets")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -80,6 +81,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"karat.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'karat' has no attribute {name!r}")
     return getattr(import_module(_HOME_OF[name]), name)

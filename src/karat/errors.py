@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     import os
 
 
+SWAPPED = "gold comes first, then the run; were they swapped?"
+
+
 class KaratError(Exception):
     """Everything karat raises on purpose; the command line turns it into one message."""
 

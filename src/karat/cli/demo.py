@@ -15,7 +15,7 @@ def demo_command(
 ) -> None:
     """Copy example data into a folder, score it, and say what to try next."""
     from karat.cli.evaluate import evaluate_command
-    from karat.evaluation.example import copy_example
+    from karat.cli.example import copy_example
 
     gold, runs = copy_example(folder)
     names = [str(run) for run in runs]

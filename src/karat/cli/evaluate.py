@@ -57,13 +57,13 @@ def evaluate_command(
     unjudged: Annotated[str | None, _convention("unjudged")] = None,
 ) -> None:
     """Score runs against gold: measures as rows, runs as columns."""
-    from karat.data import Gold, Run
+    from karat.data.files import Unopened
     from karat.evaluation import Evaluator
     from karat.report import files, terminal
     from karat.report.document import print_document
 
     for path in output or ():
-        files.writer(path)
+        files.check(path)
     words = {
         "missing": missing,
         "unknown": unknown,
@@ -72,13 +72,13 @@ def evaluate_command(
         "unjudged": unjudged,
     }
     evaluator = Evaluator(
-        Gold.read(gold, format=gold_format),
+        Unopened(gold, gold_format),
         measures,
         conventions={name: word for name, word in words.items() if word},
         preset=preset,
         level=level,
     )
-    scores = evaluator.all((name, Run.read(path, format=run_format)) for name, path in _named(runs))
+    scores = evaluator.all([Unopened(run, run_format) for run in runs])
     sheets = [score.sheet(by=tuple(by or ()), per_query=per_query) for score in scores]
     for path in output or ():
         files.write(sheets, path)
@@ -88,14 +88,3 @@ def evaluate_command(
         terminal.show(sheets)
     for path in output or ():
         print(f"wrote {path}", file=sys.stderr)
-
-
-def _named(paths: list[str]) -> list[tuple[str, str]]:
-    """Call each run by its file's name, or by its path where two names are the same."""
-    from karat.data.files import plain_name
-
-    names = [plain_name(path) for path in paths]
-    return [
-        (name if names.count(name) == 1 else path, path)
-        for name, path in zip(names, paths, strict=True)
-    ]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import io
+import os
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -21,9 +25,36 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("eval", no_args_is_help=True)(evaluate.evaluate_command)
-app.command("measures")(measures.measures_command)
-app.command("demo")(demo.demo_command)
+
+
+def _answering(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command end as the contract says: 0 yes, 1 no, 2 no answer, 130 interrupted."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+            sys.stdout.flush()
+        except KaratError as error:
+            if "--debug" in sys.argv:
+                raise
+            print(f"error: {error}", file=sys.stderr)
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise typer.Exit(130) from None
+        except BrokenPipeError:
+            # The reader of our output has gone (`karat … | head`): nobody is left to tell, and
+            # Python must not try to flush what remains.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+
+    return run
+
+
+app.command("eval", no_args_is_help=True)(_answering(evaluate.evaluate_command))
+app.command("measures")(_answering(measures.measures_command))
+app.command("demo")(_answering(demo.demo_command))
 
 
 def _version(wanted: bool) -> None:
@@ -39,27 +70,16 @@ def options(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error arose.")] = False,
 ) -> None:
-    """Options of all commands; `main` reads --debug itself, since it outlives the commands."""
+    """Options of all commands; --debug is looked up where it is needed."""
 
 
 def main() -> None:
-    """Run the command line; exit 0: yes, 1: the answer is no, 2: no answer, 130: interrupted."""
+    """Run the command line."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", KaratWarning)
-    try:
-        app()
-    except KaratError as error:
-        if "--debug" in sys.argv:
-            raise
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        # The reader of our output has gone (`karat … | head`); there is nobody left to tell.
-        sys.stderr.close()
-        sys.exit(0)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a dash
+    app()
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:

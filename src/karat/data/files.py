@@ -9,11 +9,18 @@ import os
 import secrets
 import sys
 import zlib
-from contextlib import contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from karat.errors import InputError
 
@@ -25,7 +32,7 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-COMPRESSIONS = (".gz", ".zst")
+COMPRESSIONS = {".gz": b"\x1f\x8b\x08", ".zst": b"\x28\xb5\x2f\xfd"}
 ENDINGS = (
     ".jsonl",
     ".ndjson",
@@ -45,6 +52,14 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _TORN = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 
 
+@dataclass(frozen=True)
+class Unopened:
+    """A path or a glob, and its format if that was said: for an engine to open."""
+
+    path: str | os.PathLike[str]
+    format: str | None = None
+
+
 class Source:
     """One input file: its name, and its content with compression taken off."""
 
@@ -59,9 +74,20 @@ class Source:
 
     @property
     def compression(self) -> str | None:
-        """The ending that says how the file is compressed, if it is."""
+        """How the file is compressed, if it is: as its ending says, or its first bytes."""
         ending = self.path.suffix.lower()
-        return ending if ending in COMPRESSIONS else None
+        if ending in COMPRESSIONS:
+            return ending
+        first = self._first_bytes
+        return next((name for name, magic in COMPRESSIONS.items() if first.startswith(magic)), None)
+
+    @cached_property
+    def _first_bytes(self) -> bytes:
+        if self._piped is not None:
+            return self._piped[:4]
+        with suppress(OSError), self.path.open("rb") as file:
+            return file.read(4)
+        return b""
 
     @property
     def on_disk(self) -> bool:
@@ -71,8 +97,7 @@ class Source:
     @property
     def ending(self) -> str:
         """The ending that says what the file holds, without the compression's."""
-        bare = self.path.with_suffix("") if self.compression else self.path
-        return bare.suffix.lower()
+        return without_compression(self.path).suffix.lower()
 
     @property
     def name(self) -> str:
@@ -117,11 +142,10 @@ class Source:
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
         try:
-            if self._piped is not None:
-                yield io.BytesIO(self._piped)
-                return
-            with open_bytes(self.path, "rb") as file:
-                yield file
+            with ExitStack() as stack:
+                piped = self._piped
+                raw = self.path.open("rb") if piped is None else io.BytesIO(piped)
+                yield stack.enter_context(_expanded(stack.enter_context(raw), self.compression))
         except _TORN as error:
             raise self.error(
                 "the compressed data is damaged or cut off",
@@ -133,23 +157,34 @@ class Source:
 
 def plain_name(path: str | os.PathLike[str]) -> str:
     """Return a file's name without its folder and the endings that say how it is written."""
-    bare = Path(path)
-    for endings in (COMPRESSIONS, ENDINGS):
-        bare = bare.with_suffix("") if bare.suffix.lower() in endings else bare
-    return bare.name
+    bare = without_compression(Path(path))
+    return bare.stem if bare.suffix.lower() in ENDINGS else bare.name
+
+
+def without_compression(path: Path) -> Path:
+    """Return a path without the ending that says how the file is compressed."""
+    return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+
+
+def _expanded(raw: IO[bytes], compression: str | None) -> AbstractContextManager[IO[bytes]]:
+    """Take the compression off a file that is read."""
+    if compression == ".gz":
+        return cast("AbstractContextManager[IO[bytes]]", gzip.GzipFile(fileobj=raw, mode="rb"))
+    if compression == ".zst":
+        return cast("AbstractContextManager[IO[bytes]]", zstd.ZstdFile(raw, "rb"))
+    return nullcontext(raw)
 
 
 @contextmanager
-def open_bytes(path: Path, mode: Literal["rb", "wb"]) -> Iterator[IO[bytes]]:
-    """Open a file for bytes, with the compression that its ending names."""
-    with path.open(mode) as raw:
-        ending = path.suffix.lower()
-        if ending == ".gz":
+def _compressing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to be written, with the compression that its ending names."""
+    with path.open("wb") as raw:
+        if path.suffix.lower() == ".gz":
             # No name and no time in the header: same input, same bytes.
-            with gzip.GzipFile("", mode, 6, raw, mtime=0) as file:
+            with gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
                 yield cast("IO[bytes]", file)
-        elif ending == ".zst":
-            with zstd.ZstdFile(raw, cast("Any", mode)) as file:
+        elif path.suffix.lower() == ".zst":
+            with zstd.ZstdFile(raw, "wb") as file:
                 yield cast("IO[bytes]", file)
         else:
             yield cast("IO[bytes]", raw)
@@ -169,30 +204,36 @@ def expand(path: str | os.PathLike[str]) -> list[Source]:
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Write a file beside its place and rename it when it is whole; a failure leaves nothing."""
+    check_writable(path)
     target = Path(path)
-    if target.is_dir():
+    beside = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
+    try:
+        with _compressing(beside) as file:
+            yield file
+        beside.replace(target)
+    except OSError as error:
+        raise InputError(f"it cannot be written ({error.strerror})", path=path) from error
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that nothing can be written to, before anything is done for it."""
+    target = Path(path)
+    if _is(Path.is_dir, target):
         raise InputError("this is a directory where a file is meant", path=path)
-    if not target.parent.is_dir():
+    if not _is(Path.is_dir, target.parent):
         raise InputError(
             "the folder to write into does not exist",
             path=path,
             hint=f"create {target.parent} first",
         )
-    beside = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
-    try:
-        with open_bytes(beside, "wb") as file:
-            yield file
-        beside.replace(target)
-    except PermissionError as error:
-        raise InputError("it may not be written", path=path) from error
-    finally:
-        with suppress(FileNotFoundError, PermissionError):
-            beside.unlink()
 
 
 def decode(content: bytes, source: Source) -> str:
     """Return UTF-8 content as text, or say which line is not UTF-8."""
-    refuse_foreign_encoding(content, source)
+    refuse_unreadable(content, source)
     try:
         return content.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -209,8 +250,8 @@ def not_utf8(source: Source, line: int, error: UnicodeDecodeError) -> InputError
     )
 
 
-def refuse_foreign_encoding(content: bytes, source: Source) -> None:
-    """Refuse UTF-16 and empty content, which no text reader here can use."""
+def refuse_unreadable(content: bytes, source: Source) -> None:
+    """Refuse UTF-16 and empty content, which no reader of text here can use."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise source.error(
             "the file is UTF-16",

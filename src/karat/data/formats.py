@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.data import native, nested, tables, trec
-from karat.data.files import COMPRESSIONS, Source, expand, refuse_foreign_encoding, writing
+from karat.data.files import Source, expand, refuse_unreadable, without_compression, writing
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
@@ -45,7 +45,7 @@ def detect(source: Source) -> Format:
     for known in FORMATS:
         if known.sniff(source.head, source.ending):
             return known
-    refuse_foreign_encoding(source.head, source)
+    refuse_unreadable(source.head, source)
     for known in FORMATS:
         if source.ending and source.ending in known.endings:
             return known
@@ -54,9 +54,7 @@ def detect(source: Source) -> Format:
 
 def for_writing(path: str | os.PathLike[str]) -> Format:
     """Return the format that the ending of a file to be written names."""
-    bare = Path(path)
-    if bare.suffix.lower() in COMPRESSIONS:
-        bare = bare.with_suffix("")
+    bare = without_compression(Path(path))
     for known in FORMATS:
         if bare.suffix.lower() in known.endings:
             return known
@@ -72,15 +70,26 @@ def read_gold(path: str | os.PathLike[str], format: str | None = None) -> Gold: 
     parts = [_format(s, format).read_gold(s) for s in expand(path)]
     if len(parts) == 1:
         return parts[0]
+    offsets = {part.offsets for part in parts}
+    if len(offsets) > 1:
+        raise InputError(
+            f"the files count offsets in {' and '.join(sorted(offsets))}",
+            path=path,
+            field="offsets",
+            hint="use one of them in all files",
+        )
+    judged = set(pl.concat([part.judgments["query_id"] for part in parts]))
     return Gold(
         pl.concat([part.judgments for part in parts]),
         queries=_joined([part.queries for part in parts]).unique(
             "query_id", keep="first", maintain_order=True
         ),
-        empty_judgments=[query for part in parts for query in part.empty_judgments],
+        empty_judgments=sorted({q for part in parts for q in part.query_ids_judged} - judged),
         spans=_concat([part.spans for part in parts]),
         evidence=_concat([part.evidence for part in parts]),
+        offsets=offsets.pop(),
         name=os.fspath(path),
+        settings=parts[0].settings,
     )
 
 

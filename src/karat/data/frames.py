@@ -11,7 +11,8 @@ import polars as pl
 from karat.errors import InputError
 
 QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id", "topic")
-ITEM_ID = ("item_id", "docid", "docno", "corpus-id", "chunk_id", "id", "doc_id")
+DOC_ID = ("doc_id", "docid", "docno", "corpus-id")
+ITEM_ID = ("item_id", "chunk_id", "id", *DOC_ID)
 GRADE = ("grade", "rel", "relevance", "label", "score")
 RESULT_COLUMNS = ("score", "rank", "doc_id", "start", "end", "text")
 PLACE_HINT = "0 ≤ start ≤ end, counted in code points"

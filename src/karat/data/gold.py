@@ -10,8 +10,9 @@ from typing import Any
 import polars as pl
 
 from karat.data import frames
-from karat.data.lists import judgments_frame, judgments_of
-from karat.errors import InputError
+from karat.data.files import Unopened
+from karat.data.judgments import judgments_frame, judgments_of
+from karat.errors import SWAPPED, InputError
 
 _GRADE_HINT = (
     "write grades as whole numbers such as 0, 1 or 2; if this is a run, were the two swapped?"
@@ -99,6 +100,8 @@ class Gold:
         >>> Gold.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]}).judgments.height
         3
         """
+        if source is not None and judgments is not None:
+            raise InputError("judgments are given twice", hint="give one thing, or judgments=")
         gold = cls._of(judgments if source is None else source, name)
         return gold if queries is None else gold.with_queries(queries)
 
@@ -116,7 +119,7 @@ class Gold:
             return gold_of_records(given, name=name)
         raise InputError(
             f"a {type(given).__name__} is no gold",
-            hint="give {query: {item: grade}}, a table, native records or a path",
+            hint="give {query: {item: grade}}, a table or native records; Gold.read takes a path",
         )
 
     def with_queries(self, queries: Any) -> Gold:
@@ -156,6 +159,8 @@ class Gold:
     @classmethod
     def open(cls, source: Any) -> Gold:
         """Take gold however it is given: gold, path, glob, dict, table, records."""
+        if isinstance(source, Unopened):
+            return cls.read(source.path, format=source.format)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 
     def __repr__(self) -> str:
@@ -217,5 +222,5 @@ def _refuse_a_run(table: pl.DataFrame) -> None:
     if frames.column(table, ("rank",)) is not None and grades in (None, "score"):
         raise InputError(
             "this table has ranks and no grades: it looks like a run",
-            hint="gold comes first, then the run; were they swapped?",
+            hint=SWAPPED,
         )

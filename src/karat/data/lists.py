@@ -1,12 +1,13 @@
-"""Ranked lists and judgments as Python dicts hold them, checked but not yet made into tables.
+"""Ranked lists as Python dicts hold them, checked but not yet made into a table.
 
 A dict of a million entries is scored several times faster from the dict itself than by way of
-a table, so a `Run` or `Gold` made from dicts keeps them and builds its table only if asked.
+a table, so a `Run` made from dicts keeps them (the very dicts: do not change them while it is in
+use) and builds its table only if asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-LARGEST_GRADE = 1 << 31  # no grade is that large, and sums of such grades would not be exact
-
-
 @dataclass(frozen=True)
 class Lists:
     """What each query retrieved: dicts of scores, or sequences of ids in rank order."""
@@ -35,7 +33,7 @@ class Lists:
     @classmethod
     def of(cls, given: Mapping[Any, Any]) -> Lists:
         """Check `{query: {item: score}}` or `{query: [item, …]}` and take it as it is."""
-        by_query = _text_keys(given, "query_id")
+        by_query = text_keys(given, "query_id")
         kinds = {_kind(query, items) for query, items in by_query.items()}
         if len(kinds) > 1:
             raise InputError(
@@ -43,9 +41,9 @@ class Lists:
                 hint="give every query the same kind",
             )
         if kinds == {"scores"}:
-            by_query = _text_items(by_query)
+            by_query = text_items(by_query)
             return cls(by_query, _finite_scores(by_query))
-        return cls({q: _text_list(items) for q, items in by_query.items()}, None)
+        return cls({q: text_list(items) for q, items in by_query.items()}, None)
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
@@ -55,7 +53,7 @@ class Lists:
     def to_frame(self) -> pl.DataFrame:
         """Return the lists as a results table in rank order."""
         columns = {
-            "query_id": _repeat(self.by_query, self.lengths),
+            "query_id": repeated(self.by_query, self.lengths),
             "item_id": pl.Series(
                 "item_id", list(chain.from_iterable(self.by_query.values())), pl.String
             ),
@@ -65,37 +63,8 @@ class Lists:
         return ranked_by_score(pl.DataFrame({**columns, "score": self.scores}))
 
 
-def judgments_of(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
-    """Check `{query: {item: grade}}` or `{query: [item, …]}` (grade 1 each)."""
-    by_query = _text_keys(given, "query_id")
-    if not all(isinstance(items, Mapping) for items in by_query.values()):
-        by_query = {query: _graded(query, items) for query, items in by_query.items()}
-    judged = _text_items(by_query)
-    grades = list(chain.from_iterable(map(dict.values, judged.values())))
-    if set(map(type, grades)) <= {int} and max(map(abs, grades), default=0) < LARGEST_GRADE:
-        return judged
-    return {
-        query: {item: _grade(query, item, grade) for item, grade in items.items()}
-        for query, items in judged.items()
-    }
-
-
-def judgments_frame(judged: Mapping[str, Mapping[str, int]]) -> pl.DataFrame:
-    """Return checked judgments as a table."""
-    lengths = np.fromiter(map(len, judged.values()), np.int64, len(judged))
-    return pl.DataFrame(
-        {
-            "query_id": _repeat(judged, lengths),
-            "item_id": pl.Series(list(chain.from_iterable(judged.values())), dtype=pl.String),
-            "grade": pl.Series(
-                list(chain.from_iterable(map(dict.values, judged.values()))),  # type: ignore[arg-type]
-                dtype=pl.Int64,
-            ),
-        }
-    )
-
-
-def _repeat(keys: Collection[str], lengths: NDArray[np.int64]) -> pl.Series:
+def repeated(keys: Collection[str], lengths: NDArray[np.int64]) -> pl.Series:
+    """Return each query's id as often as it has rows."""
     rows = np.repeat(np.arange(len(keys)), lengths)
     return pl.Series("query_id", list(keys), pl.String).gather(rows)
 
@@ -120,7 +89,8 @@ def _text_id(value: Any, field: str) -> str:
     raise InputError(f"{value!r} is no id", field=field, hint="ids are text or whole numbers")
 
 
-def _text_keys(given: Mapping[Any, Any], field: str) -> dict[str, Any]:
+def text_keys(given: Mapping[Any, Any], field: str) -> dict[str, Any]:
+    """Return a dict with its keys as text; one that has only such keys is taken as it is."""
     if _all_text([given], field) and "" not in given:
         return given if isinstance(given, dict) else dict(given)
     texts = {_text_id(key, field): value for key, value in given.items()}
@@ -131,14 +101,14 @@ def _text_keys(given: Mapping[Any, Any], field: str) -> dict[str, Any]:
     return texts
 
 
-def _text_items(by_query: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def text_items(by_query: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Make the items of every query a dict with text keys, which most are already."""
     if all(issubclass(kind, dict) for kind in set(map(type, by_query.values()))) and (
         _all_text(by_query.values(), "item_id")
         and not any("" in items for items in by_query.values())
     ):
         return by_query
-    return {query: _text_keys(items, "item_id") for query, items in by_query.items()}
+    return {query: text_keys(items, "item_id") for query, items in by_query.items()}
 
 
 def _all_text(groups: Iterable[Iterable[Any]], field: str) -> bool:
@@ -157,36 +127,11 @@ def _all_text(groups: Iterable[Iterable[Any]], field: str) -> bool:
     return True
 
 
-def _text_list(items: Sequence[Any]) -> Sequence[str]:
+def text_list(items: Sequence[Any]) -> Sequence[str]:
+    """Return ids in a list as text."""
     if _all_text([items], "item_id") and "" not in items:
         return items
     return [_text_id(item, "item_id") for item in items]
-
-
-def _graded(query: str, items: Any) -> Mapping[Any, Any]:
-    if isinstance(items, Mapping):
-        return items
-    if isinstance(items, (Sequence, Set)) and not isinstance(items, (str, bytes)):
-        return dict.fromkeys(_text_list(list(items)), 1)
-    raise InputError(
-        f"query {query!r} holds a {type(items).__name__}",
-        field="judgments",
-        hint="give {query: {item: grade}} or {query: [item, …]}",
-    )
-
-
-def _grade(query: str, item: str, grade: Any) -> int:
-    whole = isinstance(grade, (int, np.integer)) or (
-        isinstance(grade, float) and grade.is_integer()
-    )
-    if whole and abs(grade) < LARGEST_GRADE:
-        return int(grade)
-    what = "is too large to be a grade" if whole else "is no integer"
-    raise InputError(
-        f"query {query!r}, item {item!r}: {grade!r} {what}",
-        field="grade",
-        hint="write grades as whole numbers; if this is a run, gold and run may be swapped",
-    )
 
 
 def _finite_scores(by_query: dict[str, dict[str, Any]]) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ import polars as pl
 from karat.data.files import Source
 from karat.data.frames import PLACE_HINT
 from karat.data.gold import NO_JUDGMENTS, Gold
-from karat.data.lists import LARGEST_GRADE
+from karat.data.judgments import LARGEST_GRADE
 from karat.data.native_lines import (
     Header,
     Id,
@@ -30,6 +30,7 @@ from karat.data.native_lines import (
     table_of,
     without_nulls,
 )
+from karat.errors import SWAPPED
 
 EVIDENCE = {"query_id": pl.String, "text": pl.String}
 GOLD_KEYS = {"query_id", "query", "relevant", "spans", "evidence"}
@@ -139,7 +140,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
                 "this is the line of a run",
                 line=number,
                 field="results",
-                hint="gold comes first, then the run; were they swapped?",
+                hint=SWAPPED,
             )
         if isinstance(line.relevant, list):
             line.relevant = dict.fromkeys(map(str, line.relevant), 1)

@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 
 from karat.data.files import BYTE_ORDER_MARK, Source, decode
-from karat.errors import InputError
+from karat.errors import SWAPPED, InputError
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Id = Text | int
@@ -57,7 +57,7 @@ def opened(source: Source, kind: str) -> tuple[Header, Numbered[bytes]]:
             f"this is a {header.kind} and not a {kind}" if kind == "run" else "this is a run",
             line=number,
             field="kind",
-            hint="gold comes first, then the run; were they swapped?",
+            hint=SWAPPED,
         )
     header.name = header.name or source.name
     if len(held) == 1:
@@ -166,10 +166,8 @@ def record_error(
 
 
 def new_query(given: Id, seen: Iterable[str], number: int, error: MakeError) -> str:
-    """Return a query's id as text, refusing an empty one and one that was there before."""
+    """Return a query's id as text, refusing one that was there before."""
     query = str(given)
-    if not query:
-        raise error("the id is empty", line=number, field="query_id", hint="give the query an id")
     if query in seen:
         raise error(
             f"query {query!r} stands there twice",

@@ -10,9 +10,10 @@ from typing import Any
 import polars as pl
 
 from karat.data import frames
+from karat.data.files import Unopened
 from karat.data.lists import Lists
 from karat.data.order import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
-from karat.errors import InputError
+from karat.errors import SWAPPED, InputError
 
 NO_RESULTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String})
 
@@ -81,7 +82,7 @@ class Run:
         ['b', 'a']
         """
         if isinstance(source, Run):
-            return source
+            return source if name is None else source.renamed(name)
         if isinstance(source, Mapping):
             return cls(Lists.of(source), name=name)
         if frames.is_table(source):
@@ -92,7 +93,20 @@ class Run:
             return run_of_records(source, name=name)
         raise InputError(
             f"a {type(source).__name__} is no run",
-            hint="give {query: {item: score}}, {query: [item, …]}, a table, records or a path",
+            hint="give {query: {item: score}}, {query: [item, …]}, a table or records; "
+            "Run.read takes a path",
+        )
+
+    def renamed(self, name: str) -> Run:
+        """Return this run under another name."""
+        return Run(
+            self.results if self.lists is None else self.lists,
+            empty=self.empty,
+            errors=self.errors,
+            timings=self.timings,
+            calls=self.calls,
+            name=name,
+            settings=self.settings,
         )
 
     @classmethod
@@ -111,6 +125,8 @@ class Run:
     @classmethod
     def open(cls, source: Any) -> Run:
         """Take a run however it is given: run, path, glob, dict, table, records."""
+        if isinstance(source, Unopened):
+            return cls.read(source.path, format=source.format)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 
     def __repr__(self) -> str:
@@ -130,6 +146,7 @@ def run_of_table(
     """
     query = frames.need(table, frames.QUERY_ID, "the query's id")
     found = {c: frames.column(table, (c,)) for c in frames.RESULT_COLUMNS}
+    found["doc_id"] = frames.column(table, frames.DOC_ID)
     item = _item_column(table, in_spans=found["start"] is not None)
     _refuse_gold(table)
     if not table.height:
@@ -138,7 +155,7 @@ def run_of_table(
     if item is not None:
         columns.append(frames.ids(table[item], "item_id", locate))
     for wanted, given in found.items():
-        if given is None or given == item:
+        if given is None or (given == item and given != "doc_id"):
             continue
         if wanted == "score":
             columns.append(frames.scores(table[given], wanted, locate))
@@ -159,7 +176,7 @@ def _item_column(table: pl.DataFrame, *, in_spans: bool) -> str | None:
     """Find the item's id; a document with a start is a place in it, not an item."""
     if not in_spans:
         return frames.need(table, frames.ITEM_ID, "the item's id")
-    return frames.column(table, frames.ITEM_ID[:-1])
+    return frames.column(table, [n for n in frames.ITEM_ID if n not in frames.DOC_ID])
 
 
 def _refuse_gold(table: pl.DataFrame) -> None:
@@ -167,5 +184,5 @@ def _refuse_gold(table: pl.DataFrame) -> None:
     if grade and frames.column(table, ("score", "rank")) is None:
         raise InputError(
             f"this table has a column {grade} and neither score nor rank: it looks like gold",
-            hint="gold comes first, then the run; were they swapped?",
+            hint=SWAPPED,
         )

@@ -14,13 +14,13 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_foreign_encoding
+from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
 from karat.data.format import Format
 from karat.data.gold import Gold
 from karat.data.losses import need_ids, say_what_a_run_loses, say_what_gold_loses
 from karat.data.order import ranked_by_score, scores_give_order
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning
+from karat.errors import SWAPPED, InputError, KaratWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -207,7 +207,7 @@ def _tidy(lines: bytes) -> bytes:
 def parse(source: Source, schema: Schema) -> pl.DataFrame:
     """Read line by line: slow, and the definition of what a TREC file means."""
     content = source.read()
-    refuse_foreign_encoding(content, source)
+    refuse_unreadable(content, source)
     value = "score" if "score" in schema else "grade"
     at = list(schema).index(value)
     columns: dict[str, list[str | float | int]] = {"query_id": [], "item_id": [], value: []}
@@ -286,7 +286,7 @@ def _refuse_the_other_kind(source: Source, schema: Schema) -> None:
         raise source.error(
             f"this is {name}: its lines have {len(other)} fields",
             line=line,
-            hint="gold comes first, then the run; were they swapped?",
+            hint=SWAPPED,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from karat.conventions import Conventions
+from karat.data.files import Unopened
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
@@ -53,21 +55,32 @@ class LocalSession:
     def score(self, source: Any) -> Outcome:
         """Open a run and score it."""
         run = Run.open(source)
-        if self.plan.level == "doc":
-            run = documents(run)
-        table = score(self.prepared, run, replace(self.plan, level="item"))
-        counts = table.counts
-        if counts["queries"] == counts["missing"] + counts["no_judgments"]:
-            raise _nothing_in_common(self.prepared.query_ids, run)
-        doubtful = 2 * counts["relevant_found"] < counts["relevant"]
-        return Outcome(table, run.name, overlap(self.prepared, run) if doubtful else None)
+        try:
+            table = score(self.prepared, run, self.plan)
+            counts = table.counts
+            if counts["queries"] == counts["missing"] + counts["no_judgments"]:
+                judged = self.prepared.query_ids.filter(self.prepared.judged)
+                raise _nothing_in_common(judged, run.query_ids)
+        except InputError as error:
+            # Of several runs, a person must know which.
+            error.path = error.path or _path(source) or run.name
+            raise
+        if counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]:
+            return Outcome(table, run.name, None)
+        scored = documents(run) if self.plan.level == "doc" else run
+        return Outcome(table, run.name, overlap(self.prepared, scored))
 
 
-def _nothing_in_common(query_ids: pl.Series, run: Run) -> InputError:
-    ours, theirs = (", ".join(map(repr, ids.head(3))) for ids in (query_ids, run.query_ids))
+def _path(source: Any) -> str | None:
+    if isinstance(source, Unopened):
+        source = source.path
+    return os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
+
+
+def _nothing_in_common(judged: pl.Series, asked: pl.Series) -> InputError:
+    ours, theirs = (", ".join(map(repr, ids.head(3))) for ids in (judged, asked))
     return InputError(
-        f"gold and run have no query in common: gold has {ours}, the run has {theirs}",
-        path=run.name,
+        f"gold and run have no query in common: gold has {ours}, the run has {theirs or 'none'}",
         field="query_id",
         hint="check that both belong to the same set of queries and spell ids the same way",
     )

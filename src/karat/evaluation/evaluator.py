@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.conventions import Conventions
+from karat.data.files import Unopened
 from karat.engines.local import LocalSession, Outcome
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.scores import Scores
@@ -75,30 +76,34 @@ class Evaluator:
         self._warn_of_strangers([outcome.overlap])
         return self._scores(outcome, name)
 
-    def all(self, runs: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> list[Scores]:
-        """Score runs by name, one after the other, so that only one is in memory at a time.
+    def all(self, runs: Mapping[str, Any] | Iterable[Any]) -> list[Scores]:
+        """Score runs one after the other, so that only one is in memory at a time.
 
-        Gold ids count as known if any of the runs holds them.
+        Names are the keys, or else the runs' own, made distinct by path or number. Gold ids
+        count as known if any of the runs holds them.
         """
-        named = runs.items() if isinstance(runs, Mapping) else runs
-        outcomes = [(name, self._session.score(run)) for name, run in named]
-        self._warn_of_strangers([outcome.overlap for _, outcome in outcomes])
-        return [self._scores(outcome, name) for name, outcome in outcomes]
+        sources = list(runs.values() if isinstance(runs, Mapping) else runs)
+        outcomes = [self._session.score(source) for source in sources]
+        self._warn_of_strangers([outcome.overlap for outcome in outcomes])
+        names = list(runs) if isinstance(runs, Mapping) else _names(sources, outcomes)
+        return [self._scores(o, name) for o, name in zip(outcomes, names, strict=True)]
 
     def _scores(self, outcome: Outcome, name: str | None) -> Scores:
         return Scores(
             outcome.table,
             name=name or outcome.name or "run",
             conventions=self.conventions,
+            level=self._session.plan.level,
             queries=self._session.gold.queries,
         )
 
     def _warn_of_strangers(self, overlaps: list[Overlap | None]) -> None:
         """Warn if under half of the relevant ids stand in any run: most likely a mix-up."""
         doubtful = [overlap for overlap in overlaps if overlap is not None]
-        if len(doubtful) < len(overlaps):
+        if len(doubtful) < len(overlaps) or not any(overlap.sample for overlap in doubtful):
             return
         found = np.logical_or.reduce([overlap.found for overlap in doubtful])
+        sample = next(overlap.sample for overlap in doubtful if overlap.sample)
         if 2 * np.count_nonzero(found) >= found.size:
             return
         absent = self._session.prepared.relevant_ids.filter(~found).head(3).to_list()
@@ -107,7 +112,7 @@ class Evaluator:
                 f"only {np.count_nonzero(found)} of {found.size} relevant ids of gold appear "
                 f"anywhere in the run{'s' if len(overlaps) > 1 else ''}\n"
                 f"  not there: {', '.join(map(repr, absent))}\n"
-                f"  there are: {', '.join(map(repr, doubtful[0].sample))}\n"
+                f"  there are: {', '.join(map(repr, sample))}\n"
                 "  if they are spelled differently, scores are too low for that reason alone"
             ),
             stacklevel=3,
@@ -122,10 +127,23 @@ def _conventions(preset: str | None, given: Conventions | dict[str, Any] | None)
     return Conventions.of(chosen.as_dict() | (given or {}))
 
 
+def _names(sources: list[Any], outcomes: list[Outcome]) -> list[str]:
+    """Name runs by themselves, by path where two names are alike, by number where still so."""
+    names = [outcome.name or "run" for outcome in outcomes]
+    names = [
+        str(source.path) if names.count(name) > 1 and isinstance(source, Unopened) else name
+        for name, source in zip(names, sources, strict=True)
+    ]
+    return [
+        f"{name} ({names[:at].count(name) + 1})" if names.count(name) > 1 else name
+        for at, name in enumerate(names)
+    ]
+
+
 def _preset(name: str) -> Any:
     if name not in PRESETS:
         raise InputError(
             f"there is no preset {name!r}", field="preset", hint=f"known: {', '.join(PRESETS)}"
         )
-    # By name, since the rooms of the presets stand below this one and import from it.
+    # By name: a preset may hold functions of its own that evaluate, and so import this room.
     return import_module(f"karat.presets.{name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -25,10 +26,12 @@ class Scores:
         name: str,
         conventions: Conventions,
         queries: pl.DataFrame,
+        level: str = "item",
     ) -> None:
         self.table = table
         self.name = name
         self.conventions = conventions
+        self.level = level
         self.queries = queries
 
     def summary(self) -> pl.DataFrame:
@@ -48,6 +51,16 @@ class Scores:
         """Return the value of a measure, in any of its spellings."""
         return self.table.value(self.table.measure(parse(measure)))
 
+    def keys(self) -> list[str]:
+        """Return the names of the measures; with them, scores turn into a dict."""
+        return [measure.name for measure in self.table.measures]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __contains__(self, measure: str) -> bool:
+        return parse(measure) in self.table.measures
+
     @property
     def left_out(self) -> dict[str, int]:
         """How many queries count nowhere, by reason."""
@@ -63,6 +76,7 @@ class Scores:
         return Sheet(
             name=self.name,
             conventions=self.conventions,
+            level=self.level,
             summary=self.summary(),
             counts=self.table.counts,
             groups=self.by(*by) if by else None,
@@ -84,6 +98,7 @@ class Scores:
             ScoreTable(measures, saved.per_query, saved.counts),
             name=saved.name,
             conventions=Conventions.of(saved.conventions),
+            level=saved.level,
             queries=saved.queries,
         )
 

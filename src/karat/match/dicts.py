@@ -83,20 +83,24 @@ def _from_scores(gold: PreparedGold, lists: Lists, scores: Floats, numbers: Ints
     tied = (above + 1 < end - start) & (rising[np.minimum(start + above + 1, end - 1)] == -own)
     if tied.any():
         judged = list(chain.from_iterable(gold.mapping.values()))
+        places_of: dict[tuple[int, float], dict[str, int]] = {}
         for tie in np.flatnonzero(tied).tolist():
-            items = lists.by_query[gold.query_ids[int(query[tie])]]
-            above[tie] += _tied_above(judged[hit[tie]], items, scores[start[tie] : end[tie]])
+            key = (int(query[tie]), float(own[tie]))
+            if key not in places_of:
+                items = lists.by_query[gold.query_ids[key[0]]]
+                places_of[key] = _places_in_tie(items, scores[start[tie] : end[tie]], key[1])
+            above[tie] += places_of[key][judged[hit[tie]]]
     return places(gold.query_ids.len(), query, above + 1, grade)
 
 
-def _tied_above(own: str, items: dict[str, float], scores: Floats) -> int:
-    """Count the items that tie with a judged one and come before it: ids descending as bytes.
+def _places_in_tie(items: dict[str, float], scores: Floats, score: float) -> dict[str, int]:
+    """Give the items of one score their places: ids descending as bytes.
 
     Code points sort as their UTF-8 bytes do, so plain comparison of strings is right.
     """
     names = list(items)
-    rivals = np.flatnonzero(scores == items[own]).tolist()
-    return sum(names[rival] > own for rival in rivals)
+    tied = sorted((names[at] for at in np.flatnonzero(scores == score)), reverse=True)
+    return {name: place for place, name in enumerate(tied)}
 
 
 def _rising(keys: Floats, starts: Ints, ends: Ints) -> Floats:

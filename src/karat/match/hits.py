@@ -152,7 +152,14 @@ def _ordinal(query: Ints, count: Ints) -> Ints:
 
 def judged_only(hits: Hits) -> Hits:
     """Return what would be left if lists held judged items only, ranks closed up."""
-    judged = hits.judged
-    closed = Places(judged.n_queries, judged.query, judged.ordinal, judged.grade)
-    none = judged.where(np.zeros(judged.query.size, np.bool_))
-    return Hits(closed, none, hits.gold, judged.count, hits.largest_grade)
+    again = hits.repeats.where(hits.repeats.grade >= 0)
+    both = merged(hits.judged, again)
+    is_again = np.isin(_keys(both), _keys(again))
+    closed = Places(both.n_queries, both.query, both.ordinal, both.grade)
+    return Hits(
+        closed.where(~is_again), closed.where(is_again), hits.gold, both.count, hits.largest_grade
+    )
+
+
+def _keys(places: Places) -> Ints:
+    return (places.query << 32) | places.rank

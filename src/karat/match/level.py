@@ -11,6 +11,8 @@ from karat.errors import InputError
 def documents(run: Run) -> Run:
     """Collapse each list of chunks to the first of each document."""
     results = run.results
+    if not results.height:
+        return run
     if "doc_id" not in results.columns or results["doc_id"].null_count():
         raise InputError(
             "the run does not say which document each item is from",

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from karat.data.gold import Gold
-from karat.data.lists import LARGEST_GRADE
+from karat.data.judgments import LARGEST_GRADE
 from karat.errors import InputError, KaratWarning
 from karat.match.distinct import surely_distinct
 from karat.match.hits import Flags, Ints, Places, ideal

@@ -186,4 +186,9 @@ def _spelled(value: Any) -> str:
 
 
 REL = Param("rel", 1, "the lowest grade that counts as relevant", whole_number_from(1))
-GAIN = Param("gain", "linear", "what a grade is worth: linear, exp2 or {grade: gain}", gain)
+GAIN = Param(
+    "gain",
+    "linear",
+    "what a grade is worth: linear, exp2, or {grade: gain}, in which grades left out stay linear",
+    gain,
+)

@@ -16,6 +16,7 @@ _NAME = re.compile(
     r"(?:\((?P<params>[^()]*)\))?\s*(?:@(?P<cutoff>[^()@]+))?\s*(?:\((?P<late>[^()]*)\))?"
 )
 _TREC_TAIL = re.compile(r"(?P<name>.*[A-Za-z])[._](?P<cutoff>-?\d+)")
+_CUT = {"ndcgcut", "mapcut"}  # trec_eval's names for the cut measures only
 _RBP_TAIL = re.compile(r"rbp\.(?P<p>\d+)", re.IGNORECASE)
 
 
@@ -37,6 +38,8 @@ def parse(text: str | Measure) -> Measure:
         raise MeasureError(f"{text!r} is no measure", hint="write Name(param=value)@cutoff")
     name, cutoff = parts["name"], parts["cutoff"]
     found = declared(name)
+    if found is not None and cutoff is None and folded(name) in _CUT:
+        raise MeasureError(f"{name} needs a cutoff", hint=f"write {name}_10")
     if found is None and cutoff is None and (tail := _TREC_TAIL.fullmatch(name)):
         found, cutoff = declared(tail["name"]), tail["cutoff"]
     if found is None:
@@ -92,13 +95,13 @@ def split(names: str) -> list[str]:
             start = at + 1
     whole: list[str] = []
     for part in filter(None, parts):
-        stem = whole[-1].rpartition(".")[0] if whole else ""
-        whole.append(f"{stem}.{part}" if part.isdigit() and stem else part)
+        before = re.fullmatch(r"(\w+)\.\d+", whole[-1]) if whole else None
+        whole.append(f"{before[1]}.{part}" if before and part.isdigit() else part)
     return whole
 
 
 def _cutoff(text: str, cutoff: str) -> int:
-    if re.fullmatch(r"\d+", cutoff.strip()) and int(cutoff) > 0:
+    if re.fullmatch(r"[0-9]{1,9}", cutoff.strip()) and int(cutoff) > 0:
         return int(cutoff)
     raise MeasureError(
         f"{text}: the cutoff {cutoff} is not a whole number from 1 up", hint="write @1, @10, …"
@@ -111,7 +114,10 @@ def _params(text: str, inside: str) -> dict[str, Any]:
         key, equals, value = part.partition("=")
         if not equals:
             raise MeasureError(f"{text}: {part!r} is no parameter", hint="write name=value")
-        params[key.strip().lower()] = _value(text, value.strip())
+        name = key.strip().lower()
+        if name in params:
+            raise MeasureError(f"{text}: {name} is given twice", hint="give it once")
+        params[name] = _value(text, value.strip())
     return params
 
 

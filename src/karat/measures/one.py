@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from karat.data.judgments import grade_of
 from karat.errors import InputError
 from karat.match.hits import Hits, Places, ideal
 from karat.measures.declare import REGISTRY
@@ -16,7 +17,13 @@ Relevant = Collection[str] | Mapping[str, int]
 
 def hits_of(retrieved: Sequence[str], relevant: Relevant) -> Hits:
     """Build the hits of one query."""
-    grades = relevant if isinstance(relevant, Mapping) else dict.fromkeys(relevant, 1)
+    for name, given in (("retrieved", retrieved), ("relevant", relevant)):
+        if isinstance(given, (str, bytes)):
+            raise InputError("this is one text", field=name, hint="give ids in a list")
+    if isinstance(relevant, Mapping):
+        grades = {item: grade_of(None, item, grade) for item, grade in relevant.items()}
+    else:
+        grades = dict.fromkeys(relevant, 1)
     found: list[tuple[int, int]] = []
     repeats: list[tuple[int, int]] = []
     seen: set[str] = set()
@@ -45,8 +52,6 @@ def value(name: str, hits: Hits, k: int | None = None, **params: object) -> floa
 
 def value_of(name: str, retrieved: Sequence[str], relevant: Relevant, k: int | None) -> float:
     """Return a declared measure of one list."""
-    if isinstance(retrieved, str):
-        raise InputError("retrieved is one text", field="retrieved", hint="give a list of ids")
     return value(name, hits_of(retrieved, relevant), k)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,21 +21,33 @@ from karat.measures.rank.gain import worth
 from karat.measures.table import ScoreTable
 
 
-def score(gold: Gold | PreparedGold, run: Run, plan: Plan) -> ScoreTable:
-    """Score all queries at once.
+def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
+    """Score all queries at once; gold and run as `evaluate` takes them.
 
     Any partition of the queries, scored apart and concatenated, gives the same table, bit for
     bit: no kernel lets one query touch another, and the plan holds what the whole gold decides.
     """
-    prepared = gold if isinstance(gold, PreparedGold) else prepare(gold)
+    prepared = gold if isinstance(gold, PreparedGold) else prepare(Gold.open(gold))
+    run = Run.open(run)
     if plan.level == "doc":
         run = documents(run)
     match = match_ids(prepared, run, plan.conventions)
     hits = replace(match.hits, largest_grade=plan.largest_grade)
     _refuse(prepared, match, plan)
+    highest = int(prepared.ideal.grade.max(initial=0))
+    if plan.largest_grade is not None and plan.largest_grade < highest:
+        raise MeasureError(
+            f"gold holds a grade of {highest}, above the plan's {plan.largest_grade}",
+            field="largest_grade",
+            hint="give the plan the largest grade of the whole gold",
+        )
     left_out = ~prepared.judged
     if plan.conventions.missing == "skip":
         left_out |= ~match.present
+    nothing = np.zeros(hits.n_queries, np.bool_)
+    for measure in plan.measures:
+        if measure.declaration.no_gold:
+            nothing |= _nothing_relevant(measure, hits)
     columns = [
         pl.Series(measure.name, _values(measure, hits, plan, left_out), nan_to_null=True)
         for measure in plan.measures
@@ -46,9 +59,9 @@ def score(gold: Gold | PreparedGold, run: Run, plan: Plan) -> ScoreTable:
             "queries": prepared.query_ids.len(),
             "missing": int(np.count_nonzero(prepared.judged & ~match.present)),
             "unknown": match.unknown,
-            "failed": run.failed,
+            "failed": _failed(prepared, run),
             "no_judgments": int(np.count_nonzero(~prepared.judged)),
-            "no_relevant": int(np.count_nonzero(prepared.judged & (hits.n_relevant(1) == 0))),
+            "no_relevant": int(np.count_nonzero(prepared.judged & nothing)),
             "repeats": hits.repeats.query.size,
             "relevant": int(hits.n_relevant(1).sum()),
             "relevant_found": int(hits.relevant(1).count.sum()),
@@ -70,6 +83,13 @@ def _values(measure: Measure, hits: Hits, plan: Plan, left_out: Flags) -> Floats
         value = 1.0 if plan.conventions.no_gold == "one" else np.nan
         values = np.where(_nothing_relevant(measure, hits), value, values)
     return np.where(left_out, np.nan, values)
+
+
+def _failed(gold: PreparedGold, run: Run) -> int:
+    """Count the gold queries that the retriever failed on."""
+    if run.errors is None:
+        return 0
+    return run.errors.filter(pl.col("query_id").is_in(gold.query_ids.implode())).height
 
 
 def _nothing_relevant(measure: Measure, hits: Hits) -> Flags:

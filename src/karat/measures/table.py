@@ -33,6 +33,8 @@ class ScoreTable:
         if not tables:
             raise InputError("there is no table to bring together")
         frame = pl.concat([table.frame for table in tables]).sort("query_id")
+        if frame["query_id"].is_duplicated().any():
+            raise InputError("a query is in two of the tables", hint="partition by whole queries")
         counts: Counter[str] = Counter()
         for table in tables:
             counts.update(table.counts)

@@ -6,7 +6,7 @@ hits, but recall never passes 1. Ids are case-sensitive; expected ids are a set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from karat.match.hits import Hits
 from karat.measures.combine import mean, median
 from karat.measures.one import hits_of, value
 
-MEASURES = ("P@3", "P@5", "R@10", "RR", "nDCG@10", "Hits@3", "Hits@5", "FirstRelevant")
+MEASURES = ("P@3", "P@5", "R@10", "RR", "Hits@3", "Hits@5", "FirstRelevant")
 CONVENTIONS = Conventions(duplicates="count")
 
 
@@ -41,45 +41,44 @@ class MetricsCalculator:
     """
 
     @staticmethod
-    def calculate_all(retrieved: Sequence[str], expected: Iterable[str]) -> IRMetrics:
-        """Return all metrics, looking the ids up once."""
-        hits = hits_of(retrieved, set(expected))
+    def calculate_all(retrieved: Sequence[str], expected: Collection[str]) -> IRMetrics:
+        """Return all metrics, looking the ids up once; nDCG stays None, for want of grades."""
+        hits = hits_of(retrieved, expected)
         again = hits.counting_repeats()
         return IRMetrics(
             precision_at_3=value("P", again, 3),
             precision_at_5=value("P", again, 5),
             recall_at_10=value("R", hits, 10),
             mrr=value("RR", hits),
-            ndcg_at_10=value("nDCG", hits, 10),
             hits_in_top_3=int(value("Hits", again, 3)),
             hits_in_top_5=int(value("Hits", again, 5)),
             first_relevant_position=_first(hits),
         )
 
     @staticmethod
-    def precision_at_k(retrieved: Sequence[str], expected: Iterable[str], k: int) -> float:
+    def precision_at_k(retrieved: Sequence[str], expected: Collection[str], k: int) -> float:
         """Return expected ids in the top k / k."""
-        return value("P", hits_of(retrieved, set(expected)).counting_repeats(), k)
+        return value("P", hits_of(retrieved, expected).counting_repeats(), k)
 
     @staticmethod
-    def recall_at_k(retrieved: Sequence[str], expected: Iterable[str], k: int) -> float:
+    def recall_at_k(retrieved: Sequence[str], expected: Collection[str], k: int) -> float:
         """Return expected ids found in the top k / all expected ids, 0.0 if there are none."""
-        return value("R", hits_of(retrieved, set(expected)), k)
+        return value("R", hits_of(retrieved, expected), k)
 
     @staticmethod
-    def mrr(retrieved: Sequence[str], expected: Iterable[str]) -> float:
+    def mrr(retrieved: Sequence[str], expected: Collection[str]) -> float:
         """Return 1 / rank of the first expected id, 0.0 if there is none."""
-        return value("RR", hits_of(retrieved, set(expected)))
+        return value("RR", hits_of(retrieved, expected))
 
     @staticmethod
-    def count_hits(retrieved: Sequence[str], expected: Iterable[str], k: int) -> int:
+    def count_hits(retrieved: Sequence[str], expected: Collection[str], k: int) -> int:
         """Return how many of the top k are expected."""
-        return int(value("Hits", hits_of(retrieved, set(expected)).counting_repeats(), k))
+        return int(value("Hits", hits_of(retrieved, expected).counting_repeats(), k))
 
     @staticmethod
-    def first_relevant_position(retrieved: Sequence[str], expected: Iterable[str]) -> int | None:
+    def first_relevant_position(retrieved: Sequence[str], expected: Collection[str]) -> int | None:
         """Return the rank of the first expected id, from 1, or None."""
-        return _first(hits_of(retrieved, set(expected)))
+        return _first(hits_of(retrieved, expected))
 
 
 class ReportAggregator:
@@ -103,10 +102,16 @@ class ReportAggregator:
     def group_by_category(
         detailed_results: Iterable[Mapping[str, Any]], metric_field: str
     ) -> dict[str, float]:
-        """Return the mean of `result["metrics"][metric_field]` for each category."""
+        """Return the mean of `result["metrics"][metric_field]`, None aside, for each category."""
         groups = _grouped(detailed_results, "category")
         return {
-            category: _mean([float(result["metrics"][metric_field]) for result in results])
+            category: _mean(
+                [
+                    float(result["metrics"][metric_field])
+                    for result in results
+                    if result["metrics"][metric_field] is not None
+                ]
+            )
             for category, results in groups.items()
         }
 

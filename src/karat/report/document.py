@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from karat.report.numbers import group_fields
 from karat.report.sheet import Sheet, left_out, noted
+from karat.report.tables import group_fields
 from karat.version import __version__
 
 
@@ -18,6 +18,7 @@ def document(sheets: Sequence[Sheet]) -> dict[str, Any]:
     whole: dict[str, Any] = {
         "karat": __version__,
         "conventions": sheets[0].conventions.as_dict(),
+        "level": sheets[0].level,
         "runs": [_run(sheet) for sheet in sheets],
     }
     if sheets[0].show_queries and sheets[0].queries.width > 1:

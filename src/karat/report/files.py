@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import IO, Any
 import msgspec
 import polars as pl
 
-from karat.data.files import Source, writing
-from karat.errors import InputError
+from karat.data.files import Source, check_writable, writing
+from karat.errors import InputError, KaratWarning
 from karat.report.document import document, encoded
 from karat.report.markdown import markdown
 from karat.report.sheet import Sheet
@@ -24,6 +25,7 @@ class Saved:
 
     name: str
     conventions: dict[str, Any]
+    level: str
     counts: dict[str, int]
     measures: list[str]
     per_query: pl.DataFrame
@@ -32,9 +34,15 @@ class Saved:
 
 def write(sheets: Sequence[Sheet], path: str | os.PathLike[str]) -> None:
     """Write the numbers of one or more runs."""
-    writer(path)
+    write_to = writer(path)
     with writing(path) as file:
-        writer(path)(sheets, file)
+        write_to(sheets, file)
+
+
+def check(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that scores cannot be written to, before anything is computed."""
+    writer(path)
+    check_writable(path)
 
 
 def writer(path: str | os.PathLike[str]) -> Callable[[Sequence[Sheet], IO[bytes]], None]:
@@ -68,7 +76,11 @@ def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
     frames = []
     for sheet in sheets:
         table = sheet.groups if sheet.groups is not None else sheet.summary
-        table = sheet.per_query if sheet.show_queries else table
+        if sheet.show_queries:
+            table = sheet.per_query
+            if sheet.groups is not None:
+                lost = KaratWarning("a CSV of queries cannot hold groups; write .json for both")
+                warnings.warn(lost, stacklevel=2)
         frames.append(table.select(pl.lit(sheet.name).alias("run"), pl.all()))
     pl.concat(frames).write_csv(file)
 
@@ -82,6 +94,7 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         frames.append(rows.select(pl.lit(sheet.name).alias("run"), pl.all()))
     told = {
         "conventions": sheets[0].conventions.as_dict(),
+        "level": sheets[0].level,
         "measures": sheets[0].summary["measure"].to_list(),
         "counts": {sheet.name: sheet.counts for sheet in sheets},
     }
@@ -101,9 +114,12 @@ WRITERS: dict[str, Callable[[Sequence[Sheet], IO[bytes]], None]] = {
 
 
 def _read_parquet(source: Source, run: str | None) -> Saved:
-    told = pl.read_parquet_metadata(source.path).get("karat")
+    try:
+        told = pl.read_parquet_metadata(source.path).get("karat")
+    except (pl.exceptions.PolarsError, OSError):
+        told = None
     if told is None:
-        raise source.error("this Parquet file holds no scores", hint="write it with karat")
+        raise source.error("this file holds no scores", hint="write it with karat")
     facts = msgspec.json.decode(told)
     name = _pick(source, list(facts["counts"]), run)
     rows = pl.read_parquet(source.path).filter(pl.col("run") == name)
@@ -112,6 +128,7 @@ def _read_parquet(source: Source, run: str | None) -> Saved:
     return Saved(
         name,
         facts["conventions"],
+        facts["level"],
         facts["counts"][name],
         facts["measures"],
         rows.select("query_id", *facts["measures"]),
@@ -123,6 +140,7 @@ def _read_json(source: Source, run: str | None) -> Saved:
     try:
         told = msgspec.json.decode(source.read())
         runs = {saved["name"]: saved for saved in told["runs"]}
+        told["conventions"], told["level"]
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise source.error("this JSON holds no scores", hint="write it with karat") from error
     saved = runs[_pick(source, list(runs), run)]
@@ -134,6 +152,7 @@ def _read_json(source: Source, run: str | None) -> Saved:
     return Saved(
         saved["name"],
         told["conventions"],
+        told["level"],
         saved["counts"],
         names,
         pl.DataFrame(saved["per_query"], schema=schema),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from karat.report.numbers import group_table, query_table, table_rows
 from karat.report.sheet import Sheet
+from karat.report.tables import group_table, query_table, table_rows
 
 
 def markdown(sheets: Sequence[Sheet]) -> str:

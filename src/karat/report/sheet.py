@@ -24,6 +24,7 @@ class Sheet:
 
     name: str
     conventions: Conventions
+    level: str
     summary: pl.DataFrame
     counts: dict[str, int]
     groups: pl.DataFrame | None
@@ -31,11 +32,6 @@ class Sheet:
     queries: pl.DataFrame
     show_queries: bool
     """Whether a person asked to see every query."""
-
-    @property
-    def values(self) -> dict[str, float | None]:
-        """The value of each measure."""
-        return dict(self.summary.select("measure", "value").iter_rows())
 
     def remarks(self) -> list[str]:
         """Say what was left out and what was counted, in sentences."""

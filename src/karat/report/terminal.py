@@ -7,18 +7,19 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from karat.report.numbers import group_fields, group_table, query_table, table_rows
 from karat.report.sheet import Sheet
+from karat.report.tables import group_fields, group_table, query_table, table_rows
 
 WIDTH = 80
 _NAME_WIDTH = 24
+_LABEL_WIDTH = 48
 
 
 def show(sheets: Sequence[Sheet]) -> None:
     """Print the table, then groups and queries where they were asked, then the remarks."""
     rows = table_rows(sheets)
     for columns in _blocks([s.name for s in sheets], rows):
-        heads = ["measure", *(sheets[c].name for c in columns), "n"]
+        heads = ["measure", *(_short(sheets[c].name, _NAME_WIDTH) for c in columns), "n"]
         picked = [[row[0], *(row[c + 1] for c in columns), row[-1]] for row in rows]
         _print_table(heads, picked)
     for sheet in sheets:
@@ -33,7 +34,7 @@ def show(sheets: Sequence[Sheet]) -> None:
 
 def _blocks(names: list[str], rows: list[list[str]]) -> list[list[int]]:
     """Share the runs out over as many tables as it takes to fit the width."""
-    fixed = max(len("measure"), *(len(row[0]) for row in rows)) + 2
+    fixed = max(len("measure"), *(len(_short(row[0], _LABEL_WIDTH)) for row in rows)) + 2
     fixed += max(1, *(len(row[-1]) for row in rows)) + 2
     room = _width() - fixed
     blocks: list[list[int]] = [[]]
@@ -51,7 +52,7 @@ def _blocks(names: list[str], rows: list[list[str]]) -> list[list[int]]:
 def _print_wide(heads: list[str], rows: list[list[str]], n_labels: int, title: str) -> None:
     """Print a table whose columns are shared out over several where they do not fit."""
     sizes = [
-        min(_NAME_WIDTH, max(len(head), *(len(row[at]) for row in rows)))
+        min(_LABEL_WIDTH, max(len(head), *(len(row[at]) for row in rows)))
         for at, head in enumerate(heads)
     ]
     labels = list(range(n_labels))
@@ -70,8 +71,8 @@ def _print_wide(heads: list[str], rows: list[list[str]], n_labels: int, title: s
 
 
 def _print_table(heads: list[str], rows: list[list[str]], n_labels: int = 1) -> None:
-    heads = [_short(head) for head in heads]
-    rows = [[_short(cell) for cell in row] for row in rows]
+    heads = [_short(head, _LABEL_WIDTH) for head in heads]
+    rows = [[_short(cell, _LABEL_WIDTH) for cell in row] for row in rows]
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         _print_rich(heads, rows, n_labels)
         return
@@ -108,14 +109,16 @@ def _print_remarks(sheets: Sequence[Sheet]) -> None:
     departures = sheets[0].conventions.departures()
     if departures:
         print("conventions: " + ", ".join(f"{k}={v}" for k, v in departures.items()))
+    if sheets[0].level != "item":
+        print(f"level: {sheets[0].level}")
 
 
-def _short(text: str) -> str:
+def _short(text: str, width: int) -> str:
     text = "".join(character if character.isprintable() else "�" for character in text)
-    if len(text) <= _NAME_WIDTH:
+    if len(text) <= width:
         return text
-    # Names of runs differ at either end, so the middle goes.
-    half = _NAME_WIDTH // 2
+    # Names differ at either end, so the middle goes.
+    half = width // 2
     return f"{text[: half - 1]}…{text[-half:]}"
 
 

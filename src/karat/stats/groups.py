@@ -10,13 +10,22 @@ import polars as pl
 
 from karat.errors import InputError
 from karat.measures.table import ScoreTable
-from karat.stats.summary import summary
+from karat.stats.summary import SUMMARY, summary
 
 
 def by(table: ScoreTable, queries: pl.DataFrame, fields: Sequence[str]) -> pl.DataFrame:
     """Summarise the table for each value of the fields, sorted by them."""
+    fields = list(dict.fromkeys(fields))
+    if not fields:
+        raise InputError("no field is named", field="by", hint="name a field of the queries")
     known = [name for name in queries.columns if name not in ("query_id", "text")]
     for field in fields:
+        if field in known and (queries[field].dtype.is_nested() or field in SUMMARY):
+            raise InputError(
+                f"queries cannot be grouped by {field!r}",
+                field="by",
+                hint="rename the field, and give each query one plain value",
+            )
         if field not in known:
             near = get_close_matches(field, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else None
@@ -28,7 +37,7 @@ def by(table: ScoreTable, queries: pl.DataFrame, fields: Sequence[str]) -> pl.Da
     labelled = table.frame.join(
         queries.select("query_id", *fields), on="query_id", how="left", maintain_order="left"
     )
-    groups = labelled.partition_by(list(fields), as_dict=True, maintain_order=True)
+    groups = labelled.partition_by(fields, as_dict=True, maintain_order=True)
     parts = []
     for key, part in groups.items():
         rows = summary(replace(table, frame=part.select(table.frame.columns)))
@@ -37,4 +46,4 @@ def by(table: ScoreTable, queries: pl.DataFrame, fields: Sequence[str]) -> pl.Da
             for field, value in zip(fields, key, strict=True)
         ]
         parts.append(rows.select(*labels, pl.all()))
-    return pl.concat(parts).sort(list(fields), maintain_order=True, nulls_last=True)
+    return pl.concat(parts).sort(fields, maintain_order=True, nulls_last=True)

@@ -6,6 +6,8 @@ import polars as pl
 
 from karat.measures.table import ScoreTable
 
+SUMMARY = {"measure": pl.String, "value": pl.Float64, "n": pl.Int64, "left_out": pl.Int64}
+
 
 def summary(table: ScoreTable) -> pl.DataFrame:
     """Return value, number of queries and number left out, for each measure."""
@@ -17,5 +19,5 @@ def summary(table: ScoreTable) -> pl.DataFrame:
             "n": counted,
             "left_out": [table.frame.height - n for n in counted],
         },
-        schema={"measure": pl.String, "value": pl.Float64, "n": pl.Int64, "left_out": pl.Int64},
+        schema=SUMMARY,
     )

@@ -19,6 +19,7 @@ def judged(hits: Hits, k: int | None) -> Floats:
 
 @measure(
     "Unjudged",
+    aliases=("hole",),
     title="Unjudged share",
     formula="unjudged items in the top k / k; without k, / the length of the list",
     higher_is_better=False,

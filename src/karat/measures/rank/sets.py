@@ -54,7 +54,7 @@ def f1(hits: Hits, k: int | None, rel: int) -> Floats:
 
 @measure(
     "Success",
-    aliases=("hit_rate", "hr", "hit", "accuracy"),
+    aliases=("hit_rate", "hr", "hit"),
     title="Success, also called hit rate",
     formula="1 if a relevant item is in the top k, else 0",
     params=(REL,),

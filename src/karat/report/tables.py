@@ -1,4 +1,4 @@
-"""Numbers as people read them; nothing is rounded before this."""
+"""Tables as people read them: heads and cells of text; nothing is rounded before this."""
 
 from __future__ import annotations
 
