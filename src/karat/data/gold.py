@@ -69,6 +69,13 @@ class Gold:
             return every
         return every.join(self._queries, on="query_id", how="left", maintain_order="left")
 
+    @cached_property
+    def query_ids(self) -> pl.Series:
+        """The ids of all queries, sorted as bytes."""
+        if self.mapping is not None and self._queries is None:
+            return pl.Series("query_id", sorted(self.mapping), pl.String)
+        return self.queries["query_id"]
+
     @property
     def query_ids_judged(self) -> pl.Series:
         """The ids of the queries that judgments were given for."""

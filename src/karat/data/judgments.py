@@ -22,7 +22,9 @@ def judgments_of(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
         by_query = {query: _graded(query, items) for query, items in by_query.items()}
     judged = text_items(by_query)
     grades = list(chain.from_iterable(map(dict.values, judged.values())))
-    if set(map(type, grades)) <= {int} and max(map(abs, grades), default=0) < LARGEST_GRADE:
+    if set(map(type, grades)) <= {int} and (
+        -LARGEST_GRADE < min(grades, default=0) <= max(grades, default=0) < LARGEST_GRADE
+    ):
         return judged
     return {
         query: {item: grade_of(query, item, grade) for item, grade in items.items()}

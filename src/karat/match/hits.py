@@ -111,8 +111,7 @@ class Hits:
         """Return hits in which an item that stands again is found again."""
         if not self.repeats.query.size:
             return self
-        again = self.repeats.where(self.repeats.grade >= 0)
-        return Hits(merged(self.found, again), self.repeats, self.gold, self.length)
+        return Hits(merged(self.found, self.repeats), self.repeats, self.gold, self.length)
 
 
 def places(n_queries: int, query: Ints, rank: Ints, grade: Ints) -> Places:

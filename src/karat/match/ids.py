@@ -12,8 +12,8 @@ from karat.data.order import Segments
 from karat.data.run import Run
 from karat.errors import ConventionError, InputError
 from karat.match.dicts import match_dicts
-from karat.match.distinct import surely_distinct_lists
 from karat.match.hits import Flags, Hits, Ints, Places, judged_only, places
+from karat.match.keys import keys, surely_distinct
 from karat.match.prepared import PreparedGold
 
 
@@ -65,25 +65,41 @@ def _match_tables(gold: PreparedGold, run: Run) -> tuple[Hits, Flags, int]:
     present[asked[asked >= 0]] = True
     unknown = int(np.count_nonzero(~known) + np.count_nonzero(asked < 0))
 
+    # Lists that gold does not know are numbered after those it knows, and so match nothing.
+    number = np.where(known, query_of, n + np.arange(query_of.size)).astype(np.uint64)
+    pairs = keys(results["item_id"], number, segments.lengths)
+    row, judgment = _same_pairs(results["item_id"], pairs, gold.table)
+    query = gold.table["query"].to_numpy()[judgment]
     start_of = np.zeros(n, np.int64)
     start_of[query_of[known]] = segments.starts[known]
-    # The small side goes into the large one: only judged rows ever come out.
-    joined = (
-        results.lazy()
-        .select("query_id", "item_id")
-        .with_row_index("row")
-        .join(gold.table.lazy(), on=["query_id", "item_id"], how="inner")
-        .select(pl.col("row").cast(pl.Int64), "query", "grade")
-        .collect()
-    )
-    row, query = joined["row"].to_numpy(), joined["query"].to_numpy()
-    found = places(n, query, row - start_of[query] + 1, joined["grade"].to_numpy())
-    again = _repeated_rows(results["item_id"], segments)
-    if not again.size:
+    rank = row - start_of[query] + 1
+    found = places(n, query, rank, gold.table["grade"].to_numpy()[judgment])
+    if surely_distinct(pairs):
         repeats = found.where(np.zeros(found.query.size, np.bool_))
     else:
+        again = _repeated_rows(results["item_id"], segments)
         found, repeats = _split_repeats(found, again, query_of, segments.starts, n)
     return Hits(found, repeats, gold.ideal, length), present, unknown
+
+
+def _same_pairs(items: pl.Series, pairs: pl.Series, judged: pl.DataFrame) -> tuple[Ints, Ints]:
+    """Return the rows that are judged, and their judgments.
+
+    The small side goes into the large one, so only judged rows ever come out; they are found by
+    key, and the ids themselves decide. Where key and id are the same, so is the query: its number
+    went in times an odd number, and no two numbers give the same product modulo 2^64.
+    """
+    joined = (
+        pairs.to_frame()
+        .lazy()
+        .with_row_index("row")
+        .join(judged.lazy().select("key").with_row_index("judgment"), on="key", how="inner")
+        .select(pl.col("row", "judgment").cast(pl.Int64))
+        .collect()
+    )
+    row, judgment = joined["row"].to_numpy(), joined["judgment"].to_numpy()
+    same = (items.gather(row) == judged["item_id"].gather(judgment)).to_numpy()
+    return row[same], judgment[same]
 
 
 def _numbers(query_ids: pl.Series, wanted: pl.Series) -> Ints:
@@ -100,8 +116,6 @@ def _numbers(query_ids: pl.Series, wanted: pl.Series) -> Ints:
 
 def _repeated_rows(items: pl.Series, segments: Segments) -> Ints:
     """Return the rows whose item stands earlier in the same list."""
-    if surely_distinct_lists(items, segments.starts):
-        return np.zeros(0, np.int64)
     segment = np.repeat(np.arange(segments.lengths.size), segments.lengths)
     pairs = pl.DataFrame({"segment": segment, "item": items})
     first = pairs.select(pl.struct(pl.all()).is_first_distinct()).to_series()

@@ -13,8 +13,8 @@ import polars as pl
 from karat.data.gold import Gold
 from karat.data.judgments import LARGEST_GRADE
 from karat.errors import InputError, KaratWarning
-from karat.match.distinct import surely_distinct
 from karat.match.hits import Flags, Ints, Places, ideal
+from karat.match.keys import keys, surely_distinct
 
 
 class PreparedGold:
@@ -34,7 +34,7 @@ class PreparedGold:
     @cached_property
     def query_ids(self) -> pl.Series:
         """The ids of all gold queries."""
-        return self.gold.queries["query_id"]
+        return self.gold.query_ids
 
     @cached_property
     def number(self) -> dict[str, int]:
@@ -49,14 +49,16 @@ class PreparedGold:
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """The judgments (query_id, item_id, query, grade), an item once a query."""
+        """The judgments (item_id, query, grade, key), an item once a query."""
         numbers = self.query_ids.to_frame().with_row_index("query")
-        judgments = self.gold.judgments
-        if not surely_distinct(judgments["query_id"].hash().to_numpy(), judgments["item_id"]):
-            judgments = judgments.group_by("query_id", "item_id").agg(pl.col("grade").max())
-        return judgments.join(numbers, on="query_id").select(
-            "query_id", "item_id", pl.col("query").cast(pl.Int64), "grade"
+        table = self.gold.judgments.join(numbers, on="query_id").select(
+            "item_id", pl.col("query").cast(pl.Int64), "grade"
         )
+        table = table.with_columns(_keyed(table))
+        if surely_distinct(table["key"]):
+            return table
+        table = table.group_by("query", "item_id").agg(pl.col("grade").max())
+        return table.with_columns(_keyed(table))
 
     @cached_property
     def ideal(self) -> Places:
@@ -92,6 +94,11 @@ class PreparedGold:
         grade = np.fromiter(values, np.int64, int(counts.sum()))
         numbers = np.fromiter(map(self.number.__getitem__, self.mapping), np.int64, counts.size)
         return np.repeat(numbers, counts), grade
+
+
+def _keyed(table: pl.DataFrame) -> pl.Series:
+    query = table["query"].to_numpy().astype(np.uint64)
+    return keys(table["item_id"], query, np.ones(query.size, np.int64))
 
 
 def prepare(gold: Gold) -> PreparedGold:
