@@ -132,6 +132,12 @@ def test_output_files_are_written_by_their_ending(command, files):
         karat.Scores.read("s.json", run="two")
 
 
+def test_what_is_true_of_every_run_is_said_once(command, files):
+    Path("three.run").write_text(Path("two.run").read_text())
+    _, out, _ = command("eval", "gold.jsonl", "two.run", "three.run", "-m", "RR")
+    assert out.splitlines()[2:] == ["every run: 1 query of the run not in gold left out"]
+
+
 def test_queries_and_groups_reach_csv_and_markdown(command, files):
     command("eval", "gold.jsonl", "one.run", "-m", "RR", "--per-query", "-o", "q.csv", "-o", "q.md")
     assert Path("q.csv").read_text() == "run,query_id,RR\none,q1,1.0\none,q2,0.0\n"

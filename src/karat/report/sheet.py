@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -51,6 +52,19 @@ class Sheet:
             for reason, n in noted(self.counts, self.conventions).items()
         ]
         return out
+
+
+def remarks(sheets: Sequence[Sheet]) -> list[str]:
+    """Say of each run what must be known; what is true of all of several is said once."""
+    runs_of: dict[str, list[str]] = {}
+    for sheet in sheets:
+        for remark in sheet.remarks():
+            runs_of.setdefault(remark, []).append(sheet.name)
+    return [
+        f"{name}: {remark}"
+        for remark, names in runs_of.items()
+        for name in (["every run"] if 1 < len(sheets) == len(names) else names)
+    ]
 
 
 def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:

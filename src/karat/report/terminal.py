@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 
-from karat.report.sheet import Sheet
+from karat.report.sheet import Sheet, remarks
 from karat.report.tables import group_fields, group_table, query_table, table_rows
 
 WIDTH = 80
@@ -18,7 +18,9 @@ _LABEL_WIDTH = 48
 def show(sheets: Sequence[Sheet]) -> None:
     """Print the table, then groups and queries where they were asked, then the remarks."""
     rows = table_rows(sheets)
-    for columns in _blocks([s.name for s in sheets], rows):
+    for at, columns in enumerate(_blocks([s.name for s in sheets], rows)):
+        if at:
+            print()
         heads = ["measure", *(_short(sheets[c].name, _NAME_WIDTH) for c in columns), "n"]
         picked = [[row[0], *(row[c + 1] for c in columns), row[-1]] for row in rows]
         _print_table(heads, picked)
@@ -103,9 +105,8 @@ def _print_rich(heads: list[str], rows: list[list[str]], n_labels: int) -> None:
 
 
 def _print_remarks(sheets: Sequence[Sheet]) -> None:
-    for sheet in sheets:
-        for remark in sheet.remarks():
-            print(f"{sheet.name}: {remark}")
+    for remark in remarks(sheets):
+        print(remark)
     departures = sheets[0].conventions.departures()
     if departures:
         print("conventions: " + ", ".join(f"{k}={v}" for k, v in departures.items()))
