@@ -18,7 +18,7 @@ LARGEST_GRADE = 1 << 31  # no grade is that large, and sums of such grades would
 def judgments_of(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
     """Check `{query: {item: grade}}` or `{query: [item, …]}` (grade 1 each)."""
     by_query = text_keys(given, "query_id")
-    if not all(isinstance(items, Mapping) for items in by_query.values()):
+    if not set(map(type, by_query.values())) <= {dict}:
         by_query = {query: _graded(query, items) for query, items in by_query.items()}
     judged = text_items(by_query)
     grades = list(chain.from_iterable(map(dict.values, judged.values())))

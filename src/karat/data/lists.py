@@ -34,7 +34,10 @@ class Lists:
     def of(cls, given: Mapping[Any, Any]) -> Lists:
         """Check `{query: {item: score}}` or `{query: [item, …]}` and take it as it is."""
         by_query = text_keys(given, "query_id")
-        kinds = {_kind(query, items) for query, items in by_query.items()}
+        if set(map(type, by_query.values())) == {dict}:  # the usual case, told at once
+            kinds = {"scores"}
+        else:
+            kinds = {_kind(query, items) for query, items in by_query.items()}
         if len(kinds) > 1:
             raise InputError(
                 "some queries hold a dict of scores and some a list of ids",

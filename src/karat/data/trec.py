@@ -152,27 +152,28 @@ def _polars(source: Source | bytes, schema: Schema, lines: int) -> pl.DataFrame 
 
 def _count_tidy_lines(blocks: Iterable[bytes], separators: int) -> int | None:
     """Count the lines if every field is followed by one space or newline, else say None."""
-    gaps = newlines = 0
+    spaces = newlines = 0
     last = b"\n"
     for block in blocks:
-        if any(bytes([space]) in block for space in _OTHER_SPACES) or (
-            b"#" in block and b"\n#" in last + block
-        ):
+        codes = np.frombuffer(block, np.uint8)
+        gap = codes <= _SPACE
+        if (gap[0] and last <= b" ") or np.any(gap[1:] & gap[:-1]):
             return None
-        if not gaps and block.startswith(BYTE_ORDER_MARK):
+        if (block[:1] == b"#" and last == b"\n") or (b"#" in block and b"\n#" in block):
             return None
-        codes = np.frombuffer(last + block, np.uint8)
-        newline = codes == _NEWLINE
-        gap = (codes == _SPACE) | newline
-        if np.logical_and(gap[1:], gap[:-1]).any():
+        if not newlines and block.startswith(BYTE_ORDER_MARK):
             return None
-        gaps += int(np.count_nonzero(gap[1:]))
-        newlines += int(np.count_nonzero(newline[1:]))
+        newline = int(np.count_nonzero(codes == _NEWLINE))
+        space = int(np.count_nonzero(codes == _SPACE))
+        if np.count_nonzero(gap) != newline + space:  # tabs and other odd bytes
+            return None
+        newlines += newline
+        spaces += space
         last = block[-1:]
     if last == b" ":
         return None
     lines = newlines + (last != b"\n")
-    return lines if lines and gaps - newlines == separators * lines else None
+    return lines if lines and spaces == separators * lines else None
 
 
 def _tidied(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -74,7 +74,7 @@ def _match_tables(gold: PreparedGold, run: Run) -> tuple[Hits, Flags, int]:
     start_of[query_of[known]] = segments.starts[known]
     rank = row - start_of[query] + 1
     found = places(n, query, rank, gold.table["grade"].to_numpy()[judgment])
-    if surely_distinct(pairs):
+    if surely_distinct(pairs, segments.starts):
         repeats = found.where(np.zeros(found.query.size, np.bool_))
     else:
         again = _repeated_rows(results["item_id"], segments)

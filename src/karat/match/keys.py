@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+_BLOCK = 1 << 16  # rows
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: sets the hashes of queries apart
 
 
@@ -20,6 +21,17 @@ def keys(items: pl.Series, query: NDArray[np.uint64], lengths: NDArray[np.int64]
     return pl.Series("key", spread)
 
 
-def surely_distinct(pairs: pl.Series) -> bool:
-    """Tell whether no pair stands twice; a False may be a chance collision."""
-    return pairs.n_unique() == pairs.len()
+def surely_distinct(pairs: pl.Series, starts: NDArray[np.int64]) -> bool:
+    """Tell whether no pair stands twice in its list; a False may be a chance collision.
+
+    Goes by blocks of whole lists, since tables that fit the cache are several times as fast.
+    """
+    ends = np.append(starts[1:], pairs.len())
+    first = 0
+    while first < starts.size:
+        last = max(int(np.searchsorted(ends, starts[first] + _BLOCK, "right")), first + 1)
+        block = pairs.slice(int(starts[first]), int(ends[last - 1] - starts[first]))
+        if block.n_unique() < block.len():
+            return False
+        first = last
+    return True
