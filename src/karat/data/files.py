@@ -46,7 +46,7 @@ ENDINGS = (
     ".qrels",
 )
 HEAD_BYTES = 1 << 16
-BLOCK_BYTES = 1 << 25
+BLOCK_BYTES = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _TORN = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
