@@ -1,6 +1,7 @@
 """The command line: what it prints, where, and how it ends."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -301,7 +302,10 @@ def test_many_measures_are_shared_out_likewise(command, files):
 
 def test_hostile_names_cannot_move_the_cursor_or_break_a_table(command, files):
     Path("evil\x1b[2J|.run").write_text(Path("one.run").read_text())
-    _, out, _ = command("eval", "gold.jsonl", "evil\x1b[2J|.run", "-m", "RR", "-o", "e.md")
+    _, out, _ = command(
+        *("eval", "gold.jsonl", "evil\x1b[2J|.run", "-m", "RR", "-o", "e.md"),
+        *("--per-query", "--by", "category"),
+    )
     assert "\x1b" not in out
     assert "evil\x1b[2J\\|" in Path("e.md").read_text()
 
@@ -313,6 +317,15 @@ def test_a_terminal_gets_a_ruled_table(command, files, monkeypatch):
     _, out, _ = command("eval", "gold.jsonl", "one.run", "-m", "RR")
     assert "───" in out
     assert "0.5000" in out
+    for count in range(1, 12):
+        measures = [f"nDCG@{k}" for k in range(10, 10 + count)]
+        _, out, _ = command(
+            "eval", "gold.jsonl", *["one.run"] * count, "-m", ",".join(measures), "--per-query"
+        )
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
+        assert max(map(len, plain.splitlines())) <= 80
+        assert "…" not in plain
+        assert plain.count("nDCG@10") >= count
 
 
 def test_measures_lists_all_with_one_line_each(command):

@@ -243,6 +243,12 @@ def read_or_refused(read) -> pl.DataFrame | None:
         return None
 
 
+def read_in_blocks(size: int, read: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "BLOCK_BYTES", size)
+        return read_or_refused(read)
+
+
 def assert_same(fast: pl.DataFrame | None, plain: pl.DataFrame | None) -> None:
     if fast is None or plain is None:
         assert fast is plain, "one reads what the other refuses"
@@ -255,9 +261,7 @@ def assert_same(fast: pl.DataFrame | None, plain: pl.DataFrame | None) -> None:
 @example(content=b"q1 0 d1 1\nq2 0 d2 1234567890123456789\n", block=40)
 def test_the_fast_path_reads_qrels_as_the_plain_parser_does(folder, content, block):
     source = Source(put(folder, "any.qrels", content))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "BLOCK_BYTES", block)
-        fast = read_or_refused(lambda: Gold.read(source.path, format="trec").judgments)
+    fast = read_in_blocks(block, lambda: Gold.read(source.path, format="trec").judgments)
     assert_same(fast, read_or_refused(lambda: trec.parse(source, trec.QRELS)))
 
 
@@ -269,8 +273,6 @@ def test_the_fast_path_reads_qrels_as_the_plain_parser_does(folder, content, blo
 @example(content=b"q1 Q0 d1 1 0.5 t more\nq1 Q0 d2 2 0.4\n", block=40)
 def test_the_fast_path_reads_a_run_as_the_plain_parser_does(folder, content, block):
     source = Source(put(folder, "any.run", content))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "BLOCK_BYTES", block)
-        fast = read_or_refused(lambda: Run.read(source.path, format="trec").results)
+    fast = read_in_blocks(block, lambda: Run.read(source.path, format="trec").results)
     plain = read_or_refused(lambda: ranked_by_score(trec.parse(source, trec.RUN)))
     assert_same(fast, plain)

@@ -17,65 +17,44 @@ _LABEL_WIDTH = 48
 
 def show(sheets: Sequence[Sheet]) -> None:
     """Print the table, then groups and queries where they were asked, then the remarks."""
-    rows = table_rows(sheets)
-    for at, columns in enumerate(_blocks([s.name for s in sheets], rows)):
-        if at:
-            print()
-        heads = ["measure", *(_short(sheets[c].name, _NAME_WIDTH) for c in columns), "n"]
-        picked = [[row[0], *(row[c + 1] for c in columns), row[-1]] for row in rows]
-        _print_table(heads, picked)
+    heads = ["measure", *(_short(sheet.name, _NAME_WIDTH) for sheet in sheets), "n"]
+    _print_wide(heads, table_rows(sheets), 1, n_last=1)
     for sheet in sheets:
         if (table := group_table(sheet)) is not None:
             fields = group_fields(sheet)
-            _print_wide(*table, len(fields), f"{sheet.name} by {', '.join(fields)}")
+            print(f"\n{_clean(sheet.name)} by {', '.join(map(_clean, fields))}")
+            _print_wide(*table, len(fields))
     for sheet in sheets:
         if (table := query_table(sheet)) is not None:
-            _print_wide(*table, 1, sheet.name)
+            print(f"\n{_clean(sheet.name)}")
+            _print_wide(*table, 1)
     _print_remarks(sheets)
 
 
-def _blocks(names: list[str], rows: list[list[str]]) -> list[list[int]]:
-    """Share the runs out over as many tables as it takes to fit the width."""
-    fixed = max(len("measure"), *(len(_short(row[0], _LABEL_WIDTH)) for row in rows)) + 2
-    fixed += max(1, *(len(row[-1]) for row in rows)) + 2
-    room = _width() - fixed
-    blocks: list[list[int]] = [[]]
-    used = 0
-    for at, name in enumerate(names):
-        need = max(min(len(name), _NAME_WIDTH), *(len(row[at + 1]) for row in rows)) + 2
-        if blocks[-1] and used + need > room:
-            blocks.append([])
-            used = 0
-        blocks[-1].append(at)
-        used += need
-    return blocks
+def _print_wide(heads: list[str], rows: list[list[str]], n_labels: int, *, n_last: int = 0) -> None:
+    """Print a table, its columns shared out over several where they do not fit the width.
 
-
-def _print_wide(heads: list[str], rows: list[list[str]], n_labels: int, title: str) -> None:
-    """Print a table whose columns are shared out over several where they do not fit."""
-    sizes = [
-        min(_LABEL_WIDTH, max(len(head), *(len(row[at]) for row in rows)))
-        for at, head in enumerate(heads)
-    ]
-    labels = list(range(n_labels))
-    room = _width() - sum(sizes[at] + 2 for at in labels)
+    The first columns, the labels, and the last ones stand in each of them.
+    """
+    lines = [[_short(cell, _LABEL_WIDTH) for cell in line] for line in [heads, *rows]]
+    sizes = [max(map(len, column)) + _gap() for column in zip(*lines, strict=True)]
+    end = len(heads) - n_last
+    labels, last = list(range(n_labels)), list(range(end, len(heads)))
+    room = _width() + _gap() - sum(sizes[c] for c in [*labels, *last])
     blocks: list[list[int]] = [[]]
-    for at in range(n_labels, len(heads)):
-        if blocks[-1] and sum(sizes[c] + 2 for c in [*blocks[-1], at]) > room:
+    for at in range(n_labels, end):
+        if blocks[-1] and sum(sizes[c] for c in [*blocks[-1], at]) > room:
             blocks.append([])
         blocks[-1].append(at)
-    print(f"\n{title}")
-    for block in blocks:
-        picked = [*labels, *block]
-        _print_table(
-            [heads[c] for c in picked], [[row[c] for c in picked] for row in rows], n_labels
-        )
+    for number, block in enumerate(blocks):
+        if number:
+            print()
+        picked = [[line[c] for c in [*labels, *block, *last]] for line in lines]
+        _print_table(picked[0], picked[1:], n_labels)
 
 
-def _print_table(heads: list[str], rows: list[list[str]], n_labels: int = 1) -> None:
-    heads = [_short(head, _LABEL_WIDTH) for head in heads]
-    rows = [[_short(cell, _LABEL_WIDTH) for cell in row] for row in rows]
-    if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
+def _print_table(heads: list[str], rows: list[list[str]], n_labels: int) -> None:
+    if _ruled():
         _print_rich(heads, rows, n_labels)
         return
     sizes = [max(len(line[at]) for line in [heads, *rows]) for at in range(len(heads))]
@@ -106,7 +85,7 @@ def _print_rich(heads: list[str], rows: list[list[str]], n_labels: int) -> None:
 
 def _print_remarks(sheets: Sequence[Sheet]) -> None:
     for remark in remarks(sheets):
-        print(remark)
+        print(_clean(remark))
     departures = sheets[0].conventions.departures()
     if departures:
         print("conventions: " + ", ".join(f"{k}={v}" for k, v in departures.items()))
@@ -114,8 +93,13 @@ def _print_remarks(sheets: Sequence[Sheet]) -> None:
         print(f"level: {sheets[0].level}")
 
 
+def _clean(text: str) -> str:
+    """Replace what would move the cursor or break the line."""
+    return "".join(character if character.isprintable() else "�" for character in text)
+
+
 def _short(text: str, width: int) -> str:
-    text = "".join(character if character.isprintable() else "�" for character in text)
+    text = _clean(text)
     if len(text) <= width:
         return text
     # Names differ at either end, so the middle goes.
@@ -123,5 +107,15 @@ def _short(text: str, width: int) -> str:
     return f"{text[: half - 1]}…{text[-half:]}"
 
 
+def _ruled() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def _gap() -> int:
+    """Return how far columns stand apart."""
+    return 3 if _ruled() else 2
+
+
 def _width() -> int:
-    return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    columns = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
+    return columns - 2 * _ruled()  # a ruled table has an edge on either side
