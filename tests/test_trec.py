@@ -243,7 +243,7 @@ def read_or_refused(read) -> pl.DataFrame | None:
         return None
 
 
-def read_in_blocks(size: int, read: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
+def read_in_blocks(size: int, read) -> pl.DataFrame | None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "BLOCK_BYTES", size)
         return read_or_refused(read)
