@@ -23,7 +23,7 @@ examples = settings(max_examples=1000 if LONG else 60, deadline=None)
 LARGEST_GRADE = 3
 MEASURES = [
     *(
-        name if declared.cutoff != "required" else f"{name}@3"
+        name if declared.cutoff != "share" else f"{name}@0.5"
         for name, declared in REGISTRY.items()
     ),
     *("nDCG(gain=exp2)@5", "RBP(p=0.95, gain=linear)", "AP(rel=2)@5", "P(denominator=retrieved)@5"),

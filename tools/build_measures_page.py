@@ -20,7 +20,7 @@ declarations in `src/karat/measures/` by `tools/build_measures_page.py`.
 CUTOFF = {
     "none": "takes no cutoff",
     "optional": "cutoff may be left out: the whole list",
-    "required": "needs a cutoff",
+    "share": "needs a point of recall, such as `@0.1`",
 }
 
 

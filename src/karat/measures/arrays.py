@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from karat.match.hits import Floats, Ints
+from karat.match.hits import Floats, Ints, Places
 
 
 def divide(numerator: Any, denominator: Any) -> Floats:
@@ -26,7 +28,16 @@ def _discounts(size: int) -> Floats:
 
 @cache
 def _powers(base: float, size: int) -> Floats:
-    return np.array([base**exponent for exponent in range(size)])
+    # One multiplication after the other, as a reader would do it down the list.
+    factors = np.full(size, base)
+    factors[0] = 1.0
+    powers: Floats = np.multiply.accumulate(factors)
+    return powers
+
+
+@cache
+def _power_sums(base: float, size: int) -> Floats:
+    return np.concatenate(([0.0], np.cumsum(_powers(base, size))))
 
 
 def _table_size(largest: int) -> int:
@@ -37,6 +48,37 @@ def _table_size(largest: int) -> int:
 def discount(rank: Ints) -> Floats:
     """Return log2(rank + 1), from one table of `math.log2`: the same digits on every machine."""
     return _discounts(_table_size(int(rank.max(initial=1))))[rank]
+
+
+def logarithm(values: Floats, log: Callable[[float], float]) -> Floats:
+    """Return the logarithm of numbers that no table holds, by the `math` module as well."""
+    return np.fromiter(map(log, values.tolist()), np.float64, values.size)
+
+
+def running(places: Places, weights: Floats) -> Floats:
+    """Return the sum of the weights up to each place, within its query, in rank order."""
+    sums = weights.astype(np.float64)
+    by_step = np.argsort(places.ordinal, kind="stable")
+    ends = np.cumsum(np.bincount(places.ordinal))
+    for begin, end in pairwise(ends[1:].tolist()):
+        step = by_step[begin:end]
+        sums[step] += sums[step - 1]
+    return sums
+
+
+def running_at(places: Places, sums: Floats, query: Ints, rank: Ints) -> Floats:
+    """Return what a running sum amounts to at given ranks of given queries."""
+    width = max(int(places.rank.max(initial=0)), int(rank.max(initial=0))) + 1
+    before = np.searchsorted(places.query * width + places.rank, query * width + rank, "right")
+    there = (before > 0) & (places.query[before - 1] == query) if places.query.size else before > 0
+    reached = np.zeros(query.size)
+    reached[there] = sums[before[there] - 1]
+    return reached
+
+
+def power_sum(base: float, count: Ints) -> Floats:
+    """Return 1 + base + … for so many terms."""
+    return _power_sums(base, _table_size(int(count.max(initial=1))))[count]
 
 
 def power(base: float, exponent: Ints) -> Floats:

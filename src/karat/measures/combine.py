@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from karat.measures.declare import Combine
 
+LEAST_OF_GEOMETRIC = 0.00001
+
 
 def mean(values: list[float]) -> float:
     """Return the exact sum over the number of values."""
@@ -19,8 +21,14 @@ def median(values: list[float]) -> float:
     return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
+def geometric(values: list[float]) -> float:
+    """Return the geometric mean; a value under 0.00001 counts as that, as in trec_eval."""
+    return math.exp(mean([math.log(max(value, LEAST_OF_GEOMETRIC)) for value in values]))
+
+
 COMBINE: dict[Combine, Callable[[list[float]], float]] = {
     "mean": mean,
+    "geometric": geometric,
     "sum": math.fsum,
     "median": median,
 }

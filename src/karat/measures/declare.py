@@ -11,8 +11,8 @@ from typing import Any, Literal
 from karat.errors import MeasureError
 from karat.match.hits import Floats
 
-Cutoff = Literal["none", "optional", "required"]
-Combine = Literal["mean", "sum", "median"]
+Cutoff = Literal["none", "optional", "share"]
+Combine = Literal["mean", "geometric", "sum", "median"]
 Kernel = Callable[..., Floats]
 
 
@@ -36,9 +36,16 @@ class Declaration:
     title: str
     formula: str
     kernel: Kernel
+    edges: str
+    """What it is where the formula alone does not say."""
+    differs: str
+    """Where other tools give another number for the same name."""
     cutoff: Cutoff = "optional"
+    """Whether it takes a rank to stop at; `share` is a point of recall from 0 to 1 instead."""
     params: tuple[Param, ...] = ()
     aliases: tuple[str, ...] = ()
+    tail: str | None = None
+    """The parameter that a number behind an alias sets, as in `Rprec_mult_0.2`."""
     combine: Combine = "mean"
     higher_is_better: bool = True
     whole: bool = False
@@ -55,7 +62,7 @@ class Measure:
     """A declaration with its parameters and cutoff settled; equal if its name is."""
 
     declaration: Declaration
-    cutoff: int | None
+    cutoff: int | float | None
     params: dict[str, Any]
 
     @cached_property
@@ -67,7 +74,7 @@ class Measure:
             if param.shown or self.params[param.name] != param.default
         ]
         params = f"({', '.join(shown)})" if shown else ""
-        cutoff = "" if self.cutoff is None else f"@{self.cutoff}"
+        cutoff = "" if self.cutoff is None else f"@{_spelled(self.cutoff)}"
         return f"{self.declaration.name}{params}{cutoff}"
 
     @property
@@ -148,6 +155,25 @@ def share(value: Any) -> float:
     except (TypeError, ValueError):
         pass
     raise MeasureError(f"{value!r} is not a number between 0 and 1")
+
+
+def number(value: Any) -> float:
+    """Check any finite number."""
+    try:
+        checked = float(value)
+        if math.isfinite(checked):
+            return checked
+    except (TypeError, ValueError):
+        pass
+    raise MeasureError(f"{value!r} is not a number")
+
+
+def number_above_zero(value: Any) -> float:
+    """Check a finite number that is more than 0."""
+    checked = number(value)
+    if checked > 0:
+        return checked
+    raise MeasureError(f"{value!r} is not a number above 0")
 
 
 def one_of(*words: str) -> Callable[[Any], str]:

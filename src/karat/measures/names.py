@@ -12,11 +12,13 @@ from karat.measures.declare import Declaration, Measure, declared, folded, spell
 
 # Name(params)@cutoff, with the two tails in either order.
 _NAME = re.compile(
-    r"(?P<name>[A-Za-z][\w.+-]*?)\s*"
+    r"(?P<name>[A-Za-z0-9][\w.+-]*?)\s*"
     r"(?:\((?P<params>[^()]*)\))?\s*(?:@(?P<cutoff>[^()@]+))?\s*(?:\((?P<late>[^()]*)\))?"
 )
-_TREC_TAIL = re.compile(r"(?P<name>.*[A-Za-z])[._](?P<cutoff>-?\d+)")
-_CUT = {"ndcgcut", "mapcut"}  # trec_eval's names for the cut measures only
+_NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
+_TREC_TAIL = re.compile(rf"(?P<name>.*[A-Za-z])[._](?P<tail>{_NUMBER})")
+# What trec_eval calls several measures at once: here the number must be said.
+_CUT = {"ndcgcut", "mapcut", "relativep", "unj", "rprecmult", "iprecatrecall"}
 _RBP_TAIL = re.compile(r"rbp\.(?P<p>\d+)", re.IGNORECASE)
 
 
@@ -38,21 +40,28 @@ def parse(text: str | Measure) -> Measure:
         raise MeasureError(f"{text!r} is no measure", hint="write Name(param=value)@cutoff")
     name, cutoff = parts["name"], parts["cutoff"]
     found = declared(name)
+    params = _params(text, parts["params"] or parts["late"] or "")
     if found is not None and cutoff is None and folded(name) in _CUT:
-        raise MeasureError(f"{name} needs a cutoff", hint=f"write {name}_10")
+        example = "10" if found.cutoff == "optional" else "0.2"
+        raise MeasureError(f"{name} needs a number", hint=f"write {name}_{example}")
     if found is None and cutoff is None and (tail := _TREC_TAIL.fullmatch(name)):
-        found, cutoff = declared(tail["name"]), tail["cutoff"]
+        found = declared(tail["name"])
+        if found is not None and found.tail is not None:
+            params[found.tail] = tail["tail"]
+        else:
+            cutoff = tail["tail"]
     if found is None:
         raise _unknown(text, name)
-    params = _params(text, parts["params"] or parts["late"] or "")
-    return settle(found, None if cutoff is None else _cutoff(text, cutoff), params)
+    return settle(found, None if cutoff is None else _cutoff(text, cutoff, found), params)
 
 
-def settle(declaration: Declaration, cutoff: int | None, given: dict[str, Any]) -> Measure:
+def settle(
+    declaration: Declaration, cutoff: int | float | None, given: dict[str, Any]
+) -> Measure:
     """Check cutoff and parameters against the declaration."""
     name = declaration.name
-    if cutoff is None and declaration.cutoff == "required":
-        raise MeasureError(f"{name} needs a cutoff", hint=f"write {name}@10")
+    if cutoff is None and declaration.cutoff == "share":
+        raise MeasureError(f"{name} needs a point of recall", hint=f"write {name}@0.1")
     if cutoff is not None and declaration.cutoff == "none":
         raise MeasureError(f"{name} takes no cutoff", hint=f"write {name}")
     known = {param.name: param for param in declaration.params}
@@ -95,12 +104,19 @@ def split(names: str) -> list[str]:
             start = at + 1
     whole: list[str] = []
     for part in filter(None, parts):
-        before = re.fullmatch(r"(\w+)\.\d+", whole[-1]) if whole else None
-        whole.append(f"{before[1]}.{part}" if before and part.isdigit() else part)
+        before = re.fullmatch(rf"(\w+)\.{_NUMBER}", whole[-1]) if whole else None
+        more = before and re.fullmatch(_NUMBER, part)
+        whole.append(f"{before[1]}.{part}" if before and more else part)
     return whole
 
 
-def _cutoff(text: str, cutoff: str) -> int:
+def _cutoff(text: str, cutoff: str, declaration: Declaration) -> int | float:
+    if declaration.cutoff == "share":
+        if re.fullmatch(_NUMBER, cutoff.strip()) and 0 <= float(cutoff) <= 1:
+            return abs(float(cutoff))
+        raise MeasureError(
+            f"{text}: {cutoff} is not a point of recall from 0 to 1", hint="write @0.1, @0.2, …"
+        )
     if re.fullmatch(r"[0-9]{1,9}", cutoff.strip()) and int(cutoff) > 0:
         return int(cutoff)
     raise MeasureError(

@@ -37,7 +37,7 @@ def show_catalogue() -> None:
 
 def _signature(declaration: Declaration) -> str:
     params = ", ".join(param.name for param in declaration.params)
-    cutoff = {"none": "", "optional": "[@k]", "required": "@k"}[declaration.cutoff]
+    cutoff = {"none": "", "optional": "[@k]", "share": "@r"}[declaration.cutoff]
     return f"{declaration.name}{f'({params})' if params else ''}{cutoff}"
 
 

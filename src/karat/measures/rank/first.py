@@ -7,6 +7,7 @@ import numpy as np
 from karat.match.hits import Floats, Hits
 from karat.measures.arrays import divide
 from karat.measures.declare import REL, measure
+from karat.measures.workings import note, note_places
 
 
 @measure(
@@ -14,11 +15,15 @@ from karat.measures.declare import REL, measure
     aliases=("recip_rank", "mrr", "reciprocal_rank", "mean_reciprocal_rank"),
     title="Reciprocal rank",
     formula="1 / rank of the first relevant item, 0 if there is none",
+    edges="its mean over queries is what others call MRR",
+    differs="trec_eval's recip_rank has no cutoff, -M 10 makes it RR@10; ranx (mrr) agrees",
     params=(REL,),
 )
 def reciprocal_rank(hits: Hits, k: int | None, rel: int) -> Floats:
-    first = hits.relevant(rel).within(k).first_rank
-    return divide(1.0, first)
+    found = hits.relevant(rel).within(k)
+    note_places(found)
+    note(first_relevant_rank=found.first_rank)
+    return divide(1.0, found.first_rank)
 
 
 @measure(
@@ -26,6 +31,8 @@ def reciprocal_rank(hits: Hits, k: int | None, rel: int) -> Floats:
     aliases=("first_relevant_position", "first_relevant_rank"),
     title="First relevant rank",
     formula="the rank of the first relevant item, null if there is none; median over queries",
+    edges="queries without a relevant item in the top k are left out, and counted",
+    differs="no other common tool has it",
     params=(REL,),
     combine="median",
     higher_is_better=False,
@@ -33,5 +40,6 @@ def reciprocal_rank(hits: Hits, k: int | None, rel: int) -> Floats:
     no_gold=False,
 )
 def first_relevant(hits: Hits, k: int | None, rel: int) -> Floats:
-    first = hits.relevant(rel).within(k).first_rank
-    return np.where(first > 0, first, np.nan)
+    found = hits.relevant(rel).within(k)
+    note_places(found)
+    return np.where(found.first_rank > 0, found.first_rank, np.nan)

@@ -10,17 +10,35 @@ from karat.errors import MeasureError
 from karat.match.hits import Floats, Hits, Ints, Places
 from karat.measures.arrays import discount, divide
 from karat.measures.declare import GAIN, measure
+from karat.measures.workings import note, note_places
 
 
 @measure(
     "DCG",
     title="Discounted cumulative gain",
     formula="Σ gain / log2(rank + 1) over the top k; gain = grade, 2^grade − 1 with gain=exp2",
+    edges="grades below 0 gain nothing",
+    differs="ranx' dcg and trec_eval's dcg are linear too; ranx' dcg_burges is gain=exp2",
     params=(GAIN,),
     no_gold=False,
 )
 def dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
-    return _discounted(hits.found.within(k), gain)
+    return _discounted(hits.found.within(k), worth(hits.found.within(k).grade, gain))
+
+
+@measure(
+    "IDCG",
+    aliases=("ideal_dcg",),
+    title="Ideal discounted cumulative gain",
+    formula="the DCG@k of all judged items in the best order",
+    edges="what the query offers, whatever was retrieved",
+    differs="trec_eval's ideal_dcg agrees",
+    params=(GAIN,),
+    no_gold=False,
+)
+def ideal_dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
+    best = in_best_order(hits.gold, gain).within(k)
+    return _discounted(best, np.maximum(worth(best.grade, gain), 0.0), ideal=True)
 
 
 @measure(
@@ -28,10 +46,17 @@ def dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
     aliases=("ndcg_cut",),
     title="Normalised discounted cumulative gain",
     formula="DCG@k / the DCG@k of all judged items in the best order",
+    edges="0 where gold offers no gain; the best order takes in items that were not retrieved",
+    differs="trec_eval, ranx (ndcg), ir_measures and BEIR agree at gain=linear; LightGBM, ranx' "
+    "ndcg_burges and most papers on learning to rank use gain=exp2; scikit-learn averages over "
+    "all orders of tied scores and idealises over the retrieved items only; trec_eval sorts "
+    "gains of its own that lie less than 1 apart wrongly",
     params=(GAIN,),
 )
 def ndcg(hits: Hits, k: int | None, gain: Any) -> Floats:
-    return divide(dcg(hits, k, gain), _discounted(_best(hits.gold, gain).within(k), gain))
+    reached, best = dcg(hits, k, gain), ideal_dcg(hits, k, gain)
+    note(DCG=reached, ideal_DCG=best)
+    return divide(reached, best)
 
 
 def worth(grade: Ints, gain: Any) -> Floats:
@@ -48,13 +73,16 @@ def worth(grade: Ints, gain: Any) -> Floats:
     return linear
 
 
-def _discounted(places: Places, gain: Any) -> Floats:
-    return places.total(worth(places.grade, gain) / discount(places.rank))
-
-
-def _best(gold: Places, gain: Any) -> Places:
+def in_best_order(gold: Places, gain: Any) -> Places:
     """Order gold by gain; own gains need not rise with the grade."""
     if not isinstance(gain, dict):
         return gold
     order = np.lexsort((-worth(gold.grade, gain), gold.query))
     return Places(gold.n_queries, gold.query, gold.rank, gold.grade[order])
+
+
+def _discounted(places: Places, gains: Floats, *, ideal: bool = False) -> Floats:
+    discounts = discount(places.rank)
+    contribution = gains / discounts
+    note_places(places, ideal=ideal, gain=gains, discount=discounts, contribution=contribution)
+    return places.total(contribution)

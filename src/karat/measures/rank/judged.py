@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from karat.match.hits import Floats, Hits
 from karat.measures.arrays import divide
 from karat.measures.declare import measure
+from karat.measures.workings import note, note_places
 
 
 @measure(
     "Judged",
     title="Judged share",
     formula="judged items in the top k / items in the top k",
+    edges="a grade below 0 is not a judgment; an empty list gives 0",
+    differs="ir_measures divides by the items of the list too where it is shorter than k",
     no_gold=False,
 )
 def judged(hits: Hits, k: int | None) -> Floats:
-    return divide(hits.judged.within(k).count, hits.items(k))
+    found = hits.judged.within(k)
+    note_places(found)
+    note(judged_in_the_top=found.count, items=hits.items(k))
+    return divide(found.count, hits.items(k))
 
 
 @measure(
     "Unjudged",
-    aliases=("hole",),
+    aliases=("hole", "unj"),
     title="Unjudged share",
     formula="unjudged items in the top k / k; without k, / the length of the list",
+    edges="places that a short list leaves empty are not unjudged",
+    differs="trec_eval 10.0's unj is this",
     higher_is_better=False,
     no_gold=False,
 )
 def unjudged(hits: Hits, k: int | None) -> Floats:
-    found = hits.items(k) - hits.judged.within(k).count
-    return found / k if k else divide(found, hits.slots(k))
+    known = hits.judged.within(k)
+    note_places(known)
+    found = hits.items(k) - known.count
+    slots = hits.slots(k) if k is None else np.full(hits.n_queries, k)
+    note(unjudged_in_the_top=found, places=slots)
+    return divide(found, slots)

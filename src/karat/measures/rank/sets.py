@@ -6,13 +6,20 @@ import numpy as np
 
 from karat.match.hits import Floats, Hits
 from karat.measures.arrays import divide
-from karat.measures.declare import REL, Param, measure, one_of
+from karat.measures.declare import REL, Param, measure, number_above_zero, one_of
+from karat.measures.workings import note, note_places
 
 DENOMINATOR = Param(
     "denominator",
     "k",
     "k, or retrieved: the places the list really has up to k",
     one_of("k", "retrieved"),
+)
+MULTIPLE = Param(
+    "multiple",
+    1.0,
+    "how many times R to look at: the rank is multiple · R + 0.9, cut to a whole number",
+    number_above_zero,
 )
 
 
@@ -21,12 +28,18 @@ DENOMINATOR = Param(
     aliases=("precision", "set_P"),
     title="Precision",
     formula="relevant items in the top k / k; without k, / the length of the list",
+    edges="a list shorter than k is still divided by k; an empty list gives 0",
+    differs="ranx, ir_measures and trec_eval agree; Ragas and DeepEval call a kind of average "
+    "precision over judged contexts 'context precision'",
     params=(REL, DENOMINATOR),
     counts_repeats=True,
 )
 def precision(hits: Hits, k: int | None, rel: int, denominator: str) -> Floats:
-    found = hits.relevant(rel).within(k).count
-    return found / k if k and denominator == "k" else divide(found, hits.slots(k))
+    found = hits.relevant(rel).within(k)
+    note_places(found)
+    slots = np.full(hits.n_queries, k) if k and denominator == "k" else hits.slots(k)
+    note(relevant_in_the_top=found.count, places=slots)
+    return divide(found.count, slots)
 
 
 @measure(
@@ -34,21 +47,30 @@ def precision(hits: Hits, k: int | None, rel: int, denominator: str) -> Floats:
     aliases=("recall", "set_recall"),
     title="Recall",
     formula="relevant items in the top k / all relevant items",
+    edges="nothing relevant in gold gives 0, or what the convention no_gold says",
+    differs="trec_eval, ranx and ir_measures agree; Ragas' 'context recall' asks a model about "
+    "sentences of an answer instead",
     params=(REL,),
 )
 def recall(hits: Hits, k: int | None, rel: int) -> Floats:
-    return divide(hits.relevant(rel).within(k).count, hits.n_relevant(rel))
+    found = hits.relevant(rel).within(k)
+    note_places(found)
+    note(relevant_in_the_top=found.count, all_relevant=hits.n_relevant(rel))
+    return divide(found.count, hits.n_relevant(rel))
 
 
 @measure(
     "F1",
-    aliases=("F", "f_measure", "set_F"),
+    aliases=("F", "f_measure"),
     title="F1, the balance of precision and recall",
     formula="2·P·R / (P + R), the harmonic mean of precision and recall; 0 if both are 0",
+    edges="a list shorter than k is still divided by k in P",
+    differs="ranx agrees; it is the mean of each query's F1, not F1 of the mean P and R",
     params=(REL,),
 )
 def f1(hits: Hits, k: int | None, rel: int) -> Floats:
     p, r = precision(hits, k, rel, "k"), recall(hits, k, rel)
+    note(precision=p, recall=r)
     return divide(2 * p * r, p + r)
 
 
@@ -57,10 +79,15 @@ def f1(hits: Hits, k: int | None, rel: int) -> Floats:
     aliases=("hit_rate", "hr", "hit"),
     title="Success, also called hit rate",
     formula="1 if a relevant item is in the top k, else 0",
+    edges="without k the whole list counts",
+    differs="trec_eval, ranx (hit_rate) and ir_measures agree",
     params=(REL,),
 )
 def success(hits: Hits, k: int | None, rel: int) -> Floats:
-    return (hits.relevant(rel).within(k).count > 0).astype(np.float64)
+    found = hits.relevant(rel).within(k)
+    note_places(found)
+    note(relevant_in_the_top=found.count)
+    return (found.count > 0).astype(np.float64)
 
 
 @measure(
@@ -68,35 +95,52 @@ def success(hits: Hits, k: int | None, rel: int) -> Floats:
     aliases=("num_hits", "count_hits"),
     title="Relevant items in the top k",
     formula="the number of relevant items in the top k",
+    edges="a mean over queries, where NumRelRet is a sum",
+    differs="ranx' hits agrees",
     params=(REL,),
     whole=True,
     no_gold=False,
     counts_repeats=True,
 )
 def n_hits(hits: Hits, k: int | None, rel: int) -> Floats:
-    return hits.relevant(rel).within(k).count.astype(np.float64)
+    found = hits.relevant(rel).within(k)
+    note_places(found)
+    return found.count.astype(np.float64)
 
 
 @measure(
     "R_cap",
-    aliases=("capped_recall", "recall_cap"),
-    title="Capped recall",
-    formula="relevant items in the top k / min(k, all relevant items)",
-    cutoff="required",
+    aliases=("capped_recall", "recall_cap", "relative_P", "set_relative_P"),
+    title="Capped recall, or relative precision",
+    formula="relevant items in the top k / min(k, all relevant items); without k, the length of "
+    "the list stands for it",
+    edges="precision up to R, recall after it; nothing relevant in gold gives 0",
+    differs="BEIR's R_cap@k and trec_eval's relative_P and set_relative_P are this",
     params=(REL,),
 )
-def capped_recall(hits: Hits, k: int, rel: int) -> Floats:
-    return divide(hits.relevant(rel).within(k).count, np.minimum(k, hits.n_relevant(rel)))
+def capped_recall(hits: Hits, k: int | None, rel: int) -> Floats:
+    found = hits.relevant(rel).within(k)
+    note_places(found)
+    best = np.minimum(hits.length if k is None else k, hits.n_relevant(rel))
+    note(relevant_in_the_top=found.count, most_that_could_be=best)
+    return divide(found.count, best)
 
 
 @measure(
     "Rprec",
-    aliases=("r_precision",),
-    title="R-precision",
-    formula="relevant items in the top R / R, R being the number of relevant items",
+    aliases=("r_precision", "Rprec_mult"),
+    tail="multiple",
+    title="R-precision, also at multiples of R",
+    formula="relevant items in the top R / R, R being the number of relevant items, or the rank "
+    "that multiple · R gives",
+    edges="a rank of 0 gives 0; a list shorter than the rank is still divided by it",
+    differs="trec_eval's Rprec and Rprec_mult are this; ranx (r_precision) agrees at multiple=1",
     cutoff="none",
-    params=(REL,),
+    params=(REL, MULTIPLE),
 )
-def r_precision(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
-    n_relevant = hits.n_relevant(rel)
-    return divide(hits.relevant(rel).within(n_relevant).count, n_relevant)
+def r_precision(hits: Hits, k: None, rel: int, multiple: float) -> Floats:  # noqa: ARG001
+    rank = (multiple * hits.n_relevant(rel) + 0.9).astype(np.int64)
+    found = hits.relevant(rel).within(rank)
+    note_places(found)
+    note(all_relevant=hits.n_relevant(rel), rank_looked_to=rank, relevant_in_the_top=found.count)
+    return divide(found.count, rank)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from karat.match.hits import Floats, Hits, Places
-from karat.measures.arrays import divide, power
+from karat.measures.arrays import divide, power, power_sum
 from karat.measures.declare import REL, Param, measure, one_of, share
+from karat.measures.workings import note, note_places
 
 PERSISTENCE = Param(
     "p", 0.8, "the chance that the user goes on to the next item", share, shown=True
@@ -17,8 +18,9 @@ PERSISTENCE = Param(
 BINARY = Param(
     "gain",
     "binary",
-    "binary: 1 from grade rel up; linear: there grade / the largest grade of the whole gold",
-    one_of("binary", "linear"),
+    "binary: 1 from grade rel up; linear: there grade / the largest grade of the whole gold; "
+    "query: there grade / the query's largest grade",
+    one_of("binary", "linear", "query"),
 )
 
 
@@ -27,15 +29,42 @@ BINARY = Param(
     aliases=("rank_biased_precision",),
     title="Rank-biased precision",
     formula="(1 − p) · Σ gain · p^(rank − 1) over the top k",
+    edges="unjudged items gain nothing; RBPresid says how much they could add",
+    differs="ir_measures and ranx use gain=binary; trec_eval's rbp is RBP(p=0.9, gain=query)",
     params=(PERSISTENCE, REL, BINARY),
     needs_largest_grade=lambda params: params["gain"] == "linear",
 )
 def rank_biased_precision(hits: Hits, k: int | None, p: float, rel: int, gain: str) -> Floats:
     found = hits.relevant(rel).within(k)
-    if gain == "binary":
-        return (1 - p) * found.total(power(p, found.rank - 1))
-    assert hits.largest_grade is not None
-    return (1 - p) * found.total(found.grade / hits.largest_grade * power(p, found.rank - 1))
+    gains = _scaled(hits, found, gain)
+    chance = power(p, found.rank - 1)
+    note_places(found, gain=gains, seen_with_chance=chance, contribution=gains * chance)
+    total = found.total(gains * chance)
+    note(sum_of_contributions=total, one_minus_p=np.full(hits.n_queries, 1 - p))
+    return (1 - p) * total
+
+
+@measure(
+    "RBPresid",
+    aliases=("rbp_residual",),
+    title="What unjudged items could add to RBP",
+    formula="p^n + (1 − p) · Σ p^(rank − 1) over unjudged items; n: the length of the list",
+    edges="0 if every item of the list is judged, though p^n would be left; an item that stands "
+    "again is not counted again",
+    differs="trec_eval's rbp_resid is RBPresid(p=0.9)",
+    cutoff="none",
+    params=(PERSISTENCE,),
+    higher_is_better=False,
+    no_gold=False,
+)
+def rank_biased_residual(hits: Hits, k: None, p: float) -> Floats:
+    known = hits.judged
+    held, repeated = (places.total(power(p, places.rank - 1)) for places in (known, hits.repeats))
+    unjudged = hits.items(k) - known.count
+    seen = power_sum(p, hits.length) - held - repeated
+    note_places(known)
+    note(unjudged=unjudged, chance_of_the_tail=power(p, hits.length), sum_over_unjudged=seen)
+    return np.where(unjudged > 0, power(p, hits.length) + (1 - p) * seen, 0.0)
 
 
 @measure(
@@ -44,6 +73,8 @@ def rank_biased_precision(hits: Hits, k: int | None, p: float, rel: int, gain: s
     title="Expected reciprocal rank",
     formula="Σ 1/rank · s · Π (1 − s of the items above) over the top k; "
     "s = (2^grade − 1) / 2^largest grade of the whole gold",
+    edges="the largest grade is that of the whole gold, not of one query",
+    differs="gdeval.pl, and ir_measures with it, takes 4 as the largest grade whatever gold holds",
     needs_largest_grade=lambda _: True,
 )
 def expected_reciprocal_rank(hits: Hits, k: int | None) -> Floats:
@@ -54,25 +85,45 @@ def expected_reciprocal_rank(hits: Hits, k: int | None) -> Floats:
     "nERR",
     title="Normalised expected reciprocal rank",
     formula="ERR@k / the ERR@k of all judged items in the best order",
+    edges="0 where nothing is relevant",
+    differs="no other common tool has it",
     needs_largest_grade=lambda _: True,
 )
 def normalised_err(hits: Hits, k: int | None) -> Floats:
     best = hits.gold.where(hits.gold.grade >= 1).within(k)
-    return divide(expected_reciprocal_rank(hits, k), _cascade(best, hits.largest_grade))
+    reached, ideal = expected_reciprocal_rank(hits, k), _cascade(best, hits.largest_grade, True)
+    note(ERR=reached, ideal_ERR=ideal)
+    return divide(reached, ideal)
 
 
-def _cascade(places: Places, largest_grade: int | None) -> Floats:
+def _scaled(hits: Hits, found: Places, gain: str) -> Floats:
+    """Return gains between 0 and 1."""
+    if gain == "binary":
+        return np.ones(found.rank.size)
+    if gain == "query":
+        largest = np.ones(hits.n_queries, np.int64)
+        top = hits.gold.where(hits.gold.rank == 1)
+        largest[top.query] = np.maximum(top.grade, 1)
+        return found.grade / largest[found.query]
+    assert hits.largest_grade is not None
+    return found.grade / hits.largest_grade
+
+
+def _cascade(places: Places, largest_grade: int | None, ideal: bool = False) -> Floats:
     """Walk down all lists at once, one relevant item of each query a step."""
     assert largest_grade is not None
     # 2^(g − m) − 2^−m equals (2^g − 1) / 2^m and does not overflow for large grades.
     scale = float(largest_grade)
     stops = np.exp2(places.grade - scale) - np.exp2(-scale)
     total, going = np.zeros(places.n_queries), np.ones(places.n_queries)
+    contribution = np.zeros(places.rank.size)
     by_step: Any = np.argsort(places.ordinal, kind="stable")
     ends = np.cumsum(np.bincount(places.ordinal))
     for begin, end in pairwise(ends.tolist()):
         step = by_step[begin:end]
         query = places.query[step]
-        total[query] += going[query] * stops[step] / places.rank[step]
+        contribution[step] = going[query] * stops[step] / places.rank[step]
+        total[query] += contribution[step]
         going[query] *= 1 - stops[step]
+    note_places(places, ideal=ideal, stops_with_chance=stops, contribution=contribution)
     return total

@@ -1,0 +1,58 @@
+"""What a kernel did on the way to its value: noted by the kernels, read by `karat explain`.
+
+A kernel notes the very arrays it computes with, so the explanation cannot drift from the number.
+While nobody listens, a note costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from karat.match.hits import Places
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Columns beside some ranked places: of the list, or of the ideal list."""
+
+    places: Places
+    columns: dict[str, Any]
+    ideal: bool
+
+
+@dataclass
+class Workings:
+    """Everything a kernel noted, in its order."""
+
+    tables: list[Noted] = field(default_factory=list)
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+
+_listening: ContextVar[Workings | None] = ContextVar("_listening", default=None)
+
+
+@contextmanager
+def listening() -> Iterator[Workings]:
+    """Listen to what kernels note."""
+    workings = Workings()
+    token = _listening.set(workings)
+    try:
+        yield workings
+    finally:
+        _listening.reset(token)
+
+
+def note_places(places: Places, /, *, ideal: bool = False, **columns: Any) -> None:
+    """Note a value for each of some places; underscores in names stand for spaces."""
+    if (workings := _listening.get()) is not None:
+        workings.tables.append(Noted(places, columns, ideal))
+
+
+def note(**numbers: Any) -> None:
+    """Note a value for each query."""
+    if (workings := _listening.get()) is not None:
+        workings.numbers.update(numbers)
