@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass
+from fractions import Fraction
 
 from karat.errors import ConventionError
 
@@ -99,12 +100,39 @@ def hits(query, k, rel=1):
 
 
 def capped_recall(query, k, rel=1):
-    return share(query.hits(k, rel), min(k, query.all_relevant(rel)))
+    places = len(query.listed) if k is None else k
+    return share(query.hits(k, rel), min(places, query.all_relevant(rel)))
 
 
-def r_precision(query, k, rel=1):
-    r = query.all_relevant(rel)
-    return share(query.hits(r, rel), r)
+def r_precision(query, k, rel=1, multiple=1.0):
+    """trec_eval's m_Rprec_mult.c: how deep to look is cut to a whole number after 0.9 is added."""
+    depth = math.trunc(multiple * query.all_relevant(rel) + 0.9)
+    return share(query.hits(depth, rel), depth)
+
+
+# The whole list as one set: the order of its items says nothing, nor does where a repeat stands.
+
+
+def set_f(query, k, rel=1, weight=1.0):
+    p = share(query.hits(None, rel), len(query.listed))
+    r = recall(query, None, rel)
+    return share((weight + 1) * p * r, weight * p + r)
+
+
+def set_average_precision(query, k, rel=1):
+    found = query.hits(None, rel)
+    return share(found**2, len(query.listed) * query.all_relevant(rel))
+
+
+def utility(query, k, rel=1, a=1.0, b=-1.0, c=0.0, d=0.0, documents=0):
+    relevant = {item for item in query.grades if query.is_relevant(item, rel)}
+    retrieved = set(query.listed)
+    worth = a * len(retrieved & relevant)
+    worth += b * len(retrieved - relevant)
+    worth += c * len(relevant - retrieved)
+    if documents:
+        worth += d * (documents - len(retrieved | relevant))
+    return worth
 
 
 # Ranks: where it stands.
@@ -131,6 +159,55 @@ def average_precision(query, k, rel=1, denominator="relevant"):
     if denominator == "min" and k is not None:
         return share(total, min(k, r))
     return share(total, r)
+
+
+def found_at(query, rel):
+    """Each relevant item of the list: how many are found with it, and its rank."""
+    return list(enumerate(query.ranks_of_relevant(None, rel), 1))
+
+
+def yet_another_average_precision(query, k, rel=1):
+    """Robertson (ECIR 2012): the odds of average precision, smoothed by one item either way."""
+    r = query.all_relevant(rel)
+    reached = sum(found / rank for found, rank in found_at(query, rel))
+    return math.log((1 + reached) / (1 + r - reached))
+
+
+def inferred_average_precision(query, k, rel=1):
+    """Yilmaz and Aslam (CIKM 2006), with the smoothing of trec_eval's m_infap.c."""
+    smoothing = 0.00001
+    total = 0.0
+    in_pool = judged = relevant = 0  # of the items above
+    for rank, item in enumerate(query.places(None), 1):
+        if query.is_relevant(item, rel):
+            expected = share(in_pool, rank - 1)
+            expected *= (relevant + smoothing) / (judged + 2 * smoothing)
+            total += 1 / rank + (rank - 1) / rank * expected
+        in_pool += item in query.grades
+        judged += query.grade(item) is not None
+        relevant += query.is_relevant(item, rel)
+    return share(total, query.all_relevant(rel))
+
+
+def interpolated_precision(query, k, rel=1):
+    """trec_eval 10.0's m_iprec_at_recall.c; k is a point of recall, and half an item is a whole."""
+    needed = math.floor(Fraction(k * query.all_relevant(rel)) + Fraction(1, 2))
+    # Precision is highest where a relevant item has just been found, or nowhere above 0.
+    enough = [found / rank for found, rank in found_at(query, rel) if found >= needed]
+    return max(enough, default=0.0)
+
+
+def eleven_points(query, k, rel=1):
+    points = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    return sum(interpolated_precision(query, point, rel) for point in points) / 11
+
+
+def binary_gain(query, k, rel=1):
+    """trec_eval's m_binG.c: every place above that holds no relevant item counts."""
+    total = 0.0
+    for found, rank in found_at(query, rel):
+        total += 1 / math.log2(2 + rank - found)
+    return share(total, query.all_relevant(rel))
 
 
 def bpref(query, k, rel=1):
@@ -176,9 +253,57 @@ def dcg(query, k, gain="linear"):
     return discounted([gain_of(query.grade(item), gain) for item in query.places(k)])
 
 
+def best_gains(query, gain) -> list[float]:
+    """The gains of all judged items in the best order."""
+    return sorted((gain_of(query.grade(item), gain) for item in query.grades), reverse=True)
+
+
+def ideal_dcg(query, k, gain="linear"):
+    return discounted(best_gains(query, gain)[:k])
+
+
 def ndcg(query, k, gain="linear"):
-    best = sorted((gain_of(query.grade(item), gain) for item in query.grades), reverse=True)
-    return share(dcg(query, k, gain), discounted(best[:k]))
+    return share(dcg(query, k, gain), ideal_dcg(query, k, gain))
+
+
+def ndcg_at_relevant(query, k, gain="linear"):
+    """trec_eval's m_ndcg_rel.c: for an item not found, the DCG of the list over the best of all."""
+    places = query.places(None)
+    at_each = []
+    for item in query.grades:
+        if gain_of(query.grade(item), gain) > 0:
+            depth = places.index(item) + 1 if item in places else None
+            at_each.append(ndcg(query, depth, gain))
+    return share(math.fsum(at_each), len(at_each))
+
+
+def ndcg_at_levels(query, k, gain="linear"):
+    """trec_eval's m_Rndcg.c: nDCG where the best list ends a level, and at the end of a long list.
+
+    The end of the list is a point of its own only if it lies two places or more beyond the last
+    item that the best list gains anything from.
+    """
+    best = [worth for worth in best_gains(query, gain) if worth > 0]
+    depths = [depth for depth in range(1, len(best)) if best[depth] < best[depth - 1]]
+    if best:
+        depths.append(len(best))
+        if len(query.listed) > len(best) + 1:
+            depths.append(len(query.listed))
+    return share(math.fsum(ndcg(query, depth, gain) for depth in depths), len(depths))
+
+
+def normalised_gain(query, k, gain="linear"):
+    """trec_eval's m_G.c: a gain is discounted by how far the list lags behind the best one."""
+    best = best_gains(query, gain)
+    total = 0.0
+    reached = 0.0
+    could_be = 0.0
+    for rank, item in enumerate(query.places(None), 1):
+        worth = gain_of(query.grade(item), gain)
+        reached += worth
+        could_be += max(1.0, best[rank - 1] if rank <= len(best) else 0.0)
+        total += worth / math.log2(2 + could_be - reached)
+    return share(total, math.fsum(best))
 
 
 def rank_biased_precision(query, k, p=0.8, rel=1, gain="binary"):
@@ -188,10 +313,24 @@ def rank_biased_precision(query, k, p=0.8, rel=1, gain="binary"):
             worth = 0.0
         elif gain == "binary":
             worth = 1.0
-        else:
+        elif gain == "linear":
             worth = query.grade(item) / query.largest_grade
+        else:
+            worth = query.grade(item) / max(1, *query.grades.values())
         total += worth * p ** (rank - 1)
     return (1 - p) * total
+
+
+def rank_biased_residual(query, k, p=0.8):
+    """trec_eval's m_rbp_resid.c: what unjudged items could add, and all that follows the list."""
+    ranks = [
+        rank
+        for rank, item in enumerate(query.places(None), 1)
+        if item is not None and query.grade(item) is None
+    ]
+    if not ranks:
+        return 0.0
+    return p ** len(query.listed) + (1 - p) * sum(p ** (rank - 1) for rank in ranks)
 
 
 def cascade(grades: list[int | None], largest_grade: int) -> float:
@@ -244,6 +383,11 @@ def num_rel_ret(query, k, rel=1):
     return query.hits(None, rel)
 
 
+def num_nonrel_ret(query, k, rel=1):
+    grades = [query.grade(item) for item in set(query.listed)]
+    return sum(grade is not None and grade < rel for grade in grades)
+
+
 MEASURES = {
     "P": precision,
     "R": recall,
@@ -252,13 +396,28 @@ MEASURES = {
     "Hits": hits,
     "R_cap": capped_recall,
     "Rprec": r_precision,
+    "SetF": set_f,
+    "SetAP": set_average_precision,
+    "Utility": utility,
     "RR": reciprocal_rank,
     "FirstRelevant": first_relevant,
     "AP": average_precision,
+    "GMAP": average_precision,
+    "YAAP": yet_another_average_precision,
+    "infAP": inferred_average_precision,
+    "IPrec": interpolated_precision,
+    "11pt": eleven_points,
+    "binG": binary_gain,
     "Bpref": bpref,
+    "GMBpref": bpref,
     "DCG": dcg,
+    "IDCG": ideal_dcg,
     "nDCG": ndcg,
+    "nDCGrel": ndcg_at_relevant,
+    "RnDCG": ndcg_at_levels,
+    "G": normalised_gain,
     "RBP": rank_biased_precision,
+    "RBPresid": rank_biased_residual,
     "ERR": err,
     "nERR": nerr,
     "Judged": judged,
@@ -267,20 +426,22 @@ MEASURES = {
     "NumRet": num_ret,
     "NumRel": num_rel,
     "NumRelRet": num_rel_ret,
+    "NumNonrelRet": num_nonrel_ret,
 }
 
-NO_GOLD_DOES_NOT_APPLY = {"DCG", "Hits", "FirstRelevant", "Judged", "Unjudged"}
-NO_GOLD_DOES_NOT_APPLY |= {"NumQ", "NumRet", "NumRel", "NumRelRet"}
-
+SUMS = {"NumQ", "NumRet", "NumRel", "NumRelRet", "NumNonrelRet"}
 MEDIANS = {"FirstRelevant"}
-SUMS = {"NumQ", "NumRet", "NumRel", "NumRelRet"}
+GEOMETRIC_MEANS = {"GMAP", "GMBpref"}
+
+NO_GOLD_DOES_NOT_APPLY = {"DCG", "IDCG", "Hits", "FirstRelevant", "Judged", "Unjudged"}
+NO_GOLD_DOES_NOT_APPLY |= {"YAAP", "RBPresid", "Utility"} | SUMS
 
 
 def nothing_to_find(measure: str, query: Query, params: dict) -> bool:
     """Whether even the best list would be worth nothing."""
     if measure in ("ERR", "nERR"):
         worth = [query.grade(item) or 0 for item in query.grades]
-    elif measure == "nDCG":
+    elif measure in ("nDCG", "nDCGrel", "RnDCG", "G"):
         gain = params.get("gain", "linear")
         worth = [gain_of(query.grade(item), gain) for item in query.grades]
     else:
@@ -292,7 +453,7 @@ def value(
     measure: str,
     retrieved: list[str] | None,
     grades: dict[str, int],
-    k: int | None = None,
+    k: float | None = None,
     params: dict | None = None,
     largest_grade: int = 0,
     conventions: dict[str, str] | None = None,
@@ -323,6 +484,8 @@ def over_queries(measure: str, values: list[float | None]) -> float | None:
         return math.fsum(known)
     if measure in MEDIANS:
         return statistics.median(known)
+    if measure in GEOMETRIC_MEANS:
+        return math.prod(max(value, 0.00001) ** (1 / len(known)) for value in known)
     return math.fsum(known) / len(known)
 
 

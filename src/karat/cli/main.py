@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from karat.cli import demo, evaluate, measures
+from karat.cli import demo, evaluate, measures, trec_eval
 from karat.errors import KaratError, KaratWarning
 from karat.version import __version__
 
@@ -54,6 +54,12 @@ def _answering(command: Callable[..., None]) -> Callable[..., None]:
 
 app.command("eval", no_args_is_help=True)(_answering(evaluate.evaluate_command))
 app.command("measures")(_answering(measures.measures_command))
+# trec_eval's flags are its own: nothing here may take one for karat's.
+app.command(
+    "trec_eval",
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)(_answering(trec_eval.trec_eval_command))
 app.command("demo")(_answering(demo.demo_command))
 
 

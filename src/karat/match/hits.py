@@ -107,6 +107,11 @@ class Hits:
         """Return how many different items the list has, up to a cutoff."""
         return self.slots(cutoff) - self.repeats.within(cutoff).count
 
+    def within(self, cutoff: int | None) -> Hits:
+        """Return what would be left if lists ended at a cutoff."""
+        found, repeats = self.found.within(cutoff), self.repeats.within(cutoff)
+        return Hits(found, repeats, self.gold, self.slots(cutoff), self.largest_grade)
+
     def counting_repeats(self) -> Hits:
         """Return hits in which an item that stands again is found again."""
         if not self.repeats.query.size:

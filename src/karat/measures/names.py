@@ -55,9 +55,7 @@ def parse(text: str | Measure) -> Measure:
     return settle(found, None if cutoff is None else _cutoff(text, cutoff, found), params)
 
 
-def settle(
-    declaration: Declaration, cutoff: int | float | None, given: dict[str, Any]
-) -> Measure:
+def settle(declaration: Declaration, cutoff: int | float | None, given: dict[str, Any]) -> Measure:
     """Check cutoff and parameters against the declaration."""
     name = declaration.name
     if cutoff is None and declaration.cutoff == "share":

@@ -1,0 +1,310 @@
+"""trec_eval's measures in the order of its measures.c, and which kernel makes each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from karat.compat.trec_eval import groups, preferences
+from karat.compat.trec_eval.parameters import Pairs, numbers, pairs, points, ranks
+from karat.compat.trec_eval.topics import Topics
+from karat.match.hits import Floats
+from karat.measures import REGISTRY
+from karat.measures.arrays import logarithm
+from karat.measures.combine import LEAST_OF_GEOMETRIC
+from karat.measures.rank.interpolated import ELEVEN_POINTS, average_at_recall
+
+Compute = Callable[[Topics, Any], list[Any]]
+"""From topics and parameters to one array for each line that a topic gets."""
+
+RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+MULTIPLES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One of trec_eval's measures: how it is asked for, computed, printed and summed up."""
+
+    name: str
+    compute: Compute
+    about: str
+    """The karat measure that explains it, or an explanation."""
+    read: Callable[[str], Any] | None = None
+    """How parameters are read; None where it takes none."""
+    default: Any = ()
+    several: str | None = None
+    """How a parameter is spelled in the name of its own line, where each has one."""
+    whole: bool = False
+    over: Literal["mean", "sum", "geometric", "count", "text"] = "mean"
+    each_query: bool = True
+    judgments: tuple[str, ...] = ("qrels",)
+    """What -R must name for it; nothing, where any will do."""
+
+
+class Asked:
+    """An entry with its parameters read."""
+
+    def __init__(self, entry: Entry, given: str | None) -> None:
+        self.entry = entry
+        read = None if given is None else entry.read
+        self.params = entry.default if read is None or given is None else read(given)
+        if entry.several is not None:
+            self.names = [f"{entry.name}_{value:{entry.several}}" for value in self.params]
+        else:
+            self.names = [entry.name if given is None else f"{entry.name}_{given}"]
+
+    def compute(self, topics: Topics) -> list[Any]:
+        """Return an array for each of its lines."""
+        return self.entry.compute(topics, self.params)
+
+
+def _plain(karat: str, **fixed: Any) -> Compute:
+    """Make one line from a kernel; `rel` follows -l where the kernel takes it."""
+    return lambda topics, _: [topics.value(karat, **fixed)]
+
+
+def _each(karat: str, parameter: str | None = None) -> Compute:
+    """Make a line for each cutoff, or for each value of a parameter."""
+
+    def compute(topics: Topics, values: Any) -> list[Floats]:
+        if parameter is None:
+            return [topics.value(karat, cutoff=value) for value in values]
+        return [topics.value(karat, **{parameter: value}) for value in values]
+
+    return compute
+
+
+def _gains(karat: str) -> Compute:
+    return lambda topics, given: [topics.value(karat, gain=given.gains or "linear")]
+
+
+def _logarithmic(karat: str) -> Compute:
+    """Make what a geometric mean adds up; it is printed in the summary only."""
+    return lambda topics, _: [
+        logarithm(np.maximum(topics.value(karat), LEAST_OF_GEOMETRIC), math.log)
+    ]
+
+
+def _undefined_where_empty(topics: Topics, values: Floats, needed: Floats) -> Floats:
+    """Print -nan as trec_eval does, which divides 0 by 0 where -J or -M leaves nothing."""
+    empty = (topics.n_retrieved == 0) & (np.floor(needed + 0.5) == 0)
+    return np.where(empty, -np.nan, values)
+
+
+def _interpolated(topics: Topics, given: tuple[float, ...]) -> list[Floats]:
+    return [
+        _undefined_where_empty(
+            topics, topics.value("IPrec", cutoff=point), point * topics.n_relevant
+        )
+        for point in given
+    ]
+
+
+def _eleven_points(topics: Topics, given: tuple[float, ...]) -> list[Floats]:
+    assert topics.hits is not None
+    values = average_at_recall(topics.hits, given, topics.level)
+    return [_undefined_where_empty(topics, values, min(given) * topics.n_relevant)]
+
+
+def _at_levels(topics: Topics, given: Pairs) -> list[Floats]:
+    """Without relevant items it is 0; without gains trec_eval divides 0 by 0."""
+    gain = given.gains or "linear"
+    values = topics.value("RnDCG", gain=gain)
+    without = topics.value("IDCG", gain=gain) == 0
+    return [np.where(topics.n_relevant > 0, np.where(without, -np.nan, values), 0.0)]
+
+
+def _utility(topics: Topics, given: tuple[float, ...]) -> list[Floats]:
+    a, b, c, d = given
+    value = topics.value("Utility", a=a, b=b, c=c, d=d, documents=topics.documents)
+    return [topics.zero_where_missing(value) if given is UTILITY else value]
+
+
+def _rank_biased(topics: Topics, given: Pairs) -> list[Floats]:
+    return [topics.value("RBP", p=given.persistence, gain="query", rel=1)]
+
+
+def _residual(topics: Topics, given: Pairs) -> list[Floats]:
+    value = topics.value("RBPresid", p=given.persistence)
+    return [topics.zero_where_missing(value) if given is NO_PAIRS else value]
+
+
+def _retrieved(topics: Topics, _: Any) -> list[Floats]:
+    return [topics.zero_where_missing(topics.value("NumRet"))]
+
+
+def _unjudged(topics: Topics, given: tuple[int, ...]) -> list[Floats]:
+    return [topics.zero_where_missing(topics.value("Unjudged", cutoff=k)) for k in given]
+
+
+def _relevance_string(topics: Topics, given: tuple[float, ...]) -> list[Any]:
+    return [topics.relevance_strings(int(given[0]), clear_missing=given is STRING_LENGTH)]
+
+
+UTILITY = (1.0, -1.0, 0.0, 0.0)
+STRING_LENGTH = (10.0,)
+NO_PAIRS = Pairs()
+PREFERENCES = ("prefs", "qrels_prefs")
+
+_RANKED: dict[str, Any] = {"read": ranks, "default": RANKS, "several": "d"}
+_AT_POINTS: dict[str, Any] = {"read": points, "default": ELEVEN_POINTS, "several": ".2f"}
+_AT_MULTIPLES: dict[str, Any] = {"read": points, "default": MULTIPLES, "several": ".2f"}
+_PAIRED: dict[str, Any] = {"read": pairs("gains"), "default": NO_PAIRS}
+_PERSISTENT: dict[str, Any] = {"read": pairs("p"), "default": NO_PAIRS}
+_SUMMED: dict[str, Any] = {"whole": True, "over": "sum"}
+_GEOMETRIC: dict[str, Any] = {"over": "geometric", "each_query": False}
+
+
+def _preference(name: str, about: str, **facts: Any) -> Entry:
+    return Entry(
+        name,
+        lambda topics, _: [preferences.values(topics, name)],
+        about,
+        judgments=PREFERENCES,
+        **facts,
+    )
+
+
+ENTRIES = (
+    Entry(
+        "runid",
+        lambda topics, _: [topics.missing],
+        "The tag in the last line of the run.",
+        over="text",
+        each_query=False,
+        judgments=(),
+    ),
+    Entry(
+        "num_q",
+        lambda topics, _: [np.ones(len(topics.ids))],
+        "NumQ",
+        whole=True,
+        over="count",
+        each_query=False,
+        judgments=(),
+    ),
+    Entry("num_ret", _retrieved, "NumRet", **_SUMMED),
+    Entry("num_rel", _plain("NumRel"), "NumRel", **_SUMMED),
+    Entry("num_rel_ret", _plain("NumRelRet"), "NumRelRet", **_SUMMED),
+    Entry("map", _plain("AP", denominator="relevant"), "AP"),
+    Entry("gm_map", _logarithmic("GMAP"), "GMAP", **_GEOMETRIC),
+    Entry("Rprec", _plain("Rprec", multiple=1.0), "Rprec"),
+    Entry("bpref", _plain("Bpref"), "Bpref"),
+    Entry("recip_rank", _plain("RR"), "RR"),
+    Entry("iprec_at_recall", _interpolated, "IPrec", **_AT_POINTS),
+    Entry("P", _each("P"), "P", **_RANKED),
+    Entry(
+        "relstring",
+        _relevance_string,
+        "The grades of the first items (10, or relstring.20) as text: 0 to 9, > above 9, - where "
+        "an item is not in the qrels, . where its grade is below 0. Only for single topics.",
+        read=numbers(1),
+        default=STRING_LENGTH,
+        over="text",
+    ),
+    Entry("recall", _each("R"), "R", **_RANKED),
+    Entry("infAP", _plain("infAP"), "infAP"),
+    Entry("gm_bpref", _logarithmic("GMBpref"), "GMBpref", **_GEOMETRIC),
+    Entry("Rprec_mult", _each("Rprec", "multiple"), "Rprec", **_AT_MULTIPLES),
+    Entry("utility", _utility, "Utility", read=numbers(4), default=UTILITY),
+    Entry("11pt_avg", _eleven_points, "11pt", read=points, default=ELEVEN_POINTS),
+    Entry("binG", _plain("binG"), "binG"),
+    Entry("G", _gains("G"), "G", **_PAIRED),
+    Entry("dcg", _gains("DCG"), "DCG", **_PAIRED),
+    Entry("ideal_dcg", _gains("IDCG"), "IDCG", **_PAIRED),
+    Entry("ndcg", _gains("nDCG"), "nDCG", **_PAIRED),
+    Entry("ndcg_rel", _gains("nDCGrel"), "nDCGrel", **_PAIRED),
+    Entry("Rndcg", _at_levels, "RnDCG", **_PAIRED),
+    Entry("ndcg_cut", _each("nDCG"), "nDCG", **_RANKED),
+    Entry("map_cut", _each("AP"), "AP", **_RANKED),
+    Entry("relative_P", _each("R_cap"), "R_cap", **_RANKED),
+    Entry("success", _each("Success"), "Success", read=ranks, default=(1, 5, 10), several="d"),
+    Entry("set_P", _plain("P"), "P"),
+    Entry("set_relative_P", _plain("R_cap"), "R_cap"),
+    Entry("set_recall", _plain("R"), "R"),
+    Entry("set_map", _plain("SetAP"), "SetAP"),
+    Entry(
+        "set_F",
+        lambda topics, given: [topics.value("SetF", weight=given[0])],
+        "SetF",
+        read=numbers(1),
+        default=(1.0,),
+    ),
+    Entry("num_nonrel_judged_ret", _plain("NumNonrelRet"), "NumNonrelRet", **_SUMMED),
+    _preference(
+        "prefs_num_prefs_poss",
+        "The number of preferences there are, retrieved or not; summed over topics.",
+        **_SUMMED,
+    ),
+    _preference(
+        "prefs_num_prefs_ful",
+        "The number of preferences that the ranking fulfils: the preferred item stands above the "
+        "other, or alone is retrieved; summed over topics.",
+        **_SUMMED,
+    ),
+    _preference(
+        "prefs_num_prefs_ful_ret",
+        "The number of preferences fulfilled where both items are retrieved; summed over topics.",
+        **_SUMMED,
+    ),
+    _preference("prefs_simp", "Preferences fulfilled / all preferences."),
+    _preference("prefs_pair", "The mean over pairs of items of the share of judges fulfilled."),
+    _preference("prefs_avgjg", "The mean over judgment groups of preferences fulfilled / all."),
+    _preference(
+        "prefs_avgjg_Rnonrel",
+        "prefs_avgjg, each group made to hold as many items of level 0 as relevant ones.",
+    ),
+    _preference("prefs_simp_ret", "prefs_simp where both items are retrieved."),
+    _preference("prefs_pair_ret", "prefs_pair where both items are retrieved."),
+    _preference("prefs_avgjg_ret", "prefs_avgjg where both items are retrieved."),
+    _preference("prefs_avgjg_Rnonrel_ret", "prefs_avgjg_Rnonrel where both items are retrieved."),
+    _preference("prefs_simp_imp", "prefs_simp where at least one of the two is retrieved."),
+    _preference("prefs_pair_imp", "prefs_pair where at least one of the two is retrieved."),
+    _preference("prefs_avgjg_imp", "prefs_avgjg where at least one of the two is retrieved."),
+    Entry(
+        "map_avgjg",
+        lambda topics, _: [groups.average(topics, "AP", denominator="relevant")],
+        "AP of each judgment group, averaged.",
+        judgments=("qrels_jg",),
+    ),
+    Entry(
+        "P_avgjg",
+        lambda topics, given: [groups.average(topics, "P", cutoff=k) for k in given],
+        "P of each judgment group, averaged.",
+        judgments=("qrels_jg",),
+        **_RANKED,
+    ),
+    Entry(
+        "Rprec_mult_avgjg",
+        lambda topics, given: [groups.average(topics, "Rprec", multiple=m) for m in given],
+        "Rprec_mult of each judgment group, averaged.",
+        judgments=("qrels_jg",),
+        **_AT_MULTIPLES,
+    ),
+    Entry("yaap", _plain("YAAP"), "YAAP"),
+    Entry("rbp", _rank_biased, "RBP", **_PERSISTENT),
+    Entry("rbp_resid", _residual, "RBPresid", **_PERSISTENT),
+    Entry("unj", _unjudged, "Unjudged", read=ranks, default=(5, 10, 20), several="d"),
+)
+BY_NAME = {entry.name: entry for entry in ENTRIES}
+
+_OFFICIAL = "runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank "
+_SETS = "set_P set_recall set_relative_P set_map set_F "
+_COUNTED = "prefs_num_prefs_poss prefs_num_prefs_ful prefs_num_prefs_ful_ret "
+NICKNAMES = {
+    "official": f"{_OFFICIAL} iprec_at_recall P",
+    "set": f"runid num_q num_ret num_rel num_rel_ret utility {_SETS}",
+    "all_trec": f"{_OFFICIAL} iprec_at_recall P relstring recall unj rbp rbp_resid infAP gm_bpref "
+    "utility 11pt_avg ndcg relative_P Rprec_mult success map_cut ndcg_cut ndcg_rel Rndcg binG G "
+    f"{_SETS} num_nonrel_judged_ret",
+    "all_prefs": f"runid num_q {_COUNTED} prefs_simp prefs_pair prefs_avgjg prefs_avgjg_Rnonrel "
+    "prefs_simp_ret prefs_pair_ret prefs_avgjg_ret prefs_avgjg_Rnonrel_ret "
+    "prefs_simp_imp prefs_pair_imp prefs_avgjg_imp",
+    "prefs": f"runid num_q {_COUNTED} prefs_simp prefs_pair prefs_avgjg",
+    "qrels_jg": "runid num_q map_avgjg P_avgjg Rprec_mult_avgjg",
+}
+assert all(entry.about in REGISTRY or entry.about.endswith(".") for entry in ENTRIES)

@@ -1,0 +1,72 @@
+"""The topics that are evaluated: what kernels read, and what trec_eval makes of missing ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from karat.compat.trec_eval.preferences import Judged
+from karat.match.hits import Flags, Floats, Hits, Ints
+from karat.measures import REGISTRY
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Topics in byte order of their ids.
+
+    A topic that the run lacks counts, with -c, as a list of one item that nobody judged; the
+    values that this would show are set to 0 afterwards. That is how trec_eval 10.0 does it.
+    """
+
+    ids: list[str]
+    missing: Flags
+    level: int
+    documents: int
+    hits: Hits | None = None
+    """Of topics, or of their judgment groups."""
+    n_groups: Ints | None = None
+    """How many judgment groups each topic has."""
+    judged: list[Judged] | None = None
+    """The preferences of each topic."""
+
+    def value(self, name: str, *, cutoff: int | float | None = None, **given: Any) -> Floats:
+        """Return what a kernel gives; parameters not given keep their defaults, rel follows -l."""
+        declaration = REGISTRY[name]
+        params = {param.name: param.default for param in declaration.params}
+        if "rel" in params:
+            params["rel"] = self.level
+        return declaration.kernel(self.hits, cutoff, **(params | given))
+
+    def zero_where_missing(self, values: Floats) -> Floats:
+        """Return 0 for the topics that the run lacks."""
+        return np.where(self.missing, 0.0, values)
+
+    @property
+    def n_retrieved(self) -> Any:
+        """How many items each list has."""
+        assert self.hits is not None
+        return self.hits.length
+
+    @property
+    def n_relevant(self) -> Any:
+        """How many items of each topic are relevant."""
+        assert self.hits is not None
+        return self.hits.n_relevant(self.level)
+
+    def relevance_strings(self, most: int, *, clear_missing: bool) -> list[str]:
+        """Return the grades of the first items as text, one character an item."""
+        assert self.hits is not None
+        lengths = np.clip(self.hits.length, 0, most)
+        starts = np.cumsum(lengths) - lengths
+        characters = np.full(int(lengths.sum()), ord("-"), np.uint8)
+        found = self.hits.found.within(most)
+        grade = found.grade
+        shown = np.where(grade > 9, ord(">"), np.where(grade < 0, ord("."), ord("0") + grade))
+        characters[starts[found.query] + found.rank - 1] = shown
+        text = characters.tobytes().decode("ascii")
+        return [
+            "" if missing and clear_missing else text[start : start + length]
+            for missing, start, length in zip(self.missing, starts, lengths, strict=True)
+        ]
