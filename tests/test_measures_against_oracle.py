@@ -321,6 +321,50 @@ def test_deep_lists_are_scored_as_shallow_ones_are(run_form, gold_form, duplicat
     assert_as_the_oracle_says(spelled, handed_gold, handed_run, largest_grade_of(gold), words)
 
 
+def test_a_share_of_the_relevant_items_ends_where_the_oracle_says_whatever_their_number():
+    """Each further item has a lower precision, so no other number of items gives the same value."""
+    gold, run = {}, {}
+    for n in range(46):
+        query = f"{n} relevant"
+        gold[query] = {"irrelevant": 0, **{f"d{i}": 1 for i in range(n)}}
+        run[query] = [
+            (item, 1.0) for i in range(n) for item in [f"d{i}", *[f"{i}/{j}" for j in range(i)]]
+        ]
+    spelled = [Spelled("IPrec", i / 20, {"rel": 1}) for i in range(21)]
+    spelled += [Spelled("Rprec", None, {"rel": 1, "multiple": i / 20}) for i in range(1, 61)]
+    spelled.append(Spelled("11pt", None, {"rel": 1}))
+    handed_gold, handed_run = Handed("gold", *gold_as_dict(gold)), Handed("run", *run_as_lists(run))
+    assert_as_the_oracle_says(spelled, handed_gold, handed_run, 1, {})
+
+
+@pytest.mark.parametrize("n_judged", [0, 1, 30, 300])
+@pytest.mark.parametrize("p", [0.5, 0.8, 0.99])
+def test_what_unjudged_items_could_add_is_as_exact_below_many_judged_ones(n_judged, p):
+    judged = [f"d{i}" for i in range(n_judged)]
+    gold = Handed("gold", *gold_as_dict({"q": {"relevant": 1, **dict.fromkeys(judged, 0)}}))
+    run = Handed("run", *run_as_lists({"q": [(i, 1.0) for i in [*judged, *judged, "unjudged"]]}))
+    assert_as_the_oracle_says([Spelled("RBPresid", None, {"p": p})], gold, run, 1, {})
+
+
+@pytest.mark.parametrize("name", ["GMAP", "GMBpref"])
+def test_a_geometric_mean_takes_no_value_as_less_than_a_hundred_thousandth(name):
+    def over_queries(gold, run) -> float | None:
+        return score(gold, run, Plan.of(name)).value(parse(name))
+
+    gold = {f"q{i}": {"a": 1, "b": 0} for i in range(1000)}
+    assert over_queries(gold, {"q0": ["b"]}) == pytest.approx(1e-5, rel=1e-12)
+    half = {f"q{i}": ["a"] for i in range(500)}
+    assert over_queries(gold, half) == pytest.approx(1e-5**0.5, rel=1e-12)
+
+
+def test_a_value_under_a_hundred_thousandth_is_raised_only_in_the_mean():
+    gold = {"q": {f"r{i}": 1 for i in range(1000)}}
+    run = {"q": [*[f"x{i}" for i in range(999)], "r0"]}
+    table = score(gold, run, Plan.of("GMAP"))
+    assert table.frame.rows() == [("q", 1e-6)]
+    assert table.value(parse("GMAP")) == pytest.approx(1e-5, rel=1e-12)
+
+
 @given(
     gold=any_gold,
     run=any_run,

@@ -48,6 +48,53 @@ from karat.measures.names import settle, split
         ("nDCG(gain={2: 3, 1: 1})@10", "nDCG(gain={1: 1, 2: 3})@10"),
         ("AP(rel=1)", "AP"),
         ("Hole@10", "Unjudged@10"),
+        ("unj_5", "Unjudged@5"),
+        ("unj.5", "Unjudged@5"),
+        ("gm_map", "GMAP"),
+        ("gm_bpref", "GMBpref"),
+        ("yaap", "YAAP"),
+        ("infAP", "infAP"),
+        ("infap(rel=2)", "infAP(rel=2)"),
+        ("11pt_avg", "11pt"),
+        ("11pt", "11pt"),
+        ("iprec_at_recall_0.10", "IPrec@0.1"),
+        ("iprec_at_recall_0.00", "IPrec@0"),
+        ("iprec_at_recall_1.00", "IPrec@1"),
+        ("iprec_at_recall.0.25", "IPrec@0.25"),
+        ("iprec_at_recall..10", "IPrec@0.1"),
+        ("iprec_at_recall@.5", "IPrec@0.5"),
+        ("IPrec@0", "IPrec@0"),
+        ("IPrec@-0", "IPrec@0"),
+        ("IPrec@0.0", "IPrec@0"),
+        ("IPrec@1.0", "IPrec@1"),
+        ("IPrec@0.10(rel=2)", "IPrec(rel=2)@0.1"),
+        ("Rprec_mult_0.20", "Rprec(multiple=0.2)"),
+        ("Rprec_mult.5.0", "Rprec(multiple=5)"),
+        ("Rprec_mult_1.00", "Rprec"),
+        ("Rprec(multiple=1)", "Rprec"),
+        ("Rprec(multiple=2, rel=2)", "Rprec(rel=2, multiple=2)"),
+        ("relative_P_5", "R_cap@5"),
+        ("relative_P.5", "R_cap@5"),
+        ("set_relative_P", "R_cap"),
+        ("R_cap", "R_cap"),
+        ("set_P", "P"),
+        ("set_recall", "R"),
+        ("set_map", "SetAP"),
+        ("set_F", "SetF"),
+        ("set_F.0.5", "SetF(weight=0.5)"),
+        ("set_F_1.0", "SetF"),
+        ("utility", "Utility"),
+        ("Utility(b=-0.50, documents=100)", "Utility(b=-0.5, documents=100)"),
+        ("ideal_dcg", "IDCG"),
+        ("ndcg_rel", "nDCGrel"),
+        ("Rndcg", "RnDCG"),
+        ("G", "G"),
+        ("g(gain=exp2)", "G(gain=exp2)"),
+        ("binG", "binG"),
+        ("RBP(gain=query, p=0.9)", "RBP(p=0.9, gain=query)"),
+        ("rbp_resid", "RBPresid(p=0.8)"),
+        ("RBPresid(p=0.90)", "RBPresid(p=0.9)"),
+        ("num_nonrel_judged_ret", "NumNonrelRet"),
     ],
 )
 def test_a_spelling_stands_for_the_canonical_measure(spelling, canonical):
@@ -56,25 +103,43 @@ def test_a_spelling_stands_for_the_canonical_measure(spelling, canonical):
     assert parse(spelling) == parse(canonical)
 
 
+def rounded(least, most):
+    """Numbers that a name spells in full."""
+    return st.floats(least, most).map(lambda number: round(number, 12))
+
+
 @given(st.data())
 def test_every_declared_measure_reads_back_its_own_name(data):
     declaration = data.draw(st.sampled_from(list(REGISTRY.values())))
-    cutoffs = {"none": st.none(), "required": st.integers(1, 10**6)}
-    cutoff = data.draw(cutoffs.get(declaration.cutoff, st.none() | st.integers(1, 10**6)))
+    ranks = st.integers(1, 10**6)
+    cutoffs = {
+        "none": st.none(),
+        "required": ranks,
+        "optional": st.none() | ranks,
+        "share": rounded(0, 1),
+    }
+    cutoff = data.draw(cutoffs[declaration.cutoff])
     options = {
         "rel": st.integers(1, 9),
-        "p": st.floats(0.01, 0.99).map(lambda p: round(p, 12)),
+        "p": rounded(0.01, 0.99),
+        "multiple": rounded(0.01, 99),
+        "weight": rounded(0.01, 99),
+        **dict.fromkeys("abcd", rounded(-99, 99)),
+        "documents": st.integers(0, 10**9),
         "denominator": st.sampled_from(
             ["k", "retrieved"] if declaration.name == "P" else ["relevant", "hits", "min"]
         ),
         "gain": st.sampled_from(
-            ["binary", "linear"] if declaration.name == "RBP" else ["linear", "exp2", {1: 0.5}]
+            ["binary", "linear", "query"]
+            if declaration.name == "RBP"
+            else ["linear", "exp2", {1: 0.5}]
         ),
     }
     params = {param.name: data.draw(options[param.name]) for param in declaration.params}
     measure = settle(declaration, cutoff, params)
     assert parse(measure.name).name == measure.name
     assert parse(measure.name).params == measure.params
+    assert parse(measure.name).cutoff == measure.cutoff
 
 
 @pytest.mark.parametrize(
@@ -86,9 +151,37 @@ def test_every_declared_measure_reads_back_its_own_name(data):
         ("nDCG@-3", "whole number from 1 up"),
         ("P_0", "whole number from 1 up"),
         ("Rprec@5", "takes no cutoff"),
-        ("R_cap", "needs a cutoff"),
-        ("ndcg_cut", "needs a cutoff"),
-        ("map_cut", "needs a cutoff"),
+        ("ndcg_cut", "needs a number"),
+        ("map_cut", "needs a number"),
+        ("iprec_at_recall", "needs a number"),
+        ("Rprec_mult", "needs a number"),
+        ("unj", "needs a number"),
+        ("relative_P", "needs a number"),
+        ("IPrec", "needs a point of recall"),
+        ("IPrec(rel=2)", "needs a point of recall"),
+        ("IPrec@1.5", "not a point of recall from 0 to 1"),
+        ("IPrec@-0.1", "not a point of recall from 0 to 1"),
+        ("IPrec@x", "not a point of recall from 0 to 1"),
+        ("IPrec@nan", "not a point of recall from 0 to 1"),
+        ("iprec_at_recall_10", "not a point of recall from 0 to 1"),
+        ("P@0.5", "whole number from 1 up"),
+        ("relative_P_0.5", "whole number from 1 up"),
+        ("11pt@5", "takes no cutoff"),
+        ("G@5", "takes no cutoff"),
+        ("set_F@5", "takes no cutoff"),
+        ("Utility(documents=-1)", "whole number from 0 up"),
+        ("Utility(documents=1.5)", "whole number from 0 up"),
+        ("Utility(a=x)", "'x' is not a number"),
+        ("Utility(d=inf)", "'inf' is not a number"),
+        ("SetF(weight=0)", "not a number above 0"),
+        ("SetF(weight=x)", "'x' is not a number"),
+        ("set_F.-1", "not a number above 0"),
+        ("Rprec(multiple=-1)", "not a number above 0"),
+        ("Rprec(multiple=0)", "not a number above 0"),
+        ("Rprec(multiple=nan)", "'nan' is not a number"),
+        ("Rprec_mult_0", "not a number above 0"),
+        ("RBPresid(p=0)", "between 0 and 1"),
+        ("RBP(gain=exp2)", "none of binary, linear, query"),
         ("P@9999999999", "whole number from 1 up"),
         ("AP(rel=1, rel=2)", "given twice"),
         ("RR(gain=exp2)", "no parameter 'gain'"),
@@ -128,6 +221,18 @@ def test_a_list_of_names_is_flattened_and_each_kept_once_in_order():
         "P@5",
         "P@10",
         "nDCG(gain={1: 1, 2: 3})@5",
+    ]
+    assert [str(m) for m in parse_all("iprec_at_recall..10,.20,1,Rprec_mult.5.0,0.2")] == [
+        "IPrec@0.1",
+        "IPrec@0.2",
+        "IPrec@1",
+        "Rprec(multiple=5)",
+        "Rprec(multiple=0.2)",
+    ]
+    assert [str(m) for m in parse_all("iprec_at_recall.0,0.0,unj.5,10")] == [
+        "IPrec@0",
+        "Unjudged@5",
+        "Unjudged@10",
     ]
     with pytest.raises(karat.MeasureError, match="no measure is named"):
         parse_all([])

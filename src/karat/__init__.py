@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         KaratWarning,
         MeasureError,
     )
-    from karat.evaluation import Evaluator, Scores, evaluate
+    from karat.evaluation import Evaluator, Explanation, Scores, evaluate, explain
     from karat.functional import (
         average_precision,
         hit_rate,
@@ -41,7 +41,7 @@ _HOMES = {
         "KaratWarning",
         "MeasureError",
     ),
-    "karat.evaluation": ("Evaluator", "Scores", "evaluate"),
+    "karat.evaluation": ("Evaluator", "Explanation", "Scores", "evaluate", "explain"),
     "karat.functional": (
         "average_precision",
         "hit_rate",
@@ -52,13 +52,14 @@ _HOMES = {
     ),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }
-_MODULES = ("data", "functional", "measures", "presets")
+_MODULES = ("compat", "data", "functional", "measures", "presets")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ConventionError",
     "Conventions",
     "Evaluator",
+    "Explanation",
     "Gold",
     "InputError",
     "KaratError",
@@ -71,6 +72,7 @@ __all__ = [
     "__version__",
     "average_precision",
     "evaluate",
+    "explain",
     "hit_rate",
     "mrr",
     "ndcg_at_k",

@@ -8,16 +8,7 @@ from typing import Annotated
 
 import typer
 
-from karat.conventions import CHOICES, HELP
-
-
-def _convention(name: str) -> typer.models.OptionInfo:
-    flag = f"--{name.replace('_', '-')}"
-    words = CHOICES[name]
-    option: typer.models.OptionInfo = typer.Option(
-        flag, metavar="|".join(words), help=f"{HELP[name].capitalize()}.", show_default=words[0]
-    )
-    return option
+from karat.cli.options import Duplicates, Missing, NoGold, Unjudged, Unknown, conventions_of
 
 
 def evaluate_command(
@@ -50,11 +41,11 @@ def evaluate_command(
         str | None,
         typer.Option("--format", metavar="NAME", help="The format of the runs, likewise."),
     ] = None,
-    missing: Annotated[str | None, _convention("missing")] = None,
-    unknown: Annotated[str | None, _convention("unknown")] = None,
-    no_gold: Annotated[str | None, _convention("no_gold")] = None,
-    duplicates: Annotated[str | None, _convention("duplicates")] = None,
-    unjudged: Annotated[str | None, _convention("unjudged")] = None,
+    missing: Missing = None,
+    unknown: Unknown = None,
+    no_gold: NoGold = None,
+    duplicates: Duplicates = None,
+    unjudged: Unjudged = None,
 ) -> None:
     """Score runs against gold: measures as rows, runs as columns."""
     from karat.data.files import Unopened
@@ -64,17 +55,10 @@ def evaluate_command(
 
     for path in output or ():
         files.check(path)
-    words = {
-        "missing": missing,
-        "unknown": unknown,
-        "no_gold": no_gold,
-        "duplicates": duplicates,
-        "unjudged": unjudged,
-    }
     evaluator = Evaluator(
         Unopened(gold, gold_format),
         measures,
-        conventions={name: word for name, word in words.items() if word},
+        conventions=conventions_of(missing, unknown, no_gold, duplicates, unjudged),
         preset=preset,
         level=level,
     )

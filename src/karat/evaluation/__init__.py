@@ -1,6 +1,8 @@
-"""The verbs: evaluate, and what it returns."""
+"""The verbs: evaluate and explain, and what they return."""
 
 from karat.evaluation.evaluator import Evaluator, evaluate
+from karat.evaluation.explaining import explain
 from karat.evaluation.scores import Scores
+from karat.report.explanation import Explanation
 
-__all__ = ["Evaluator", "Scores", "evaluate"]
+__all__ = ["Evaluator", "Explanation", "Scores", "evaluate", "explain"]

@@ -17,16 +17,16 @@ _LABEL_WIDTH = 48
 
 def show(sheets: Sequence[Sheet]) -> None:
     """Print the table, then groups and queries where they were asked, then the remarks."""
-    heads = ["measure", *(_short(sheet.name, _NAME_WIDTH) for sheet in sheets), "n"]
+    heads = ["measure", *(short(sheet.name, _NAME_WIDTH) for sheet in sheets), "n"]
     _print_wide(heads, table_rows(sheets), 1, n_last=1)
     for sheet in sheets:
         if (table := group_table(sheet)) is not None:
             fields = group_fields(sheet)
-            print(f"\n{_clean(sheet.name)} by {', '.join(map(_clean, fields))}")
+            print(f"\n{clean(sheet.name)} by {', '.join(map(clean, fields))}")
             _print_wide(*table, len(fields))
     for sheet in sheets:
         if (table := query_table(sheet)) is not None:
-            print(f"\n{_clean(sheet.name)}")
+            print(f"\n{clean(sheet.name)}")
             _print_wide(*table, 1)
     _print_remarks(sheets)
 
@@ -36,7 +36,7 @@ def _print_wide(heads: list[str], rows: list[list[str]], n_labels: int, *, n_las
 
     The first columns, the labels, and the last ones stand in each of them.
     """
-    lines = [[_short(cell, _LABEL_WIDTH) for cell in line] for line in [heads, *rows]]
+    lines = [[short(cell, _LABEL_WIDTH) for cell in line] for line in [heads, *rows]]
     sizes = [max(map(len, column)) + _gap() for column in zip(*lines, strict=True)]
     end = len(heads) - n_last
     labels, last = list(range(n_labels)), list(range(end, len(heads)))
@@ -57,13 +57,20 @@ def _print_table(heads: list[str], rows: list[list[str]], n_labels: int) -> None
     if _ruled():
         _print_rich(heads, rows, n_labels)
         return
+    print("\n".join(plain_lines(heads, rows, n_labels)))
+
+
+def plain_lines(heads: list[str], rows: list[list[str]], n_labels: int) -> list[str]:
+    """Return a table as lines of text: labels to the left, numbers to the right."""
     sizes = [max(len(line[at]) for line in [heads, *rows]) for at in range(len(heads))]
+    lines = []
     for line in [heads, *rows]:
         cells = [
             cell.ljust(size) if at < n_labels else cell.rjust(size)
             for at, (cell, size) in enumerate(zip(line, sizes, strict=True))
         ]
-        print("  ".join(cells).rstrip())
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 def _print_rich(heads: list[str], rows: list[list[str]], n_labels: int) -> None:
@@ -85,7 +92,7 @@ def _print_rich(heads: list[str], rows: list[list[str]], n_labels: int) -> None:
 
 def _print_remarks(sheets: Sequence[Sheet]) -> None:
     for remark in remarks(sheets):
-        print(_clean(remark))
+        print(clean(remark))
     departures = sheets[0].conventions.departures()
     if departures:
         print("conventions: " + ", ".join(f"{k}={v}" for k, v in departures.items()))
@@ -93,13 +100,14 @@ def _print_remarks(sheets: Sequence[Sheet]) -> None:
         print(f"level: {sheets[0].level}")
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Replace what would move the cursor or break the line."""
     return "".join(character if character.isprintable() else "�" for character in text)
 
 
-def _short(text: str, width: int) -> str:
-    text = _clean(text)
+def short(text: str, width: int) -> str:
+    """Return a text that fits a width, and can be printed."""
+    text = clean(text)
     if len(text) <= width:
         return text
     # Names differ at either end, so the middle goes.

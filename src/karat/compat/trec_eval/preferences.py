@@ -202,7 +202,7 @@ def _count(over: Matrix, item: Matrix, n: int) -> Counts:
 
 
 def judge(topic: str, preferences: list[Preference], listed: list[str]) -> Judged:
-    """Number the items of a topic and work out what each judge prefers."""
+    """Give the items of a topic their numbers, and work out what each judge prefers."""
     known = {preference.item for preference in preferences}
     retrieved = [item for item in listed if item in known]
     others = sorted(known.difference(retrieved))

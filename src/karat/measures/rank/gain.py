@@ -49,8 +49,7 @@ def ideal_dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
     edges="0 where gold offers no gain; the best order takes in items that were not retrieved",
     differs="trec_eval, ranx (ndcg), ir_measures and BEIR agree at gain=linear; LightGBM, ranx' "
     "ndcg_burges and most papers on learning to rank use gain=exp2; scikit-learn averages over "
-    "all orders of tied scores and idealises over the retrieved items only; trec_eval sorts "
-    "gains of its own that lie less than 1 apart wrongly",
+    "all orders of tied scores; trec_eval sorts own gains that lie less than 1 apart wrongly",
     params=(GAIN,),
 )
 def ndcg(hits: Hits, k: int | None, gain: Any) -> Floats:

@@ -1,0 +1,43 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from karat.conventions import CHOICES, HELP
+
+
+def _convention(name: str) -> typer.models.OptionInfo:
+    flag = f"--{name.replace('_', '-')}"
+    words = CHOICES[name]
+    option: typer.models.OptionInfo = typer.Option(
+        flag, metavar="|".join(words), help=f"{HELP[name].capitalize()}.", show_default=words[0]
+    )
+    return option
+
+
+Missing = Annotated[str | None, _convention("missing")]
+Unknown = Annotated[str | None, _convention("unknown")]
+NoGold = Annotated[str | None, _convention("no_gold")]
+Duplicates = Annotated[str | None, _convention("duplicates")]
+Unjudged = Annotated[str | None, _convention("unjudged")]
+
+
+def conventions_of(
+    missing: str | None,
+    unknown: str | None,
+    no_gold: str | None,
+    duplicates: str | None,
+    unjudged: str | None,
+) -> dict[str, str]:
+    """Return the conventions that were said."""
+    words = {
+        "missing": missing,
+        "unknown": unknown,
+        "no_gold": no_gold,
+        "duplicates": duplicates,
+        "unjudged": unjudged,
+    }
+    return {name: word for name, word in words.items() if word}

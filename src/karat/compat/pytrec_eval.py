@@ -1,0 +1,184 @@
+"""pytrec_eval's interface over karat's kernels: changing one import is enough.
+
+    from karat.compat import pytrec_eval
+
+Names, keys and values are those of pytrec_eval-terrier, but for two things in which karat follows
+trec_eval 10.0: scores are compared as 64-bit numbers, and points of recall are rounded (see
+IPrec). A wrong measure or wrong data is an error, where the original may end the process.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+import numpy as np
+
+from karat.compat.trec_eval.catalogue import ENTRIES, NICKNAMES, Asked
+from karat.compat.trec_eval.topics import Topics
+from karat.conventions import Conventions
+from karat.data.gold import Gold
+from karat.data.run import Run
+from karat.errors import InputError, MeasureError
+from karat.match.hits import Floats
+from karat.match.ids import match_ids
+from karat.match.prepared import prepare
+
+__all__ = [
+    "RelevanceEvaluator",
+    "compute_aggregated_measure",
+    "parse_qrel",
+    "parse_run",
+    "supported_measures",
+    "supported_nicknames",
+]
+
+Number = TypeVar("Number", int, float)
+
+_SINCE_10 = {"dcg", "ideal_dcg", "yaap", "rbp", "rbp_resid", "unj"}
+
+supported_measures = {
+    entry.name
+    for entry in ENTRIES
+    if entry.judgments in ((), ("qrels",)) and entry.name not in _SINCE_10
+}
+supported_nicknames = {
+    nickname: set(names.split()) - _SINCE_10 for nickname, names in NICKNAMES.items()
+}
+
+
+class RelevanceEvaluator:
+    """Judgments made ready for any number of runs.
+
+    >>> evaluator = RelevanceEvaluator({"q1": {"d1": 0, "d2": 1}}, {"map", "ndcg_cut_5"})
+    >>> evaluator.evaluate({"q1": {"d1": 1.0, "d2": 0.5}})
+    {'q1': {'map': 0.5, 'ndcg_cut_5': 0.6309297535714575}}
+    """
+
+    def __init__(
+        self,
+        query_relevance: Mapping[str, Mapping[str, int]],
+        measures: Iterable[str],
+        relevance_level: int = 1,
+        judged_docs_only_flag: bool = False,
+    ) -> None:
+        judged = {query: grades for query, grades in query_relevance.items() if grades}
+        self._gold = prepare(Gold.of(judged)) if judged else None
+        self._asked = _asked(measures)
+        self._level = relevance_level
+        self._conventions = Conventions(unjudged="skip" if judged_docs_only_flag else "irrelevant")
+
+    def evaluate(self, scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+        """Return the value of each measure for each query that has judgments."""
+        if not scores or self._gold is None:
+            return {}
+        match = match_ids(self._gold, Run.of(scores), self._conventions)
+        names = [name for one in self._asked for name in one.names]
+        topics = Topics(self._gold.query_ids.to_list(), ~match.present, self._level, 0, match.hits)
+        columns = [values for one in self._asked for values in _values(one, topics)]
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        by_query = dict(zip(topics.ids, rows, strict=True))
+        return {
+            query: dict(zip(names, by_query[query], strict=True))
+            for query in scores
+            if query in by_query
+        }
+
+
+def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Read the lines of a run: query Q0 item rank score tag."""
+    run: dict[str, dict[str, float]] = {}
+    for number, line in enumerate(f_run, 1):
+        query, _, item, _, score, _ = _fields(line, number, 6)
+        _add(run, query, item, _number(float, score, number), number)
+    return run
+
+
+def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
+    """Read the lines of qrels: query 0 item grade."""
+    qrels: dict[str, dict[str, int]] = {}
+    for number, line in enumerate(f_qrel, 1):
+        query, _, item, grade = _fields(line, number, 4)
+        _add(qrels, query, item, _number(int, grade, number), number)
+    return qrels
+
+
+def compute_aggregated_measure(measure: str, values: list[float]) -> float:
+    """Combine the values of queries: num_ measures by sum, gm_ by exp of the mean, others by mean.
+
+    >>> compute_aggregated_measure("map", [0.5, 1.0])
+    0.75
+    """
+    if measure.startswith("num_"):
+        return math.fsum(values)
+    mean = math.fsum(values) / len(values)
+    return math.exp(mean) if measure.startswith("gm_") else mean
+
+
+def _asked(measures: Iterable[str]) -> list[Asked]:
+    """Read names as the original does: the cutoffs of one measure come together."""
+    given = [measures] if isinstance(measures, str) else list(measures)
+    parameters: dict[str, set[str]] = {}
+    for name in given:
+        if name in supported_nicknames:
+            for each in supported_nicknames[name]:
+                parameters.setdefault(each, set())
+        elif name in supported_measures:
+            parameters.setdefault(name, set())
+        else:
+            base, tail = _split(name)
+            parameters.setdefault(base, set()).update(tail.split(","))
+    unknown = sorted(parameters.keys() - supported_measures)
+    if unknown:
+        raise _unsupported(unknown[0])
+    asked = []
+    for entry in ENTRIES:
+        if entry.name in parameters:
+            given_here = ",".join(sorted(parameters[entry.name]))
+            asked.append(Asked(entry, given_here if given_here and entry.read else None))
+    return asked
+
+
+def _split(name: str) -> tuple[str, str]:
+    number = r"[0-9]+(?:\.[0-9]+)?"
+    parts = re.fullmatch(rf"(\w+?)[._]({number}(?:,{number})*)", name)
+    if parts is None or parts[1] not in supported_measures:
+        raise _unsupported(name)
+    return parts[1], parts[2]
+
+
+def _unsupported(name: str) -> MeasureError:
+    return MeasureError(
+        f"unsupported measure {name}", hint=f"supported: {', '.join(sorted(supported_measures))}"
+    )
+
+
+def _values(one: Asked, topics: Topics) -> list[Floats]:
+    """Return what the original says: 1 for num_q, 0 for what is text."""
+    if one.entry.over == "text":
+        return [np.zeros(len(topics.ids))]
+    return one.compute(topics)
+
+
+def _fields(line: str, number: int, count: int) -> list[str]:
+    fields = line.split()
+    if len(fields) != count:
+        raise InputError(f"{len(fields)} fields where {count} are needed", line=number)
+    return fields
+
+
+def _number(kind: Callable[[str], Number], text: str, line: int) -> Number:
+    try:
+        return kind(text)
+    except ValueError:
+        raise InputError(f"{text!r} is no number", line=line) from None
+
+
+def _add(
+    table: dict[str, dict[str, Number]], query: str, item: str, value: Number, line: int
+) -> None:
+    if item in table.setdefault(query, {}):
+        raise InputError(f"query {query!r} has {item!r} twice", line=line, field="item")
+    table[query][item] = value
