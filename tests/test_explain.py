@@ -1,0 +1,216 @@
+"""`karat explain`: for every measure, in words and in numbers that end in what `eval` gives."""
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.cli.main import main
+from karat.measures import REGISTRY, parse
+
+NAMES = [f"{name}@0.5" if d.cutoff == "share" else name for name, d in REGISTRY.items()]
+CUT = [f"{name}@3" for name, d in REGISTRY.items() if d.cutoff == "optional"]
+ITEMS = [f"d{number}" for number in range(8)]
+
+golds = st.dictionaries(
+    st.sampled_from(["q1", "q2"]),
+    st.dictionaries(st.sampled_from(ITEMS), st.integers(-1, 3), min_size=1),
+    min_size=1,
+)
+lists = st.lists(st.sampled_from([*ITEMS, "x", "y"]), max_size=12)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *CUT])
+def test_every_measure_is_explained_in_words_with_an_example(name):
+    explanation = karat.explain(name)
+    text = str(explanation)
+    declaration = parse(name).declaration
+    assert text.startswith(f"{parse(name)}: {declaration.title}\n")
+    for label in ("Formula", "Cutoff", "Over queries", "Edge cases", "Elsewhere", "Example"):
+        assert f"\n{label}" in text
+    assert max(map(len, text.splitlines())) <= 80
+    gold = {"q": {"a": 3, "b": 2, "c": 1, "d": 0, "e": 1}}
+    value = karat.evaluate(gold, {"q": ["b", "x", "a", "d", "c", "y"]}, name)[name]
+    assert text.endswith(f"\n{parse(name)} = {value!r}")
+
+
+@pytest.mark.parametrize("name", [*NAMES, *CUT])
+@pytest.mark.filterwarnings("ignore:only .* relevant ids of gold")
+@settings(max_examples=25, deadline=None)
+@given(golds, lists, lists)
+def test_every_measure_is_calculated_to_the_digits_that_eval_gives(name, gold, one, other):
+    query = min(gold)
+    first, second = ({query: items} for items in (one, other))
+    for conventions in ({}, {"unjudged": "skip"}, {"duplicates": "count", "no_gold": "one"}):
+        words = {"conventions": conventions}
+        wanted = [
+            karat.evaluate(gold, run, name, **words).per_query.row(0, named=True)[str(parse(name))]
+            for run in (first, second)
+        ]
+        explanation = karat.explain(name, gold=gold, run=first, query=query, **words)
+        (calculation,) = explanation.calculations
+        assert calculation.value == wanted[0]
+        assert (
+            str(explanation)
+            .splitlines()[-1]
+            .endswith("left out" if wanted[0] is None else repr(wanted[0]))
+        )
+        both = karat.explain(name, gold=gold, run=first, other=second, query=query, **words)
+        assert [each.value for each in both.calculations] == wanted
+        if None not in wanted:
+            assert both.difference == wanted[1] - wanted[0]
+        json.dumps(both.as_dict())
+        assert max(map(len, str(both).splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "number"),
+    [
+        ("nDCG@4", "contribution", "DCG"),
+        ("AP", "precision", "sum of precisions"),
+        ("G", "contribution", "sum of contributions"),
+        ("binG", "contribution", "sum of contributions"),
+        ("RBP(p=0.9, gain=query)", "contribution", "sum of contributions"),
+        ("nDCGrel", "nDCG", "sum at found"),
+    ],
+)
+@given(golds, lists)
+def test_what_is_shown_of_the_items_adds_up_to_what_is_shown_of_the_query(
+    name, column, number, gold, listed
+):
+    query = min(gold)
+    explanation = karat.explain(name, gold=gold, run={query: listed}, query=query)
+    (calculation,) = explanation.calculations
+    total = math.fsum(row.get(column, 0.0) for row in calculation.rows)
+    assert math.isclose(total, calculation.numbers[number], rel_tol=1e-12, abs_tol=1e-15)
+
+
+def test_bpref_shows_what_was_counted_above():
+    gold = {"q": {"a": 1, "b": 0, "c": 1, "d": 0}}
+    explanation = karat.explain("Bpref", gold=gold, run={"q": ["b", "x", "a", "c"]}, query="q")
+    rows = {row["item"]: row for row in explanation.calculations[0].rows}
+    assert rows["a"]["irrelevant above"] == 1
+    assert rows["c"]["irrelevant above"] == 1
+    assert "irrelevant above" not in rows["x"]
+    assert explanation.calculations[0].numbers == {"judged irrelevant": 2, "all relevant": 2}
+
+
+def test_a_long_list_is_shown_as_far_as_it_tells_something():
+    gold = {"q": {f"d{n}": n % 2 for n in range(300)}}
+    run = {"q": [f"d{n}" for n in range(300)]}
+    text = str(karat.explain("AP", gold=gold, run=run, query="q"))
+    assert len(text.splitlines()) < 75
+    assert "\n22    d21" in text
+    assert "\n23    d22" not in text
+    both = str(karat.explain("nDCG", gold=gold, run=run, other={"q": ["d1"]}, query="q"))
+    assert "… 240 more" in both
+
+
+def test_conventions_that_decide_are_named():
+    gold = {"q1": {"a": 1}, "q2": {"a": 0}}
+    lacking = karat.explain("RR", gold=gold, run={"q2": ["a"]}, query="q1")
+    assert "the run lacks this query: missing=zero" in str(lacking)
+    skipped = karat.explain(
+        "RR", gold=gold, run={"q2": ["a"]}, query="q1", conventions={"missing": "skip"}
+    )
+    assert str(skipped).endswith("RR = left out")
+    assert "Conventions  missing=skip" in str(skipped)
+    nothing = karat.explain("RR", gold=gold, run={"q2": ["a", "a"]}, query="q2")
+    assert "gold holds nothing relevant here: no_gold=family" in str(nothing)
+    assert "an item stands again in the list: duplicates=first" in str(nothing)
+
+
+def test_documents_are_calculated_as_documents():
+    gold = {"q": {"doc": 1}}
+    run = [
+        {
+            "query_id": "q",
+            "results": [
+                {"id": "c1", "doc_id": "other"},
+                {"id": "c2", "doc_id": "other"},
+                {"id": "c3", "doc_id": "doc"},
+            ],
+        }
+    ]
+    explanation = karat.explain("RR", gold=gold, run=run, query="q", level="doc")
+    assert explanation.calculations[0].value == 0.5
+    assert [row["item"] for row in explanation.calculations[0].rows] == ["other", "doc"]
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("gold.qrels").write_text("q1 0 a 2\nq1 0 b 1\n")
+    Path("one.run").write_text("q1 Q0 x 1 0.9 t\nq1 Q0 a 2 0.8 t\n")
+    Path("two.run").write_text("q1 Q0 b 1 0.9 t\nq1 Q0 a 2 0.8 t\n")
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["karat", "explain", *words])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        out, err = capsys.readouterr()
+        return stop.value.code or 0, out, err
+
+    return run
+
+
+DATA = ("--gold", "gold.qrels", "--run", "one.run", "--query", "q1")
+
+
+def test_the_command_prints_the_calculation(command):
+    code, out, err = command("RR", *DATA)
+    assert (code, err) == (0, "")
+    assert out == (
+        "RR: Reciprocal rank, for query 'q1'\n"
+        "Formula      1 / rank of the first relevant item, 0 if there is none\n"
+        "\n"
+        "one\n"
+        "rank  item  grade\n"
+        "1     x         –\n"
+        "2     a         2\n"
+        "\n"
+        "first relevant rank = 2\n"
+        "RR = 0.5\n"
+    )
+
+
+def test_the_command_shows_two_runs_side_by_side(command):
+    code, out, _ = command("nDCG@10", *DATA, "--other", "two.run")
+    assert code == 0
+    assert out.splitlines()[3:6] == [
+        "1 is one, 2 is two; contribution of each item",
+        "item  grade  rank 1  rank 2  contribution 1       2   2 − 1",
+        "b         1       –       1          0.0000  1.0000  1.0000",
+    ]
+
+
+def test_the_command_prints_json(command):
+    code, out, _ = command("P@2", *DATA, "--json", "--unjudged", "skip")
+    document = json.loads(out)
+    assert code == 0
+    assert document["measure"] == "P@2"
+    assert document["calculations"][0]["value"] == 0.5
+    assert document["calculations"][0]["list"] == [{"rank": 1, "item": "a", "grade": 2}]
+    assert document["conventions"]["unjudged"] == "skip"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nDGC@10",), "did you mean"),
+        (("RR", "--gold", "gold.qrels"), "run and query are needed as well"),
+        (("RR", *DATA[:4]), "query is needed as well"),
+        (("RR", *DATA[:4], "--query", "q9"), "gold has no query 'q9'"),
+        (("RR", *DATA, "--missing", "never"), "'never' is not a convention"),
+        (("RR", *DATA, "--other", "three.run"), "three.run: there is no such file"),
+    ],
+)
+def test_mistakes_get_a_message_and_exit_code_2(command, words, message):
+    code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert message in err
