@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from karat.cli import demo, evaluate, measures
+from karat.cli import convert, demo, evaluate, measures
 from karat.errors import KaratError, KaratWarning
 from karat.version import __version__
 
@@ -53,6 +53,7 @@ def _answering(command: Callable[..., None]) -> Callable[..., None]:
 
 
 app.command("eval", no_args_is_help=True)(_answering(evaluate.evaluate_command))
+app.command("convert", no_args_is_help=True)(_answering(convert.convert_command))
 app.command("measures")(_answering(measures.measures_command))
 app.command("demo")(_answering(demo.demo_command))
 
