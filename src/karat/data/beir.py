@@ -67,13 +67,8 @@ def read_gold(source: Source) -> Gold:
     gold = tables.TSV.read_gold(source)
     file = _queries_file(source)
     told = {} if file is None else _queries(Source(file))
-    judged = gold.query_ids
-    known = queries_of({query: told.get(query, {}) for query in judged})
-    return Gold(
-        gold.judgments,
-        queries=known,
-        name=source.path.absolute().parent.parent.name,
-    )
+    known = queries_of({query: told.get(query, {}) for query in gold.query_ids})
+    return Gold(gold.judgments, queries=known, name=source.path.absolute().parent.parent.name)
 
 
 def read_run(source: Source) -> NoReturn:
@@ -84,9 +79,9 @@ def read_run(source: Source) -> NoReturn:
 def write_gold(gold: Gold, folder: Path) -> Written:
     """Write queries.jsonl and qrels/test.tsv; fields of queries go under `metadata`."""
     encode = msgspec.json.Encoder().encode
-    judged = gold.judgments["query_id"].unique()
+    queries = gold.queries.join(gold.judgments, on="query_id", how="semi", maintain_order="left")
     with (folder / "queries.jsonl").open("wb") as file:
-        for row in gold.queries.filter(pl.col("query_id").is_in(judged)).iter_rows(named=True):
+        for row in queries.iter_rows(named=True):
             line: dict[str, Any] = {"_id": row.pop("query_id"), "text": row.pop("text", None)}
             line["metadata"] = {name: value for name, value in row.items() if value is not None}
             file.write(encode(line) + b"\n")

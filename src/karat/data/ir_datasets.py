@@ -13,7 +13,7 @@ from typing import IO
 import polars as pl
 
 from karat.data import frames
-from karat.data.files import BYTE_ORDER_MARK, Source, decode
+from karat.data.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 from karat.data.format import Format, Kind
 from karat.data.gold import Gold
 from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_gold_loses
@@ -38,7 +38,7 @@ def sniff(source: Source) -> bool:
     width = {len(fields) for fields in lines}
     if width == {3}:
         words = {len("\t".join(fields).split()) for fields in lines}
-        return words.isdisjoint((4, 6)) and all(_NUMBER.fullmatch(f[2]) for f in lines)
+        return words not in ({4}, {6}) and all(_NUMBER.fullmatch(f[2]) for f in lines)
     return (
         width == {4}
         and all(_INTEGER.fullmatch(f[2]) and not _INTEGER.fullmatch(f[3]) for f in lines)
@@ -114,6 +114,8 @@ def write_run(run: Run, file: IO[bytes]) -> Written:
 def _sample(source: Source) -> list[list[str]]:
     """Return the fields of the first lines, of those that are whole."""
     text = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+    if len(source.head) == HEAD_BYTES:
+        text = text.rpartition("\n")[0]
     lines = [line.rstrip("\r") for line in text.split("\n", _SAMPLE)[:_SAMPLE]]
     return [line.split("\t") for line in lines if line.strip()]
 

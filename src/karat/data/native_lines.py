@@ -95,6 +95,12 @@ def converted(number: int, record: Any, to: type[Line], error: MakeError) -> Lin
         return msgspec.convert(record, to)
     except msgspec.ValidationError as problem:
         raise _invalid(problem, number, error) from problem
+    except UnicodeEncodeError as problem:
+        raise error(
+            f"{problem.object!a} holds a lone surrogate",
+            line=number,
+            hint="decode the text as UTF-8 before it comes here",
+        ) from problem
 
 
 def _not_json(line: bytes, number: int, error: msgspec.DecodeError, source: Source) -> InputError:
