@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import os
@@ -528,6 +529,25 @@ def test_the_files_that_are_damaged_are_sound_at_first(tmp_path, name):
     (tmp_path / name).write_bytes(VALID[name])
     kind = Gold if "g." in name or "qrels" in name else Run
     assert kind.read(tmp_path / name).name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["queries.jsonl", "qrels/test.tsv"])
+def test_a_beir_folder_with_a_damaged_file_is_read_or_refused_and_nothing_else(tmp_path, name):
+    chance = random.Random(name)
+    (tmp_path / "qrels").mkdir()
+    sound = {
+        "queries.jsonl": b'{"_id":"1","text":"\xc3\xa4","metadata":{"a":1,"b":["x"]}}\n'
+        b'{"_id":2,"text":"y","metadata":{"a":"x"},"level":"easy"}\n',
+        "qrels/test.tsv": VALID["g.tsv"],
+    }
+    for other, content in sound.items():
+        (tmp_path / other).write_bytes(content)
+    assert Gold.read(tmp_path).queries["text"][0] == "ä"
+    for _ in range(MUTATIONS):
+        (tmp_path / name).write_bytes(mutated(sound[name], chance))
+        with contextlib.suppress(InputError), warnings.catch_warnings(action="ignore"):
+            assert Gold.read(tmp_path).judgments.height
 
 
 def test_utf_16_without_a_mark_is_known_by_its_zero_bytes(tmp_path):

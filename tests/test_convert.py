@@ -230,6 +230,14 @@ def test_settings_of_a_run_are_not_dropped_in_silence(tmp_path, name):
         run.write(tmp_path / "run", format=name)
 
 
+@pytest.mark.parametrize("name", ["trec", "json", "csv", "arrow", "ir_datasets", "ragas", "beir"])
+def test_settings_of_gold_are_not_dropped_in_silence(tmp_path, name):
+    gold = Gold.of({"q1": ["a"]})
+    gold.settings = {"assessors": 3}
+    with pytest.warns(KaratWarning, match="cannot hold settings$"):
+        gold.write(tmp_path / "gold", format=name)
+
+
 @pytest.mark.parametrize("name", ["csv", "tsv", "parquet", "arrow"])
 @pytest.mark.parametrize(
     ("some", "lost"),
