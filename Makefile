@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench test-slow clean
+.PHONY: demo test check bench test-slow test-integration clean
 
 demo: $(VENV)/.installed
 	$(BIN)/karat demo
@@ -20,6 +20,9 @@ check: $(VENV)/.installed-test $(VENV)/.installed-check
 
 test-slow: $(VENV)/.installed-test
 	KARAT_SLOW=1 $(BIN)/python -m pytest -n auto
+
+test-integration: $(VENV)/.installed-test $(VENV)/.installed-integration
+	$(BIN)/python -m pytest tests/integration
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import os
@@ -34,6 +35,18 @@ MISSING = object()
 def parquet(**columns: list) -> bytes:
     file = io.BytesIO()
     pl.DataFrame(columns).write_parquet(file)
+    return file.getvalue()
+
+
+def arrow(**columns: list) -> bytes:
+    file = io.BytesIO()
+    pl.DataFrame(columns).write_ipc(file, compat_level=pl.CompatLevel.oldest())
+    return file.getvalue()
+
+
+def arrow_stream(**columns: list) -> bytes:
+    file = io.BytesIO()
+    pl.DataFrame(columns).write_ipc_stream(file, compat_level=pl.CompatLevel.oldest())
     return file.getvalue()
 
 
@@ -169,6 +182,51 @@ BAD = [
     Bad("Parquet cut off", "g.parquet", parquet(query_id=["q1"], item_id=["a"], grade=[1])[:-20],
         "no Parquet file", "written to the end"),
     Bad("Parquet that is none", "g.parquet", b"hello", "no Parquet file", "written to the end"),
+    *(Bad(f"Arrow cut off at {size}", "g.arrow",
+          arrow(query_id=["q1"], item_id=["a"], grade=[1])[:size],
+          "no Arrow file", "written to the end") for size in (6, 20, 300, -1)),
+    *(Bad(f"an Arrow stream cut off at {size}", "g.arrow",
+          arrow_stream(query_id=["q1"], item_id=["a"], grade=[1])[:size],
+          "no Arrow file", "written to the end") for size in (4, 20, 300)),
+    Bad("Arrow that is none", "g.arrow", b"hello", "no Arrow file", "written to the end"),
+    Bad("an Arrow file without a grade", "g.arrow", arrow(query_id=["q1"], item_id=["a"]),
+        "no column for the grade", "grade", None, "grade"),
+    # Ragas rows
+    Bad("Ragas rows without references as gold", "g.jsonl",
+        b'{"user_input":"x","retrieved_contexts":["a"]}\n', "no reference contexts",
+        "reference_contexts", 1, "reference_contexts"),
+    Bad("Ragas rows without retrieved contexts as a run", "r.jsonl",
+        b'{"user_input":"x","reference_contexts":["a"]}\n', "no retrieved contexts", "gold", 1,
+        "retrieved_contexts", Run),
+    Bad("the same user_input twice", "g.jsonl",
+        b'{"user_input":"x","reference_contexts":["a"]}\n\n' * 2, "on line 1 already", "query_id",
+        3, "user_input"),
+    Bad("the same id of a Ragas row twice", "g.jsonl",
+        b'{"id":5,"reference_contexts":["a"]}\n' * 2, "'5' stands on line 1 already", "one row", 2,
+        "id"),
+    Bad("the same user_input twice in CSV", "g.csv",
+        b'user_input,reference_contexts\nx,"[""a""]"\nx,"[""b""]"\n', "on line 2 already",
+        "query_id", 3, "user_input"),
+    Bad("a Ragas row of several turns", "g.jsonl",
+        b'{"user_input":[{"content":"x"}],"reference_contexts":["a"]}\n', "several turns",
+        "one row", 1, "user_input"),
+    Bad("a Ragas row without a query", "g.jsonl", b'{"reference_contexts":["a"]}\n',
+        "neither a query_id nor a user_input", "one query", 1, "user_input"),
+    Bad("a Ragas context that is no text", "g.jsonl",
+        b'{"user_input":"x","reference_contexts":["a",5]}\n', "str", "", 1,
+        "reference_contexts"),
+    Bad("more ids than contexts", "r.jsonl",
+        b'{"id":"q","retrieved_contexts":["a"],"retrieved_context_ids":["1","2"]}\n',
+        "2 ids for 1 contexts", "one id", 1, "retrieved_context_ids", Run),
+    Bad("a list that NumPy printed", "g.csv", b"user_input,reference_contexts\nx,['a' 'b']\n",
+        "no list of contexts", "JSON list", 2, "reference_contexts"),
+    Bad("Ragas columns without rows", "g.csv", b"user_input,reference_contexts\n", "no rows",
+        "at least one", 1),
+    # ir_datasets
+    Bad("ranks where scores are meant", "r.tsv", b"q1\ta\t1\nq1\tb\t2\nq2\ta\t1\n",
+        "ranks and not scores", "rank", None, "score", Run),
+    Bad("a grade that is a fraction without column names", "g.tsv", b"q1\ta\t1\nq1\tb\t0.5\n",
+        "'0.5' is no integer", "whole number", 2, "relevance"),
     # No file
     Bad("a directory", "data", DIRECTORY, "this is a directory", "test.qrels"),
     Bad("a directory as a run", "data", DIRECTORY, "this is a directory", "test.qrels", kind=Run),
@@ -398,6 +456,16 @@ VALID = {
     "r.csv": b"query_id,item_id,rank,score,text\nq1,d1,1,0.5,x\nq1,d2,2,.25,\nq2,d1,1,7,y\n",
     "g.tsv": b"query-id\tcorpus-id\tscore\n1\t2\t1\n3\t4\t0\n",
     "r.parquet": parquet(query_id=["q1", "q2"], item_id=["a", "b"], score=[0.5, 1.5]),
+    "r.arrow": arrow(query_id=["q1", "q2"], item_id=["a", "b"], score=[0.5, 1.5]),
+    "stream-r.arrow": arrow_stream(query_id=["q1", "q2"], item_id=["a", "b"], score=[0.5, 1.5]),
+    "plain-g.tsv": b"q1\td1\t1\nq1\td2\t0\n\nq#2\td 3\t2\r\n",
+    "plain-r.tsv": b"q1\td1\t0.5\nq1\td2\t.25\nq2\td1\t-1e3\n",
+    "ragas-g.jsonl": b'{"user_input":"x","reference_contexts":["a","\xc3\xa4"],"level":1}\n'
+    b'{"user_input":"y","reference_contexts":[],"reference":"z"}\n',
+    "ragas-r.jsonl": b'{"id":1,"retrieved_contexts":["a","b"],"retrieved_context_ids":["1",2]}\n'
+    b'{"id":2,"retrieved_contexts":["a"],"response":"x"}\n',
+    "ragas-g.csv": b'user_input,reference_contexts,level\nx,"[\'a\', \'b\']",easy\ny,"[""c""]",\n',
+    "ragas-r.json": b'[{"user_input":"x","retrieved_contexts":["a","b"]}]',
     "g.qrels.gz": gzip.compress(b"q1 0 d1 1\nq2 0 d2 0\n", mtime=0),
     "g.qrels.zst": zstd.compress(b"q1 0 d1 1\nq2 0 d2 0\n"),
 }
@@ -405,6 +473,7 @@ PIECES = [
     b"\xff", b"\x00", b"\xef\xbb\xbf", b"\n", b"\r", b"\t", b" ", b'"', b"#", b",", b"{", b"}",
     b"[", b"]", b":", b"\\", b"\\ud800", b"0", b"9" * 25, b"1e999", b"-", b".", b"NaN", b"null",
     b"true", b"[[]]", b"{}", b"\xc3", b"q1", b"query_id", b"\x1f\x8b", b"PAR1",
+    b"ARROW1", b"user_input",
 ]  # fmt: skip
 
 
@@ -437,8 +506,10 @@ def test_a_damaged_file_is_read_or_refused_and_nothing_else(tmp_path, name):
     path = tmp_path / name
     kind = Gold if "g." in name or "qrels" in name else Run
     surprises: dict[str, bytes] = {}
-    # Polars ends the whole process on one in some ten thousand damaged Parquet files.
-    for _ in range(min(MUTATIONS, 500) if name.endswith(".parquet") else MUTATIONS):
+    # Polars ends the whole process on one in some ten thousand damaged Parquet files; of Arrow
+    # only what is not compressed inside is damaged here, since a damaged length of compressed
+    # data makes it ask for all the memory there is.
+    for _ in range(min(MUTATIONS, 500) if name.endswith((".parquet", ".arrow")) else MUTATIONS):
         content = mutated(VALID[name], chance)
         path.write_bytes(content)
         try:
@@ -453,10 +524,30 @@ def test_a_damaged_file_is_read_or_refused_and_nothing_else(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", VALID)
+@pytest.mark.filterwarnings("ignore:.*hash of their text")
 def test_the_files_that_are_damaged_are_sound_at_first(tmp_path, name):
     (tmp_path / name).write_bytes(VALID[name])
     kind = Gold if "g." in name or "qrels" in name else Run
     assert kind.read(tmp_path / name).name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["queries.jsonl", "qrels/test.tsv"])
+def test_a_beir_folder_with_a_damaged_file_is_read_or_refused_and_nothing_else(tmp_path, name):
+    chance = random.Random(name)
+    (tmp_path / "qrels").mkdir()
+    sound = {
+        "queries.jsonl": b'{"_id":"1","text":"\xc3\xa4","metadata":{"a":1,"b":["x"]}}\n'
+        b'{"_id":2,"text":"y","metadata":{"a":"x"},"level":"easy"}\n',
+        "qrels/test.tsv": VALID["g.tsv"],
+    }
+    for other, content in sound.items():
+        (tmp_path / other).write_bytes(content)
+    assert Gold.read(tmp_path).queries["text"][0] == "ä"
+    for _ in range(MUTATIONS):
+        (tmp_path / name).write_bytes(mutated(sound[name], chance))
+        with contextlib.suppress(InputError), warnings.catch_warnings(action="ignore"):
+            assert Gold.read(tmp_path).judgments.height
 
 
 def test_utf_16_without_a_mark_is_known_by_its_zero_bytes(tmp_path):

@@ -19,8 +19,8 @@ from karat.errors import InputError, KaratWarning
 LONG = bool(os.environ.get("KARAT_SLOW"))
 examples = settings(max_examples=5_000 if LONG else 60, deadline=None)
 
-RUN_ENDINGS = ["run", "jsonl", "json", "csv", "tsv", "parquet"]
-GOLD_ENDINGS = ["qrels", "jsonl", "json", "csv", "tsv", "parquet"]
+RUN_ENDINGS = ["run", "jsonl", "json", "csv", "tsv", "parquet", "arrow"]
+GOLD_ENDINGS = ["qrels", "jsonl", "json", "csv", "tsv", "parquet", "arrow"]
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_gold_comes_back_from_a_compressed_file(tmp_path, ending, compression):
     assert Gold.read(path).judgments.rows() == [("q1", "a", 2), ("q1", "b", 0)]
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet"])
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv", "parquet", "arrow"])
 def test_fields_of_queries_come_back_from_formats_that_hold_them(tmp_path, ending):
     table = pl.DataFrame(
         {"query_id": ["q1"], "item_id": ["a"], "grade": [1], "category": ["x"], "query": ["how?"]}
@@ -346,7 +346,7 @@ def test_an_old_file_is_seen_until_the_new_one_is_whole(tmp_path):
         assert path.read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("name", ["x.run.gz", "x.jsonl.gz", "x.csv.zst", "x.parquet"])
+@pytest.mark.parametrize("name", ["x.run.gz", "x.jsonl.gz", "x.csv.zst", "x.parquet", "x.arrow"])
 def test_the_same_run_is_written_as_the_same_bytes(tmp_path, name):
     run = Run.of({"q1": ["a", "b"], "q2": ["c"]})
     run.write(tmp_path / name)

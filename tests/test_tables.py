@@ -1,4 +1,4 @@
-"""CSV, TSV and Parquet: columns by any of their names, ids as text, ranked by rank or score."""
+"""CSV, TSV, Parquet, Arrow: columns by any of their names, ids as text, ranked by rank or score."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import gzip
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.feather
 import pytest
 
 from karat.data import Gold, Run
@@ -136,6 +138,41 @@ def test_the_name_of_a_file_may_hold_brackets(tmp_path):
     table = pl.DataFrame({"query_id": ["q1"], "item_id": ["a"], "grade": [1]})
     path = put(tmp_path, "gold[1].parquet", table)
     assert Gold.read(path).judgments.rows() == [("q1", "a", 1)]
+
+
+# Arrow
+
+
+@pytest.mark.parametrize("name", ["gold.arrow", "gold.feather", "gold.ipc", "gold[1]", "gold.csv"])
+@pytest.mark.parametrize("write", [pl.DataFrame.write_ipc, pl.DataFrame.write_ipc_stream])
+def test_arrow_is_known_under_any_ending_in_its_file_and_its_stream_format(tmp_path, name, write):
+    write(pl.DataFrame({"qid": [7], "docno": ["a"], "rel": [2]}), tmp_path / name)
+    assert Gold.read(tmp_path / name).judgments.rows() == [("7", "a", 2)]
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_arrow_may_be_compressed_inside(tmp_path, compression):
+    path = tmp_path / "run.arrow"
+    pl.DataFrame({"query_id": ["q1"], "item_id": ["a"]}).write_ipc(path, compression=compression)
+    assert Run.read(path).results.rows() == [("q1", "a")]
+
+
+def test_arrow_that_pyarrow_wrote_is_read_and_the_other_way_round(tmp_path):
+    path = tmp_path / "run.arrow"
+    table = pa.table({"query_id": ["q1", "q1"], "item_id": ["a", "b"], "score": [0.5, 0.7]})
+    pa.feather.write_feather(table, path)
+    run = Run.read(path)
+    assert run.results["item_id"].to_list() == ["b", "a"]
+    run.write(path)
+    assert pa.feather.read_table(path)["item_id"].to_pylist() == ["b", "a"]
+
+
+def test_a_bad_value_in_arrow_is_named_by_its_row(tmp_path):
+    table = pl.DataFrame({"query_id": ["q1", "q1"], "item_id": ["a", "b"], "grade": [1, None]})
+    table.write_ipc(tmp_path / "gold.arrow")
+    with pytest.raises(InputError, match="row 2: an empty value is no integer") as caught:
+        Gold.read(tmp_path / "gold.arrow")
+    assert caught.value.path == str(tmp_path / "gold.arrow")
 
 
 # Order

@@ -40,6 +40,9 @@ ENDINGS = (
     ".csv",
     ".tsv",
     ".parquet",
+    ".arrow",
+    ".feather",
+    ".ipc",
     ".txt",
     ".run",
     ".trec",
@@ -224,14 +227,21 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that nothing can be written to, before anything is done for it."""
-    target = Path(path)
-    if _is(Path.is_dir, target):
+    if _is(Path.is_dir, Path(path)):
         raise InputError("this is a directory where a file is meant", path=path)
-    if not _is(Path.is_dir, target.parent):
+    check_parent(path)
+
+
+def check_parent(path: str | os.PathLike[str]) -> None:
+    """Refuse a path in a folder that does not exist or may not be written into."""
+    parent = Path(path).parent
+    if not _is(Path.is_dir, parent):
         raise InputError(
-            "the folder to write into does not exist",
-            path=path,
-            hint=f"create {target.parent} first",
+            "the folder to write into does not exist", path=path, hint=f"create {parent} first"
+        )
+    if not os.access(parent, os.W_OK):
+        raise InputError(
+            "the folder may not be written into", path=path, hint="check its permissions"
         )
 
 

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import IO
+from typing import Any, Literal
 
 from karat.data.files import Source
 from karat.data.gold import Gold
+from karat.data.losses import Written
 from karat.data.run import Run
+
+Kind = Literal["gold", "run"]
+KINDS: tuple[Kind, ...] = ("gold", "run")
+
+
+def one_kind(*, gold: bool, run: bool) -> Kind | None:
+    """Return the kind that the signs point to, or None where they point to both or neither."""
+    if gold == run:
+        return None
+    return "gold" if gold else "run"
+
+
+def kind_of_contexts(names: Collection[str]) -> Kind | None:
+    """Tell by the columns of Ragas rows which kind they hold; they may hold both."""
+    return one_kind(
+        gold=any(name.startswith("reference_context") for name in names),
+        run=any(name.startswith("retrieved_context") for name in names),
+    )
 
 
 @dataclass(frozen=True)
@@ -17,9 +36,13 @@ class Format:
 
     name: str
     endings: tuple[str, ...]
-    sniff: Callable[[bytes, str], bool]
-    """From the first bytes and the ending."""
+    sniff: Callable[[Source], bool]
+    """From the first bytes, the ending and where the file lies."""
+    kind: Callable[[Source], Kind | None]
+    """Whether a file holds gold or a run, or None where it may be either."""
     read_gold: Callable[[Source], Gold]
     read_run: Callable[[Source], Run]
-    write_gold: Callable[[Gold, IO[bytes]], None]
-    write_run: Callable[[Run, IO[bytes]], None]
+    write_gold: Callable[[Gold, Any], Written]
+    """Into an open file, or into a folder where the format is one."""
+    write_run: Callable[[Run, Any], Written]
+    folder: bool = False

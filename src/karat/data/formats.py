@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from karat.data import native, nested, tables, trec
+from karat.data import beir, ir_datasets, native, nested, ragas, tables, trec
 from karat.data.files import Source, expand, refuse_unreadable, without_compression, writing
+from karat.data.folders import writing_folder
+from karat.data.format import Format
 from karat.data.gold import Gold
+from karat.data.losses import Written
 from karat.data.run import Run
 from karat.errors import InputError
-
-if TYPE_CHECKING:
-    from karat.data.format import Format
-
 
 # In the order in which content is asked what it is: the surest sign first.
 FORMATS = (
     tables.PARQUET,
+    tables.ARROW,
+    ragas.FORMAT,
     native.FORMAT,
     nested.FORMAT,
+    beir.FORMAT,
     tables.CSV,
     tables.TSV,
+    ir_datasets.FORMAT,
     trec.FORMAT,
 )
 NAMES = tuple(known.name for known in FORMATS)
@@ -43,17 +45,21 @@ def named(name: str) -> Format:
 def detect(source: Source) -> Format:
     """Tell the format from the content; where that says nothing, from the ending."""
     for known in FORMATS:
-        if known.sniff(source.head, source.ending):
+        if known.sniff(source):
+            if known is trec.FORMAT:
+                ir_datasets.say_if_likely(source)
             return known
     refuse_unreadable(source.head, source)
     for known in FORMATS:
         if source.ending and source.ending in known.endings:
             return known
-    return named("trec")
+    return trec.FORMAT
 
 
-def for_writing(path: str | os.PathLike[str]) -> Format:
-    """Return the format that the ending of a file to be written names."""
+def for_writing(path: str | os.PathLike[str], name: str | None = None) -> Format:
+    """Return the format of this name, or the one that the ending of the path names."""
+    if name is not None:
+        return named(name)
     bare = without_compression(Path(path))
     for known in FORMATS:
         if bare.suffix.lower() in known.endings:
@@ -61,13 +67,26 @@ def for_writing(path: str | os.PathLike[str]) -> Format:
     raise InputError(
         f"the ending {bare.suffix!r} names no format",
         path=path,
-        hint=f"use one of {', '.join(e for f in FORMATS for e in f.endings if e)}, or say --format",
+        hint=f"use one of {', '.join(e for f in FORMATS for e in f.endings if e)}, "
+        f"or say which format: {', '.join(NAMES)}",
     )
+
+
+def sources(path: str | os.PathLike[str]) -> list[Source]:
+    """Return the files that a path, a glob or a BEIR folder names."""
+    split = beir.split_of(Path(path))
+    return expand(path) if split is None else [Source(split)]
 
 
 def read_gold(path: str | os.PathLike[str], format: str | None = None) -> Gold:  # noqa: A002
     """Read gold from a file, or from all files that a glob names."""
-    parts = [_format(s, format).read_gold(s) for s in expand(path)]
+    opened = sources(path)
+    return gold_from(opened, [_format(source, format) for source in opened], path)
+
+
+def gold_from(opened: list[Source], formats: list[Format], path: str | os.PathLike[str]) -> Gold:
+    """Read gold from files, each in its format, and join it."""
+    parts = [known.read_gold(source) for source, known in zip(opened, formats, strict=True)]
     if len(parts) == 1:
         return parts[0]
     offsets = {part.offsets for part in parts}
@@ -95,8 +114,13 @@ def read_gold(path: str | os.PathLike[str], format: str | None = None) -> Gold: 
 
 def read_run(path: str | os.PathLike[str], format: str | None = None) -> Run:  # noqa: A002
     """Read a run from a file, or from all files that a glob names."""
-    sources = expand(path)
-    parts = [_format(s, format).read_run(s) for s in sources]
+    opened = sources(path)
+    return run_from(opened, [_format(source, format) for source in opened], path)
+
+
+def run_from(opened: list[Source], formats: list[Format], path: str | os.PathLike[str]) -> Run:
+    """Read a run from files, each in its format, and join it."""
+    parts = [known.read_run(source) for source, known in zip(opened, formats, strict=True)]
     if len(parts) == 1:
         return parts[0]
     every = pl.concat([part.query_ids for part in parts])
@@ -118,18 +142,18 @@ def read_run(path: str | os.PathLike[str], format: str | None = None) -> Run:  #
     )
 
 
-def write_gold(gold: Gold, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+def write_gold(gold: Gold, path: str | os.PathLike[str], format: str | None = None) -> Written:  # noqa: A002
     """Write gold in the named format, or in the one that the ending names."""
-    known = for_writing(path) if format is None else named(format)
-    with writing(path) as file:
-        known.write_gold(gold, file)
+    known = for_writing(path, format)
+    with writing_folder(path) if known.folder else writing(path) as place:
+        return known.write_gold(gold, place)
 
 
-def write_run(run: Run, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+def write_run(run: Run, path: str | os.PathLike[str], format: str | None = None) -> Written:  # noqa: A002
     """Write a run in the named format, or in the one that the ending names."""
-    known = for_writing(path) if format is None else named(format)
-    with writing(path) as file:
-        known.write_run(run, file)
+    known = for_writing(path, format)
+    with writing_folder(path) if known.folder else writing(path) as place:
+        return known.write_run(run, place)
 
 
 def _format(source: Source, name: str | None) -> Format:

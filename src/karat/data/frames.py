@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 import polars as pl
 
+from karat.data import hugging_face
 from karat.errors import InputError
 
 QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id", "topic")
@@ -15,6 +16,12 @@ DOC_ID = ("doc_id", "docid", "docno", "corpus-id")
 ITEM_ID = ("item_id", "chunk_id", "id", *DOC_ID)
 GRADE = ("grade", "rel", "relevance", "label", "score")
 RESULT_COLUMNS = ("score", "rank", "doc_id", "start", "end", "text")
+CONTEXTS = (
+    "retrieved_contexts",
+    "reference_contexts",
+    "retrieved_context_ids",
+    "reference_context_ids",
+)
 PLACE_HINT = "0 ≤ start ≤ end, counted in code points"
 
 Locate = Callable[[int, str, str, str | None], InputError]
@@ -30,8 +37,9 @@ def to_frame(table: Any) -> pl.DataFrame:
     """Return any table that speaks Arrow (Polars, pandas, PyArrow, …) as a Polars frame."""
     if isinstance(table, pl.LazyFrame):
         return table.collect()
+    hugging_face.refuse_splits(table)
     try:
-        frame = pl.DataFrame(table)
+        frame = pl.DataFrame(hugging_face.arrow(table))
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"a {type(table).__name__} is not a table karat can read",
@@ -47,7 +55,22 @@ def to_frame(table: Any) -> pl.DataFrame:
 
 def is_table(value: Any) -> bool:
     """Tell whether a value is a table, rather than a dict, a list or a path."""
-    return isinstance(value, (pl.DataFrame, pl.LazyFrame)) or hasattr(value, "__arrow_c_stream__")
+    return (
+        isinstance(value, (pl.DataFrame, pl.LazyFrame))
+        or hasattr(value, "__arrow_c_stream__")
+        or hugging_face.is_dataset(value)
+    )
+
+
+def holds_contexts(names: Iterable[str]) -> bool:
+    """Tell whether columns or keys of these names make Ragas rows, and nothing of karat's own."""
+    own = {"karat", "relevant", "results", "spans", "evidence", *ITEM_ID} - {"id"}
+    return not set(CONTEXTS).isdisjoint(names) and own.isdisjoint(names)
+
+
+def are_ragas_rows(records: Sequence[Any]) -> bool:
+    """Tell by the first of some records whether they are Ragas rows."""
+    return bool(records) and isinstance(records[0], Mapping) and holds_contexts(records[0])
 
 
 def column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from karat.data import frames
+from karat.data import frames, hugging_face
 from karat.data.files import Unopened
 from karat.data.judgments import judgments_frame, judgments_of
 from karat.errors import SWAPPED, InputError
@@ -102,7 +102,7 @@ class Gold:
         queries: Any = None,
         name: str | None = None,
     ) -> Gold:
-        """Make gold from a dict, a table, native records, or from separate tables.
+        """Make gold from a dict, a table, native records or Ragas rows, or from separate tables.
 
         >>> Gold.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]}).judgments.height
         3
@@ -116,11 +116,16 @@ class Gold:
     def _of(cls, given: Any, name: str | None) -> Gold:
         if isinstance(given, Gold):
             return given
+        hugging_face.refuse_splits(given)
         if isinstance(given, Mapping):
             return cls(judgments_of(given), name=name)
         if frames.is_table(given):
             return gold_of_table(frames.to_frame(given), name=name)
         if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
+            if frames.are_ragas_rows(given):
+                from karat.data.ragas_rows import gold_of_rows
+
+                return gold_of_rows(enumerate(given, 1), name=name)
             from karat.data.native_gold import gold_of_records
 
             return gold_of_records(given, name=name)
@@ -185,6 +190,10 @@ def gold_of_table(
 
     Further columns that are the same in all rows of a query become fields of the query.
     """
+    if frames.holds_contexts(table.columns):
+        from karat.data.ragas_rows import gold_of_rows, rows_of_table
+
+        return gold_of_rows(*rows_of_table(table, locate), name=name)
     _refuse_a_run(table)
     query = frames.need(table, frames.QUERY_ID, "the query's id")
     item = frames.need(table, frames.ITEM_ID, "the item's id")

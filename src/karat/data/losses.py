@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -11,33 +13,69 @@ from karat.data.run import Run
 from karat.errors import InputError, KaratWarning
 
 
-def say_what_gold_loses(gold: Gold, target: str, *, fields: bool, empty: bool) -> None:
+@dataclass(frozen=True)
+class Written:
+    """What a file holds once it is written, and what it could not hold."""
+
+    queries: int
+    rows: int
+    lost: tuple[str, ...] = ()
+
+
+def say_what_gold_loses(
+    gold: Gold,
+    target: str,
+    *,
+    fields: bool,
+    empty: bool,
+    evidence: bool = False,
+    queries: int | None = None,
+    rows: int | None = None,
+    also: Sequence[str] = (),
+) -> Written:
     """Warn of what a target that holds judgments loses of gold.
 
     `fields`: whether it holds fields of queries; `empty`: queries with empty judgments.
+    `queries` and `rows` say how many it holds where that does not follow.
     """
-    lost = [kind for kind in ("spans", "evidence") if getattr(gold, kind) is not None]
+    lost = [] if gold.spans is None else ["spans"]
+    if gold.evidence is not None and not evidence:
+        lost.append("evidence")
     if not fields:
         lost += [name for name in gold.queries.columns if name != "query_id"]
-    held = gold.query_ids_judged if empty else gold.judgments["query_id"]
-    if absent := gold.queries.height - held.n_unique():
+    if queries is None:
+        queries = (gold.query_ids_judged if empty else gold.judgments["query_id"]).n_unique()
+    if absent := gold.queries.height - queries:
         lost.append(f"{absent} queries without judgments")
-    _say(target, lost)
+    if gold.settings:
+        lost.append("settings")
+    rows = gold.judgments.height if rows is None else rows
+    return _say(target, Written(queries, rows, (*lost, *also)))
 
 
-def say_what_a_run_loses(run: Run, target: str, *, places: bool, empty: bool) -> None:
+def say_what_a_run_loses(
+    run: Run, target: str, *, holds: Sequence[str], empty: bool, also: Sequence[str] = ()
+) -> Written:
     """Warn of what a target that holds ranked items loses of a run.
 
-    `places`: whether it holds documents, places and texts; `empty`: queries without results.
+    `holds`: which columns of results besides the id; `empty`: queries without results.
     """
     lost = [kind for kind in ("timings", "calls") if getattr(run, kind) is not None]
-    if not places:
-        lost += [c for c in ("doc_id", "start", "end", "text") if c in run.results.columns]
+    results = run.results
+    lost += [
+        name
+        for name in ("doc_id", "start", "end", "text")
+        if name in results.columns and name not in holds and not _repeats_the_id(results, name)
+    ]
+    queries = run.query_ids.len()
     if run.empty and not empty:
         lost.append(f"{len(run.empty)} queries without results")
+        queries -= len(run.empty)
     if run.failed and empty:
         lost.append(f"the errors of {run.failed} queries")
-    _say(target, lost)
+    if run.settings:
+        lost.append("settings")
+    return _say(target, Written(queries, results.height, (*lost, *also)))
 
 
 def need_ids(results: pl.DataFrame, target: str, *, of_all: bool = True) -> None:
@@ -51,6 +89,17 @@ def need_ids(results: pl.DataFrame, target: str, *, of_all: bool = True) -> None
         )
 
 
-def _say(target: str, lost: list[str]) -> None:
-    if lost:
-        warnings.warn(KaratWarning(f"{target} cannot hold {', '.join(lost)}"), stacklevel=4)
+def _repeats_the_id(results: pl.DataFrame, name: str) -> bool:
+    """Tell whether the document is the item, so that its id says everything."""
+    return (
+        name == "doc_id"
+        and "item_id" in results.columns
+        and (results["doc_id"].equals(results["item_id"]))
+    )
+
+
+def _say(target: str, written: Written) -> Written:
+    if written.lost:
+        message = f"{target} cannot hold {', '.join(written.lost)}"
+        warnings.warn(KaratWarning(message), stacklevel=6)
+    return written

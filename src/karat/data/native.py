@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 
-from karat.data.files import BYTE_ORDER_MARK
-from karat.data.format import Format
+from karat.data.files import BYTE_ORDER_MARK, Source
+from karat.data.format import Format, Kind, one_kind
 from karat.data.native_gold import read_gold, write_gold
 from karat.data.native_run import read_run, write_run
 
 ENDINGS = (".jsonl", ".ndjson")
 
 _NATIVE_KEY = re.compile(rb'"(karat|query_id)"\s*:')
+_KIND = re.compile(rb'"kind"\s*:\s*"(gold|run)"')
+_KEY = re.compile(rb'"(relevant|spans|evidence|results|error|latency_ms)"\s*:')
 # In nested JSON every query holds an object or a list, so a plain first value is a native line's.
 _PLAIN_FIRST_VALUE = re.compile(rb'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[^\s{[]')
 
 
-def sniff(head: bytes, ending: str) -> bool:
+def first_line(source: Source) -> bytes:
+    """Return the first line that holds something, or as much of it as the head does."""
+    return source.head.removeprefix(BYTE_ORDER_MARK).lstrip().split(b"\n", 1)[0]
+
+
+def sniff(source: Source) -> bool:
     """Tell whether the first line is a header or a query of a native file."""
-    text = head.removeprefix(BYTE_ORDER_MARK).lstrip()
-    first = text.split(b"\n", 1)[0]
+    first = first_line(source)
     return first.startswith(b"{") and (
-        ending in ENDINGS
+        source.ending in ENDINGS
         or bool(_NATIVE_KEY.search(first))
         or bool(_PLAIN_FIRST_VALUE.match(first))
     )
 
 
-FORMAT = Format("jsonl", ENDINGS, sniff, read_gold, read_run, write_gold, write_run)
+def kind(source: Source) -> Kind | None:
+    """Tell gold from a run by the header, or else by the keys of the first query."""
+    first = first_line(source)
+    if told := _KIND.search(first):
+        return "gold" if told[1] == b"gold" else "run"
+    return kind_of_keys({key.decode() for key in _KEY.findall(first)})
+
+
+def kind_of_keys(keys: Set[str]) -> Kind | None:
+    """Tell gold from a run by the keys of a native record."""
+    return one_kind(
+        gold=not keys.isdisjoint(("relevant", "spans", "evidence")),
+        run=not keys.isdisjoint(("results", "error", "latency_ms")),
+    )
+
+
+FORMAT = Format("jsonl", ENDINGS, sniff, kind, read_gold, read_run, write_gold, write_run)

@@ -13,6 +13,7 @@ from karat.data.files import Source
 from karat.data.frames import PLACE_HINT
 from karat.data.gold import NO_JUDGMENTS, Gold
 from karat.data.judgments import LARGEST_GRADE
+from karat.data.losses import Written
 from karat.data.native_lines import (
     Header,
     Id,
@@ -30,7 +31,7 @@ from karat.data.native_lines import (
     table_of,
     without_nulls,
 )
-from karat.errors import SWAPPED
+from karat.errors import SWAPPED, InputError
 
 EVIDENCE = {"query_id": pl.String, "text": pl.String}
 GOLD_KEYS = {"query_id", "query", "relevant", "spans", "evidence"}
@@ -97,8 +98,15 @@ def _text_keys(record: Any) -> Any:
     return record
 
 
-def write_gold(gold: Gold, file: IO[bytes]) -> None:
+def write_gold(gold: Gold, file: IO[bytes]) -> Written:
     """Write gold, one query a line, after a header."""
+    taken = [name for name in gold.fields if name in GOLD_KEYS]
+    if taken:
+        raise InputError(
+            f"a line of JSON Lines cannot hold the field {taken[0]!r}, which means something there",
+            field=taken[0],
+            hint="rename it",
+        )
     encode = msgspec.json.Encoder().encode
     file.write(encode(Header(1, "gold", gold.name, gold.offsets, gold.settings)) + b"\n")
     relevant = grouped(gold.judgments)
@@ -120,6 +128,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> None:
         if query in evidence:
             line["evidence"] = [piece["text"] for piece in evidence[query]]
         file.write(encode(line) + b"\n")
+    return Written(gold.queries.height, gold.judgments.height)
 
 
 def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
@@ -160,7 +169,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
         evidence += [(query, text) for text in line.evidence or ()]
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "relevant", orient="row"),
-        queries=_queries(queries),
+        queries=queries_of(queries),
         empty_judgments=empty,
         spans=table_of(spans, SPANS, "spans", orient="row") if spans else None,
         evidence=table_of(evidence, EVIDENCE, "evidence", orient="row") if evidence else None,
@@ -170,7 +179,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
     )
 
 
-def _queries(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
+def queries_of(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
     """Make the table of queries; a field of mixed types becomes text."""
     names = list(dict.fromkeys(name for fields in queries.values() for name in fields))
     columns = [pl.Series("query_id", list(queries), pl.String)]

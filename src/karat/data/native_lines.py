@@ -32,12 +32,17 @@ class Header(msgspec.Struct, omit_defaults=True):
     settings: dict[str, Any] = {}
 
 
-def opened(source: Source, kind: str) -> tuple[Header, Numbered[bytes]]:
-    """Split off the header, and number the lines that hold something."""
+def numbered(source: Source) -> list[tuple[int, bytes]]:
+    """Return the lines that hold something, with their numbers."""
     content = source.read()
     decode(content, source)  # as a whole, since fields that nobody asks for are not decoded
     lines = enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1)
-    held = [(number, line) for number, line in lines if line.strip()]
+    return [(number, line) for number, line in lines if line.strip()]
+
+
+def opened(source: Source, kind: str) -> tuple[Header, Numbered[bytes]]:
+    """Split off the header, and number the lines that hold something."""
+    held = numbered(source)
     number = held[0][0]
     told = None
     if b'"karat"' in held[0][1]:
@@ -90,6 +95,12 @@ def converted(number: int, record: Any, to: type[Line], error: MakeError) -> Lin
         return msgspec.convert(record, to)
     except msgspec.ValidationError as problem:
         raise _invalid(problem, number, error) from problem
+    except UnicodeEncodeError as problem:
+        raise error(
+            f"{problem.object!a} holds a lone surrogate",
+            line=number,
+            hint="decode the text as UTF-8 before it comes here",
+        ) from problem
 
 
 def _not_json(line: bytes, number: int, error: msgspec.DecodeError, source: Source) -> InputError:

@@ -12,6 +12,7 @@ import polars as pl
 
 from karat.data.files import Source
 from karat.data.frames import PLACE_HINT
+from karat.data.losses import Written
 from karat.data.native_lines import (
     Header,
     Id,
@@ -110,7 +111,7 @@ def run_of_records(records: Sequence[Any], *, name: str | None = None) -> Run:
     return _run(lines, Header(1, "run", name), record_error)
 
 
-def write_run(run: Run, file: IO[bytes]) -> None:
+def write_run(run: Run, file: IO[bytes]) -> Written:
     """Write a run, one query a line, after a header."""
     encode = msgspec.json.Encoder().encode
     file.write(encode(Header(1, "run", run.name, settings=run.settings)) + b"\n")
@@ -126,6 +127,7 @@ def write_run(run: Run, file: IO[bytes]) -> None:
         if query in errors:
             line["error"] = errors[query][0]
         file.write(encode(line) + b"\n")
+    return Written(run.query_ids.len(), run.results.height)
 
 
 def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:

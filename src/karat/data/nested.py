@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Callable
 from typing import IO, Any, TypeVar
 
 import msgspec
 
 from karat.data.files import BYTE_ORDER_MARK, Source, decode
-from karat.data.format import Format
+from karat.data.format import Format, Kind, kind_of_contexts
+from karat.data.frames import holds_contexts
 from karat.data.gold import Gold
-from karat.data.losses import need_ids, say_what_a_run_loses, say_what_gold_loses
+from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_gold_loses
+from karat.data.native import kind_of_keys
 from karat.data.native_lines import held_once
 from karat.data.order import scores_give_order
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError
 
 Made = TypeVar("Made")
 # A first key with its colon, an array of objects, or something that was cut off right away: ids
@@ -31,9 +32,19 @@ _OPENING = re.compile(
 SHAPE = "write {query: {item: value}}, each query and each item once"
 
 
-def sniff(head: bytes, ending: str) -> bool:  # noqa: ARG001
+def sniff(source: Source) -> bool:
     """Tell whether the file opens as such JSON does."""
-    return bool(_OPENING.match(head.removeprefix(BYTE_ORDER_MARK)))
+    return bool(_OPENING.match(source.head.removeprefix(BYTE_ORDER_MARK)))
+
+
+def kind(source: Source) -> Kind | None:
+    """Tell records by their keys, and scores by a fraction; whole numbers may be either."""
+    content = _content(source)
+    if isinstance(content, list):
+        keys = {key for record in content if isinstance(record, dict) for key in record}
+        return kind_of_contexts(keys) if holds_contexts(keys) else kind_of_keys(keys)
+    values = (v for items in content.values() if isinstance(items, dict) for v in items.values())
+    return "run" if any(isinstance(v, float) and not v.is_integer() for v in values) else None
 
 
 def read_gold(source: Source) -> Gold:
@@ -46,27 +57,21 @@ def read_run(source: Source) -> Run:
     return _placed(source, lambda content: Run.of(content, name=source.name))
 
 
-def write_gold(gold: Gold, file: IO[bytes]) -> None:
+def write_gold(gold: Gold, file: IO[bytes]) -> Written:
     """Write `{query: {item: grade}}`."""
-    say_what_gold_loses(gold, "this JSON", fields=False, empty=True)
     nested: dict[str, dict[str, int]] = {query: {} for query in gold.query_ids_judged.sort()}
     for query, item, grade in gold.judgments.iter_rows():
         nested[query][item] = max(grade, nested[query].get(item, grade))
     file.write(msgspec.json.format(msgspec.json.encode(nested)))
+    return say_what_gold_loses(gold, "this JSON", fields=False, empty=True)
 
 
-def write_run(run: Run, file: IO[bytes]) -> None:
+def write_run(run: Run, file: IO[bytes]) -> Written:
     """Write `{query: {item: score}}`, or lists of ids where scores do not give the order."""
     results = run.results
     need_ids(results, "this JSON")
-    say_what_a_run_loses(run, "this JSON", places=False, empty=True)
     repeats = results.select("query_id", "item_id").is_duplicated().any()
     scored = scores_give_order(results) and not repeats
-    if not scored and "score" in results.columns:
-        warnings.warn(
-            KaratWarning("the scores do not give the order of the lists; lists of ids are written"),
-            stacklevel=2,
-        )
     nested: dict[str, Any] = {query: {} if scored else [] for query in run.query_ids}
     if scored:
         for query, item, score in results.select("query_id", "item_id", "score").iter_rows():
@@ -75,9 +80,21 @@ def write_run(run: Run, file: IO[bytes]) -> None:
         for query, item in results.select("query_id", "item_id").iter_rows():
             nested[query].append(item)
     file.write(msgspec.json.format(msgspec.json.encode(nested)))
+    lost = []
+    if not scored and "score" in results.columns:
+        lost.append("scores that do not give the order of the lists (ids are listed instead)")
+    return say_what_a_run_loses(run, "this JSON", holds=(), empty=True, also=lost)
 
 
 def _placed(source: Source, make: Callable[[Any], Made]) -> Made:
+    content = _content(source)
+    try:
+        return make(content)
+    except InputError as error:
+        raise source.error(error.problem, field=error.field, hint=error.hint) from error
+
+
+def _content(source: Source) -> Any:
     text = decode(source.read(), source)
     try:
         # Python's own reader, since it alone tells of a key that stands twice.
@@ -95,10 +112,7 @@ def _placed(source: Source, make: Callable[[Any], Made]) -> Made:
         raise source.error("this JSON is nested too deep", hint=SHAPE) from error
     if not content:
         raise source.error("it holds no query", hint=SHAPE)
-    try:
-        return make(content)
-    except InputError as error:
-        raise source.error(error.problem, field=error.field, hint=error.hint) from error
+    return content
 
 
 def _refuse_constant(word: str) -> None:
@@ -114,4 +128,4 @@ def _place(text: str, token: str | None) -> int:
     return max(text.rfind(token or ""), 0)
 
 
-FORMAT = Format("json", (".json",), sniff, read_gold, read_run, write_gold, write_run)
+FORMAT = Format("json", (".json",), sniff, kind, read_gold, read_run, write_gold, write_run)

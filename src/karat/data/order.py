@@ -105,6 +105,15 @@ def scores_give_order(results: pl.DataFrame) -> bool:
     return stated and not _lists_out_of_order(results, Segments.of(results["query_id"])).size
 
 
+def with_scores_that_order(results: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Return results whose scores give their order, n…1 if need be, and what that replaced."""
+    if scores_give_order(results):
+        return results, []
+    replaced = ["scores that do not give the order of the lists (n…1 are written instead)"]
+    falling = pl.int_range(pl.len(), 0, -1).over("query_id").cast(pl.Float64)
+    return results.with_columns(score=falling), replaced if "score" in results.columns else []
+
+
 def _lists_out_of_order(results: pl.DataFrame, segments: Segments) -> NDArray[np.int64]:
     """Return the numbers of the lists that their scores and ids would order otherwise."""
     score: NDArray[Any] = results["score"].to_numpy()

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from karat.data import frames
+from karat.data import frames, hugging_face
 from karat.data.files import Unopened
 from karat.data.lists import Lists
 from karat.data.order import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
@@ -76,18 +76,23 @@ class Run:
 
     @classmethod
     def of(cls, source: Any, *, name: str | None = None) -> Run:
-        """Make a run from a dict, a table or native records.
+        """Make a run from a dict, a table, native records or Ragas rows.
 
         >>> Run.of({"q1": {"a": 0.5, "b": 0.9}}).results["item_id"].to_list()
         ['b', 'a']
         """
         if isinstance(source, Run):
             return source if name is None else source.renamed(name)
+        hugging_face.refuse_splits(source)
         if isinstance(source, Mapping):
             return cls(Lists.of(source), name=name)
         if frames.is_table(source):
             return run_of_table(frames.to_frame(source), name=name)
         if isinstance(source, Sequence) and not isinstance(source, (str, bytes)):
+            if frames.are_ragas_rows(source):
+                from karat.data.ragas_rows import run_of_rows
+
+                return run_of_rows(enumerate(source, 1), name=name)
             from karat.data.native_run import run_of_records
 
             return run_of_records(source, name=name)
@@ -144,6 +149,10 @@ def run_of_table(
 
     Ranked by `rank` if there is such a column, else by `score`, else as the rows stand.
     """
+    if frames.holds_contexts(table.columns):
+        from karat.data.ragas_rows import rows_of_table, run_of_rows
+
+        return run_of_rows(*rows_of_table(table, locate), name=name)
     query = frames.need(table, frames.QUERY_ID, "the query's id")
     found = {c: frames.column(table, (c,)) for c in frames.RESULT_COLUMNS}
     found["doc_id"] = frames.column(table, frames.DOC_ID)

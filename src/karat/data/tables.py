@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV and Parquet, a row for each judgment or result."""
+"""Tables in files: CSV, TSV, Parquet and Arrow, a row for each judgment or result."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import csv
 import io
 import sys
 from collections.abc import Callable
-from typing import IO, TypeVar
+from pathlib import Path
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import polars as pl
 
 from karat.data import frames
 from karat.data.files import BYTE_ORDER_MARK, Source, decode
-from karat.data.format import Format
+from karat.data.format import Format, Kind, kind_of_contexts, one_kind
+from karat.data.frames import RESULT_COLUMNS
 from karat.data.gold import Gold, gold_of_table
-from karat.data.losses import need_ids, say_what_a_run_loses, say_what_gold_loses
+from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_gold_loses
 from karat.data.run import Run, run_of_table
 from karat.errors import InputError
 
@@ -35,16 +37,21 @@ def gold_table(gold: Gold, target: str, *, nested: bool) -> pl.DataFrame:
             field=(taken + lists)[0],
             hint="write .jsonl, which holds fields of any name and shape",
         )
-    say_what_gold_loses(gold, target, fields=True, empty=False)
     return gold.judgments.join(queries, on="query_id", how="left", maintain_order="left")
 
 
 def run_table(run: Run, target: str) -> pl.DataFrame:
     """Return results with karat's own rank 1…n."""
-    need_ids(run.results, target, of_all=False)
-    say_what_a_run_loses(run, target, places=True, empty=False)
+    results = run.results.drop(_of_some(run.results))
+    need_ids(results, target, of_all="start" not in results.columns)
     rank = pl.int_range(1, pl.len() + 1).over("query_id").alias("rank")
-    return run.results.select("query_id", rank, pl.exclude("query_id"))
+    return results.select("query_id", rank, pl.exclude("query_id"))
+
+
+def _of_some(results: pl.DataFrame) -> list[str]:
+    """Return the columns of numbers that are empty in some rows: no reader takes such a number."""
+    numbers = [name for name in ("score", "start", "end") if name in results.columns]
+    return [name for name in numbers if results[name].null_count()]
 
 
 def _names_columns(head: bytes, separator: str) -> bool:
@@ -52,7 +59,7 @@ def _names_columns(head: bytes, separator: str) -> bool:
     text = head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     first = next((line for line in text.splitlines() if line.strip()), "")
     names = {name.strip(' "').lower() for name in first.split(separator)}
-    return len(names) > 1 and not names.isdisjoint(frames.QUERY_ID)
+    return len(names) > 1 and not names.isdisjoint((*frames.QUERY_ID, *frames.CONTEXTS))
 
 
 def _read_text(source: Source, separator: str) -> Found:
@@ -109,28 +116,61 @@ def _ragged(source: Source, text: str, separator: str) -> InputError | None:
     return None
 
 
-def _read_parquet(source: Source) -> Found:
-    def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:
-        return source.error(f"row {row}: {problem}", field=field, hint=hint)
+def _read_columns(
+    name: str, read: Callable[[Path | IO[bytes], bytes], pl.DataFrame]
+) -> Callable[[Source], Found]:
+    """Make the reader of a format in columns, whose rows have no lines."""
 
-    try:
-        given = source.path if source.on_disk else io.BytesIO(source.read())
-        return pl.read_parquet(given, glob=False), locate, None
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise source.error(
-            f"this is no Parquet file: {str(error).splitlines()[0]}",
-            hint="check that it was written to the end",
-        ) from error
+    def read_from(source: Source) -> Found:
+        def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:
+            return source.error(f"row {row}: {problem}", field=field, hint=hint)
+
+        try:
+            given = source.path if source.on_disk else io.BytesIO(source.read())
+            return read(given, source.head), locate, None
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+            raise source.error(
+                f"this is no {name} file: {str(error).splitlines()[0]}",
+                hint="check that it was written to the end",
+            ) from error
+
+    return read_from
+
+
+def _read_arrow(given: Path | IO[bytes], head: bytes) -> pl.DataFrame:
+    if head.startswith(_ARROW_STREAM):
+        return pl.read_ipc_stream(given)
+    return pl.scan_ipc(given, glob=False).collect()
+
+
+def _kind(table: pl.DataFrame) -> Kind | None:
+    """Tell gold from a run by the columns; whole numbers called score may be either."""
+    if frames.holds_contexts(table.columns):
+        return kind_of_contexts(table.columns)
+    score = frames.column(table, ("score",))
+    if frames.column(table, ("rank",)) is None and score is not None:
+        numbers = table[score].cast(pl.Float64, strict=False)
+        graded = frames.column(table, frames.GRADE[:-1]) is not None
+        return None if graded or (numbers == numbers.round()).all() else "run"
+    return one_kind(
+        gold=frames.column(table, frames.GRADE[:-1]) is not None,
+        run=frames.column(table, ("rank",)) is not None
+        or frames.column(table, frames.GRADE) is None,
+    )
 
 
 def _format(
     name: str,
+    title: str,
+    endings: tuple[str, ...],
     sniff: Callable[[bytes], bool],
     read: Callable[[Source], Found],
-    write: Callable[[pl.DataFrame, IO[bytes]], None],
+    write: Callable[[pl.DataFrame, IO[bytes]], Any],
+    *,
+    nested: bool = False,
 ) -> Format:
-    """Make a format from the three things in which kinds of tables differ."""
-    target = f"a table in {name.upper() if name != 'parquet' else 'Parquet'}"
+    """Make a format from the things in which kinds of tables differ."""
+    target = f"a table in {title}"
 
     def of_table(make: Callable[..., Made]) -> Callable[[Source], Made]:
         def read_from(source: Source) -> Made:
@@ -146,33 +186,57 @@ def _format(
 
         return read_from
 
+    def write_gold(gold: Gold, file: IO[bytes]) -> Written:
+        write(gold_table(gold, target, nested=nested), file)
+        return say_what_gold_loses(gold, target, fields=True, empty=False)
+
+    def write_run(run: Run, file: IO[bytes]) -> Written:
+        write(run_table(run, target), file)
+        lost = [f"{column} where only some items have one" for column in _of_some(run.results)]
+        return say_what_a_run_loses(run, target, holds=RESULT_COLUMNS, empty=False, also=lost)
+
     return Format(
         name=name,
-        endings=(f".{name}",),
-        sniff=lambda head, _: sniff(head),
+        endings=endings,
+        sniff=lambda source: sniff(source.head),
+        kind=lambda source: _kind(read(source)[0]),
         read_gold=of_table(gold_of_table),
         read_run=of_table(run_of_table),
-        write_gold=lambda gold, file: write(
-            gold_table(gold, target, nested=name == "parquet"), file
-        ),
-        write_run=lambda run, file: write(run_table(run, target), file),
+        write_gold=write_gold,
+        write_run=write_run,
     )
 
 
 def _text_format(name: str, separator: str) -> Format:
     return _format(
         name,
+        name.upper(),
+        (f".{name}",),
         lambda head: _names_columns(head, separator),
         lambda source: _read_text(source, separator),
         lambda table, file: table.write_csv(file, separator=separator),
     )
 
 
+_ARROW_STREAM = b"\xff\xff\xff\xff"
 CSV = _text_format("csv", ",")
 TSV = _text_format("tsv", "\t")
 PARQUET = _format(
     "parquet",
+    "Parquet",
+    (".parquet",),
     lambda head: head.startswith(b"PAR1"),
-    _read_parquet,
+    _read_columns("Parquet", lambda given, _: pl.read_parquet(given, glob=False)),
     lambda table, file: table.write_parquet(file),
+    nested=True,
+)
+ARROW = _format(
+    "arrow",
+    "Arrow",
+    (".arrow", ".feather", ".ipc"),
+    lambda head: head.startswith((b"ARROW1", _ARROW_STREAM)),
+    _read_columns("Arrow", _read_arrow),
+    # The oldest layout of texts, which every reader of Arrow takes.
+    lambda table, file: table.write_ipc(file, compat_level=pl.CompatLevel.oldest()),
+    nested=True,
 )

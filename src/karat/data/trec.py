@@ -8,19 +8,18 @@ quickly enough, for Polars to read instead; whenever it stumbles, the plain pars
 from __future__ import annotations
 
 import re
-import warnings
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
-from karat.data.format import Format
+from karat.data.format import Format, Kind
 from karat.data.gold import Gold
-from karat.data.losses import need_ids, say_what_a_run_loses, say_what_gold_loses
-from karat.data.order import ranked_by_score, scores_give_order
+from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_gold_loses
+from karat.data.order import ranked_by_score, with_scores_that_order
 from karat.data.run import Run
-from karat.errors import SWAPPED, InputError, KaratWarning
+from karat.errors import SWAPPED, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,9 +50,15 @@ _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-def sniff(head: bytes, ending: str) -> bool:  # noqa: ARG001
+def sniff(source: Source) -> bool:
     """Tell whether the first line could be TREC's: text in four or six fields."""
-    return len(_first_fields(head)[1]) in (len(QRELS), len(RUN))
+    return kind(source) is not None
+
+
+def kind(source: Source) -> Kind | None:
+    """Tell qrels from a run by the number of fields."""
+    counts: dict[int, Kind] = {len(QRELS): "gold", len(RUN): "run"}
+    return counts.get(len(_first_fields(source.head)[1]))
 
 
 def read_gold(source: Source) -> Gold:
@@ -68,38 +73,26 @@ def read_run(source: Source) -> Run:
     return Run(ranked_by_score(_read(source, RUN)), name=source.name)
 
 
-def write_gold(gold: Gold, file: IO[bytes]) -> None:
+def write_gold(gold: Gold, file: IO[bytes]) -> Written:
     """Write qrels, one judgment a line."""
     _refuse_spaces(gold.judgments)
-    say_what_gold_loses(gold, "a qrels file", fields=False, empty=False)
     gold.judgments.select("query_id", pl.lit("0").alias("iteration"), "item_id", "grade").write_csv(
         file, separator=" ", include_header=False, quote_style="never"
     )
+    return say_what_gold_loses(gold, "a qrels file", fields=False, empty=False)
 
 
-def write_run(run: Run, file: IO[bytes]) -> None:
+def write_run(run: Run, file: IO[bytes]) -> Written:
     """Write a run; where order and scores disagree, n…1 stand as scores, and that is said."""
     need_ids(run.results, "a TREC run")
     _refuse_spaces(run.results)
-    say_what_a_run_loses(run, "a TREC run", places=False, empty=False)
     tag = "_".join((run.name or "karat").split()) or "karat"
-    results = run.results.with_columns(
-        rank=pl.int_range(1, pl.len() + 1).over("query_id"), places=pl.len().over("query_id")
-    )
-    if not scores_give_order(run.results):
-        if "score" in results.columns:
-            warnings.warn(
-                KaratWarning(
-                    "the scores do not give the order of the lists; n…1 are written as scores"
-                ),
-                stacklevel=2,
-            )
-        results = results.with_columns(
-            score=(pl.col("places") - pl.col("rank") + 1).cast(pl.Float64)
-        )
+    results, replaced = with_scores_that_order(run.results)
+    rank = pl.int_range(1, pl.len() + 1).over("query_id").alias("rank")
     results.select(
-        "query_id", pl.lit("Q0").alias("q0"), "item_id", "rank", "score", pl.lit(tag).alias("tag")
+        "query_id", pl.lit("Q0").alias("q0"), "item_id", rank, "score", pl.lit(tag).alias("tag")
     ).write_csv(file, separator=" ", include_header=False, quote_style="never")
+    return say_what_a_run_loses(run, "a TREC run", holds=(), empty=False, also=replaced)
 
 
 def _read(source: Source, schema: Schema) -> pl.DataFrame:
@@ -288,6 +281,7 @@ FORMAT = Format(
     "trec",
     (".qrels", ".run", ".trec", ".txt", ""),
     sniff,
+    kind,
     read_gold,
     read_run,
     write_gold,

@@ -1,0 +1,49 @@
+"""`karat convert`: gold or a run in another format."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from typing import Annotated
+
+import typer
+
+
+def convert_command(
+    source: Annotated[str, typer.Argument(metavar="A", help="What is read: gold or a run.")],
+    target: Annotated[str, typer.Argument(metavar="B", help="What is written.")],
+    kind: Annotated[
+        str | None, typer.Option(metavar="gold|run", help="What A holds, if it is not told.")
+    ] = None,
+    source_format: Annotated[
+        str | None, typer.Option("--from", metavar="NAME", help="The format of A, likewise.")
+    ] = None,
+    target_format: Annotated[
+        str | None,
+        typer.Option("--to", metavar="NAME", help="The format of B, if its ending names none."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Write gold or a run in another format, and say what that cannot hold."""
+    from karat.data.convert import convert
+
+    done = convert(
+        source, target, kind=kind, source_format=source_format, target_format=target_format
+    )
+    written = done.written
+    if json:
+        told = {
+            "kind": done.kind,
+            "from": done.source_format,
+            "to": done.target_format,
+            "queries": written.queries,
+            "rows": written.rows,
+            "lost": written.lost,
+        }
+        print(json_module.dumps(told, ensure_ascii=False, indent=2))
+    rows = "judgments" if done.kind == "gold" else "results"
+    print(
+        f"wrote {target}: {done.kind} as {done.target_format}, "
+        f"{written.queries} queries, {written.rows} {rows}",
+        file=sys.stderr,
+    )

@@ -1,0 +1,259 @@
+"""Ragas rows: a query, the contexts that were retrieved for it and those that should have been.
+
+Ragas knows contexts by their text. Where its optional columns of ids are not there, an item goes
+by a hash of its text, and a query by a hash of its own: the same text is the same item.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from karat.data.frames import CONTEXTS, Locate
+from karat.data.gold import NO_JUDGMENTS, Gold
+from karat.data.native_gold import EVIDENCE, queries_of
+from karat.data.native_lines import Id, MakeError, converted, record_error, table_of
+from karat.data.run import NO_RESULTS, Run
+from karat.errors import InputError, KaratWarning
+
+RESULTS = {"query_id": pl.String, "item_id": pl.String, "text": pl.String}
+
+
+class RagasRow(msgspec.Struct):
+    """What karat reads of a row; further columns are fields of the query."""
+
+    query_id: Id | None = None
+    id: Id | None = None
+    user_input: str | None = None
+    retrieved_contexts: list[str] | None = None
+    retrieved_context_ids: list[Id] | None = None
+    reference_contexts: list[str] | None = None
+    reference_context_ids: list[Id] | None = None
+
+
+class Rows:
+    """Checked rows under the ids of their queries, and how to say where one stands."""
+
+    def __init__(self, records: Iterable[tuple[int, Any]], error: MakeError) -> None:
+        self.error = error
+        self.rows: dict[str, tuple[int, RagasRow, Mapping[str, Any]]] = {}
+        self.queries_hashed = False
+        for number, record in records:
+            row = self._row(number, record)
+            query = self._query_id(number, row)
+            if query in self.rows:
+                raise self._twice(number, query, row)
+            self.rows[query] = (number, row, record)
+
+    def __iter__(self) -> Iterator[tuple[str, int, RagasRow, Mapping[str, Any]]]:
+        for query, (number, row, record) in self.rows.items():
+            yield query, number, row, record
+
+    def any(self, field: str) -> bool:
+        """Tell whether any row has this."""
+        return any(getattr(row, field) is not None for _, _, row, _ in self)
+
+    def _row(self, number: int, record: Any) -> RagasRow:
+        if isinstance(record, Mapping) and isinstance(record.get("user_input"), list):
+            raise self.error(
+                "this row is a conversation of several turns",
+                line=number,
+                field="user_input",
+                hint="give one row for each question; user_input is its text",
+            )
+        return converted(number, record, RagasRow, self.error)
+
+    def _query_id(self, number: int, row: RagasRow) -> str:
+        given = row.id if row.query_id is None else row.query_id
+        if given is not None:
+            return str(given)
+        if row.user_input is None:
+            raise self.error(
+                "there is neither a query_id nor a user_input",
+                line=number,
+                field="user_input",
+                hint="a row is the answer to one query",
+            )
+        self.queries_hashed = True
+        return self.text_id(row.user_input, number, "user_input")
+
+    def text_id(self, text: str, number: int, field: str) -> str:
+        """Return the id of a text: 16 hexadecimal digits of BLAKE2b over its UTF-8 bytes."""
+        try:
+            return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        except UnicodeEncodeError as error:
+            raise self.error(
+                f"{text!a} holds a lone surrogate",
+                line=number,
+                field=field,
+                hint="decode the text as UTF-8 before it comes here",
+            ) from error
+
+    def _twice(self, number: int, query: str, row: RagasRow) -> InputError:
+        first = self.error("", line=self.rows[query][0])
+        place = first.problem.rstrip(": ") if first.line is None else f"line {first.line}"
+        if row.id is None and row.query_id is None:
+            return self.error(
+                f"the same user_input stands on {place} already, and neither row has an id",
+                line=number,
+                field="user_input",
+                hint="give each row its own query_id, or drop one of them",
+            )
+        return self.error(
+            f"query {query!r} stands on {place} already",
+            line=number,
+            field="id" if row.query_id is None else "query_id",
+            hint="a query is one row; put all of it there",
+        )
+
+
+def gold_of_rows(
+    records: Iterable[tuple[int, Any]], error: MakeError = record_error, *, name: str | None = None
+) -> Gold:
+    """Make gold from rows: reference contexts are judged 1, and their texts are evidence."""
+    rows = Rows(records, error)
+    by_id = rows.any("reference_context_ids")
+    if not by_id and not rows.any("reference_contexts"):
+        raise error(
+            "there are no reference contexts",
+            line=next(iter(rows))[1],
+            field="reference_contexts",
+            hint="gold needs reference_contexts or reference_context_ids; "
+            "retrieved_contexts alone are a run",
+        )
+    judgments: list[tuple[str, str, int]] = []
+    evidence: list[tuple[str, str]] = []
+    queries: dict[str, dict[str, Any]] = {}
+    empty: list[str] = []
+    for query, number, row, record in rows:
+        texts = row.reference_contexts or []
+        ids = row.reference_context_ids
+        if not by_id and row.reference_contexts is not None:
+            ids = [rows.text_id(text, number, "reference_contexts") for text in texts]
+        if ids == []:
+            empty.append(query)
+        judgments += [(query, item, 1) for item in dict.fromkeys(map(str, ids or ()))]
+        evidence += [(query, text) for text in texts]
+        queries[query] = {"text": row.user_input} | _fields(row, record)
+    _say_hashed("gold", queries=rows.queries_hashed, items=not by_id)
+    return Gold(
+        table_of(judgments, dict(NO_JUDGMENTS.schema), "reference_context_ids", orient="row"),
+        queries=queries_of(queries),
+        empty_judgments=empty,
+        evidence=table_of(evidence, EVIDENCE, "reference_contexts", orient="row")
+        if evidence
+        else None,
+        name=name,
+    )
+
+
+def run_of_rows(
+    records: Iterable[tuple[int, Any]], error: MakeError = record_error, *, name: str | None = None
+) -> Run:
+    """Make a run from rows: retrieved contexts in the order listed."""
+    rows = Rows(records, error)
+    by_id = rows.any("retrieved_context_ids")
+    results: list[tuple[str, str | None, str | None]] = []
+    empty: list[str] = []
+    for query, number, row, _ in rows:
+        texts: Sequence[str | None] | None = row.retrieved_contexts
+        ids: Sequence[Id | None] | None = row.retrieved_context_ids
+        if texts is None and ids is None:
+            raise error(
+                "there are no retrieved contexts",
+                line=number,
+                field="retrieved_contexts",
+                hint="write [] for nothing retrieved; reference_contexts alone are gold",
+            )
+        if ids is None:
+            ids = [
+                None if by_id else rows.text_id(text, number, "retrieved_contexts")
+                for text in row.retrieved_contexts or ()
+            ]
+        texts = [None] * len(ids) if texts is None else texts
+        if len(ids) != len(texts):
+            raise error(
+                f"{len(ids)} ids for {len(texts)} contexts",
+                line=number,
+                field="retrieved_context_ids",
+                hint="give every context one id",
+            )
+        if not ids:
+            empty.append(query)
+        results += [
+            (query, None if item is None else str(item), text)
+            for item, text in zip(ids, texts, strict=True)
+        ]
+    _say_hashed("the run", queries=rows.queries_hashed, items=not by_id)
+    table = table_of(results, RESULTS, "retrieved_contexts", orient="row")
+    held = [column for column in table.columns if table[column].null_count() < table.height]
+    return Run(table.select(held) if table.height else NO_RESULTS, empty=empty, name=name)
+
+
+def rows_of_table(table: pl.DataFrame, locate: Locate) -> tuple[list[tuple[int, Any]], MakeError]:
+    """Return the rows of a table of Ragas columns, and the function that says where one stands."""
+
+    def error(
+        problem: str, *, line: int, field: str | None = None, hint: str | None = None
+    ) -> InputError:
+        return locate(line, field or "user_input", problem, hint)
+
+    if not table.height:
+        raise InputError("the table has no rows", hint="give at least one query")
+    written = [name for name in CONTEXTS if name in table and table[name].dtype == pl.String]
+    rows = []
+    for number, row in enumerate(table.iter_rows(named=True), 1):
+        row |= {name: _list(row[name], number, name, error) for name in written}
+        rows.append((number, row))
+    return rows, error
+
+
+def _list(text: str | None, number: int, field: str, error: MakeError) -> Any:
+    """Read a list that stands in a cell of a CSV, as JSON or as Python prints it."""
+    if text is None or not text.strip():
+        return None
+    readers: tuple[Callable[[str], Any], ...] = (json.loads, ast.literal_eval)
+    for read in readers:
+        try:
+            found = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        # NumPy prints ['a' 'b'], which Python takes for one text: only its own print is trusted.
+        if isinstance(found, list) and (read is json.loads or repr(found) == text.strip()):
+            return found
+    raise error(
+        f"{text[:40]!r} is no list of contexts",
+        line=number,
+        field=field,
+        hint='write a JSON list such as ["…", "…"]',
+    )
+
+
+def _fields(row: RagasRow, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the further columns of a row; `text` is where the query itself stands."""
+    own = "id" if row.query_id is None and row.id is not None else "query_id"
+    fields = {
+        key: value for key, value in record.items() if key not in (*CONTEXTS, "user_input", own)
+    }
+    if "text" in fields:
+        fields["text_field"] = fields.pop("text")
+    return fields
+
+
+def _say_hashed(what: str, *, queries: bool, items: bool) -> None:
+    hashed = [name for name, so in (("queries", queries), ("items", items)) if so]
+    if hashed:
+        warnings.warn(
+            KaratWarning(
+                f"{' and '.join(hashed)} of {what} go by a hash of their text, "
+                "since the rows give them no ids"
+            ),
+            stacklevel=3,
+        )
