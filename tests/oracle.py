@@ -130,8 +130,7 @@ def utility(query, k, rel=1, a=1.0, b=-1.0, c=0.0, d=0.0, documents=0):
     worth = a * len(retrieved & relevant)
     worth += b * len(retrieved - relevant)
     worth += c * len(relevant - retrieved)
-    if documents:
-        worth += d * (documents - len(retrieved | relevant))
+    worth += d * (documents - len(retrieved | relevant))
     return worth
 
 

@@ -35,11 +35,6 @@ def _powers(base: float, size: int) -> Floats:
     return powers
 
 
-@cache
-def _power_sums(base: float, size: int) -> Floats:
-    return np.concatenate(([0.0], np.cumsum(_powers(base, size))))
-
-
 def _table_size(largest: int) -> int:
     # Powers of two, so that a deeper list makes a new table only now and then.
     return 1 << (largest + 1).bit_length()
@@ -74,11 +69,6 @@ def running_at(places: Places, sums: Floats, query: Ints, rank: Ints) -> Floats:
     reached = np.zeros(query.size)
     reached[there] = sums[before[there] - 1]
     return reached
-
-
-def power_sum(base: float, count: Ints) -> Floats:
-    """Return 1 + base + … for so many terms."""
-    return _power_sums(base, _table_size(int(count.max(initial=1))))[count]
 
 
 def power(base: float, exponent: Ints) -> Floats:

@@ -41,17 +41,19 @@ def parse(text: str | Measure) -> Measure:
     name, cutoff = parts["name"], parts["cutoff"]
     found = declared(name)
     params = _params(text, parts["params"] or parts["late"] or "")
-    if found is not None and cutoff is None and folded(name) in _CUT:
+    as_in_trec_eval = folded(name) in _CUT
+    if found is None and cutoff is None and (tail := _TREC_TAIL.fullmatch(name)):
+        name, cutoff, as_in_trec_eval = tail["name"], tail["tail"], True
+        found = declared(name)
+    if found is None:
+        raise _unknown(text, parts["name"])
+    if as_in_trec_eval and cutoff is not None and found.tail is not None:
+        if found.tail in params:
+            raise MeasureError(f"{text}: {found.tail} is given twice", hint="give it once")
+        params[found.tail], cutoff = cutoff, None
+    if folded(name) in _CUT and cutoff is None and found.tail not in params:
         example = "10" if found.cutoff == "optional" else "0.2"
         raise MeasureError(f"{name} needs a number", hint=f"write {name}_{example}")
-    if found is None and cutoff is None and (tail := _TREC_TAIL.fullmatch(name)):
-        found = declared(tail["name"])
-        if found is not None and found.tail is not None:
-            params[found.tail] = tail["tail"]
-        else:
-            cutoff = tail["tail"]
-    if found is None:
-        raise _unknown(text, name)
     return settle(found, None if cutoff is None else _cutoff(text, cutoff, found), params)
 
 
@@ -110,7 +112,7 @@ def split(names: str) -> list[str]:
 
 def _cutoff(text: str, cutoff: str, declaration: Declaration) -> int | float:
     if declaration.cutoff == "share":
-        if re.fullmatch(_NUMBER, cutoff.strip()) and 0 <= float(cutoff) <= 1:
+        if re.fullmatch(rf"{_NUMBER}(?:e-?\d+)?", cutoff.strip()) and 0 <= float(cutoff) <= 1:
             return abs(float(cutoff))
         raise MeasureError(
             f"{text}: {cutoff} is not a point of recall from 0 to 1", hint="write @0.1, @0.2, …"

@@ -41,6 +41,8 @@ class Entry:
     whole: bool = False
     over: Literal["mean", "sum", "geometric", "count", "text"] = "mean"
     each_query: bool = True
+    complete: Callable[[Topics], Floats] | None = None
+    """What is summed up instead with -c."""
     judgments: tuple[str, ...] = ("qrels",)
     """What -R must name for it; nothing, where any will do."""
 
@@ -137,6 +139,11 @@ def _retrieved(topics: Topics, _: Any) -> list[Floats]:
     return [topics.zero_where_missing(topics.value("NumRet"))]
 
 
+def _all_relevant(topics: Topics) -> Floats:
+    """Return what trec_eval sums up with -c: every grade above 0, whatever -l says."""
+    return topics.value("NumRel", rel=1)
+
+
 def _unjudged(topics: Topics, given: tuple[int, ...]) -> list[Floats]:
     return [topics.zero_where_missing(topics.value("Unjudged", cutoff=k)) for k in given]
 
@@ -188,7 +195,7 @@ ENTRIES = (
         judgments=(),
     ),
     Entry("num_ret", _retrieved, "NumRet", **_SUMMED),
-    Entry("num_rel", _plain("NumRel"), "NumRel", **_SUMMED),
+    Entry("num_rel", _plain("NumRel"), "NumRel", complete=_all_relevant, **_SUMMED),
     Entry("num_rel_ret", _plain("NumRelRet"), "NumRelRet", **_SUMMED),
     Entry("map", _plain("AP", denominator="relevant"), "AP"),
     Entry("gm_map", _logarithmic("GMAP"), "GMAP", **_GEOMETRIC),

@@ -37,6 +37,8 @@ def print_table(
     if summary:
         mark = "" if zscores is None else "Z"
         for column in columns:
+            if flags.complete and column.asked.entry.complete is not None:
+                column.values = column.asked.entry.complete(topics)
             out.write(column.summed(len(topics.ids), mark, tag))
 
 

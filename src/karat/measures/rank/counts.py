@@ -44,7 +44,7 @@ def n_retrieved(hits: Hits, k: None) -> Floats:  # noqa: ARG001
     "NumRel",
     title="Relevant items",
     formula="the number of relevant items in gold",
-    differs="trec_eval's num_rel counts topics that the run lacks only with -c",
+    differs="trec_eval's num_rel agrees; with -c it sums every grade above 0, whatever -l says",
     params=(REL,),
 )
 def n_relevant(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001

@@ -55,7 +55,7 @@ def ndcg_at_levels(hits: Hits, k: None, gain: Any) -> Floats:  # noqa: ARG001
     ndcg = listed.at(levels.query, levels.rank) / best.sums[ends]
     note_places(listed.places, gain=listed.gains, DCG=listed.sums)
     note_places(levels, ideal=True, level_ends=best.gains[ends], nDCG=ndcg)
-    goes_on = (hits.length > best.places.count + 1) & (best.places.count > 0)
+    goes_on = hits.length > best.places.count + 1
     at_end = np.where(goes_on, divide(listed.whole, best.whole), 0.0)
     points = levels.count + goes_on
     note(sum_at_levels=levels.total(ndcg), at_the_end=at_end, points=points)

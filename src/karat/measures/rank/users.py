@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from karat.match.hits import Floats, Hits, Places
-from karat.measures.arrays import divide, power, power_sum
+from karat.match.hits import Floats, Hits, Places, merged
+from karat.measures.arrays import divide, power
 from karat.measures.declare import REL, Param, measure, one_of, share
 from karat.measures.workings import note, note_places
 
@@ -57,14 +57,19 @@ def rank_biased_precision(hits: Hits, k: int | None, p: float, rel: int, gain: s
     higher_is_better=False,
     no_gold=False,
 )
-def rank_biased_residual(hits: Hits, k: None, p: float) -> Floats:
-    known = hits.judged
-    held, repeated = (places.total(power(p, places.rank - 1)) for places in (known, hits.repeats))
-    unjudged = hits.items(k) - known.count
-    seen = power_sum(p, hits.length) - held - repeated
-    note_places(known)
-    note(unjudged=unjudged, chance_of_the_tail=power(p, hits.length), sum_over_unjudged=seen)
-    return np.where(unjudged > 0, power(p, hits.length) + (1 - p) * seen, 0.0)
+def rank_biased_residual(hits: Hits, k: None, p: float) -> Floats:  # noqa: ARG001
+    note_places(hits.judged)
+    known = merged(hits.judged, hits.repeats)
+    unjudged = hits.length - known.count
+    # (1 − p)(p^a + … + p^(b−1)) is p^a − p^b: a stretch of unjudged items costs two powers.
+    before = np.where(known.ordinal > 1, np.roll(known.rank, 1), 0)
+    stretches = known.total(power(p, before) - power(p, known.rank - 1))
+    last = np.zeros(hits.n_queries, np.int64)
+    np.maximum.at(last, known.query, known.rank)
+    stretches += power(p, last) - power(p, hits.length)
+    tail = power(p, hits.length)
+    note(unjudged=unjudged, of_unjudged_items=stretches, of_the_tail=tail)
+    return np.where(unjudged > 0, tail + stretches, 0.0)
 
 
 @measure(

@@ -54,7 +54,7 @@ def set_ap(hits: Hits, k: None, rel: int) -> Floats:
     title="Utility of the whole list",
     formula="a·relevant retrieved + b·other retrieved + c·relevant not retrieved + "
     "d·(documents − all of these)",
-    edges="a sum of worths, so it may be below 0; d counts only where documents is given",
+    edges="a sum of worths, so it may be below 0; where d is not 0, documents must be given",
     differs="trec_eval's utility.a,b,c,d with -N documents is this",
     cutoff="none",
     params=(
@@ -72,9 +72,9 @@ def utility(
 ) -> Floats:
     found = hits.relevant(rel)
     note_places(found)
-    other = hits.slots(k) - found.count
+    other = hits.items(k) - found.count
     missed = hits.n_relevant(rel) - found.count
-    rest = documents + found.count - hits.slots(k) - hits.n_relevant(rel)
+    rest = documents + found.count - hits.items(k) - hits.n_relevant(rel)
     note(relevant_retrieved=found.count, other_retrieved=other, relevant_missed=missed, rest=rest)
     worth: Floats = a * found.count + b * other + c * missed + d * rest
     return worth
