@@ -81,6 +81,17 @@ def karat_dicts(gold: Any, run: Any) -> Task:
 def pytrec_eval_dicts(gold: Any, run: Any) -> Task:
     import pytrec_eval
 
+    return _pytrec_eval(pytrec_eval, gold, run)
+
+
+def karat_pytrec_eval_dicts(gold: Any, run: Any) -> Task:
+    from karat.compat import pytrec_eval
+
+    return _pytrec_eval(pytrec_eval, gold, run)
+
+
+def _pytrec_eval(package: Any, gold: Any, run: Any) -> Task:
+    """Ask pytrec_eval, or what has its interface."""
     wanted = {"ndcg_cut.10", "map", "recip_rank", "P.10", "recall.100"}
 
     def values(result: dict[str, dict[str, float]]) -> dict[str, float]:
@@ -89,7 +100,7 @@ def pytrec_eval_dicts(gold: Any, run: Any) -> Task:
             for ours, theirs in zip(MEASURES, TREC_EVAL, strict=True)
         }
 
-    return Task(lambda: pytrec_eval.RelevanceEvaluator(gold, wanted).evaluate(run), values)
+    return Task(lambda: package.RelevanceEvaluator(gold, wanted).evaluate(run), values)
 
 
 def karat_import() -> Task:
@@ -125,6 +136,7 @@ TOOLS: dict[str, Callable[..., Task]] = {
         ranx_files,
         karat_dicts,
         pytrec_eval_dicts,
+        karat_pytrec_eval_dicts,
         karat_import,
     )
 }

@@ -62,10 +62,12 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
 @pytest.mark.parametrize(
     "name",
     [
+        "compat.pytrec_eval",
         "conventions",
         "data.gold",
         "data.run",
         "evaluation.evaluator",
+        "evaluation.explaining",
         "functional",
         "measures.names",
         "presets.benchmark",

@@ -173,6 +173,7 @@ def test_the_command_prints_the_calculation(command):
         "rank  item  grade\n"
         "1     x         –\n"
         "2     a         2\n"
+        "not there: b (1)\n"
         "\n"
         "first relevant rank = 2\n"
         "RR = 0.5\n"

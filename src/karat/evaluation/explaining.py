@@ -118,12 +118,14 @@ def _calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calcul
     ]
     counted = _note(workings, rows)
     limit = measure.cutoff if isinstance(measure.cutoff, int) else len(rows)
+    rows = rows[: max(limit, *counted) if counted else limit]
     return Calculation(
         run.name or "run",
         value,
-        rows[: max(limit, *counted) if counted else limit],
+        rows,
         counted,
         _ideal(workings),
+        _missed(judgments, rows),
         {_words(name): _plain(numbers[0]) for name, numbers in workings.numbers.items()},
         _remarks(table.counts, plan),
     )
@@ -152,6 +154,15 @@ def _ideal(workings: Workings) -> list[Row]:
             for name, values in noted.columns.items():
                 row[_words(name)] = _plain(values[at])
     return [rows[rank] for rank in sorted(rows)]
+
+
+def _missed(judgments: dict[str, int], rows: list[Row]) -> list[Row]:
+    there = {row["item"] for row in rows}
+    missed = [(item, grade) for item, grade in judgments.items() if grade > 0 and item not in there]
+    return [
+        {"item": item, "grade": grade}
+        for item, grade in sorted(missed, key=lambda pair: (-pair[1], pair[0]))
+    ]
 
 
 def _remarks(counts: dict[str, int], plan: Plan) -> list[str]:

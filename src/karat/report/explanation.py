@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from karat.conventions import HELP, Conventions
@@ -30,8 +30,10 @@ class Calculation:
     counted: set[int]
     """The ranks that the measure counted."""
     ideal: list[Row]
+    missed: list[Row]
+    """What has a grade above 0 and is not in the list as far as it counts."""
     numbers: dict[str, Any]
-    remarks: list[str] = field(default_factory=list)
+    remarks: list[str]
 
     @property
     def columns(self) -> list[str]:
@@ -82,6 +84,7 @@ class Explanation:
                     "value": calculation.value,
                     "list": calculation.rows,
                     "ideal": calculation.ideal,
+                    "missed": calculation.missed,
                     "numbers": calculation.numbers,
                     "remarks": calculation.remarks,
                 }
@@ -147,6 +150,7 @@ def _calculated(measure: Measure, calculation: Calculation, named: bool) -> Iter
     if named:
         yield clean(calculation.run)
     yield from _table(_picked(calculation))
+    yield from _missed(calculation)
     if calculation.ideal:
         yield ""
         yield "Ideal list"
@@ -187,6 +191,8 @@ def _side_by_side(
     yield from plain_lines(heads, rows[:_MOST], 1)
     if len(rows) > _MOST:
         yield f"… {len(rows) - _MOST} more"
+    for calculation in (first, second):
+        yield from _missed(calculation, clean(calculation.run))
     yield ""
     names = dict.fromkeys([*first.numbers, *second.numbers])
     for name in names:
@@ -209,6 +215,16 @@ def _picked(calculation: Calculation) -> list[Row]:
         if row["rank"] > _SHOWN and row["rank"] in calculation.counted
     ]
     return [*top, *below[: _MOST - len(top)]]
+
+
+def _missed(calculation: Calculation, run: str = "") -> list[str]:
+    """Name what should have been found, the highest grades first."""
+    if not calculation.missed:
+        return []
+    named = [f"{short(row['item'], _ITEM_WIDTH)} ({row['grade']})" for row in calculation.missed]
+    more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+    text = f"not there{f' in {run}' if run else ''}: {', '.join(named[:_SHOWN])}{more}"
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
 
 
 def _table(rows: list[Row]) -> list[str]:
