@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from karat.cli.options import Duplicates, Missing, NoGold, Unjudged, Unknown, conventions_of
+from karat.cli.options import (
+    Duplicates,
+    GoldFormat,
+    Level,
+    Missing,
+    NoGold,
+    RunFormat,
+    Unjudged,
+    Unknown,
+    conventions_of,
+)
 
 
 def evaluate_command(
@@ -31,16 +41,9 @@ def evaluate_command(
     preset: Annotated[
         str | None, typer.Option(metavar="graded|benchmark", help="Measures and conventions.")
     ] = None,
-    level: Annotated[
-        str, typer.Option(metavar="item|doc", help="Score items, or the documents they are from.")
-    ] = "item",
-    gold_format: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The format of gold, if it is not told.")
-    ] = None,
-    run_format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="NAME", help="The format of the runs, likewise."),
-    ] = None,
+    level: Level = "item",
+    gold_format: GoldFormat = None,
+    run_format: RunFormat = None,
     missing: Missing = None,
     unknown: Unknown = None,
     no_gold: NoGold = None,

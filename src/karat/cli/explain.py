@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from karat.cli.options import Duplicates, Missing, NoGold, Unjudged, Unknown, conventions_of
+from karat.cli.options import (
+    Duplicates,
+    GoldFormat,
+    Level,
+    Missing,
+    NoGold,
+    RunFormat,
+    Unjudged,
+    Unknown,
+    conventions_of,
+)
 
 
 def explain_command(
@@ -25,16 +35,9 @@ def explain_command(
         typer.Option("--other", metavar="FILE", help="A second run, shown side by side."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
-    level: Annotated[
-        str, typer.Option(metavar="item|doc", help="Score items, or the documents they are from.")
-    ] = "item",
-    gold_format: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The format of gold, if it is not told.")
-    ] = None,
-    run_format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="NAME", help="The format of the runs, likewise."),
-    ] = None,
+    level: Level = "item",
+    gold_format: GoldFormat = None,
+    run_format: RunFormat = None,
     missing: Missing = None,
     unknown: Unknown = None,
     no_gold: NoGold = None,

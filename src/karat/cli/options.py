@@ -18,6 +18,15 @@ def _convention(name: str) -> typer.models.OptionInfo:
     return option
 
 
+Level = Annotated[
+    str, typer.Option(metavar="item|doc", help="Score items, or the documents they are from.")
+]
+GoldFormat = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The format of gold, if it is not told.")
+]
+RunFormat = Annotated[
+    str | None, typer.Option("--format", metavar="NAME", help="The format of the runs, likewise.")
+]
 Missing = Annotated[str | None, _convention("missing")]
 Unknown = Annotated[str | None, _convention("unknown")]
 NoGold = Annotated[str | None, _convention("no_gold")]
