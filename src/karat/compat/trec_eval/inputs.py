@@ -80,7 +80,9 @@ def last_tag(source: Source) -> str:
     """Return the tag in the last line of a run: what trec_eval prints as runid."""
     last = b""
     for block in source.whole_lines():
-        for line in reversed(block.split(b"\n")):
+        rest = block
+        while rest:
+            rest, _, line = rest.rpartition(b"\n")
             fields = line.split()
             if fields and not fields[0].startswith(b"#"):
                 last = fields[-1]
