@@ -334,7 +334,7 @@ def test_measures_lists_all_with_one_line_each(command):
     assert code == 0
     assert len(out.splitlines()) == len(karat.measures.REGISTRY)
     assert max(map(len, out.splitlines())) <= 80
-    assert "nDCG(gain)[@k]            Normalised discounted cumulative gain" in out
+    assert "nDCG(gain)[@k]                       Normalised discounted cumulative gain" in out
     _, out, _ = command("measures", "--json")
     by_name = {row["name"]: row for row in json.loads(out)}
     assert by_name["RBP"]["parameters"]["p"]["default"] == 0.8

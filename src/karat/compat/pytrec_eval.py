@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -64,7 +64,14 @@ class RelevanceEvaluator:
         relevance_level: int = 1,
         judged_docs_only_flag: bool = False,
     ) -> None:
-        judged = {query: grades for query, grades in query_relevance.items() if grades}
+        if not isinstance(relevance_level, int) or relevance_level < 1:
+            raise InputError(
+                f"{relevance_level!r} is no level",
+                field="relevance_level",
+                hint="give the lowest grade that counts as relevant, a whole number from 1 up",
+            )
+        _refuse_other_ids(query_relevance)
+        judged = {query: dict(grades) for query, grades in query_relevance.items() if grades}
         self._gold = prepare(Gold.of(judged)) if judged else None
         self._asked = _asked(measures)
         self._level = relevance_level
@@ -74,11 +81,12 @@ class RelevanceEvaluator:
         """Return the value of each measure for each query that has judgments."""
         if not scores or self._gold is None:
             return {}
+        _refuse_other_ids(scores)
         match = match_ids(self._gold, Run.of(scores), self._conventions)
-        names = [name for one in self._asked for name in one.names]
+        names = [name for one in self._asked for name in _keys(one)]
         topics = Topics(self._gold.query_ids.to_list(), ~match.present, self._level, 0, match.hits)
         columns = [values for one in self._asked for values in _values(one, topics)]
-        rows = zip(*(column.tolist() for column in columns), strict=True)
+        rows = np.column_stack(columns).tolist() if columns else [()] * len(topics.ids)
         by_query = dict(zip(topics.ids, rows, strict=True))
         return {
             query: dict(zip(names, by_query[query], strict=True))
@@ -113,7 +121,7 @@ def compute_aggregated_measure(measure: str, values: list[float]) -> float:
     """
     if measure.startswith("num_"):
         return math.fsum(values)
-    mean = math.fsum(values) / len(values)
+    mean = math.fsum(values) / len(values) if len(values) else math.nan
     return math.exp(mean) if measure.startswith("gm_") else mean
 
 
@@ -153,6 +161,17 @@ def _unsupported(name: str) -> MeasureError:
     return MeasureError(
         f"unsupported measure {name}", hint=f"supported: {', '.join(sorted(supported_measures))}"
     )
+
+
+def _refuse_other_ids(by_query: Mapping[str, Any]) -> None:
+    other = next((query for query in by_query if not isinstance(query, str)), None)
+    if other is not None:
+        raise InputError(f"the query id {other!r} is no text", field="query", hint="give str(id)")
+
+
+def _keys(one: Asked) -> list[str]:
+    """Return the names of lines; the original shows only parameters that have a line each."""
+    return one.names if one.entry.several is not None else [one.entry.name]
 
 
 def _values(one: Asked, topics: Topics) -> list[Floats]:

@@ -26,7 +26,7 @@ def ranks(given: str) -> tuple[int, ...]:
     """Read cutoffs, sorted as trec_eval sorts them."""
     for part in given.split(","):
         if not re.fullmatch(r"[0-9]{1,9}", part) or int(part) == 0:
-            raise MeasureError(f"{part!r} is no cutoff", field="-m", hint="such as P.5,10")
+            raise MeasureError(f"{part!r} is no cutoff", hint="such as P.5,10")
     return _distinct(tuple(sorted(int(part) for part in given.split(","))))
 
 
@@ -34,7 +34,7 @@ def points(given: str) -> tuple[float, ...]:
     """Read decimal cutoffs, sorted; trec_eval sorts those of iprec_at_recall only."""
     found = tuple(sorted(_number(part) for part in given.split(",")))
     if found[0] < 0:
-        raise MeasureError(f"{found[0]} is below 0", field="-m", hint="such as iprec_at_recall..1")
+        raise MeasureError(f"{found[0]} is below 0", hint="such as iprec_at_recall..1")
     return _distinct(found)
 
 
@@ -46,7 +46,6 @@ def numbers(count: int) -> Callable[[str], tuple[float, ...]]:
         if len(found) != count:
             raise MeasureError(
                 f"{len(found)} numbers where {count} are needed: {given!r}",
-                field="-m",
                 hint="such as utility.2,-1,0,0 or set_F.0.5",
             )
         return found
@@ -66,7 +65,6 @@ def pairs(kind: str) -> Callable[[str], Pairs]:
             if not equals or not (is_grade if kind == "gains" else name == "p"):
                 raise MeasureError(
                     f"{part!r} is no parameter here",
-                    field="-m",
                     hint="such as ndcg.1=3,2=9" if kind == "gains" else "such as rbp.p=0.8",
                 )
             if kind == "gains":
@@ -74,7 +72,7 @@ def pairs(kind: str) -> Callable[[str], Pairs]:
             else:
                 persistence = _number(value)
         if not 0 < persistence < 1:
-            raise MeasureError(f"p is {persistence}", field="-m", hint="0 < p < 1")
+            raise MeasureError(f"p is {persistence}", hint="0 < p < 1")
         return Pairs(gains, persistence)
 
     return read
@@ -83,10 +81,10 @@ def pairs(kind: str) -> Callable[[str], Pairs]:
 def _number(text: str) -> float:
     if _NUMBER.fullmatch(text):
         return float(text)
-    raise MeasureError(f"{text!r} is no number", field="-m", hint="such as 5, 0.2 or .2")
+    raise MeasureError(f"{text!r} is no number", hint="such as 5, 0.2 or .2")
 
 
 def _distinct(found: tuple[Number, ...]) -> tuple[Number, ...]:
     if len(set(found)) < len(found):
-        raise MeasureError("a cutoff is given twice", field="-m", hint="give each once")
+        raise MeasureError("a cutoff is given twice", hint="give each once")
     return found
