@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from karat.compat.trec_eval import groups, preferences
+from karat.compat.trec_eval import computing, groups, preferences
+from karat.compat.trec_eval.computing import Compute
 from karat.compat.trec_eval.parameters import Pairs, numbers, pairs, points, ranks
 from karat.compat.trec_eval.topics import Topics
 from karat.match.hits import Floats
 from karat.measures import REGISTRY
-from karat.measures.arrays import logarithm
-from karat.measures.combine import LEAST_OF_GEOMETRIC
-from karat.measures.rank.interpolated import ELEVEN_POINTS, average_at_recall
-
-Compute = Callable[[Topics, Any], list[Any]]
-"""From topics and parameters to one array for each line that a topic gets."""
+from karat.measures.rank.interpolated import ELEVEN_POINTS
 
 RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 MULTIPLES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
@@ -41,6 +36,8 @@ class Entry:
     whole: bool = False
     over: Literal["mean", "sum", "geometric", "count", "text"] = "mean"
     each_query: bool = True
+    cleared: Literal["", "plain", "always"] = ""
+    """Whether topics that the run lacks are set to 0: where it has no parameters, or always."""
     complete: Callable[[Topics], Floats] | None = None
     """What is summed up instead with -c."""
     judgments: tuple[str, ...] = ("qrels",)
@@ -52,6 +49,7 @@ class Asked:
 
     def __init__(self, entry: Entry, given: str | None) -> None:
         self.entry = entry
+        self.cleared = entry.cleared == "always" or (entry.cleared == "plain" and given is None)
         read = None if given is None else entry.read
         self.params = entry.default if read is None or given is None else read(given)
         if entry.several is not None:
@@ -61,99 +59,11 @@ class Asked:
 
     def compute(self, topics: Topics) -> list[Any]:
         """Return an array for each of its lines."""
-        return self.entry.compute(topics, self.params)
-
-
-def _plain(karat: str, **fixed: Any) -> Compute:
-    """Make one line from a kernel; `rel` follows -l where the kernel takes it."""
-    return lambda topics, _: [topics.value(karat, **fixed)]
-
-
-def _each(karat: str, parameter: str | None = None) -> Compute:
-    """Make a line for each cutoff, or for each value of a parameter."""
-
-    def compute(topics: Topics, values: Any) -> list[Floats]:
-        if parameter is None:
-            return [topics.value(karat, cutoff=value) for value in values]
-        return [topics.value(karat, **{parameter: value}) for value in values]
-
-    return compute
-
-
-def _gains(karat: str) -> Compute:
-    return lambda topics, given: [topics.value(karat, gain=given.gains or "linear")]
-
-
-def _logarithmic(karat: str) -> Compute:
-    """Make what a geometric mean adds up; it is printed in the summary only."""
-    return lambda topics, _: [
-        logarithm(np.maximum(topics.value(karat), LEAST_OF_GEOMETRIC), math.log)
-    ]
-
-
-def _undefined_where_empty(topics: Topics, values: Floats, needed: Floats) -> Floats:
-    """Print -nan as trec_eval does, which divides 0 by 0 where -J or -M leaves nothing."""
-    empty = (topics.n_retrieved == 0) & (np.floor(needed + 0.5) == 0)
-    return np.where(empty, -np.nan, values)
-
-
-def _interpolated(topics: Topics, given: tuple[float, ...]) -> list[Floats]:
-    return [
-        _undefined_where_empty(
-            topics, topics.value("IPrec", cutoff=point), point * topics.n_relevant
-        )
-        for point in given
-    ]
-
-
-def _eleven_points(topics: Topics, given: tuple[float, ...]) -> list[Floats]:
-    assert topics.hits is not None
-    values = average_at_recall(topics.hits, given, topics.level)
-    return [_undefined_where_empty(topics, values, min(given) * topics.n_relevant)]
-
-
-def _at_levels(topics: Topics, given: Pairs) -> list[Floats]:
-    """Without relevant items it is 0; without gains trec_eval divides 0 by 0."""
-    gain = given.gains or "linear"
-    values = topics.value("RnDCG", gain=gain)
-    without = topics.value("IDCG", gain=gain) == 0
-    return [np.where(topics.n_relevant > 0, np.where(without, -np.nan, values), 0.0)]
-
-
-def _utility(topics: Topics, given: tuple[float, ...]) -> list[Floats]:
-    a, b, c, d = given
-    value = topics.value("Utility", a=a, b=b, c=c, d=d, documents=topics.documents)
-    return [topics.zero_where_missing(value) if given is UTILITY else value]
-
-
-def _rank_biased(topics: Topics, given: Pairs) -> list[Floats]:
-    return [topics.value("RBP", p=given.persistence, gain="query", rel=1)]
-
-
-def _residual(topics: Topics, given: Pairs) -> list[Floats]:
-    value = topics.value("RBPresid", p=given.persistence)
-    return [topics.zero_where_missing(value) if given is NO_PAIRS else value]
-
-
-def _retrieved(topics: Topics, _: Any) -> list[Floats]:
-    return [topics.zero_where_missing(topics.value("NumRet"))]
-
-
-def _all_relevant(topics: Topics) -> Floats:
-    """Return what trec_eval sums up with -c: every grade above 0, whatever -l says."""
-    return topics.value("NumRel", rel=1)
-
-
-def _unjudged(topics: Topics, given: tuple[int, ...]) -> list[Floats]:
-    return [topics.zero_where_missing(topics.value("Unjudged", cutoff=k)) for k in given]
-
-
-def _relevance_string(topics: Topics, given: tuple[float, ...]) -> list[Any]:
-    return [topics.relevance_strings(int(given[0]), clear_missing=given is STRING_LENGTH)]
+        columns = self.entry.compute(topics, self.params)
+        return [topics.without_missing(column) for column in columns] if self.cleared else columns
 
 
 UTILITY = (1.0, -1.0, 0.0, 0.0)
-STRING_LENGTH = (10.0,)
 NO_PAIRS = Pairs()
 PREFERENCES = ("prefs", "qrels_prefs")
 
@@ -194,46 +104,53 @@ ENTRIES = (
         each_query=False,
         judgments=(),
     ),
-    Entry("num_ret", _retrieved, "NumRet", **_SUMMED),
-    Entry("num_rel", _plain("NumRel"), "NumRel", complete=_all_relevant, **_SUMMED),
-    Entry("num_rel_ret", _plain("NumRelRet"), "NumRelRet", **_SUMMED),
-    Entry("map", _plain("AP", denominator="relevant"), "AP"),
-    Entry("gm_map", _logarithmic("GMAP"), "GMAP", **_GEOMETRIC),
-    Entry("Rprec", _plain("Rprec", multiple=1.0), "Rprec"),
-    Entry("bpref", _plain("Bpref"), "Bpref"),
-    Entry("recip_rank", _plain("RR"), "RR"),
-    Entry("iprec_at_recall", _interpolated, "IPrec", **_AT_POINTS),
-    Entry("P", _each("P"), "P", **_RANKED),
+    Entry("num_ret", computing.plain("NumRet"), "NumRet", cleared="plain", **_SUMMED),
+    Entry(
+        "num_rel", computing.plain("NumRel"), "NumRel", complete=computing.all_relevant, **_SUMMED
+    ),
+    Entry("num_rel_ret", computing.plain("NumRelRet"), "NumRelRet", **_SUMMED),
+    Entry("map", computing.plain("AP", denominator="relevant"), "AP"),
+    Entry("gm_map", computing.logarithmic("GMAP"), "GMAP", **_GEOMETRIC),
+    Entry("Rprec", computing.plain("Rprec", multiple=1.0), "Rprec"),
+    Entry("bpref", computing.plain("Bpref"), "Bpref"),
+    Entry("recip_rank", computing.plain("RR"), "RR"),
+    Entry("iprec_at_recall", computing.interpolated, "IPrec", **_AT_POINTS),
+    Entry("P", computing.each("P"), "P", **_RANKED),
     Entry(
         "relstring",
-        _relevance_string,
+        computing.relevance_string,
         "The grades of the first items (10, or relstring.20) as text: 0 to 9, > above 9, - where "
         "an item is not in the qrels, . where its grade is below 0. Only for single topics.",
         read=numbers(1),
-        default=STRING_LENGTH,
+        default=(10.0,),
         over="text",
+        cleared="plain",
     ),
-    Entry("recall", _each("R"), "R", **_RANKED),
-    Entry("infAP", _plain("infAP"), "infAP"),
-    Entry("gm_bpref", _logarithmic("GMBpref"), "GMBpref", **_GEOMETRIC),
-    Entry("Rprec_mult", _each("Rprec", "multiple"), "Rprec", **_AT_MULTIPLES),
-    Entry("utility", _utility, "Utility", read=numbers(4), default=UTILITY),
-    Entry("11pt_avg", _eleven_points, "11pt", read=points, default=ELEVEN_POINTS),
-    Entry("binG", _plain("binG"), "binG"),
-    Entry("G", _gains("G"), "G", **_PAIRED),
-    Entry("dcg", _gains("DCG"), "DCG", **_PAIRED),
-    Entry("ideal_dcg", _gains("IDCG"), "IDCG", **_PAIRED),
-    Entry("ndcg", _gains("nDCG"), "nDCG", **_PAIRED),
-    Entry("ndcg_rel", _gains("nDCGrel"), "nDCGrel", **_PAIRED),
-    Entry("Rndcg", _at_levels, "RnDCG", **_PAIRED),
-    Entry("ndcg_cut", _each("nDCG"), "nDCG", **_RANKED),
-    Entry("map_cut", _each("AP"), "AP", **_RANKED),
-    Entry("relative_P", _each("R_cap"), "R_cap", **_RANKED),
-    Entry("success", _each("Success"), "Success", read=ranks, default=(1, 5, 10), several="d"),
-    Entry("set_P", _plain("P"), "P"),
-    Entry("set_relative_P", _plain("R_cap"), "R_cap"),
-    Entry("set_recall", _plain("R"), "R"),
-    Entry("set_map", _plain("SetAP"), "SetAP"),
+    Entry("recall", computing.each("R"), "R", **_RANKED),
+    Entry("infAP", computing.plain("infAP"), "infAP"),
+    Entry("gm_bpref", computing.logarithmic("GMBpref"), "GMBpref", **_GEOMETRIC),
+    Entry("Rprec_mult", computing.each("Rprec", "multiple"), "Rprec", **_AT_MULTIPLES),
+    Entry(
+        "utility", computing.utility, "Utility", read=numbers(4), default=UTILITY, cleared="plain"
+    ),
+    Entry("11pt_avg", computing.eleven_points, "11pt", read=points, default=ELEVEN_POINTS),
+    Entry("binG", computing.plain("binG"), "binG"),
+    Entry("G", computing.gains("G"), "G", **_PAIRED),
+    Entry("dcg", computing.gains("DCG"), "DCG", **_PAIRED),
+    Entry("ideal_dcg", computing.gains("IDCG"), "IDCG", **_PAIRED),
+    Entry("ndcg", computing.gains("nDCG"), "nDCG", **_PAIRED),
+    Entry("ndcg_rel", computing.gains("nDCGrel"), "nDCGrel", **_PAIRED),
+    Entry("Rndcg", computing.at_levels, "RnDCG", **_PAIRED),
+    Entry("ndcg_cut", computing.each("nDCG"), "nDCG", **_RANKED),
+    Entry("map_cut", computing.each("AP"), "AP", **_RANKED),
+    Entry("relative_P", computing.each("R_cap"), "R_cap", **_RANKED),
+    Entry(
+        "success", computing.each("Success"), "Success", read=ranks, default=(1, 5, 10), several="d"
+    ),
+    Entry("set_P", computing.plain("P"), "P"),
+    Entry("set_relative_P", computing.plain("R_cap"), "R_cap"),
+    Entry("set_recall", computing.plain("R"), "R"),
+    Entry("set_map", computing.plain("SetAP"), "SetAP"),
     Entry(
         "set_F",
         lambda topics, given: [topics.value("SetF", weight=given[0])],
@@ -241,7 +158,7 @@ ENTRIES = (
         read=numbers(1),
         default=(1.0,),
     ),
-    Entry("num_nonrel_judged_ret", _plain("NumNonrelRet"), "NumNonrelRet", **_SUMMED),
+    Entry("num_nonrel_judged_ret", computing.plain("NumNonrelRet"), "NumNonrelRet", **_SUMMED),
     _preference(
         "prefs_num_prefs_poss",
         "The number of preferences there are, retrieved or not; summed over topics.",
@@ -292,10 +209,18 @@ ENTRIES = (
         judgments=("qrels_jg",),
         **_AT_MULTIPLES,
     ),
-    Entry("yaap", _plain("YAAP"), "YAAP"),
-    Entry("rbp", _rank_biased, "RBP", **_PERSISTENT),
-    Entry("rbp_resid", _residual, "RBPresid", **_PERSISTENT),
-    Entry("unj", _unjudged, "Unjudged", read=ranks, default=(5, 10, 20), several="d"),
+    Entry("yaap", computing.plain("YAAP"), "YAAP"),
+    Entry("rbp", computing.rank_biased, "RBP", **_PERSISTENT),
+    Entry("rbp_resid", computing.residual, "RBPresid", cleared="plain", **_PERSISTENT),
+    Entry(
+        "unj",
+        computing.each("Unjudged"),
+        "Unjudged",
+        read=ranks,
+        default=(5, 10, 20),
+        several="d",
+        cleared="always",
+    ),
 )
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 

@@ -39,9 +39,11 @@ class Topics:
             params["rel"] = self.level
         return declaration.kernel(self.hits, cutoff, **(params | given))
 
-    def zero_where_missing(self, values: Floats) -> Floats:
-        """Return 0 for the topics that the run lacks."""
-        return np.where(self.missing, 0.0, values)
+    def without_missing(self, values: Any) -> Any:
+        """Return values with 0, or no text, for the topics that the run lacks."""
+        if isinstance(values, np.ndarray):
+            return np.where(self.missing, 0.0, values)
+        return ["" if gone else text for gone, text in zip(self.missing, values, strict=True)]
 
     @property
     def n_retrieved(self) -> Any:
@@ -55,7 +57,7 @@ class Topics:
         assert self.hits is not None
         return self.hits.n_relevant(self.level)
 
-    def relevance_strings(self, most: int, *, clear_missing: bool) -> list[str]:
+    def relevance_strings(self, most: int) -> list[str]:
         """Return the grades of the first items as text, one character an item."""
         assert self.hits is not None
         lengths = np.clip(self.hits.length, 0, most)
@@ -66,7 +68,4 @@ class Topics:
         shown = np.where(grade > 9, ord(">"), np.where(grade < 0, ord("."), ord("0") + grade))
         characters[starts[found.query] + found.rank - 1] = shown
         text = characters.tobytes().decode("ascii")
-        return [
-            "" if missing and clear_missing else text[start : start + length]
-            for missing, start, length in zip(self.missing, starts, lengths, strict=True)
-        ]
+        return [text[start : start + length] for start, length in zip(starts, lengths, strict=True)]
