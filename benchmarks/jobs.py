@@ -29,10 +29,9 @@ IR_MEASURES = Tool("ir_measures", "ir_measures_files", needs="ir_measures")
 RANX = Tool("ranx", "ranx_files", needs="ranx", rounds=1)
 RANX_COMPILED = Tool("ranx, compiled before", "ranx_files", needs="ranx", rounds=1)
 PYTREC_EVAL = Tool("pytrec_eval-terrier", "pytrec_eval_dicts", needs="pytrec_eval")
-TREC_EVAL_C = Tool(
-    "trec_eval",
-    command=(TREC_EVAL, "-mndcg_cut.10", "-mmap", "-mrecip_rank", "-mP.10", "-mrecall.100"),
-)
+TREC_EVAL_FLAGS = ("-mndcg_cut.10", "-mmap", "-mrecip_rank", "-mP.10", "-mrecall.100")
+TREC_EVAL_C = Tool("trec_eval", command=(TREC_EVAL, *TREC_EVAL_FLAGS))
+KARAT_TREC_EVAL = Tool("karat trec_eval", command=(KARAT_COMMAND, "trec_eval", *TREC_EVAL_FLAGS))
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class Job:
 def from_files(*, quick: bool) -> Job:
     """TREC files, five measures: libraries against `evaluate`, commands against the command."""
     libraries = (IR_MEASURES,) if quick else (IR_MEASURES, RANX, RANX_COMPILED)
-    tools = (KARAT, *libraries, KARAT_EVAL, TREC_EVAL_C)
+    tools = (KARAT, *libraries, KARAT_EVAL, KARAT_TREC_EVAL, TREC_EVAL_C)
     rows, claims = [], []
     for work in (DEEP, WIDE):
         # ranx compiles as it goes and keeps the result in this folder. A new one, so that its
@@ -88,11 +87,12 @@ def from_files(*, quick: bool) -> Job:
         rows += _against(KARAT, libraries, best, work)
         # Values are compared with those of `evaluate`: two that are both printed with four
         # digits may differ by a whole last digit.
-        rows += _against(KARAT_EVAL, (TREC_EVAL_C,), best, work, exact=KARAT)
+        rows += _against(KARAT_EVAL, (KARAT_TREC_EVAL, TREC_EVAL_C), best, work, exact=KARAT)
         claims.append(_faster(KARAT, IR_MEASURES, 7, best, work))
         if not quick:
             claims.append(_faster(KARAT, RANX, 50, best, work))
         claims.append(_faster(KARAT_EVAL, TREC_EVAL_C, 1, best, work))
+        claims.append(_faster(KARAT_TREC_EVAL, TREC_EVAL_C, 1, best, work))
     return Job("TREC files, five measures", rows, claims)
 
 
@@ -130,6 +130,7 @@ def from_dicts(*, quick: bool) -> Job:
         best = measure((KARAT_DICTS, *others), work, rounds=_rounds(ROUNDS, quick))
         rows += _against(KARAT_DICTS, others, best, work)
         claims.append(_faster(KARAT_DICTS, PYTREC_EVAL, wanted, best, work))
+        claims.append(_faster(KARAT_PYTREC_EVAL, PYTREC_EVAL, 1, best, work))
     return Job("Dicts, five measures", rows, claims)
 
 
