@@ -173,7 +173,7 @@ def test_everything_that_a_folder_holds_comes_back(tmp_path):
 
 def test_what_a_folder_loses_is_said(tmp_path):
     gold = Gold.of([{"query_id": "q1", "relevant": ["a"], "evidence": ["x"]}, {"query_id": "q2"}])
-    with pytest.warns(KaratWarning, match="cannot hold evidence, 1 queries without judgments$"):
+    with pytest.warns(KaratWarning, match="cannot hold evidence, 1 query without judgments$"):
         gold.write(tmp_path / "out", format="beir")
 
 

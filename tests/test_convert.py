@@ -56,7 +56,7 @@ def test_what_is_lost_is_said_before(convert):
     assert (code, Path("b.qrels").read_text()) == (0, "q1 0 a 2\nq1 0 b 0\n")
     assert err == (
         "warning: a qrels file cannot hold text\n"
-        "wrote b.qrels: gold as trec, 1 queries, 2 judgments\n"
+        "wrote b.qrels: gold as trec, 1 query, 2 judgments\n"
     )
 
 
@@ -69,7 +69,7 @@ def test_json_tells_the_same_to_programs(convert):
         "to": "csv",
         "queries": 1,
         "rows": 2,
-        "lost": ["1 queries without judgments"],
+        "lost": ["1 query without judgments"],
     }
 
 
@@ -98,9 +98,7 @@ def test_the_parts_that_a_glob_names_become_one_file(convert):
 def test_a_beir_folder_is_made_and_read(convert):
     Path("a.jsonl").write_text(GOLD)
     assert convert("a.jsonl", "folder", "--to", "beir")[0] == 0
-    assert (
-        convert("folder", "b.jsonl")[2] == "wrote b.jsonl: gold as jsonl, 1 queries, 2 judgments\n"
-    )
+    assert convert("folder", "b.jsonl")[2] == "wrote b.jsonl: gold as jsonl, 1 query, 2 judgments\n"
     assert Gold.read("b.jsonl").queries["text"].to_list() == ["how?"]
 
 

@@ -170,12 +170,12 @@ def test_the_command_prints_the_calculation(command):
         "Formula      1 / rank of the first relevant item, 0 if there is none\n"
         "\n"
         "one\n"
-        "rank  item  grade\n"
-        "1     x         –\n"
-        "2     a         2\n"
-        "not there: b (1)\n"
+        "rank  item  grade  reciprocal\n"
+        "1     x         –           –\n"
+        "2     a         2      0.5000\n"
+        "not there: b (grade 1)\n"
         "\n"
-        "first relevant rank = 2\n"
+        "first relevant rank or zero = 2\n"
         "RR = 0.5\n"
     )
 
@@ -183,10 +183,13 @@ def test_the_command_prints_the_calculation(command):
 def test_the_command_shows_two_runs_side_by_side(command):
     code, out, _ = command("nDCG@10", *DATA, "--other", "two.run")
     assert code == 0
-    assert out.splitlines()[3:6] == [
-        "1 is one, 2 is two; contribution of each item",
-        "item  grade  rank 1  rank 2  contribution 1       2   2 − 1",
-        "b         1       –       1          0.0000  1.0000  1.0000",
+    assert out.splitlines()[3:9] == [
+        "1 is one",
+        "2 is two",
+        "",
+        "What each item brings: its contribution",
+        "item  grade  rank 1  rank 2  brought 1       2   2 − 1",
+        "b         1       –       1     0.0000  1.0000  1.0000",
     ]
 
 

@@ -221,21 +221,21 @@ def test_the_trec_writer_writes_every_item_that_the_reader_takes(tmp_path):
 @pytest.mark.parametrize("ending", ["run", "csv", "tsv", "parquet"])
 def test_queries_that_retrieved_nothing_are_not_dropped_in_silence(tmp_path, ending):
     run = Run.of([{"query_id": "q1", "results": ["a"]}, {"query_id": "q2", "results": []}])
-    with pytest.warns(KaratWarning, match="1 queries without results"):
+    with pytest.warns(KaratWarning, match="1 query without results"):
         run.write(tmp_path / f"x.{ending}")
 
 
 @pytest.mark.parametrize("ending", ["run", "csv", "tsv", "parquet"])
 def test_queries_of_a_dict_that_retrieved_nothing_are_not_dropped_in_silence(tmp_path, ending):
     run = Run.of({"q1": {"a": 1.0}, "q2": {}})
-    with pytest.warns(KaratWarning, match="1 queries without results"):
+    with pytest.warns(KaratWarning, match="1 query without results"):
         run.write(tmp_path / f"x.{ending}")
 
 
 @pytest.mark.parametrize("ending", ["qrels", "csv", "tsv", "parquet"])
 def test_queries_without_judgments_are_not_dropped_in_silence(tmp_path, ending):
     gold = Gold.of({"q1": {"a": 1}, "q2": {}})
-    with pytest.warns(KaratWarning, match="queries without judgments"):
+    with pytest.warns(KaratWarning, match="query without judgments"):
         gold.write(tmp_path / f"x.{ending}")
 
 

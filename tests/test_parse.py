@@ -92,7 +92,7 @@ from karat.measures.names import settle, split
         ("g(gain=exp2)", "G(gain=exp2)"),
         ("binG", "binG"),
         ("RBP(gain=query, p=0.9)", "RBP(p=0.9, gain=query)"),
-        ("rbp_resid", "RBPresid(p=0.8)"),
+        ("rbp_resid", "RBPresid(p=0.9)"),
         ("RBPresid(p=0.90)", "RBPresid(p=0.9)"),
         ("num_nonrel_judged_ret", "NumNonrelRet"),
     ],

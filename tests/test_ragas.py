@@ -282,7 +282,7 @@ def test_what_rows_lose_of_gold_is_said(tmp_path, line, lost):
         ({"results": [{"id": "a", "score": 0.5}]}, "scores"),
         ({"results": [{"id": "a", "doc_id": "d"}]}, "doc_id"),
         ({"results": ["a"], "latency_ms": {"total": 1}}, "timings"),
-        ({"error": {"type": "Timeout"}}, "the errors of 1 queries"),
+        ({"error": {"type": "Timeout"}}, "the errors of 1 query"),
         ({"results": ["a", {"id": "b", "text": "x"}]}, "the texts of 1 lists in which some .*"),
     ],
 )

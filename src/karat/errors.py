@@ -11,6 +11,22 @@ if TYPE_CHECKING:
 SWAPPED = "gold comes first, then the run; were they swapped?"
 
 
+def counted(count: int, word: str) -> str:
+    """Return a count with its word in the right number.
+
+    >>> counted(1, "query"), counted(2, "query"), counted(3, "result")
+    ('1 query', '2 queries', '3 results')
+    """
+    if count == 1:
+        return f"{count:,} {word}"
+    return f"{count:,} {word.removesuffix('y')}ies" if word.endswith("y") else f"{count:,} {word}s"
+
+
+def printable(text: str) -> str:
+    """Replace what would move the cursor or break the line."""
+    return "".join(character if character.isprintable() else "�" for character in text)
+
+
 class KaratError(Exception):
     """Everything karat raises on purpose; the command line turns it into one message."""
 
@@ -35,7 +51,7 @@ class InputError(KaratError, ValueError):
         super().__init__(problem)
 
     def __str__(self) -> str:
-        place = self.path or ""
+        place = printable(self.path or "")
         if self.line is not None:
             place = f"{place}:{self.line}" if place else f"line {self.line}"
         where = [part for part in (place, self.field) if part]

@@ -26,6 +26,7 @@ def convert_command(
 ) -> None:
     """Write gold or a run in another format, and say what that cannot hold."""
     from karat.data.convert import convert
+    from karat.errors import counted
 
     done = convert(
         source, target, kind=kind, source_format=source_format, target_format=target_format
@@ -41,9 +42,9 @@ def convert_command(
             "lost": written.lost,
         }
         print(json_module.dumps(told, ensure_ascii=False, indent=2))
-    rows = "judgments" if done.kind == "gold" else "results"
+    row = "judgment" if done.kind == "gold" else "result"
     print(
         f"wrote {target}: {done.kind} as {done.target_format}, "
-        f"{written.queries} queries, {written.rows} {rows}",
+        f"{counted(written.queries, 'query')}, {counted(written.rows, row)}",
         file=sys.stderr,
     )

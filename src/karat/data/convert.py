@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from karat.data import trec
 from karat.data.files import Source, check_writable
 from karat.data.folders import check_writable_folder
 from karat.data.format import KINDS, Format, Kind
@@ -20,7 +22,8 @@ from karat.data.formats import (
     write_run,
 )
 from karat.data.losses import Written
-from karat.errors import InputError
+from karat.data.run import Run
+from karat.errors import SWAPPED, InputError, KaratWarning
 
 
 @dataclass(frozen=True)
@@ -42,16 +45,27 @@ def convert(
     target_format: str | None = None,
 ) -> Conversion:
     """Read gold or a run and write it in another format; rankings stay as they are."""
+    for name, stream in ((source, "/dev/stdin"), (target, "/dev/stdout")):
+        if os.fspath(name) == "-":
+            raise InputError("- names no file here", hint=f"write {stream} and say the format")
     into = for_writing(target, target_format)
     (check_writable_folder if into.folder else check_writable)(target)
     opened = sources(source)
     _refuse_itself(opened, source, target)
     formats = [detect(part) if source_format is None else named(source_format) for part in opened]
     known = _kind(kind, opened[0], formats[0])
-    if known == "gold":
-        written = write_gold(gold_from(opened, formats, source), target, into.name)
-    else:
-        written = write_run(run_from(opened, formats, source), target, into.name)
+    try:
+        if known == "gold":
+            written = write_gold(gold_from(opened, formats, source), target, into.name)
+        else:
+            run = run_from(opened, formats, source)
+            written = write_run(_with_tag(run, opened, formats), target, into.name)
+    except InputError as error:
+        if error.hint == SWAPPED:
+            error.hint = "leave --kind out, or say the other kind"
+        raise
+    if known == "gold" and all(part is trec.FORMAT for part in formats):
+        written = _without_iterations(written, opened)
     names = ", ".join(dict.fromkeys(part.name for part in formats))
     return Conversion(known, names, into.name, written)
 
@@ -62,11 +76,32 @@ def _kind(said: str | None, source: Source, known: Format) -> Kind:
             f"{said!r} is no kind of data", field="kind", hint=f"say {' or '.join(KINDS)}"
         )
     kind = next((kind for kind in KINDS if kind == said), None) or known.kind(source)
+    if kind is None and known is trec.FORMAT:
+        raise trec.neither_kind(source)
     if kind is None:
         raise source.error(
             "this may be gold or a run", field="kind", hint="say --kind gold or --kind run"
         )
     return kind
+
+
+def _with_tag(run: Run, opened: list[Source], formats: list[Format]) -> Run:
+    """Keep the tag of TREC files, which scoring has no use for."""
+    tags = [
+        trec.last_tag(part)
+        for part, known in zip(opened, formats, strict=True)
+        if known is trec.FORMAT
+    ]
+    run.settings |= {"tag": tags[-1]} if tags else {}
+    return run
+
+
+def _without_iterations(written: Written, opened: list[Source]) -> Written:
+    """Say that the second field of qrels is not kept, where it says anything."""
+    if not any(trec.has_iterations(part) for part in opened):
+        return written
+    warnings.warn(KaratWarning("gold cannot hold the iterations of qrels"), stacklevel=3)
+    return replace(written, lost=(*written.lost, "iterations"))
 
 
 def _refuse_itself(

@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import secrets
+import stat
 import sys
 import zlib
 from contextlib import (
@@ -210,25 +211,36 @@ def expand(path: str | os.PathLike[str]) -> list[Source]:
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Write a file beside its place and rename it when it is whole; a failure leaves nothing."""
+    """Write a file beside its place and rename it when it is whole; a failure leaves nothing.
+
+    A link keeps pointing to its file, a file keeps its permissions, and what is no plain file,
+    such as a pipe, is written into as it is.
+    """
     check_writable(path)
-    target = Path(path)
-    beside = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
+    target = Path(path).resolve()
+    plain = _is(Path.is_file, target) or not _is(Path.exists, target)
+    beside = target.with_name(f".{secrets.token_hex(6)}{target.suffix}") if plain else target
     try:
         with _compressing(beside) as file:
             yield file
-        beside.replace(target)
+        if plain:
+            if _is(Path.exists, target):
+                beside.chmod(stat.S_IMODE(target.stat().st_mode))
+            beside.replace(target)
     except OSError as error:
         raise InputError(f"it cannot be written ({error.strerror})", path=path) from error
     finally:
-        with suppress(OSError):
-            beside.unlink()
+        if plain:
+            with suppress(OSError):
+                beside.unlink()
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that nothing can be written to, before anything is done for it."""
     if _is(Path.is_dir, Path(path)):
-        raise InputError("this is a directory where a file is meant", path=path)
+        raise InputError(
+            "this is a directory where a file is meant", path=path, hint="name a file in it"
+        )
     check_parent(path)
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from karat.data.gold import Gold
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, KaratWarning, counted
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def say_what_gold_loses(
     if queries is None:
         queries = (gold.query_ids_judged if empty else gold.judgments["query_id"]).n_unique()
     if absent := gold.queries.height - queries:
-        lost.append(f"{absent} queries without judgments")
+        lost.append(f"{counted(absent, 'query')} without judgments")
     if gold.settings:
         lost.append("settings")
     rows = gold.judgments.height if rows is None else rows
@@ -58,7 +58,7 @@ def say_what_a_run_loses(
 ) -> Written:
     """Warn of what a target that holds ranked items loses of a run.
 
-    `holds`: which columns of results besides the id; `empty`: queries without results.
+    `holds`: which columns of results besides the id, and `tag`; `empty`: queries without results.
     """
     lost = [kind for kind in ("timings", "calls") if getattr(run, kind) is not None]
     results = run.results
@@ -69,12 +69,13 @@ def say_what_a_run_loses(
     ]
     queries = run.query_ids.len()
     if run.empty and not empty:
-        lost.append(f"{len(run.empty)} queries without results")
+        lost.append(f"{counted(len(run.empty), 'query')} without results")
         queries -= len(run.empty)
-    if run.failed and empty:
-        lost.append(f"the errors of {run.failed} queries")
-    if run.settings:
-        lost.append("settings")
+    if run.failed:
+        lost.append(f"the errors of {counted(run.failed, 'query')}")
+    settings = [name for name in run.settings if name not in holds]
+    if settings:
+        lost.append("the tag" if settings == ["tag"] else "settings")
     return _say(target, Written(queries, results.height, (*lost, *also)))
 
 

@@ -86,13 +86,53 @@ def write_run(run: Run, file: IO[bytes]) -> Written:
     """Write a run; where order and scores disagree, n…1 stand as scores, and that is said."""
     need_ids(run.results, "a TREC run")
     _refuse_spaces(run.results)
-    tag = "_".join((run.name or "karat").split()) or "karat"
+    tag = "_".join(str(run.settings.get("tag") or run.name or "karat").split()) or "karat"
     results, replaced = with_scores_that_order(run.results)
     rank = pl.int_range(1, pl.len() + 1).over("query_id").alias("rank")
     results.select(
         "query_id", pl.lit("Q0").alias("q0"), "item_id", rank, "score", pl.lit(tag).alias("tag")
     ).write_csv(file, separator=" ", include_header=False, quote_style="never")
-    return say_what_a_run_loses(run, "a TREC run", holds=(), empty=False, also=replaced)
+    return say_what_a_run_loses(run, "a TREC run", holds=("tag",), empty=False, also=replaced)
+
+
+def last_tag(source: Source) -> str:
+    """Return the tag in the last line of a run: what trec_eval prints as runid."""
+    last = b""
+    for block in source.whole_lines():
+        rest = block
+        while rest:
+            rest, _, line = rest.rpartition(b"\n")
+            fields = line.split()
+            if fields and not fields[0].startswith(b"#"):
+                last = fields[-1]
+                break
+    try:
+        return last.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise source.error(
+            "the tag of the last line is not valid UTF-8", field="tag", hint="save it as UTF-8"
+        ) from error
+
+
+def has_iterations(source: Source) -> bool:
+    """Tell whether the second field of qrels says anything: whether it is not always the same."""
+    found: set[bytes] = set()
+    for block in source.whole_lines():
+        lines = (line.split(None, 2) for line in block.split(b"\n"))
+        found |= {f[1] for f in lines if len(f) > 2 and not f[0].startswith(b"#")}
+        if len(found - {b"0", b"Q0"}) > 0 or len(found) > 1:
+            return True
+    return False
+
+
+def neither_kind(source: Source) -> InputError:
+    """Make the error for a file that is neither qrels nor a run."""
+    line, fields = _first_fields(source.head)
+    return source.error(
+        f"{len(fields)} fields where TREC qrels have {len(QRELS)} and a run has {len(RUN)}",
+        line=line,
+        hint="a line is: query 0 item grade, or: query Q0 item rank score tag",
+    )
 
 
 def _read(source: Source, schema: Schema) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from karat.errors import InputError
 from karat.match.level import documents
 from karat.match.prepared import PreparedGold, prepare
 from karat.measures import Measure, Plan, parse, score
-from karat.measures.workings import Workings, listening
+from karat.measures.declare import declared
+from karat.measures.rank.gain import worth
+from karat.measures.workings import Noted, NotedOthers, Workings, listening
 from karat.report.explanation import Calculation, Explanation, Row
 
 EXAMPLE_GOLD = {"q": {"a": 3, "b": 2, "c": 1, "d": 0, "e": 1}}
@@ -26,7 +29,7 @@ def explain(
     *,
     gold: Any = None,
     run: Any = None,
-    query: str | None = None,
+    query: str | int | None = None,
     other: Any = None,
     conventions: Conventions | dict[str, Any] | None = None,
     level: str = "item",
@@ -51,38 +54,52 @@ def explain(
     divided by = 2
     AP = 0.8333333333333333
     """
-    chosen = Conventions.of(conventions)
-    data = (gold, run, query)
-    if all(part is None for part in (*data, other)):
-        plan = _plan(measure, EXAMPLE_GOLD, Conventions(), "item")
-        example = _calculation(prepare(Gold.of(EXAMPLE_GOLD)), Run.of(EXAMPLE_RUN), "q", plan)
-        return Explanation(plan.measures[0], None, [example], chosen)
-    if gold is None or run is None or query is None:
-        lacking = [
-            n for n, part in zip(("gold", "run", "query"), data, strict=True) if part is None
-        ]
+    words = Conventions.of(conventions)
+    if gold is None and run is None and query is None and other is None:
+        return _explain_in_words(measure, words, level)
+    needed = {"gold": gold, "run": run, "query": query}
+    if lacking := [name for name, part in needed.items() if part is None]:
         raise InputError(
             f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} needed as well",
             hint="a calculation needs gold, run and query",
         )
     opened = Gold.open(gold)
-    plan = _plan(measure, opened, chosen, level)
-    _refuse_unknown(query, opened)
-    judged = _gold_of(opened, query)
+    asked = _known(query, opened)
+    plan = _plan(parse(measure), opened, words, level)
     runs = [Run.open(each) for each in (run, other) if each is not None]
-    calculations = [_calculation(prepare(judged), each, query, plan) for each in runs]
-    return Explanation(plan.measures[0], query, calculations, chosen)
+    if "error" in (words.missing, words.unknown, words.duplicates):
+        for each in runs:  # such a word speaks of all queries, as it does in evaluate
+            score(prepare(opened), each, plan)
+    judged = prepare(_gold_of(opened, asked))
+    calculations = [_calculation(judged, each, asked, plan) for each in runs]
+    return Explanation(plan.measures[0], asked, calculations, words, level)
 
 
-def _plan(measure: str | Measure, gold: Any, conventions: Conventions, level: str) -> Plan:
-    largest = PreparedGold(Gold.open(gold)).largest_grade
-    return Plan.of(parse(measure), conventions=conventions, level=level, largest_grade=largest)
+def _explain_in_words(measure: str | Measure, conventions: Conventions, level: str) -> Explanation:
+    if level != "item":
+        raise InputError(
+            "a level needs data to show", field="level", hint="give gold, run and query as well"
+        )
+    known = declared(measure) if isinstance(measure, str) else None
+    if known is not None and known.cutoff == "share":  # words alone need no point of recall
+        measure = f"{measure}@0.5"
+    gold = Gold.of(EXAMPLE_GOLD)
+    plan = _plan(parse(measure), gold, conventions, level)
+    example = _calculation(prepare(gold), Run.of(EXAMPLE_RUN), "q", plan)
+    return Explanation(plan.measures[0], None, [example], conventions, level)
 
 
-def _refuse_unknown(query: str, gold: Gold) -> None:
-    if query not in gold.query_ids:
+def _plan(measure: Measure, gold: Gold, conventions: Conventions, level: str) -> Plan:
+    largest = PreparedGold(gold).largest_grade if measure.needs_largest_grade else None
+    return Plan.of(measure, conventions=conventions, level=level, largest_grade=largest)
+
+
+def _known(query: str | int | None, gold: Gold) -> str:
+    name = str(query) if isinstance(query, int) and not isinstance(query, bool) else query
+    if not isinstance(name, str) or name not in gold.query_ids:
         first = ", ".join(map(repr, gold.query_ids.head(3)))
         raise InputError(f"gold has no query {query!r}", field="query", hint=f"it has {first}, …")
+    return name
 
 
 def _gold_of(gold: Gold, query: str) -> Gold:
@@ -107,47 +124,65 @@ def _calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calcul
     measure = plan.measures[0]
     with listening() as workings:
         table = score(gold, own, plan)
-    value = table.frame[measure.name][0]
-    judgments = dict(gold.gold.judgments.select("item_id", "grade").iter_rows())
+    grades: dict[str, int] = dict(gold.table.select("item_id", "grade").iter_rows())
     listed = (documents(own) if plan.level == "doc" else own).results["item_id"].to_list()
     if plan.conventions.unjudged == "skip":
-        listed = [item for item in listed if judgments.get(item, -1) >= 0]
+        listed = [item for item in listed if grades.get(item, -1) >= 0]
     rows: list[Row] = [
-        {"rank": rank, "item": item, "grade": judgments.get(item)}
+        {"rank": rank, "item": item, "grade": grades.get(item)}
         for rank, item in enumerate(listed, 1)
     ]
     counted = _note(workings, rows)
     limit = measure.cutoff if isinstance(measure.cutoff, int) else len(rows)
-    rows = rows[: max(limit, *counted) if counted else limit]
+    end = max([limit, *counted])
+    columns = [name for noted in workings.tables if not _is_ideal(noted) for name in noted.columns]
     return Calculation(
-        run.name or "run",
-        value,
-        rows,
-        counted,
-        _ideal(workings),
-        _missed(judgments, rows),
-        {_words(name): _plain(numbers[0]) for name, numbers in workings.numbers.items()},
-        _remarks(table.counts, plan),
+        run=run.name or "run",
+        value=table.frame[measure.name][0],
+        rows=rows[:end],
+        columns=list(dict.fromkeys(map(_words, columns))),
+        counted=counted,
+        ideal=_ideal(workings),
+        missed=_missed(measure, grades, rows, end),
+        numbers={_words(name): _plain(each[0]) for name, each in workings.numbers.items()},
+        remarks=_remarks(table.counts, plan),
     )
 
 
-def _note(workings: Workings, rows: list[Row]) -> set[int]:
-    """Put what was noted of places beside them; return which places were counted."""
-    counted: set[int] = set()
+def _note(workings: Workings, rows: list[Row]) -> list[int]:
+    """Put what was noted of places beside them; return the ranks that count."""
+    counted: dict[int, None] = {}
     for noted in workings.tables:
-        if noted.ideal:
-            continue
-        for at, rank in enumerate(noted.places.rank.tolist()):
-            counted.add(rank)
-            for name, values in noted.columns.items():
-                rows[rank - 1][_words(name)] = _plain(values[at])
-    return counted
+        if isinstance(noted, NotedOthers):
+            for rank in _other_ranks(noted, rows):
+                counted[rank] = None
+                for name, function in noted.columns.items():
+                    rows[rank - 1][_words(name)] = function(rank)
+        elif not noted.ideal:
+            for at, rank in enumerate(noted.places.rank.tolist()):
+                counted[rank] = None
+                for name, values in noted.columns.items():
+                    rows[rank - 1][_words(name)] = _plain(values[at])
+    return sorted(counted)
+
+
+def _other_ranks(noted: NotedOthers, rows: list[Row]) -> list[int]:
+    """Return the ranks of items that stand at none of the noted places, each item once."""
+    known = set(noted.places.rank.tolist())
+    first: dict[str, int] = {}
+    for row in rows[: noted.cutoff]:
+        first.setdefault(row["item"], row["rank"])
+    return [rank for rank in first.values() if rank not in known]
+
+
+def _is_ideal(noted: Noted | NotedOthers) -> bool:
+    return isinstance(noted, Noted) and noted.ideal
 
 
 def _ideal(workings: Workings) -> list[Row]:
     rows: dict[int, Row] = {}
     for noted in workings.tables:
-        if not noted.ideal:
+        if not isinstance(noted, Noted) or not noted.ideal:
             continue
         for at, rank in enumerate(noted.places.rank.tolist()):
             row = rows.setdefault(rank, {"rank": rank, "grade": int(noted.places.grade[at])})
@@ -156,12 +191,24 @@ def _ideal(workings: Workings) -> list[Row]:
     return [rows[rank] for rank in sorted(rows)]
 
 
-def _missed(judgments: dict[str, int], rows: list[Row]) -> list[Row]:
-    there = {row["item"] for row in rows}
-    missed = [(item, grade) for item, grade in judgments.items() if grade > 0 and item not in there]
+def _missed(measure: Measure, grades: dict[str, int], rows: list[Row], end: int) -> list[Row]:
+    """Return what the measure would have rewarded, and where it stands if it does further down."""
+    params = measure.params
+    rewards = "rel" in params or "gain" in params or measure.needs_largest_grade
+    if not rewards or not measure.declaration.higher_is_better:
+        return []
+    gain = params.get("gain")
+    if isinstance(gain, dict):
+        wanted = [item for item, grade in grades.items() if worth(np.array([grade]), gain)[0] > 0]
+    else:
+        wanted = [item for item, grade in grades.items() if grade >= params.get("rel", 1)]
+    ranks: dict[str, int] = {}
+    for row in rows:
+        ranks.setdefault(row["item"], row["rank"])
+    missed = [item for item in wanted if ranks.get(item, end + 1) > end]
     return [
-        {"item": item, "grade": grade}
-        for item, grade in sorted(missed, key=lambda pair: (-pair[1], pair[0]))
+        {"item": item, "grade": grades[item], "rank": ranks.get(item)}
+        for item in sorted(missed, key=lambda item: (-grades[item], item))
     ]
 
 
@@ -182,4 +229,6 @@ def _words(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    """Return a value of NumPy's as Python's own; what is no number is none."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(plain, float) and math.isnan(plain) else plain

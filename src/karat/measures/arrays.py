@@ -53,6 +53,11 @@ def logarithm(values: Floats, log: Callable[[float], float]) -> Floats:
 def running(places: Places, weights: Floats) -> Floats:
     """Return the sum of the weights up to each place, within its query, in rank order."""
     sums = weights.astype(np.float64)
+    if places.ordinal.max(initial=0) > np.count_nonzero(places.count):  # few queries, long lists
+        stops = np.cumsum(places.count).tolist()
+        for begin, end in pairwise([0, *stops]):
+            np.add.accumulate(sums[begin:end], out=sums[begin:end])
+        return sums
     by_step = np.argsort(places.ordinal, kind="stable")
     ends = np.cumsum(np.bincount(places.ordinal))
     for begin, end in pairwise(ends[1:].tolist()):

@@ -44,6 +44,8 @@ class Declaration:
     """Whether it takes a rank to stop at; `share` is a point of recall from 0 to 1 instead."""
     params: tuple[Param, ...] = ()
     aliases: tuple[str, ...] = ()
+    several: tuple[str, ...] = ()
+    """The aliases by which trec_eval means several measures at once; a number must follow."""
     tail: str | None = None
     """The parameter that a number behind an alias sets, as in `Rprec_mult_0.2`."""
     combine: Combine = "mean"
@@ -69,12 +71,12 @@ class Measure:
     def name(self) -> str:
         """The canonical name."""
         shown = [
-            f"{param.name}={_spelled(self.params[param.name])}"
+            f"{param.name}={spelled(self.params[param.name])}"
             for param in self.declaration.params
             if param.shown or self.params[param.name] != param.default
         ]
         params = f"({', '.join(shown)})" if shown else ""
-        cutoff = "" if self.cutoff is None else f"@{_spelled(self.cutoff)}"
+        cutoff = "" if self.cutoff is None else f"@{spelled(self.cutoff)}"
         return f"{self.declaration.name}{params}{cutoff}"
 
     @property
@@ -203,9 +205,10 @@ def gain(value: Any) -> Any:
     return dict(sorted(gains.items()))
 
 
-def _spelled(value: Any) -> str:
+def spelled(value: Any) -> str:
+    """Return the value of a parameter as a name holds it."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}: {_spelled(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k}: {spelled(v)}" for k, v in value.items()) + "}"
     if isinstance(value, float):
         return f"{value:.15g}"
     return str(value)

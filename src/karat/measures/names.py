@@ -17,8 +17,6 @@ _NAME = re.compile(
 )
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _TREC_TAIL = re.compile(rf"(?P<name>.*[A-Za-z])[._](?P<tail>{_NUMBER})")
-# What trec_eval calls several measures at once: here the number must be said.
-_CUT = {"ndcgcut", "mapcut", "relativep", "unj", "rprecmult", "iprecatrecall"}
 _RBP_TAIL = re.compile(r"rbp\.(?P<p>\d+)", re.IGNORECASE)
 
 
@@ -36,22 +34,27 @@ def parse(text: str | Measure) -> Measure:
     if rbp := _RBP_TAIL.fullmatch(given):  # ranx writes the persistence as decimals
         given = f"RBP(p=0.{rbp['p']})"
     parts = _NAME.fullmatch(given)
+    if parts is None and (known := declared(given.partition(".")[0])) is not None:
+        raise _bracketed(text, known)
     if parts is None or (parts["params"] is not None and parts["late"] is not None):
         raise MeasureError(f"{text!r} is no measure", hint="write Name(param=value)@cutoff")
     name, cutoff = parts["name"], parts["cutoff"]
     found = declared(name)
     params = _params(text, parts["params"] or parts["late"] or "")
-    as_in_trec_eval = folded(name) in _CUT
+    has_tail = False
     if found is None and cutoff is None and (tail := _TREC_TAIL.fullmatch(name)):
-        name, cutoff, as_in_trec_eval = tail["name"], tail["tail"], True
+        name, cutoff, has_tail = tail["name"], tail["tail"], True
         found = declared(name)
     if found is None:
         raise _unknown(text, parts["name"])
-    if as_in_trec_eval and cutoff is not None and found.tail is not None:
+    several = folded(name) in map(folded, found.several)
+    if has_tail and found.cutoff == "none" and found.tail is None:
+        raise _bracketed(text, found)
+    if (has_tail or several) and cutoff is not None and found.tail is not None:
         if found.tail in params:
             raise MeasureError(f"{text}: {found.tail} is given twice", hint="give it once")
         params[found.tail], cutoff = cutoff, None
-    if folded(name) in _CUT and cutoff is None and found.tail not in params:
+    if several and cutoff is None and found.tail not in params:
         example = "10" if found.cutoff == "optional" else "0.2"
         raise MeasureError(f"{name} needs a number", hint=f"write {name}_{example}")
     return settle(found, None if cutoff is None else _cutoff(text, cutoff, found), params)
@@ -144,6 +147,14 @@ def _value(text: str, value: str) -> Any:
     if not value.endswith("}") or not all(colon for _, colon, _ in pairs):
         raise MeasureError(f"{text}: {value!r} is no mapping", hint="write {1: 1, 2: 3}")
     return {grade.strip(): worth.strip() for grade, _, worth in pairs}
+
+
+def _bracketed(text: str, declaration: Declaration) -> MeasureError:
+    """Say how parameters are written that stand behind a dot in trec_eval."""
+    names = [f"{param.name}=…" for param in declaration.params]
+    return MeasureError(
+        f"{text!r} is no measure", hint=f"write {declaration.name}({', '.join(names)})"
+    )
 
 
 def _unknown(text: str, name: str) -> MeasureError:

@@ -6,7 +6,7 @@ While nobody listens, a note costs next to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -21,14 +21,23 @@ class Noted:
 
     places: Places
     columns: dict[str, Any]
-    ideal: bool
+    ideal: bool = False
+
+
+@dataclass(frozen=True)
+class NotedOthers:
+    """What every item brings up to a cutoff that does not stand at these places: by its rank."""
+
+    places: Places
+    cutoff: int | None
+    columns: dict[str, Callable[[int], float]]
 
 
 @dataclass
 class Workings:
     """Everything a kernel noted, in its order."""
 
-    tables: list[Noted] = field(default_factory=list)
+    tables: list[Noted | NotedOthers] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
@@ -50,6 +59,12 @@ def note_places(places: Places, /, *, ideal: bool = False, **columns: Any) -> No
     """Note a value for each of some places; underscores in names stand for spaces."""
     if (workings := _listening.get()) is not None:
         workings.tables.append(Noted(places, columns, ideal))
+
+
+def note_others(places: Places, cutoff: int | None, /, **columns: Callable[[int], float]) -> None:
+    """Note that the items at all other places are what counts."""
+    if (workings := _listening.get()) is not None:
+        workings.tables.append(NotedOthers(places, cutoff, columns))
 
 
 def note(**numbers: Any) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from karat.conventions import HELP, Conventions
+from karat.errors import printable
 from karat.measures import Measure
-from karat.report.terminal import WIDTH, clean, plain_lines, short
+from karat.measures.declare import spelled
+from karat.report.terminal import WIDTH, plain_lines, short
 
 _SHOWN = 20  # ranks shown whatever stands there; beyond them, only what counts
 _MOST = 60
 _ITEM_WIDTH = 24
+_TITLE_WIDTH = 40
 _LABEL = 13
+_HEADS = ["item", "grade", "rank 1", "rank 2", "brought 1", "2", "2 − 1"]
 
 Row = dict[str, Any]
 
@@ -26,26 +31,32 @@ class Calculation:
     run: str
     value: float | None
     rows: list[Row]
-    """The list: rank, item, grade, and what was noted of the place."""
-    counted: set[int]
+    """The list as far as it counts: rank, item, grade, and what was noted of the place."""
+    columns: list[str]
+    """What was noted of places, in the order of the kernel; the last is what a place brings."""
+    counted: list[int]
     """The ranks that the measure counted."""
     ideal: list[Row]
     missed: list[Row]
-    """What has a grade above 0 and is not in the list as far as it counts."""
+    """What the measure would have rewarded, with its rank where it stands too far down."""
     numbers: dict[str, Any]
     remarks: list[str]
 
-    @property
-    def columns(self) -> list[str]:
-        """What was noted of places, in the order of the kernel."""
-        return _columns(self.rows)
+    @cached_property
+    def brought(self) -> dict[str, float]:
+        """What each item brought that counts, over all its places; 1 where nothing says more."""
+        brought: dict[str, float] = {}
+        for rank in self.counted:
+            row = self.rows[rank - 1]
+            worth = float(row.get(self.columns[-1]) or 0.0) if self.columns else 1.0
+            brought[row["item"]] = brought.get(row["item"], 0.0) + worth
+        return brought
 
-    def contribution(self, item: str) -> float:
-        """Return what an item brought: the last that was noted of its place, else 1."""
-        for row in self.rows:
-            if row["item"] == item and row["rank"] in self.counted:
-                return float(row.get(self.columns[-1], 0.0)) if self.columns else 1.0
-        return 0.0
+    @cached_property
+    def ranks(self) -> dict[str, int]:
+        """The first rank of each item: of those that count, the first that counts."""
+        ranks = {row["item"]: row["rank"] for row in reversed(self.rows)}
+        return ranks | {self.rows[rank - 1]["item"]: rank for rank in reversed(self.counted)}
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,7 @@ class Explanation:
     query: str | None
     calculations: list[Calculation]
     conventions: Conventions
+    level: str
 
     @property
     def difference(self) -> float | None:
@@ -77,6 +89,7 @@ class Explanation:
             "differs": declaration.differs,
             "over_queries": declaration.combine,
             "conventions": self.conventions.as_dict(),
+            "level": self.level,
             "query": self.query,
             "calculations": [
                 {
@@ -106,11 +119,14 @@ class Explanation:
             yield ""
         else:
             title = self.measure.declaration.title
-            yield f"{self.measure}: {title}, for query {clean(repr(self.query))}"
+            query = short(repr(self.query), _TITLE_WIDTH)
+            yield from textwrap.wrap(f"{self.measure}: {title}, for query {query}", WIDTH)
             yield from _field("Formula", self.measure.declaration.formula)
             if departures := self.conventions.departures():
                 words = ", ".join(f"{name}={word}" for name, word in departures.items())
                 yield from _field("Conventions", words)
+            if self.level != "item":
+                yield from _field("Level", self.level)
             yield ""
         if len(self.calculations) == 2:
             first, second = self.calculations
@@ -125,7 +141,7 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
     yield ""
     yield from _field("Formula", declaration.formula)
     for param in declaration.params:
-        value = measure.params[param.name]
+        value = spelled(measure.params[param.name])
         yield from _field("Parameter", f"{param.name}={value}: {param.help}")
     cutoff = {
         "none": "none: the whole list counts",
@@ -148,15 +164,18 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
 
 def _calculated(measure: Measure, calculation: Calculation, named: bool) -> Iterator[str]:
     if named:
-        yield clean(calculation.run)
-    yield from _table(_picked(calculation))
-    yield from _missed(calculation)
+        yield short(calculation.run, WIDTH)
+    shown = _picked(calculation)
+    yield from _table(shown)
+    if len(shown) < len(calculation.rows):
+        yield f"… of {len(calculation.rows):,} ranks; below {_SHOWN}, only what counts is shown"
+    yield from _missed(calculation, "not there")
     if calculation.ideal:
         yield ""
         yield "Ideal list"
         yield from _table(calculation.ideal[:_SHOWN])
         if (more := len(calculation.ideal) - _SHOWN) > 0:
-            yield f"… {more} more"
+            yield f"… {more:,} more"
     yield ""
     for name, value in calculation.numbers.items():
         yield f"{name} = {_exact(value)}"
@@ -168,37 +187,39 @@ def _side_by_side(
     measure: Measure, first: Calculation, second: Calculation, difference: float | None
 ) -> Iterator[str]:
     """Show what each item that counts in either list brought to each, the most telling first."""
-    rank_of = [{row["item"]: row["rank"] for row in c.rows} for c in (first, second)]
-    grade_of = {row["item"]: row["grade"] for c in (second, first) for row in c.rows}
-    counted = {
-        row["item"]: None for c in (first, second) for row in c.rows if row["rank"] in c.counted
+    for number, calculation in ((1, first), (2, second)):
+        yield f"{number} is {short(calculation.run, WIDTH - 5)}"
+    grades = {row["item"]: row["grade"] for c in (first, second) for row in c.rows}
+    moved = {
+        item: (first.brought.get(item, 0.0), second.brought.get(item, 0.0))
+        for item in first.brought | second.brought
     }
-    brought = {item: (first.contribution(item), second.contribution(item)) for item in counted}
+    order = sorted(moved, key=lambda item: (-abs(moved[item][1] - moved[item][0]), item))
     rows = [
         [
             short(item, _ITEM_WIDTH),
-            _shown(grade_of[item]),
-            *(_shown(ranks.get(item)) for ranks in rank_of),
-            *map(_shown, (one, other, other - one)),
+            _shown(grades[item]),
+            *(_shown(calculation.ranks.get(item)) for calculation in (first, second)),
+            *map(_shown, (*moved[item], moved[item][1] - moved[item][0])),
         ]
-        for item, (one, other) in sorted(
-            brought.items(), key=lambda pair: (-abs(pair[1][1] - pair[1][0]), pair[0])
-        )
+        for item in order[:_MOST]
     ]
-    what = first.columns[-1] if first.columns else "counted"
-    yield f"1 is {clean(first.run)}, 2 is {clean(second.run)}; {what} of each item"
-    heads = ["item", "grade", "rank 1", "rank 2", f"{what} 1", "2", "2 − 1"]
-    yield from plain_lines(heads, rows[:_MOST], 1)
-    if len(rows) > _MOST:
-        yield f"… {len(rows) - _MOST} more"
-    for calculation in (first, second):
-        yield from _missed(calculation, clean(calculation.run))
     yield ""
-    names = dict.fromkeys([*first.numbers, *second.numbers])
-    for name in names:
+    if rows:
+        columns = first.columns or second.columns
+        yield f"What each item brings: its {columns[-1]}" if columns else "What each item brings"
+        yield from plain_lines(_HEADS, rows, 1)
+    else:
+        yield "No single item counts."
+    if len(order) > _MOST:
+        yield f"… {len(order) - _MOST:,} more"
+    for number, calculation in ((1, first), (2, second)):
+        yield from _missed(calculation, f"not there in {number}")
+    yield ""
+    for name in dict.fromkeys([*first.numbers, *second.numbers]):
         one, other = first.numbers.get(name), second.numbers.get(name)
         yield f"{name}: 1 = {_exact(one)}, 2 = {_exact(other)}"
-    for calculation, number in ((first, 1), (second, 2)):
+    for number, calculation in ((1, first), (2, second)):
         for remark in calculation.remarks:
             yield f"{number}: {remark}"
     yield f"{measure} 1 = {_exact(first.value)}"
@@ -208,22 +229,21 @@ def _side_by_side(
 
 def _picked(calculation: Calculation) -> list[Row]:
     """Pick the rows to show: the top of the list, and below it what counts."""
-    top = [row for row in calculation.rows if row["rank"] <= _SHOWN]
-    below = [
-        row
-        for row in calculation.rows
-        if row["rank"] > _SHOWN and row["rank"] in calculation.counted
-    ]
-    return [*top, *below[: _MOST - len(top)]]
+    below = [rank for rank in calculation.counted if rank > _SHOWN]
+    top = calculation.rows[:_SHOWN]
+    return [*top, *(calculation.rows[rank - 1] for rank in below[: _MOST - len(top)])]
 
 
-def _missed(calculation: Calculation, run: str = "") -> list[str]:
+def _missed(calculation: Calculation, label: str) -> list[str]:
     """Name what should have been found, the highest grades first."""
     if not calculation.missed:
         return []
-    named = [f"{short(row['item'], _ITEM_WIDTH)} ({row['grade']})" for row in calculation.missed]
-    more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
-    text = f"not there{f' in {run}' if run else ''}: {', '.join(named[:_SHOWN])}{more}"
+    named = []
+    for row in calculation.missed[:_SHOWN]:
+        place = "" if row["rank"] is None else f", at rank {row['rank']}"
+        named.append(f"{short(row['item'], _ITEM_WIDTH)} (grade {row['grade']}{place})")
+    more = len(calculation.missed) - len(named)
+    text = f"{label}: {', '.join(named)}" + (f" and {more:,} more" if more else "")
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
 
 
@@ -233,12 +253,7 @@ def _table(rows: list[Row]) -> list[str]:
     keys = list(dict.fromkeys(key for row in rows for key in row))
     labels = 2 if "item" in keys else 1
     cells = [[short(_shown(row.get(key)), _ITEM_WIDTH) for key in keys] for row in rows]
-    return plain_lines([clean(key) for key in keys], cells, labels)
-
-
-def _columns(rows: list[Row]) -> list[str]:
-    keys = dict.fromkeys(key for row in rows for key in row)
-    return [key for key in keys if key not in ("rank", "item", "grade")]
+    return plain_lines([printable(key) for key in keys], cells, labels)
 
 
 def _field(label: str, text: str) -> list[str]:

@@ -6,7 +6,9 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from unicodedata import combining, east_asian_width
 
+from karat.errors import printable
 from karat.report.sheet import Sheet, remarks
 from karat.report.tables import group_fields, group_table, query_table, table_rows
 
@@ -22,11 +24,11 @@ def show(sheets: Sequence[Sheet]) -> None:
     for sheet in sheets:
         if (table := group_table(sheet)) is not None:
             fields = group_fields(sheet)
-            print(f"\n{clean(sheet.name)} by {', '.join(map(clean, fields))}")
+            print(f"\n{short(sheet.name, _LABEL_WIDTH)} by {', '.join(map(printable, fields))}")
             _print_wide(*table, len(fields))
     for sheet in sheets:
         if (table := query_table(sheet)) is not None:
-            print(f"\n{clean(sheet.name)}")
+            print(f"\n{short(sheet.name, WIDTH)}")
             _print_wide(*table, 1)
     _print_remarks(sheets)
 
@@ -37,7 +39,7 @@ def _print_wide(heads: list[str], rows: list[list[str]], n_labels: int, *, n_las
     The first columns, the labels, and the last ones stand in each of them.
     """
     lines = [[short(cell, _LABEL_WIDTH) for cell in line] for line in [heads, *rows]]
-    sizes = [max(map(len, column)) + _gap() for column in zip(*lines, strict=True)]
+    sizes = [max(map(width_of, column)) + _gap() for column in zip(*lines, strict=True)]
     end = len(heads) - n_last
     labels, last = list(range(n_labels)), list(range(end, len(heads)))
     room = _width() + _gap() - sum(sizes[c] for c in [*labels, *last])
@@ -62,13 +64,13 @@ def _print_table(heads: list[str], rows: list[list[str]], n_labels: int) -> None
 
 def plain_lines(heads: list[str], rows: list[list[str]], n_labels: int) -> list[str]:
     """Return a table as lines of text: labels to the left, numbers to the right."""
-    sizes = [max(len(line[at]) for line in [heads, *rows]) for at in range(len(heads))]
+    sizes = [max(width_of(line[at]) for line in [heads, *rows]) for at in range(len(heads))]
     lines = []
     for line in [heads, *rows]:
-        cells = [
-            cell.ljust(size) if at < n_labels else cell.rjust(size)
-            for at, (cell, size) in enumerate(zip(line, sizes, strict=True))
-        ]
+        cells = []
+        for at, (cell, size) in enumerate(zip(line, sizes, strict=True)):
+            gap = " " * (size - width_of(cell))
+            cells.append(cell + gap if at < n_labels else gap + cell)
         lines.append("  ".join(cells).rstrip())
     return lines
 
@@ -92,7 +94,7 @@ def _print_rich(heads: list[str], rows: list[list[str]], n_labels: int) -> None:
 
 def _print_remarks(sheets: Sequence[Sheet]) -> None:
     for remark in remarks(sheets):
-        print(clean(remark))
+        print(printable(remark))
     departures = sheets[0].conventions.departures()
     if departures:
         print("conventions: " + ", ".join(f"{k}={v}" for k, v in departures.items()))
@@ -100,19 +102,33 @@ def _print_remarks(sheets: Sequence[Sheet]) -> None:
         print(f"level: {sheets[0].level}")
 
 
-def clean(text: str) -> str:
-    """Replace what would move the cursor or break the line."""
-    return "".join(character if character.isprintable() else "�" for character in text)
-
-
 def short(text: str, width: int) -> str:
     """Return a text that fits a width, and can be printed."""
-    text = clean(text)
-    if len(text) <= width:
+    text = printable(text)
+    if width_of(text) <= width:
         return text
     # Names differ at either end, so the middle goes.
     half = width // 2
-    return f"{text[: half - 1]}…{text[-half:]}"
+    head, tail = "", ""
+    for character in text:
+        if width_of(head + character) > half - 1:
+            break
+        head += character
+    for character in reversed(text):
+        if width_of(character + tail) > half:
+            break
+        tail = character + tail
+    return f"{head}…{tail}"
+
+
+def width_of(text: str) -> int:
+    """Return how many columns a text takes: wide characters two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if combining(character) else 1 + (east_asian_width(character) in "WF")
+        for character in text
+    )
 
 
 def _ruled() -> bool:

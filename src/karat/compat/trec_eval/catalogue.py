@@ -8,12 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from karat.compat.trec_eval import computing, groups, preferences
+from karat.compat.trec_eval import computing, groups
 from karat.compat.trec_eval.computing import Compute
 from karat.compat.trec_eval.parameters import Pairs, numbers, pairs, points, ranks
 from karat.compat.trec_eval.topics import Topics
 from karat.match.hits import Floats
-from karat.measures import REGISTRY
 from karat.measures.rank.interpolated import ELEVEN_POINTS
 
 RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
@@ -79,7 +78,7 @@ _GEOMETRIC: dict[str, Any] = {"over": "geometric", "each_query": False}
 def _preference(name: str, about: str, **facts: Any) -> Entry:
     return Entry(
         name,
-        lambda topics, _: [preferences.values(topics, name)],
+        computing.preference(name),
         about,
         judgments=PREFERENCES,
         **facts,
@@ -89,7 +88,7 @@ def _preference(name: str, about: str, **facts: Any) -> Entry:
 ENTRIES = (
     Entry(
         "runid",
-        lambda topics, _: [topics.missing],
+        lambda topics, _: [topics.ids],
         "The tag in the last line of the run.",
         over="text",
         each_query=False,
@@ -155,7 +154,7 @@ ENTRIES = (
         "set_F",
         lambda topics, given: [topics.value("SetF", weight=given[0])],
         "SetF",
-        read=numbers(1),
+        read=numbers(1, least=0),
         default=(1.0,),
     ),
     Entry("num_nonrel_judged_ret", computing.plain("NumNonrelRet"), "NumNonrelRet", **_SUMMED),
@@ -239,4 +238,3 @@ NICKNAMES = {
     "prefs": f"runid num_q {_COUNTED} prefs_simp prefs_pair prefs_avgjg",
     "qrels_jg": "runid num_q map_avgjg P_avgjg Rprec_mult_avgjg",
 }
-assert all(entry.about in REGISTRY or entry.about.endswith(".") for entry in ENTRIES)

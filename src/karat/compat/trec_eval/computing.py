@@ -13,7 +13,7 @@ from karat.compat.trec_eval.topics import Topics
 from karat.match.hits import Floats
 from karat.measures.arrays import logarithm
 from karat.measures.combine import LEAST_OF_GEOMETRIC
-from karat.measures.rank.interpolated import average_at_recall
+from karat.measures.rank.interpolated import average_at_recall, relevant_needed
 
 Compute = Callable[[Topics, Any], list[Any]]
 """From topics and parameters to one array for each line."""
@@ -35,6 +35,16 @@ def each(karat: str, parameter: str | None = None) -> Compute:
     return compute
 
 
+def preference(name: str) -> Compute:
+    """Make one line from what was worked out of preferences."""
+
+    def compute(topics: Topics, _: Any) -> list[Floats]:
+        assert topics.preferences is not None
+        return [np.array([values[name] for values in topics.preferences], np.float64)]
+
+    return compute
+
+
 def gains(karat: str) -> Compute:
     """Make one line from a kernel that takes gains."""
     return lambda topics, given: [topics.value(karat, gain=given.gains or "linear")]
@@ -47,27 +57,24 @@ def logarithmic(karat: str) -> Compute:
     ]
 
 
-def _undefined_where_empty(topics: Topics, values: Floats, needed: Floats) -> Floats:
+def _undefined_where_empty(topics: Topics, values: Floats, point: float) -> Floats:
     """Print -nan as trec_eval does, which divides 0 by 0 where -J or -M leaves nothing."""
-    empty = (topics.n_retrieved == 0) & (np.floor(needed + 0.5) == 0)
-    return np.where(empty, -np.nan, values)
+    needed = relevant_needed(topics.hits, point, topics.level)
+    return np.where((topics.hits.length == 0) & (needed == 0), -np.nan, values)
 
 
 def interpolated(topics: Topics, given: tuple[float, ...]) -> list[Floats]:
     """Make a line for each point of recall."""
     return [
-        _undefined_where_empty(
-            topics, topics.value("IPrec", cutoff=point), point * topics.n_relevant
-        )
+        _undefined_where_empty(topics, topics.value("IPrec", cutoff=point), point)
         for point in given
     ]
 
 
 def eleven_points(topics: Topics, given: tuple[float, ...]) -> list[Floats]:
     """Average over points of recall."""
-    assert topics.hits is not None
     values = average_at_recall(topics.hits, given, topics.level)
-    return [_undefined_where_empty(topics, values, min(given) * topics.n_relevant)]
+    return [_undefined_where_empty(topics, values, min(given))]
 
 
 def at_levels(topics: Topics, given: Pairs) -> list[Floats]:

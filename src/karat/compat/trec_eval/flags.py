@@ -28,7 +28,7 @@ JUDGMENT_FORMATS = ("qrels", "prefs", "qrels_prefs", "qrels_jg")
 
 
 @dataclass
-class Flags:
+class Request:
     """What the command line asks for."""
 
     files: list[str] = field(default_factory=list)
@@ -47,25 +47,25 @@ class Flags:
     zscores: str | None = None
 
 
-def parse_flags(arguments: list[str]) -> Flags:
+def parse_flags(arguments: list[str]) -> Request:
     """Read the command line."""
     try:
         options, files = getopt.gnu_getopt(arguments, SHORT, list(LONG))
     except getopt.GetoptError as error:
         raise InputError(str(error), hint="karat trec_eval -h lists the flags") from error
-    flags = Flags(files=files)
+    request = Request(files=files)
     names = {f"--{name.rstrip('=')}": short for name, short in LONG.items()}
     for option, value in options:
-        _apply(flags, names.get(option, option), value)
-    if len(files) != 2 and not (flags.help or flags.version):
+        _apply(request, names.get(option, option), value)
+    if len(files) != 2 and not (request.help or request.version):
         raise InputError(
             f"{len(files)} files are named where two are needed",
-            hint="karat trec_eval [flags] QRELS RUN; a flag that takes a value needs one",
+            hint="karat trec_eval [request] QRELS RUN; a flag that takes a value needs one",
         )
-    return flags
+    return request
 
 
-def _apply(flags: Flags, option: str, value: str) -> None:
+def _apply(request: Request, option: str, value: str) -> None:
     switches = {
         "-h": ("help", True),
         "-v": ("version", True),
@@ -75,26 +75,26 @@ def _apply(flags: Flags, option: str, value: str) -> None:
         "-J": ("judged_only", True),
     }
     if option in switches:
-        setattr(flags, *switches[option])
+        setattr(request, *switches[option])
     elif option == "-m":
         name, dot, parameters = value.partition(".")
         if dot and not parameters:
             raise InputError(
                 f"{value!r} has no parameter behind the dot", field="-m", hint=f"write {name}"
             )
-        flags.measures.append((name, parameters if dot else None))
+        request.measures.append((name, parameters if dot else None))
     elif option == "-l":
-        flags.level = _whole(option, value)
+        request.level = _whole(option, value)
     elif option == "-N":
-        flags.documents = _whole(option, value)
+        request.documents = _whole(option, value)
     elif option == "-M":
-        flags.most_retrieved = _whole(option, value)
+        request.most_retrieved = _whole(option, value)
     elif option == "-R":
-        flags.judgments = _one_of(option, value, JUDGMENT_FORMATS)
+        request.judgments = _one_of(option, value, JUDGMENT_FORMATS)
     elif option == "-T":
         _one_of(option, value, ("trec_results",))
     elif option == "-Z":
-        flags.zscores = value
+        request.zscores = value
 
 
 def _whole(option: str, value: str) -> int:

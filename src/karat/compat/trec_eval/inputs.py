@@ -76,25 +76,6 @@ def read_zscores(path: str) -> dict[tuple[str, str], tuple[float, float]]:
     return found
 
 
-def last_tag(source: Source) -> str:
-    """Return the tag in the last line of a run: what trec_eval prints as runid."""
-    last = b""
-    for block in source.whole_lines():
-        rest = block
-        while rest:
-            rest, _, line = rest.rpartition(b"\n")
-            fields = line.split()
-            if fields and not fields[0].startswith(b"#"):
-                last = fields[-1]
-                break
-    try:
-        return last.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise source.error(
-            "the tag of the last line is not valid UTF-8", field="tag", hint="save it as UTF-8"
-        ) from error
-
-
 def _lines(source: Source, names: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the fields of every line that is neither blank nor a comment."""
     content = source.read()

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from karat.compat.trec_eval.flags import Flags
+from karat.compat.trec_eval.flags import Request
 from karat.compat.trec_eval.inputs import Preference, read_groups, read_preferences
-from karat.compat.trec_eval.preferences import judge
+from karat.compat.trec_eval.preferences import judge, measured
 from karat.compat.trec_eval.topics import Topics
 from karat.conventions import Conventions
 from karat.data import trec
@@ -17,8 +17,7 @@ from karat.data.files import Source
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
-from karat.match.hits import Flags as Booleans
-from karat.match.hits import Hits, judged_only
+from karat.match.hits import Flags, Hits, judged_only
 from karat.match.ids import match_ids
 from karat.match.prepared import PreparedGold
 
@@ -29,33 +28,33 @@ def open_run(path: str) -> tuple[Source, Run]:
     return source, trec.read_run(source)
 
 
-def open_topics(flags: Flags, run: Run) -> tuple[Topics | None, str | None]:
+def open_topics(request: Request, run: Run) -> tuple[Topics | None, str | None]:
     """Return the topics to evaluate, and the first one that the run lacks.
 
     Without -c, evaluation ends where a topic is missing, so only those before it are left.
     """
-    path = flags.files[0]
-    if flags.judgments == "qrels":
+    path = request.files[0]
+    if request.judgments == "qrels":
         gold = trec.read_gold(Source(path))
-        ids, lacking = _until_missing(gold.query_ids.to_list(), run, flags)
+        ids, lacking = _until_missing(gold.query_ids.to_list(), run, request)
         if not ids:
             return None, lacking
-        return _of_qrels(gold, ids, run, flags), lacking
-    if flags.judgments == "qrels_jg":
+        return _of_qrels(gold, ids, run, request), lacking
+    if request.judgments == "qrels_jg":
         groups = read_groups(path)
-        ids, lacking = _until_missing(sorted({query for query, _ in groups}), run, flags)
+        ids, lacking = _until_missing(sorted({query for query, _ in groups}), run, request)
         if not ids:
             return None, lacking
-        return _of_groups(groups, ids, run, flags), lacking
-    preferences = read_preferences(path, from_qrels=flags.judgments == "qrels_prefs")
-    ids, lacking = _until_missing(sorted(preferences), run, flags)
+        return _of_groups(groups, ids, run, request), lacking
+    preferences = read_preferences(path, from_qrels=request.judgments == "qrels_prefs")
+    ids, lacking = _until_missing(sorted(preferences), run, request)
     if not ids:
         return None, lacking
-    return _of_preferences(preferences, ids, run, flags), lacking
+    return _of_preferences(preferences, ids, run, request), lacking
 
 
-def _until_missing(ids: list[str], run: Run, flags: Flags) -> tuple[list[str], str | None]:
-    if flags.complete:
+def _until_missing(ids: list[str], run: Run, request: Request) -> tuple[list[str], str | None]:
+    if request.complete:
         return ids, None
     asked = set(run.query_ids)
     for at, topic in enumerate(ids):
@@ -64,67 +63,69 @@ def _until_missing(ids: list[str], run: Run, flags: Flags) -> tuple[list[str], s
     return ids, None
 
 
-def _of_qrels(gold: Gold, ids: list[str], run: Run, flags: Flags) -> Topics:
+def _of_qrels(gold: Gold, ids: list[str], run: Run, request: Request) -> Topics:
     judgments = gold.judgments.filter(pl.col("query_id").is_in(ids))
     twice = judgments.filter(pl.struct("query_id", "item_id").is_duplicated())
     if twice.height:
         query, item = twice.select("query_id", "item_id").row(0)
         raise InputError(
             f"topic {query!r} judges {item!r} twice",
-            path=flags.files[0],
+            path=request.files[0],
             field="item",
             hint="drop one of the two lines; karat eval takes the higher grade",
         )
-    hits, missing = _matched(Gold(judgments), run, flags)
-    return Topics(ids, missing, flags.level, flags.documents, hits)
+    hits, missing = _matched(Gold(judgments), run, request)
+    return Topics(ids, missing, request.level, request.documents, hits)
 
 
 def _of_groups(
-    groups: dict[tuple[str, str], dict[str, int]], ids: list[str], run: Run, flags: Flags
+    groups: dict[tuple[str, str], dict[str, int]], ids: list[str], run: Run, request: Request
 ) -> Topics:
     """Make every judgment group a topic of its own, with the topic's list to itself."""
-    keys = sorted(key for key in groups if key[0] in set(ids))
+    place = {query: at for at, query in enumerate(ids)}
+    keys = sorted(key for key in groups if key[0] in place)
     names = [f"{at:012}" for at in range(len(keys))]
     owners = pl.DataFrame({"query_id": [query for query, _ in keys], "name": names})
     results = owners.join(run.results, on="query_id", maintain_order="left_right").select(
         pl.col("name").alias("query_id"), "item_id", "score"
     )
     gold = Gold.of({name: groups[key] for name, key in zip(names, keys, strict=True)})
-    hits, missing = _matched(gold, Run(results), flags)
-    owner = np.array([ids.index(query) for query, _ in keys])
+    hits, missing = _matched(gold, Run(results), request)
+    owner = np.array([place[query] for query, _ in keys])
     n_groups = np.bincount(owner, minlength=len(ids))
     first = np.cumsum(n_groups) - n_groups
-    return Topics(ids, missing[first], flags.level, flags.documents, hits, n_groups)
+    return Topics(ids, missing[first], request.level, request.documents, hits, n_groups)
 
 
 def _of_preferences(
-    preferences: dict[str, list[Preference]], ids: list[str], run: Run, flags: Flags
+    preferences: dict[str, list[Preference]], ids: list[str], run: Run, request: Request
 ) -> Topics:
     by_query = run.results.sort("item_id").sort("score", descending=True, maintain_order=True)
     listed = dict(by_query.group_by("query_id").agg("item_id").iter_rows())
-    judged = []
+    values = []
     for topic in ids:
-        items = listed.get(topic, [])[: flags.most_retrieved]
+        items = listed.get(topic, [])[: request.most_retrieved]
         if len(set(items)) < len(items):
-            raise _again(flags, topic)
-        judged.append(judge(topic, preferences[topic], items))
+            raise _again(request, topic)
+        # One topic at a time: of each, only the values are kept, not who prefers what.
+        values.append(measured(judge(topic, preferences[topic], items)))
     missing = np.array([topic not in listed for topic in ids])
-    return Topics(ids, missing, flags.level, flags.documents, judged=judged)
+    return Topics(ids, missing, request.level, request.documents, preferences=values)
 
 
-def _matched(gold: Gold, run: Run, flags: Flags) -> tuple[Hits, Booleans]:
+def _matched(gold: Gold, run: Run, request: Request) -> tuple[Hits, Flags]:
     match = match_ids(PreparedGold(gold), run, Conventions())
     hits = replace(match.hits, length=np.where(match.present, match.hits.length, 1))
-    hits = hits.within(flags.most_retrieved)
+    hits = hits.within(request.most_retrieved)
     if hits.repeats.query.size:
-        raise _again(flags, gold.query_ids[int(hits.repeats.query[0])])
-    return judged_only(hits) if flags.judged_only else hits, ~match.present
+        raise _again(request, gold.query_ids[int(hits.repeats.query[0])])
+    return judged_only(hits) if request.judged_only else hits, ~match.present
 
 
-def _again(flags: Flags, topic: str) -> InputError:
+def _again(request: Request, topic: str) -> InputError:
     return InputError(
         f"the run has an item twice for topic {topic!r}",
-        path=flags.files[1],
+        path=request.files[1],
         field="item",
         hint="drop one of the two lines; karat eval --duplicates says what else can be done",
     )

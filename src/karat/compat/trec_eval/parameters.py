@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -38,8 +39,8 @@ def points(given: str) -> tuple[float, ...]:
     return _distinct(found)
 
 
-def numbers(count: int) -> Callable[[str], tuple[float, ...]]:
-    """Make the reader of so many numbers."""
+def numbers(count: int, *, least: float = -math.inf) -> Callable[[str], tuple[float, ...]]:
+    """Make the reader of so many numbers, none of them less than another."""
 
     def read(given: str) -> tuple[float, ...]:
         found = tuple(_number(part) for part in given.split(","))
@@ -48,6 +49,8 @@ def numbers(count: int) -> Callable[[str], tuple[float, ...]]:
                 f"{len(found)} numbers where {count} are needed: {given!r}",
                 hint="such as utility.2,-1,0,0 or set_F.0.5",
             )
+        if min(found) < least:
+            raise MeasureError(f"{min(found):g} is below {least:g}", hint="such as set_F.0.5")
         return found
 
     return read
@@ -61,7 +64,7 @@ def pairs(kind: str) -> Callable[[str], Pairs]:
         persistence = 0.9
         for part in given.split(","):
             name, equals, value = part.partition("=")
-            is_grade = re.fullmatch(r"[0-9]{1,4}", name)
+            is_grade = re.fullmatch(r"[0-9]{1,9}", name)
             if not equals or not (is_grade if kind == "gains" else name == "p"):
                 raise MeasureError(
                     f"{part!r} is no parameter here",
@@ -79,7 +82,7 @@ def pairs(kind: str) -> Callable[[str], Pairs]:
 
 
 def _number(text: str) -> float:
-    if _NUMBER.fullmatch(text):
+    if _NUMBER.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
     raise MeasureError(f"{text!r} is no number", hint="such as 5, 0.2 or .2")
 

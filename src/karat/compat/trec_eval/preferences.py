@@ -11,17 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from karat.compat.trec_eval.inputs import Preference
 from karat.errors import InputError
-from karat.match.hits import Floats
-
-if TYPE_CHECKING:
-    from karat.compat.trec_eval.topics import Topics
 
 Matrix = NDArray[Any]
 
@@ -85,33 +81,32 @@ class Judged:
         return total
 
 
-def values(topics: Topics, name: str) -> Floats:
-    """Return one of trec_eval's preference measures for each topic."""
-    assert topics.judged is not None
-    return np.array([_value(name.removeprefix("prefs_"), judged) for judged in topics.judged])
-
-
-def _value(measure: str, judged: Judged) -> float:
-    if measure.startswith("num_prefs"):
-        kind = "ret" if measure.endswith("_ret") else ""
-        if measure == "num_prefs_poss":
-            return float(sum(counts.possible("") for counts in judged.counts))
-        return float(sum(counts.fulfilled(kind) for counts in judged.counts))
-    base, _, kind = measure.partition("_")
-    if kind.startswith("Rnonrel"):
-        return _mean([_balanced(group, judged, "ret" in kind) for group in judged.groups])
-    if base == "simp":
-        fulfilled = sum(counts.fulfilled(kind) for counts in judged.counts)
-        possible = sum(counts.possible(kind) for counts in judged.counts)
-        return fulfilled / possible if possible else 0.0
-    if base == "avgjg":
-        return _mean(
-            [
-                counts.fulfilled(kind) / counts.possible(kind) if counts.possible(kind) else 0.0
-                for counts in judged.counts
-            ]
+def measured(judged: Judged) -> dict[str, float]:
+    """Return trec_eval's fourteen measures of preferences for one topic."""
+    counts = judged.counts
+    found: dict[str, float] = {
+        "prefs_num_prefs_poss": sum(each.possible("") for each in counts),
+        "prefs_num_prefs_ful": sum(each.fulfilled("") for each in counts),
+        "prefs_num_prefs_ful_ret": sum(each.fulfilled("ret") for each in counts),
+        "prefs_avgjg_Rnonrel": _mean([_balanced(each, judged, "") for each in judged.groups]),
+        "prefs_avgjg_Rnonrel_ret": _mean(
+            [_balanced(each, judged, "ret") for each in judged.groups]
+        ),
+    }
+    for kind, ending in (("", ""), ("ret", "_ret"), ("imp", "_imp")):
+        fulfilled, possible = (
+            [each.fulfilled(kind) for each in counts],
+            [each.possible(kind) for each in counts],
         )
-    return _over_pairs(judged, kind)
+        shares = [_share(*pair) for pair in zip(fulfilled, possible, strict=True)]
+        found[f"prefs_simp{ending}"] = _share(sum(fulfilled), sum(possible))
+        found[f"prefs_pair{ending}"] = _over_pairs(judged, kind)
+        found[f"prefs_avgjg{ending}"] = _mean(shares)
+    return found
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
 
 
 def _mean(shares: list[float]) -> float:
@@ -135,28 +130,28 @@ def _over_pairs(judged: Judged, kind: str) -> float:
     return float(np.add.accumulate(every)[-1] / pairs) if every.size else 0.0
 
 
-def _balanced(group: Group, judged: Judged, retrieved_only: bool) -> float:
+def _balanced(group: Group, judged: Judged, kind: str) -> float:
     """Return the share fulfilled with as many irrelevant items as relevant ones, R."""
     n = judged.n_retrieved
     counts = group.counts(n)
     there = group.item < n
     relevant = group.level > 0
     irrelevant = group.level <= 0 if group.ordered else group.level == 0
-    n_relevant = int(np.count_nonzero(relevant & there if retrieved_only else relevant))
-    n_irrelevant = int(np.count_nonzero(irrelevant & there if retrieved_only else irrelevant))
-    kind = "ret" if retrieved_only else ""
+    asked = there if kind == "ret" else np.ones(there.size, np.bool_)
+    n_relevant = int(np.count_nonzero(relevant & asked))
+    n_irrelevant = int(np.count_nonzero(irrelevant & asked))
     if n_relevant >= n_irrelevant:
         more = n_relevant - n_irrelevant
         fulfilled = counts.fulfilled(kind) + int(np.count_nonzero(relevant & there)) * more
         possible = counts.possible(kind) + int(np.count_nonzero(relevant)) * more
     elif group.ordered:
-        fulfilled, possible = _cut_levels(group, n, n_relevant, retrieved_only)
+        fulfilled, possible = _cut_levels(group, n, n_relevant, kind)
     else:
-        fulfilled, possible = _cut_order(group, n, retrieved_only)
+        fulfilled, possible = _cut_order(group, n, kind)
     return _divide(fulfilled, possible)
 
 
-def _cut_levels(group: Group, n: int, n_relevant: int, retrieved_only: bool) -> tuple[int, int]:
+def _cut_levels(group: Group, n: int, n_relevant: int, kind: str) -> tuple[int, int]:
     """Count with the first R items of the lowest level only.
 
     As trec_eval does it, that level's own items are compared with those R as well.
@@ -165,20 +160,19 @@ def _cut_levels(group: Group, n: int, n_relevant: int, retrieved_only: bool) -> 
     kept = np.zeros(lowest.size, np.bool_)
     kept[np.flatnonzero(lowest)[:n_relevant]] = True
     pairs = group.over & ~lowest[None, :] & ~lowest[:, None] | kept[None, :]
-    if retrieved_only:
+    if kind == "ret":
         pairs &= (group.item < n)[:, None] & (group.item < n)[None, :]
     holds = (group.item[:, None] < group.item[None, :]) & (group.item < n)[:, None]
     return int(np.count_nonzero(pairs & holds)), int(np.count_nonzero(pairs))
 
 
-def _cut_order(group: Group, n: int, retrieved_only: bool) -> tuple[int, int]:
+def _cut_order(group: Group, n: int, kind: str) -> tuple[int, int]:
     """Count without the irrelevant items after the first R, R being all relevant items."""
     n_relevant = int(np.count_nonzero(group.level > 0))
     irrelevant = np.flatnonzero(group.level == 0)
     kept = np.ones(group.level.size, np.bool_)
     kept[irrelevant[n_relevant:]] = False
     counts = _count(group.over & kept[:, None] & kept[None, :], group.item, n)
-    kind = "ret" if retrieved_only else ""
     return counts.fulfilled(kind), counts.possible(kind)
 
 

@@ -9,7 +9,7 @@ from typing import IO, Any
 import numpy as np
 
 from karat.compat.trec_eval.catalogue import Asked
-from karat.compat.trec_eval.flags import Flags
+from karat.compat.trec_eval.flags import Request
 from karat.compat.trec_eval.topics import Topics
 from karat.match.hits import Floats
 
@@ -22,7 +22,7 @@ def print_table(
     out: IO[str],
     topics: Topics | None,
     asked: list[Asked],
-    flags: Flags,
+    request: Request,
     zscores: Zscores | None,
     tag: str,
     *,
@@ -32,12 +32,12 @@ def print_table(
     if topics is None:
         return
     columns = list(_columns(topics, asked, zscores))
-    if flags.each_query:
+    if request.each_query:
         _print_topics(out, topics.ids, [c for c in columns if c.asked.entry.each_query])
     if summary:
         mark = "" if zscores is None else "Z"
         for column in columns:
-            if flags.complete and column.asked.entry.complete is not None:
+            if request.complete and column.asked.entry.complete is not None:
                 column.values = column.asked.entry.complete(topics)
             out.write(column.summed(len(topics.ids), mark, tag))
 
@@ -72,9 +72,7 @@ class _Column:
 
 def _columns(topics: Topics, asked: list[Asked], zscores: Zscores | None) -> Iterator[_Column]:
     for one in asked:
-        if not (names := one.names):
-            continue
-        for name, values in zip(names, one.compute(topics), strict=True):
+        for name, values in zip(one.names, one.compute(topics), strict=True):
             if zscores is not None and one.entry.over != "text":
                 values = _as_zscores(topics.ids, name, values, zscores)
             yield _Column(one, name, values, as_zscores=zscores is not None)

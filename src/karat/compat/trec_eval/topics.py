@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from karat.compat.trec_eval.preferences import Judged
 from karat.match.hits import Flags, Floats, Hits, Ints
 from karat.measures import REGISTRY
 
@@ -24,12 +23,23 @@ class Topics:
     missing: Flags
     level: int
     documents: int
-    hits: Hits | None = None
-    """Of topics, or of their judgment groups."""
+    _hits: Hits | None = None
+    """Of topics, or of their judgment groups; preferences have none."""
     n_groups: Ints | None = None
     """How many judgment groups each topic has."""
-    judged: list[Judged] | None = None
-    """The preferences of each topic."""
+    preferences: list[dict[str, float]] | None = None
+    """The measures of preferences, for each topic."""
+
+    @property
+    def hits(self) -> Hits:
+        """What kernels read."""
+        assert self._hits is not None
+        return self._hits
+
+    @property
+    def n_relevant(self) -> Ints:
+        """How many items of each topic are relevant."""
+        return self.hits.n_relevant(self.level)
 
     def value(self, name: str, *, cutoff: int | float | None = None, **given: Any) -> Floats:
         """Return what a kernel gives; parameters not given keep their defaults, rel follows -l."""
@@ -45,22 +55,9 @@ class Topics:
             return np.where(self.missing, 0.0, values)
         return ["" if gone else text for gone, text in zip(self.missing, values, strict=True)]
 
-    @property
-    def n_retrieved(self) -> Any:
-        """How many items each list has."""
-        assert self.hits is not None
-        return self.hits.length
-
-    @property
-    def n_relevant(self) -> Any:
-        """How many items of each topic are relevant."""
-        assert self.hits is not None
-        return self.hits.n_relevant(self.level)
-
     def relevance_strings(self, most: int) -> list[str]:
         """Return the grades of the first items as text, one character an item."""
-        assert self.hits is not None
-        lengths = np.clip(self.hits.length, 0, most)
+        lengths = np.clip(self.hits.length, 0, max(most, 0))
         starts = np.cumsum(lengths) - lengths
         characters = np.full(int(lengths.sum()), ord("-"), np.uint8)
         found = self.hits.found.within(most)

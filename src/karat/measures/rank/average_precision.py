@@ -23,6 +23,7 @@ INFERRED_EPSILON = 0.00001  # Yilmaz and Aslam's smoothing, with trec_eval's val
 @measure(
     "AP",
     aliases=("map", "map_cut", "average_precision", "mean_average_precision"),
+    several=("map_cut",),
     title="Average precision",
     formula="Σ precision at the rank of each relevant item in the top k / all relevant items",
     edges="a relevant item that is not retrieved adds 0; nothing relevant in gold gives 0",
@@ -141,6 +142,12 @@ def inferred_ap(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
             (relevant + INFERRED_EPSILON) / (judged + 2 * INFERRED_EPSILON)
         )
     inferred = np.where(above == 0, 1.0, inferred)
-    note_places(found, in_pool_above=in_pool, judged_above=judged, contribution=inferred)
+    note_places(
+        found,
+        in_pool_above=in_pool,
+        judged_above=judged,
+        relevant_above=relevant,
+        contribution=inferred,
+    )
     note(all_relevant=hits.n_relevant(rel))
     return divide(found.total(inferred), hits.n_relevant(rel))

@@ -21,8 +21,9 @@ from karat.measures.workings import note, note_places
 )
 def reciprocal_rank(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)
-    note_places(found)
-    note(first_relevant_rank=found.first_rank)
+    first = found.where(found.ordinal == 1)
+    note_places(first, reciprocal=1.0 / first.rank)
+    note(first_relevant_rank_or_zero=found.first_rank)
     return divide(1.0, found.first_rank)
 
 
@@ -41,5 +42,5 @@ def reciprocal_rank(hits: Hits, k: int | None, rel: int) -> Floats:
 )
 def first_relevant(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)
-    note_places(found)
+    note_places(found.where(found.ordinal == 1))
     return np.where(found.first_rank > 0, found.first_rank, np.nan)

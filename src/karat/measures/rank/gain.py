@@ -44,6 +44,7 @@ def ideal_dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
 @measure(
     "nDCG",
     aliases=("ndcg_cut",),
+    several=("ndcg_cut",),
     title="Normalised discounted cumulative gain",
     formula="DCG@k / the DCG@k of all judged items in the best order",
     edges="0 where gold offers no gain; the best order takes in items that were not retrieved",

@@ -53,7 +53,7 @@ def ndcg_at_levels(hits: Hits, k: None, gain: Any) -> Floats:  # noqa: ARG001
     ends[:-1] = ~(same_query & (best.gains[1:] == best.gains[:-1]))
     levels = best.places.where(ends)
     ndcg = listed.at(levels.query, levels.rank) / best.sums[ends]
-    note_places(listed.places, gain=listed.gains, DCG=listed.sums)
+    note_places(listed.places, DCG=listed.sums, contribution=listed.contribution)
     note_places(levels, ideal=True, level_ends=best.gains[ends], nDCG=ndcg)
     goes_on = hits.length > best.places.count + 1
     at_end = np.where(goes_on, divide(listed.whole, best.whole), 0.0)
@@ -81,7 +81,7 @@ def normalised_gain(hits: Hits, k: None, gain: Any) -> Floats:  # noqa: ARG001
     cost = running_at(
         best, running(best, np.maximum(ideal_gains, 1.0)), found.query, found.rank
     ) + np.maximum(found.rank - best.count[found.query], 0)
-    distance = 2 + cost - running(found, gains)
+    distance = 2 + (cost - running(found, gains))  # the gains alone may be too large for a 2
     contribution = gains / logarithm(distance, math.log2)
     note_places(found, gain=gains, log2_of=distance, contribution=contribution)
     note(sum_of_contributions=found.total(contribution), all_gain=best.total(ideal_gains))
@@ -112,9 +112,9 @@ class _Curve:
 
     def __init__(self, places: Places, gains: Floats) -> None:
         self.places, self.gains = places, gains
-        contribution = gains / discount(places.rank)
-        self.sums = running(places, contribution)
-        self.whole = places.total(contribution)
+        self.contribution = gains / discount(places.rank)
+        self.sums = running(places, self.contribution)
+        self.whole = places.total(self.contribution)
 
     @classmethod
     def of_list(cls, hits: Hits, gain: Any) -> _Curve:

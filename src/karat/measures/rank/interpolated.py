@@ -16,6 +16,7 @@ ELEVEN_POINTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 @measure(
     "IPrec",
     aliases=("iprec_at_recall",),
+    several=("iprec_at_recall",),
     title="Interpolated precision at recall r",
     formula="the highest precision at any rank by which r · R relevant items are found; "
     "r: the point of recall, R: all relevant items, r · R rounded to a whole number",
@@ -27,7 +28,7 @@ ELEVEN_POINTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 )
 def interpolated_precision(hits: Hits, k: float, rel: int) -> Floats:
     value = at_recall(hits, k, rel)
-    note(relevant_needed=_needed(hits, k, rel), highest_precision_from_there=value)
+    note(relevant_needed=relevant_needed(hits, k, rel), highest_precision_from_there=value)
     return value
 
 
@@ -59,7 +60,7 @@ def at_recall(hits: Hits, point: float, rel: int) -> Floats:
     precision = found.ordinal / found.rank
     note_places(found, precision=precision)
     ends = np.cumsum(found.count)
-    needed = _needed(hits, point, rel)
+    needed = relevant_needed(hits, point, rel)
     begins = ends - found.count + np.maximum(needed, 1) - 1
     reached = begins < ends
     value = np.zeros(hits.n_queries)
@@ -71,7 +72,7 @@ def at_recall(hits: Hits, point: float, rel: int) -> Floats:
     return value
 
 
-def _needed(hits: Hits, point: float, rel: int) -> Ints:
+def relevant_needed(hits: Hits, point: float, rel: int) -> Ints:
     """Round point · R to a whole number, halves up."""
     exact = point * hits.n_relevant(rel)
     whole = np.floor(exact)

@@ -7,7 +7,7 @@ import numpy as np
 from karat.match.hits import Floats, Hits
 from karat.measures.arrays import divide
 from karat.measures.declare import measure
-from karat.measures.workings import note, note_places
+from karat.measures.workings import note, note_others, note_places
 
 
 @measure(
@@ -28,16 +28,17 @@ def judged(hits: Hits, k: int | None) -> Floats:
 @measure(
     "Unjudged",
     aliases=("hole", "unj"),
+    several=("unj",),
     title="Unjudged share",
     formula="unjudged items in the top k / k; without k, / the length of the list",
     edges="places that a short list leaves empty are not unjudged",
-    differs="trec_eval 10.0's unj is this",
+    differs="trec_eval 10.0's unj is this; BEIR's hole counts an item only if no query judges it",
     higher_is_better=False,
     no_gold=False,
 )
 def unjudged(hits: Hits, k: int | None) -> Floats:
     known = hits.judged.within(k)
-    note_places(known)
+    note_others(known, k)
     found = hits.items(k) - known.count
     slots = hits.slots(k) if k is None else np.full(hits.n_queries, k)
     note(unjudged_in_the_top=found, places=slots)

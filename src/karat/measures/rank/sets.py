@@ -29,8 +29,8 @@ MULTIPLE = Param(
     title="Precision",
     formula="relevant items in the top k / k; without k, / the length of the list",
     edges="a list shorter than k is still divided by k; an empty list gives 0",
-    differs="ranx, ir_measures and trec_eval agree; Ragas and DeepEval call a kind of average "
-    "precision over judged contexts 'context precision'",
+    differs="ranx, ir_measures and trec_eval agree; what Ragas and DeepEval call context precision "
+    "is mostly a kind of average precision, judged by a model",
     params=(REL, DENOMINATOR),
     counts_repeats=True,
 )
@@ -44,12 +44,12 @@ def precision(hits: Hits, k: int | None, rel: int, denominator: str) -> Floats:
 
 @measure(
     "R",
-    aliases=("recall", "set_recall"),
+    aliases=("recall", "set_recall", "set_R"),
     title="Recall",
     formula="relevant items in the top k / all relevant items",
     edges="nothing relevant in gold gives 0, or what the convention no_gold says",
-    differs="trec_eval, ranx and ir_measures agree; Ragas' 'context recall' asks a model about "
-    "sentences of an answer instead",
+    differs="trec_eval, ranx and ir_measures agree; Ragas' 'context recall' mostly means which "
+    "claims of a reference answer a model finds in the contexts",
     params=(REL,),
 )
 def recall(hits: Hits, k: int | None, rel: int) -> Floats:
@@ -111,6 +111,7 @@ def n_hits(hits: Hits, k: int | None, rel: int) -> Floats:
 @measure(
     "R_cap",
     aliases=("capped_recall", "recall_cap", "relative_P", "set_relative_P"),
+    several=("relative_P",),
     title="Capped recall, or relative precision",
     formula="relevant items in the top k / min(k, all relevant items); without k, the length of "
     "the list stands for it",
@@ -129,6 +130,7 @@ def capped_recall(hits: Hits, k: int | None, rel: int) -> Floats:
 @measure(
     "Rprec",
     aliases=("r_precision", "Rprec_mult"),
+    several=("Rprec_mult",),
     tail="multiple",
     title="R-precision, also at multiples of R",
     formula="relevant items in the top R / R, R being the number of relevant items, or the rank "

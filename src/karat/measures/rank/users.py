@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from karat.match.hits import Floats, Hits, Places, merged
 from karat.measures.arrays import divide, power
 from karat.measures.declare import REL, Param, measure, one_of, share
-from karat.measures.workings import note, note_places
+from karat.measures.workings import note, note_others, note_places
 
 PERSISTENCE = Param(
     "p", 0.8, "the chance that the user goes on to the next item", share, shown=True
@@ -51,14 +52,14 @@ def rank_biased_precision(hits: Hits, k: int | None, p: float, rel: int, gain: s
     formula="p^n + (1 − p) · Σ p^(rank − 1) over unjudged items; n: the length of the list",
     edges="0 if every item of the list is judged, though p^n would be left; an item that stands "
     "again is not counted again",
-    differs="trec_eval's rbp_resid is RBPresid(p=0.9)",
+    differs="trec_eval's rbp_resid is this",
     cutoff="none",
-    params=(PERSISTENCE,),
+    params=(replace(PERSISTENCE, default=0.9),),
     higher_is_better=False,
     no_gold=False,
 )
-def rank_biased_residual(hits: Hits, k: None, p: float) -> Floats:  # noqa: ARG001
-    note_places(hits.judged)
+def rank_biased_residual(hits: Hits, k: None, p: float) -> Floats:
+    note_others(hits.judged, k, seen_with_chance=lambda rank: p ** (rank - 1))
     known = merged(hits.judged, hits.repeats)
     unjudged = hits.length - known.count
     # (1 − p)(p^a + … + p^(b−1)) is p^a − p^b: a stretch of unjudged items costs two powers.
@@ -91,7 +92,7 @@ def expected_reciprocal_rank(hits: Hits, k: int | None) -> Floats:
     title="Normalised expected reciprocal rank",
     formula="ERR@k / the ERR@k of all judged items in the best order",
     edges="0 where nothing is relevant",
-    differs="no other common tool has it",
+    differs="ir_measures' NERR8 to NERR11 are other measures, nearly ERR",
     needs_largest_grade=lambda _: True,
 )
 def normalised_err(hits: Hits, k: int | None) -> Floats:

@@ -54,7 +54,8 @@ def set_ap(hits: Hits, k: None, rel: int) -> Floats:
     title="Utility of the whole list",
     formula="a·relevant retrieved + b·other retrieved + c·relevant not retrieved + "
     "d·(documents − all of these)",
-    edges="a sum of worths, so it may be below 0; where d is not 0, documents must be given",
+    edges="a sum of worths, so it may be below 0; d weighs what is left of documents, so say how "
+    "many there are where d is not 0",
     differs="trec_eval's utility.a,b,c,d with -N documents is this",
     cutoff="none",
     params=(
