@@ -390,3 +390,39 @@ def test_nothing_heavy_is_loaded_by_import_or_help():
     )
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_the_package_is_the_command(files):
+    done = subprocess.run([sys.executable, "-m", "karat", "--version"], capture_output=True)
+    assert done.stdout.decode() == f"karat {karat.__version__}\n"
+
+
+def test_a_process_that_is_asked_to_end_leaves_nothing_half_written(files):
+    Path("stopped.py").write_text(
+        "import os, signal\n"
+        "from karat.cli import main as command\n"
+        "from karat.data.files import writing\n"
+        "def stopped():\n"
+        "    with writing('x.run') as file:\n"
+        "        file.write(b'half')\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        file.write(b'more')\n"
+        "command.app = stopped\n"
+        "command.main()\n"
+    )
+    before = sorted(files.iterdir())
+    assert subprocess.run([sys.executable, "stopped.py"]).returncode == 143
+    assert sorted(files.iterdir()) == before
+
+
+def test_trec_eval_prints_ids_as_they_came_whatever_the_locale(files):
+    Path("u.qrels").write_text("qé 0 a 1\n")
+    Path("u.run").write_text("qé Q0 a 1 1 té\n")
+    words = [sys.executable, "-m", "karat", "trec_eval", "-q", "-mmap", "-mrunid"]
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([*words, "u.qrels", "u.run"], capture_output=True, env=plain)
+    assert done.stdout.decode("utf-8").splitlines() == [
+        "map                   \tqé\t1.0000",
+        "runid                 \tall\tté",
+        "map                   \tall\t1.0000",
+    ]

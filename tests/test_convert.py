@@ -260,3 +260,44 @@ def test_a_field_with_a_name_that_means_something_in_json_lines_is_refused(conve
     code, _, err = convert("a.csv", "b.jsonl")
     assert (code, names()) == (2, ["a.csv"])
     assert "evidence" in err
+
+
+def test_the_tag_of_a_run_is_kept_where_it_can_be(convert):
+    Path("a.run").write_text("q1 Q0 a 1 2 old\nq1 Q0 b 2 1 tag-7\n")
+    assert convert("a.run", "b.jsonl")[0] == 0
+    assert convert("b.jsonl", "c.run")[0] == 0
+    assert Path("c.run").read_text() == "q1 Q0 a 1 2.0 tag-7\nq1 Q0 b 2 1.0 tag-7\n"
+    _, out, err = convert("a.run", "d.csv", "--json")
+    assert json.loads(out)["lost"] == ["the tag"]
+    assert "warning: a table in CSV cannot hold the tag\n" in err
+
+
+def test_the_iterations_of_qrels_are_not_dropped_in_silence(convert):
+    Path("a.qrels").write_text("q1 0 a 1\nq1 0 b 1\n")
+    assert "iterations" not in convert("a.qrels", "b.csv")[2]
+    Path("a.qrels").write_text("q1 0 a 1\nq1 7 b 1\n")
+    _, out, err = convert("a.qrels", "c.csv", "--json")
+    assert json.loads(out)["lost"] == ["iterations"]
+    assert "warning: gold cannot hold the iterations of qrels\n" in err
+
+
+@pytest.mark.parametrize(("words", "stream"), [("- b.jsonl", "stdin"), ("a.run -", "stdout")])
+def test_a_dash_is_no_file(convert, words, stream):
+    Path("a.run").write_text(RUN)
+    code, _, err = convert(*words.split())
+    assert (code, names()) == (2, ["a.run"])
+    assert f"write /dev/{stream}" in err
+
+
+def test_a_file_of_neither_kind_is_told_by_its_fields(convert):
+    Path("a.qrels").write_text("q1 0 a 1 extra\n")
+    code, _, err = convert("a.qrels", "b.jsonl")
+    assert code == 2
+    assert "a.qrels:1: 5 fields where TREC qrels have 4 and a run has 6" in err
+
+
+def test_a_kind_that_does_not_fit_is_told(convert):
+    Path("a.qrels").write_text("q1 0 a 1\n")
+    code, _, err = convert("a.qrels", "b.jsonl", "--kind", "run")
+    assert code == 2
+    assert "leave --kind out" in err

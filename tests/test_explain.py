@@ -5,13 +5,16 @@ import math
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
 from karat.cli.main import main
+from karat.errors import ConventionError, InputError, KaratWarning
 from karat.measures import REGISTRY, parse
+from karat.report.terminal import width_of
 
 NAMES = [f"{name}@0.5" if d.cutoff == "share" else name for name, d in REGISTRY.items()]
 CUT = [f"{name}@3" for name, d in REGISTRY.items() if d.cutoff == "optional"]
@@ -140,6 +143,70 @@ def test_documents_are_calculated_as_documents():
     explanation = karat.explain("RR", gold=gold, run=run, query="q", level="doc")
     assert explanation.calculations[0].value == 0.5
     assert [row["item"] for row in explanation.calculations[0].rows] == ["other", "doc"]
+
+
+def test_an_item_judged_twice_has_the_grade_that_counts():
+    table = {"query_id": ["q", "q"], "item_id": ["a", "a"], "grade": [2, 1]}
+    with pytest.warns(KaratWarning, match="repeat an item"):
+        explanation = karat.explain("DCG", gold=pl.DataFrame(table), run={"q": ["a"]}, query="q")
+    assert explanation.calculations[0].rows[0]["grade"] == 2
+
+
+def test_what_an_item_brings_counts_all_places_where_it_counts():
+    gold, one, other = {"q": {"a": 1}}, {"q": ["a", "a", "x", "a"]}, {"q": ["x", "a"]}
+    words = {"conventions": {"duplicates": "count"}}
+    both = karat.explain("P@4", gold=gold, run=one, other=other, query="q", **words)
+    assert "a         1       1       2     3.0000  1.0000  -2.0000" in str(both)
+    assert both.difference == -0.5
+    first = karat.explain("AP", gold=gold, run=one, other=other, query="q")
+    assert "a         1       1       2     1.0000  0.5000  -0.5000" in str(first)
+
+
+@pytest.mark.parametrize("name", ["Unjudged@3", "RBPresid"])
+def test_what_counts_of_unjudged_items_are_the_unjudged_ones(name):
+    gold, one, other = {"q": {"a": 1, "b": 0}}, {"q": ["x", "a", "b", "x"]}, {"q": ["a", "b"]}
+    both = karat.explain(name, gold=gold, run=one, other=other, query="q")
+    assert both.calculations[0].counted == [1]
+    assert both.calculations[1].counted == []
+    assert "\nx         –       1       –" in str(both)
+
+
+def test_what_is_not_there_is_what_the_measure_would_have_rewarded():
+    gold = {"q": {"a": 1, "b": 2, "c": 3, "d": 0}}
+    run = {"q": ["x", "y", "c"]}
+    text = str(karat.explain("AP(rel=2)@2", gold=gold, run=run, query="q"))
+    assert "\nnot there: c (grade 3, at rank 3), b (grade 2)\n" in text
+    assert "not there" not in str(karat.explain("NumNonrelRet", gold=gold, run=run, query="q"))
+    own = str(karat.explain("nDCG(gain={1: 0, 0: 2})", gold=gold, run=run, query="q"))
+    assert "\nnot there: b (grade 2), d (grade 0)\n" in own
+
+
+def test_odd_names_keep_the_width():
+    wide, query = "価値" * 30, "q" * 200
+    gold, run = {query: {wide: 1, "e\u0301" * 60: 1}}, {query: [wide, "x\x1b[31m"]}
+    for other in (None, run):
+        text = str(karat.explain("AP", gold=gold, run=run, other=other, query=query))
+        assert max(map(width_of, text.splitlines())) <= 80
+        assert "\x1b" not in text
+
+
+def test_numbers_may_be_queries_and_words_need_no_point():
+    assert karat.explain("RR", gold={1: {"a": 1}}, run={1: ["a"]}, query=1).query == "1"
+    assert str(karat.explain("IPrec")).startswith("IPrec@0.5: ")
+
+
+def test_a_convention_that_refuses_the_run_refuses_it_here_too():
+    gold, run = {"q": {"a": 1}}, {"q": ["a"], "other": ["a"]}
+    with pytest.raises(ConventionError, match="1 queries of the run are not in gold"):
+        karat.explain("RR", gold=gold, run=run, query="q", conventions={"unknown": "error"})
+
+
+def test_the_example_follows_the_conventions():
+    text = str(karat.explain("RR", conventions={"unjudged": "skip"}))
+    assert "2     a         3" in text
+    assert "Convention   unjudged=skip" in text
+    with pytest.raises(InputError, match="a level needs data"):
+        karat.explain("RR", level="doc")
 
 
 @pytest.fixture

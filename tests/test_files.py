@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import stat
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -461,3 +463,35 @@ def test_compressed_content_is_known_without_its_ending(tmp_path, ending):
 def test_a_name_that_the_system_refuses_is_an_input_error(tmp_path):
     with pytest.raises(InputError, match="cannot be written"):
         Run.of({"q1": ["a"]}).write(tmp_path / ("x" * 300 + ".jsonl"))
+
+
+def test_a_link_keeps_pointing_to_its_file(tmp_path):
+    (tmp_path / "real.run").write_text("old")
+    (tmp_path / "link.run").symlink_to("real.run")
+    Run.of({"q1": ["a"]}).write(tmp_path / "link.run")
+    assert (tmp_path / "link.run").is_symlink()
+    assert (tmp_path / "real.run").read_text() == "q1 Q0 a 1 1.0 karat\n"
+
+
+def test_a_file_keeps_its_permissions(tmp_path):
+    path = tmp_path / "private.run"
+    path.touch(mode=0o600)
+    Run.of({"q1": ["a"]}).write(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_pipe_is_written_into_and_stays_a_pipe(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with ThreadPoolExecutor() as pool:
+        read = pool.submit(path.read_text)
+        Run.of({"q1": ["a"]}).write(path, format="trec")
+        assert read.result() == "q1 Q0 a 1 1.0 karat\n"
+    assert path.is_fifo()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_name_may_be_as_long_as_the_system_lets_it(tmp_path):
+    path = tmp_path / ("n" * 251 + ".run")
+    Run.of({"q1": ["a"]}).write(path)
+    assert path.read_text() == "q1 Q0 a 1 1.0 karat\n"
