@@ -2,10 +2,10 @@
 
     from karat.compat import pytrec_eval
 
-Names, keys and values of queries are those of pytrec_eval-terrier, but for two things in which karat
-follows trec_eval 10.0: scores are compared as 64-bit numbers, and points of recall are rounded (see
-IPrec). A wrong measure or wrong data is an InputError, where the original raises TypeError, takes it
-in silence or ends the process.
+Names, keys and values of queries are those of pytrec_eval-terrier, but for two things in which
+karat follows trec_eval 10.0: scores are compared as 64-bit numbers, and points of recall are
+rounded (see IPrec). A wrong measure or wrong data is an InputError, where the original raises
+TypeError, takes it in silence or ends the process.
 """
 
 from __future__ import annotations

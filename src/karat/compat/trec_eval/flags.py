@@ -60,7 +60,7 @@ def parse_flags(arguments: list[str]) -> Request:
     if len(files) != 2 and not (request.help or request.version):
         raise InputError(
             f"{len(files)} files are named where two are needed",
-            hint="karat trec_eval [request] QRELS RUN; a flag that takes a value needs one",
+            hint="karat trec_eval [flags] QRELS RUN; a flag that takes a value needs one",
         )
     return request
 

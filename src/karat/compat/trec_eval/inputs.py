@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
+from karat.data.judgments import LARGEST_GRADE
 from karat.errors import InputError
 
 PREFERENCES = ("query", "group", "subgroup", "item", "level")
@@ -42,9 +43,12 @@ def read_groups(path: str) -> dict[tuple[str, str], dict[str, int]]:
     source = Source(path)
     for line, (query, group, item, grade) in _lines(source, JUDGMENTS):
         number = _number(source, line, "grade", grade)
-        if not number.is_integer():
+        if not number.is_integer() or abs(number) >= LARGEST_GRADE:
             raise source.error(
-                f"{grade!r} is no integer", line=line, field="grade", hint="such as 0, 1 or 2"
+                f"{grade!r} is no grade",
+                line=line,
+                field="grade",
+                hint="grades are small whole numbers such as 0, 1 or 2",
             )
         if item in groups[query, group]:
             raise source.error(

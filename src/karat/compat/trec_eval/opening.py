@@ -74,7 +74,7 @@ def _of_qrels(gold: Gold, ids: list[str], run: Run, request: Request) -> Topics:
             field="item",
             hint="drop one of the two lines; karat eval takes the higher grade",
         )
-    hits, missing = _matched(Gold(judgments), run, request)
+    hits, missing = _matched(Gold(judgments), run, request, ids)
     return Topics(ids, missing, request.level, request.documents, hits)
 
 
@@ -85,13 +85,14 @@ def _of_groups(
     place = {query: at for at, query in enumerate(ids)}
     keys = sorted(key for key in groups if key[0] in place)
     names = [f"{at:012}" for at in range(len(keys))]
-    owners = pl.DataFrame({"query_id": [query for query, _ in keys], "name": names})
+    topics = [query for query, _ in keys]
+    owners = pl.DataFrame({"query_id": topics, "name": names})
     results = owners.join(run.results, on="query_id", maintain_order="left_right").select(
         pl.col("name").alias("query_id"), "item_id", "score"
     )
     gold = Gold.of({name: groups[key] for name, key in zip(names, keys, strict=True)})
-    hits, missing = _matched(gold, Run(results), request)
-    owner = np.array([place[query] for query, _ in keys])
+    hits, missing = _matched(gold, Run(results), request, topics)
+    owner = np.array([place[topic] for topic in topics])
     n_groups = np.bincount(owner, minlength=len(ids))
     first = np.cumsum(n_groups) - n_groups
     return Topics(ids, missing[first], request.level, request.documents, hits, n_groups)
@@ -113,12 +114,13 @@ def _of_preferences(
     return Topics(ids, missing, request.level, request.documents, preferences=values)
 
 
-def _matched(gold: Gold, run: Run, request: Request) -> tuple[Hits, Flags]:
+def _matched(gold: Gold, run: Run, request: Request, topics: list[str]) -> tuple[Hits, Flags]:
+    """Match as trec_eval reads the lists; `topics` names the topic of each query of gold."""
     match = match_ids(PreparedGold(gold), run, Conventions())
     hits = replace(match.hits, length=np.where(match.present, match.hits.length, 1))
     hits = hits.within(request.most_retrieved)
     if hits.repeats.query.size:
-        raise _again(request, gold.query_ids[int(hits.repeats.query[0])])
+        raise _again(request, topics[int(hits.repeats.query[0])])
     return judged_only(hits) if request.judged_only else hits, ~match.present
 
 

@@ -12,6 +12,7 @@ from karat.errors import MeasureError
 
 Number = TypeVar("Number", int, float)
 
+_LARGEST = 1e9  # beyond it, ranks and worths would no longer be exact
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
 
@@ -82,8 +83,10 @@ def pairs(kind: str) -> Callable[[str], Pairs]:
 
 
 def _number(text: str) -> float:
-    if _NUMBER.fullmatch(text) and math.isfinite(float(text)):
-        return float(text)
+    if _NUMBER.fullmatch(text):
+        if abs(float(text)) <= _LARGEST:
+            return float(text)
+        raise MeasureError(f"{text!r} is too large", hint="such as 5, 0.2 or .2")
     raise MeasureError(f"{text!r} is no number", hint="such as 5, 0.2 or .2")
 
 
