@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -33,24 +35,20 @@ def open_topics(request: Request, run: Run) -> tuple[Topics | None, str | None]:
 
     Without -c, evaluation ends where a topic is missing, so only those before it are left.
     """
-    path = request.files[0]
-    if request.judgments == "qrels":
-        gold = trec.read_gold(Source(path))
-        ids, lacking = _until_missing(gold.query_ids.to_list(), run, request)
-        if not ids:
-            return None, lacking
-        return _of_qrels(gold, ids, run, request), lacking
-    if request.judgments == "qrels_jg":
-        groups = read_groups(path)
-        ids, lacking = _until_missing(sorted({query for query, _ in groups}), run, request)
-        if not ids:
-            return None, lacking
-        return _of_groups(groups, ids, run, request), lacking
-    preferences = read_preferences(path, from_qrels=request.judgments == "qrels_prefs")
-    ids, lacking = _until_missing(sorted(preferences), run, request)
-    if not ids:
-        return None, lacking
-    return _of_preferences(preferences, ids, run, request), lacking
+    path, wanted = request.files[0], request.judgments
+    judged: Any
+    build: Callable[[Any, list[str], Run, Request], Topics]
+    if wanted == "qrels":
+        judged, build = trec.read_gold(Source(path)), _of_qrels
+        named = judged.query_ids
+    elif wanted == "qrels_jg":
+        judged, build = read_groups(path), _of_groups
+        named = {topic for topic, _ in judged}
+    else:
+        judged, build = read_preferences(path, from_qrels=wanted == "qrels_prefs"), _of_preferences
+        named = judged
+    ids, lacking = _until_missing(sorted(named), run, request)
+    return build(judged, ids, run, request) if ids else None, lacking
 
 
 def _until_missing(ids: list[str], run: Run, request: Request) -> tuple[list[str], str | None]:
