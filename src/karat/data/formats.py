@@ -105,6 +105,7 @@ def gold_from(opened: list[Source], formats: list[Format], path: str | os.PathLi
         ),
         empty_judgments=sorted({q for part in parts for q in part.query_ids_judged} - judged),
         spans=_concat([part.spans for part in parts]),
+        empty_spans=[query for part in parts for query in part.empty_spans],
         evidence=_concat([part.evidence for part in parts]),
         offsets=offsets.pop(),
         name=os.fspath(path),

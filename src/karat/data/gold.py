@@ -18,12 +18,21 @@ _GRADE_HINT = (
     "write grades as whole numbers such as 0, 1 or 2; if this is a run, were the two swapped?"
 )
 NO_JUDGMENTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String, "grade": pl.Int64})
+SPANS = {
+    "query_id": pl.String,
+    "doc_id": pl.String,
+    "start": pl.Int64,
+    "end": pl.Int64,
+    "text": pl.String,
+    "grade": pl.Int64,
+}
+NO_SPANS = pl.DataFrame(schema=SPANS)
 
 
 class Gold:
     """What should be found for each query: judgments, and what is known of the queries.
 
-    `spans` and `evidence` are carried from native files and back; they are not scored yet.
+    `evidence` is carried from native files and back; it is not scored yet.
     """
 
     def __init__(
@@ -33,6 +42,7 @@ class Gold:
         queries: pl.DataFrame | None = None,
         empty_judgments: Sequence[str] = (),
         spans: pl.DataFrame | None = None,
+        empty_spans: Sequence[str] = (),
         evidence: pl.DataFrame | None = None,
         offsets: str = "codepoint",
         name: str | None = None,
@@ -44,7 +54,9 @@ class Gold:
             self.judgments = judgments
         self.empty_judgments = tuple(empty_judgments)
         """Queries whose judgments were given and hold nothing."""
-        self.spans = spans
+        self.spans = NO_SPANS if spans is None and empty_spans else spans
+        self.empty_spans = tuple(empty_spans)
+        """Queries whose spans were given and hold nothing."""
         self.evidence = evidence
         self.offsets = offsets
         """In what the places of spans are counted."""
@@ -61,6 +73,7 @@ class Gold:
     def queries(self) -> pl.DataFrame:
         """One row a query: query_id, text where known, and any fields; sorted by id as bytes."""
         parts = [self.query_ids_judged, pl.Series("query_id", self.empty_judgments, pl.String)]
+        parts.append(pl.Series("query_id", self.empty_spans, pl.String))
         parts += [t["query_id"] for t in (self.spans, self.evidence) if t is not None]
         if self._queries is not None:
             parts.append(self._queries["query_id"])
@@ -149,6 +162,7 @@ class Gold:
             queries=told,
             empty_judgments=self.empty_judgments,
             spans=self.spans,
+            empty_spans=self.empty_spans,
             evidence=self.evidence,
             offsets=self.offsets,
             name=self.name,

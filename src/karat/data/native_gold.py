@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.data.files import Source
 from karat.data.frames import PLACE_HINT
-from karat.data.gold import NO_JUDGMENTS, Gold
+from karat.data.gold import NO_JUDGMENTS, SPANS, Gold
 from karat.data.judgments import LARGEST_GRADE
 from karat.data.losses import Written
 from karat.data.native_lines import (
@@ -35,14 +35,6 @@ from karat.errors import SWAPPED, InputError
 
 EVIDENCE = {"query_id": pl.String, "text": pl.String}
 GOLD_KEYS = {"query_id", "query", "relevant", "spans", "evidence"}
-SPANS = {
-    "query_id": pl.String,
-    "doc_id": pl.String,
-    "start": pl.Int64,
-    "end": pl.Int64,
-    "text": pl.String,
-    "grade": pl.Int64,
-}
 
 
 Grade = Annotated[int, msgspec.Meta(gt=-LARGEST_GRADE, lt=LARGEST_GRADE)]
@@ -123,8 +115,8 @@ def write_gold(gold: Gold, file: IO[bytes]) -> Written:
         line |= {key: value for key, value in row.items() if value is not None}
         if query in relevant or query in empty:
             line["relevant"] = {r["item_id"]: r["grade"] for r in relevant.get(query, [])}
-        if query in spans:
-            line["spans"] = [without_nulls(span) for span in spans[query]]
+        if query in spans or query in gold.empty_spans:
+            line["spans"] = [without_nulls(span) for span in spans.get(query, [])]
         if query in evidence:
             line["evidence"] = [piece["text"] for piece in evidence[query]]
         file.write(encode(line) + b"\n")
@@ -137,6 +129,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
     evidence: list[tuple[str, str]] = []
     queries: dict[str, dict[str, Any]] = {}
     empty: list[str] = []
+    empty_spans: list[str] = []
     for number, record in lines:
         line = converted(number, record, GoldLine, error)
         query = new_query(line.query_id, queries, number, error)
@@ -157,6 +150,8 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
             judgments += [(query, item, grade) for item, grade in line.relevant.items()]
         elif line.relevant is not None:
             empty.append(query)
+        if line.spans == []:
+            empty_spans.append(query)
         for at, span in enumerate(line.spans or ()):
             if span.end < span.start:
                 raise error(
@@ -172,6 +167,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
         queries=queries_of(queries),
         empty_judgments=empty,
         spans=table_of(spans, SPANS, "spans", orient="row") if spans else None,
+        empty_spans=empty_spans,
         evidence=table_of(evidence, EVIDENCE, "evidence", orient="row") if evidence else None,
         offsets=header.offsets,
         name=header.name,

@@ -16,8 +16,15 @@ from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.level import documents
 from karat.match.overlap import Overlap, overlap
-from karat.match.prepared import prepare
-from karat.measures import Measure, Plan, ScoreTable, score
+from karat.match.prepared import PreparedGold, prepare
+from karat.measures import (
+    DEFAULT_MEASURES,
+    DEFAULT_SPAN_MEASURES,
+    Measure,
+    Plan,
+    ScoreTable,
+    score,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +47,12 @@ class LocalSession:
         conventions: Conventions,
         level: str,
     ) -> None:
-        plan = Plan.of(measures, conventions=conventions, level=level)
         self.gold = Gold.open(gold)
         self.prepared = prepare(self.gold)
-        if not self.prepared.judged.any():
-            held = [kind for kind in ("spans", "evidence") if getattr(self.gold, kind) is not None]
-            raise InputError(
-                "gold holds no judgments" + (f", only {' and '.join(held)}" if held else ""),
-                field="judgments",
-                hint=f"rank measures such as {plan.measures[0]} need judged item ids",
-            )
+        if measures is None:
+            measures = _usual(self.prepared)
+        plan = Plan.of(measures, conventions=conventions, level=level)
+        _need(self.prepared, plan)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 
     def score(self, source: Any) -> Outcome:
@@ -58,9 +61,8 @@ class LocalSession:
         try:
             table = score(self.prepared, run, self.plan)
             counts = table.counts
-            if counts["queries"] == counts["missing"] + counts["no_judgments"]:
-                judged = self.prepared.query_ids.filter(self.prepared.judged)
-                raise _nothing_in_common(judged, run.query_ids)
+            if not counts["in_common"]:
+                raise _nothing_in_common(self.prepared.query_ids, run.query_ids)
         except InputError as error:
             # Of several runs, a person must know which.
             error.path = error.path or _path(source) or run.name
@@ -69,6 +71,34 @@ class LocalSession:
             return Outcome(table, run.name, None)
         scored = documents(run) if self.plan.level == "doc" else run
         return Outcome(table, run.name, overlap(self.prepared, scored))
+
+
+def _usual(gold: PreparedGold) -> tuple[str, ...]:
+    """Return what is measured if nobody says: of every kind of gold there is, the usual."""
+    usual = DEFAULT_MEASURES if gold.judged.any() or gold.gold.spans is None else ()
+    return usual if gold.gold.spans is None else (*usual, *DEFAULT_SPAN_MEASURES)
+
+
+def _need(gold: PreparedGold, plan: Plan) -> None:
+    """Refuse measures of a kind of gold that is not there, and name the kinds that are."""
+    kinds = {
+        "judgments": bool(gold.judged.any()),
+        "spans": gold.gold.spans is not None,
+        "evidence": gold.gold.evidence is not None,
+    }
+    held = [kind for kind, there in kinds.items() if there]
+    for measure in plan.measures:
+        kind = {"rank": "judgments", "span": "spans"}[measure.declaration.family]
+        if not kinds[kind]:
+            family = {"spans": "span.", "judgments": ""}.get(held[0]) if held else None
+            hint = f"{measure} needs {kind}" + (
+                f"; measures of {held[0]} are called {family}recall, …" if family else ""
+            )
+            raise InputError(
+                f"gold holds no {kind}" + (f", only {' and '.join(held)}" if held else ""),
+                field=kind,
+                hint=hint,
+            )
 
 
 def _path(source: Any) -> str | None:

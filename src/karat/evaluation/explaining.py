@@ -125,13 +125,10 @@ def _calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calcul
     with listening() as workings:
         table = score(gold, own, plan)
     grades: dict[str, int] = dict(gold.table.select("item_id", "grade").iter_rows())
-    listed = (documents(own) if plan.level == "doc" else own).results["item_id"].to_list()
-    if plan.conventions.unjudged == "skip":
-        listed = [item for item in listed if grades.get(item, -1) >= 0]
-    rows: list[Row] = [
-        {"rank": rank, "item": item, "grade": grades.get(item)}
-        for rank, item in enumerate(listed, 1)
-    ]
+    if measure.declaration.family == "span":
+        rows = _stretches(own)
+    else:
+        rows = _ranked(documents(own) if plan.level == "doc" else own, grades, plan.conventions)
     counted = _note(workings, rows)
     limit = measure.cutoff if isinstance(measure.cutoff, int) else len(rows)
     end = max([limit, *counted])
@@ -147,6 +144,26 @@ def _calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calcul
         numbers={_words(name): _plain(each[0]) for name, each in workings.numbers.items()},
         remarks=_remarks(table.counts, plan),
     )
+
+
+def _ranked(run: Run, grades: dict[str, int], conventions: Conventions) -> list[Row]:
+    listed = run.results["item_id"].to_list()
+    if conventions.unjudged == "skip":
+        listed = [item for item in listed if grades.get(item, -1) >= 0]
+    return [
+        {"rank": rank, "item": item, "grade": grades.get(item)}
+        for rank, item in enumerate(listed, 1)
+    ]
+
+
+def _stretches(run: Run) -> list[Row]:
+    if not run.results.height:
+        return []
+    places = run.results.select("doc_id", "start", "end").iter_rows()
+    return [
+        {"rank": rank, "item": f"{document}[{start}:{end}]"}
+        for rank, (document, start, end) in enumerate(places, 1)
+    ]
 
 
 def _note(workings: Workings, rows: list[Row]) -> list[int]:

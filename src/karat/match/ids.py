@@ -14,6 +14,7 @@ from karat.errors import ConventionError, InputError
 from karat.match.dicts import match_dicts
 from karat.match.hits import Flags, Hits, Ints, Places, judged_only, places
 from karat.match.keys import keys, surely_distinct
+from karat.match.numbers import numbers_of
 from karat.match.prepared import PreparedGold
 
 
@@ -56,12 +57,12 @@ def _match_tables(gold: PreparedGold, run: Run) -> tuple[Hits, Flags, int]:
             hint="add ids to the run",
         )
     segments = run.segments
-    query_of = _numbers(gold.query_ids, segments.query_ids)
+    query_of = numbers_of(gold.query_ids, segments.query_ids)
     known = query_of >= 0
     length = np.zeros(n, np.int64)
     length[query_of[known]] = segments.lengths[known]
     present = length > 0
-    asked = _numbers(gold.query_ids, pl.Series(run.empty, dtype=pl.String))
+    asked = numbers_of(gold.query_ids, pl.Series(run.empty, dtype=pl.String))
     present[asked[asked >= 0]] = True
     unknown = int(np.count_nonzero(~known) + np.count_nonzero(asked < 0))
 
@@ -100,18 +101,6 @@ def _same_pairs(items: pl.Series, pairs: pl.Series, judged: pl.DataFrame) -> tup
     row, judgment = joined["row"].to_numpy(), joined["judgment"].to_numpy()
     same = (items.gather(row) == judged["item_id"].gather(judgment)).to_numpy()
     return row[same], judgment[same]
-
-
-def _numbers(query_ids: pl.Series, wanted: pl.Series) -> Ints:
-    """Return the number of each wanted query in gold, -1 where gold does not know it."""
-    numbered = query_ids.alias("query_id").to_frame().with_row_index("number")
-    joined = (
-        wanted.alias("query_id")
-        .to_frame()
-        .join(numbered, on="query_id", how="left", maintain_order="left")
-    )
-    numbers: Ints = joined["number"].cast(pl.Int64).fill_null(-1).to_numpy()
-    return numbers
 
 
 def _repeated_rows(items: pl.Series, segments: Segments) -> Ints:

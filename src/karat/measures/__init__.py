@@ -1,14 +1,15 @@
 """What a number means: declarations, names, kernels, and the score table."""
 
-from karat.measures import rank
+from karat.measures import rank, span
 from karat.measures.declare import REGISTRY, Declaration, Measure
 from karat.measures.names import parse, parse_all
-from karat.measures.plan import DEFAULT_MEASURES, Plan
+from karat.measures.plan import DEFAULT_MEASURES, DEFAULT_SPAN_MEASURES, Plan
 from karat.measures.scoring import score
 from karat.measures.table import ScoreTable
 
 __all__ = [
     "DEFAULT_MEASURES",
+    "DEFAULT_SPAN_MEASURES",
     "REGISTRY",
     "Declaration",
     "Measure",
@@ -18,4 +19,5 @@ __all__ = [
     "parse_all",
     "rank",
     "score",
+    "span",
 ]

@@ -10,8 +10,10 @@ from typing import Any, Literal
 
 from karat.errors import MeasureError
 from karat.match.hits import Floats
+from karat.match.spans import Budget
 
 Cutoff = Literal["none", "optional", "share"]
+Family = Literal["rank", "span"]
 Combine = Literal["mean", "geometric", "sum", "median"]
 Kernel = Callable[..., Floats]
 
@@ -40,6 +42,8 @@ class Declaration:
     """What it is where the formula alone does not say."""
     differs: str
     """Where other tools give another number for the same name."""
+    family: Family = "rank"
+    """What its kernel reads: hits of ranked items, or the coverage of spans."""
     cutoff: Cutoff = "optional"
     """Whether it takes a rank to stop at; `share` is a point of recall from 0 to 1 instead."""
     params: tuple[Param, ...] = ()
@@ -64,7 +68,7 @@ class Measure:
     """A declaration with its parameters and cutoff settled; equal if its name is."""
 
     declaration: Declaration
-    cutoff: int | float | None
+    cutoff: int | float | Budget | None
     params: dict[str, Any]
 
     @cached_property

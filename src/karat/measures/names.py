@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from karat.errors import MeasureError
+from karat.match.spans import Budget
 from karat.measures.declare import Declaration, Measure, declared, folded, spellings
 
 # Name(params)@cutoff, with the two tails in either order.
@@ -60,7 +61,9 @@ def parse(text: str | Measure) -> Measure:
     return settle(found, None if cutoff is None else _cutoff(text, cutoff, found), params)
 
 
-def settle(declaration: Declaration, cutoff: int | float | None, given: dict[str, Any]) -> Measure:
+def settle(
+    declaration: Declaration, cutoff: int | float | Budget | None, given: dict[str, Any]
+) -> Measure:
     """Check cutoff and parameters against the declaration."""
     name = declaration.name
     if cutoff is None and declaration.cutoff == "share":
@@ -113,7 +116,11 @@ def split(names: str) -> list[str]:
     return whole
 
 
-def _cutoff(text: str, cutoff: str, declaration: Declaration) -> int | float:
+def _cutoff(text: str, cutoff: str, declaration: Declaration) -> int | float | Budget:
+    if declaration.family == "span" and re.fullmatch(r"[0-9]{1,12}c", cutoff.strip()):
+        if characters := int(cutoff.strip()[:-1]):
+            return Budget(characters)
+        raise MeasureError(f"{text}: a budget of 0 characters holds nothing", hint="write @2000c")
     if declaration.cutoff == "share":
         if re.fullmatch(rf"{_NUMBER}(?:e-?\d+)?", cutoff.strip()) and 0 <= float(cutoff) <= 1:
             return abs(float(cutoff))

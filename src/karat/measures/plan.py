@@ -12,6 +12,7 @@ from karat.measures.declare import Measure
 from karat.measures.names import parse_all
 
 DEFAULT_MEASURES = ("nDCG@10", "R@10", "R@100", "RR@10", "Success@10")
+DEFAULT_SPAN_MEASURES = ("span.recall@5", "span.precision@5", "span.iou@5")
 LEVELS = ("item", "doc")
 
 
@@ -27,6 +28,11 @@ class Plan:
     conventions: Conventions = field(default_factory=Conventions)
     level: str = "item"
     largest_grade: int | None = None
+
+    @property
+    def families(self) -> set[str]:
+        """What the measures ask gold for."""
+        return {measure.declaration.family for measure in self.measures}
 
     @classmethod
     def of(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,25 @@ from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError
 from karat.match.hits import Flags, Floats, Hits
-from karat.match.ids import Match, match_ids
+from karat.match.ids import match_ids
 from karat.match.level import documents
+from karat.match.numbers import asked
 from karat.match.prepared import PreparedGold, prepare
+from karat.match.spans import match_spans
 from karat.measures.declare import Measure
 from karat.measures.plan import Plan
 from karat.measures.rank.gain import worth
 from karat.measures.table import ScoreTable
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """What the kernels of one family read, and which queries gold has something of it for."""
+
+    data: Any
+    given: Flags
+    nothing: Callable[[Measure], Flags]
+    """For which queries gold holds nothing that a measure could reward."""
 
 
 def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
@@ -29,27 +43,32 @@ def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
     """
     prepared = gold if isinstance(gold, PreparedGold) else prepare(Gold.open(gold))
     run = Run.open(run)
-    if plan.level == "doc":
-        run = documents(run)
-    match = match_ids(prepared, run, plan.conventions)
-    hits = replace(match.hits, largest_grade=plan.largest_grade)
-    _refuse(prepared, match, plan)
-    highest = int(prepared.ideal.grade.max(initial=0))
-    if plan.largest_grade is not None and plan.largest_grade < highest:
-        raise MeasureError(
-            f"gold holds a grade of {highest}, above the plan's {plan.largest_grade}",
-            field="largest_grade",
-            hint="give the plan the largest grade of the whole gold",
+    readings: dict[str, _Reading] = {}
+    hits: Hits | None = None
+    if "rank" in plan.families:
+        match = match_ids(
+            prepared, documents(run) if plan.level == "doc" else run, plan.conventions
         )
-    left_out = ~prepared.judged
-    if plan.conventions.missing == "skip":
-        left_out |= ~match.present
-    nothing = np.zeros(hits.n_queries, np.bool_)
+        present, unknown = match.present, match.unknown
+        hits = replace(match.hits, largest_grade=plan.largest_grade)
+        readings["rank"] = _Reading(hits, prepared.judged, partial(_nothing_relevant, hits=hits))
+        _refuse_a_larger_grade(prepared, plan)
+    else:
+        present, unknown = asked(prepared.query_ids, run)
+    if "span" in plan.families:
+        coverage = match_spans(prepared, run)
+        empty: Flags = coverage.gold_characters == 0
+        readings["span"] = _Reading(coverage, coverage.given, lambda _: empty)
+    known = np.logical_or.reduce([reading.given for reading in readings.values()])
+    _refuse(prepared, known & ~present, unknown, plan)
+    left_out = ~present if plan.conventions.missing == "skip" else np.zeros_like(present)
+    nothing = {family: np.zeros_like(present) for family in readings}
     for measure in plan.measures:
         if measure.declaration.no_gold:
-            nothing |= _nothing_relevant(measure, hits)
+            family = measure.declaration.family
+            nothing[family] |= readings[family].given & readings[family].nothing(measure)
     columns = [
-        pl.Series(measure.name, _values(measure, hits, plan, left_out), nan_to_null=True)
+        pl.Series(measure.name, _values(measure, readings, plan, left_out), nan_to_null=True)
         for measure in plan.measures
     ]
     return ScoreTable(
@@ -57,32 +76,52 @@ def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
         pl.DataFrame([prepared.query_ids.alias("query_id"), *columns]),
         {
             "queries": prepared.query_ids.len(),
-            "missing": int(np.count_nonzero(prepared.judged & ~match.present)),
-            "unknown": match.unknown,
+            "in_common": int(np.count_nonzero(known & present)),
+            "missing": int(np.count_nonzero(known & ~present)),
+            "unknown": unknown,
             "failed": _failed(prepared, run),
-            "no_judgments": int(np.count_nonzero(~prepared.judged)),
-            "no_relevant": int(np.count_nonzero(prepared.judged & nothing)),
-            "repeats": hits.repeats.query.size,
-            "relevant": int(hits.n_relevant(1).sum()),
-            "relevant_found": int(hits.relevant(1).count.sum()),
+            "no_judgments": _absent(readings, "rank"),
+            "no_spans": _absent(readings, "span"),
+            "no_relevant": int(np.count_nonzero(nothing.get("rank", 0))),
+            "no_characters": int(np.count_nonzero(nothing.get("span", 0))),
+            "repeats": 0 if hits is None else hits.repeats.query.size,
+            "relevant": 0 if hits is None else int(hits.n_relevant(1).sum()),
+            "relevant_found": 0 if hits is None else int(hits.relevant(1).count.sum()),
         },
     )
 
 
-def _values(measure: Measure, hits: Hits, plan: Plan, left_out: Flags) -> Floats:
+def _absent(readings: dict[str, _Reading], family: str) -> int:
+    """Count the queries that gold has nothing of a family for, where that was asked."""
+    return int(np.count_nonzero(~readings[family].given)) if family in readings else 0
+
+
+def _refuse_a_larger_grade(gold: PreparedGold, plan: Plan) -> None:
+    highest = int(gold.ideal.grade.max(initial=0))
+    if plan.largest_grade is not None and plan.largest_grade < highest:
+        raise MeasureError(
+            f"gold holds a grade of {highest}, above the plan's {plan.largest_grade}",
+            field="largest_grade",
+            hint="give the plan the largest grade of the whole gold",
+        )
+
+
+def _values(measure: Measure, readings: dict[str, _Reading], plan: Plan, left_out: Flags) -> Floats:
     declaration = measure.declaration
+    reading = readings[declaration.family]
+    data = reading.data
     if measure.needs_largest_grade and plan.largest_grade is None:
         raise MeasureError(
             f"{measure} needs the largest grade of the whole gold",
             hint="give it to the plan: Plan.of(…, largest_grade=…)",
         )
     if declaration.counts_repeats and plan.conventions.duplicates == "count":
-        hits = hits.counting_repeats()
-    values = declaration.kernel(hits, measure.cutoff, **measure.params)
-    if declaration.no_gold and plan.conventions.no_gold in ("one", "skip"):
-        value = 1.0 if plan.conventions.no_gold == "one" else np.nan
-        values = np.where(_nothing_relevant(measure, hits), value, values)
-    return np.where(left_out, np.nan, values)
+        data = data.counting_repeats()
+    values = declaration.kernel(data, measure.cutoff, **measure.params)
+    if declaration.no_gold and plan.conventions.no_gold != "family":
+        value = {"zero": 0.0, "one": 1.0, "skip": np.nan}[plan.conventions.no_gold]
+        values = np.where(reading.nothing(measure), value, values)
+    return np.where(left_out | ~reading.given, np.nan, values)
 
 
 def _failed(gold: PreparedGold, run: Run) -> int:
@@ -92,7 +131,7 @@ def _failed(gold: PreparedGold, run: Run) -> int:
     return run.errors.filter(pl.col("query_id").is_in(gold.query_ids.implode())).height
 
 
-def _nothing_relevant(measure: Measure, hits: Hits) -> Flags:
+def _nothing_relevant(measure: Measure, *, hits: Hits) -> Flags:
     """Tell for which queries gold holds nothing that this measure could reward."""
     gain = measure.params.get("gain")
     if isinstance(gain, dict):
@@ -103,9 +142,8 @@ def _nothing_relevant(measure: Measure, hits: Hits) -> Flags:
     return nothing
 
 
-def _refuse(gold: PreparedGold, match: Match, plan: Plan) -> None:
+def _refuse(gold: PreparedGold, missing: Flags, unknown: int, plan: Plan) -> None:
     """Raise where a convention says that the data must not be so."""
-    missing = gold.judged & ~match.present
     if plan.conventions.missing == "error" and missing.any():
         query = gold.query_ids[int(missing.argmax())]
         raise ConventionError(
@@ -113,9 +151,9 @@ def _refuse(gold: PreparedGold, match: Match, plan: Plan) -> None:
             field="missing",
             hint="run them, or choose missing=zero or missing=skip",
         )
-    if plan.conventions.unknown == "error" and match.unknown:
+    if plan.conventions.unknown == "error" and unknown:
         raise ConventionError(
-            f"{match.unknown} queries of the run are not in gold",
+            f"{unknown} queries of the run are not in gold",
             field="unknown",
             hint="judge them, or choose unknown=ignore",
         )

@@ -17,9 +17,9 @@ from karat.measures.declare import Measure
 class ScoreTable:
     """A value for each query and measure, null where it is left out; queries sorted as bytes.
 
-    `counts` says how many queries there are (queries), and of how many something is true that a
-    person should know (missing, unknown, failed, no_judgments, no_relevant); how many items
-    stand again in a list (repeats), are relevant (relevant), and of those were found
+    `counts` says how many queries there are (queries), how many of them the run was asked
+    (in_common), and of how many something is true that a person should know (missing, unknown,
+    failed, no_judgments, no_spans, no_relevant, no_characters); how many items stand again in a list (repeats), are relevant (relevant), and of those were found
     (relevant_found).
     """
 

@@ -189,7 +189,7 @@ def _side_by_side(
     """Show what each item that counts in either list brought to each, the most telling first."""
     for number, calculation in ((1, first), (2, second)):
         yield f"{number} is {short(calculation.run, WIDTH - 5)}"
-    grades = {row["item"]: row["grade"] for c in (first, second) for row in c.rows}
+    grades = {row["item"]: row.get("grade") for c in (first, second) for row in c.rows}
     moved = {
         item: (first.brought.get(item, 0.0), second.brought.get(item, 0.0))
         for item in first.brought | second.brought

@@ -13,6 +13,8 @@ WORDS = {
     "unknown": "{} of the run not in gold",
     "missing": "{} of gold not in the run",
     "no_judgments": "{} of gold without judgments",
+    "no_spans": "{} of gold without spans",
+    "no_characters": "{} with no characters in gold's spans",
     "no_relevant": "{} with nothing relevant in gold",
     "failed": "{} that the retriever failed on",
     "repeats": "{} that stand again in a list",
@@ -44,6 +46,7 @@ class Sheet:
             "missing": " scored as nothing retrieved",
             "failed": " scored as nothing retrieved",
             "no_relevant": f" scored {1 if self.conventions.no_gold == 'one' else 0}",
+            "no_characters": " scored as nothing to find",
             "repeats": " counted each time" * (self.conventions.duplicates == "count")
             or " counted once",
         }
@@ -69,17 +72,17 @@ def remarks(sheets: Sequence[Sheet]) -> list[str]:
 
 def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
     """Return how many queries count nowhere, by reason."""
-    reasons = ["unknown", "no_judgments"]
+    reasons = ["unknown", "no_judgments", "no_spans"]
     if conventions.missing == "skip":
         reasons.append("missing")
     if conventions.no_gold == "skip":
-        reasons.append("no_relevant")
+        reasons += ["no_relevant", "no_characters"]
     return {reason: counts[reason] for reason in reasons if counts[reason]}
 
 
 def noted(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
     """Return what was scored and should be known of, by reason."""
-    reasons = ("missing", "failed", "no_relevant", "repeats")
+    reasons = ("missing", "failed", "no_relevant", "no_characters", "repeats")
     gone = left_out(counts, conventions)
     return {reason: counts[reason] for reason in reasons if counts[reason] and reason not in gone}
 

@@ -1,0 +1,29 @@
+"""The numbers that gold gives its queries."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from karat.data.run import Run
+from karat.match.hits import Flags, Ints
+
+
+def numbers_of(query_ids: pl.Series, wanted: pl.Series) -> Ints:
+    """Return the number of each wanted query in gold, -1 where gold does not know it."""
+    numbered = query_ids.alias("query_id").to_frame().with_row_index("number")
+    joined = (
+        wanted.alias("query_id")
+        .to_frame()
+        .join(numbered, on="query_id", how="left", maintain_order="left")
+    )
+    numbers: Ints = joined["number"].cast(pl.Int64).fill_null(-1).to_numpy()
+    return numbers
+
+
+def asked(query_ids: pl.Series, run: Run) -> tuple[Flags, int]:
+    """Tell which gold queries a run was asked, and how many of its queries gold does not know."""
+    number = numbers_of(query_ids, run.query_ids)
+    present = np.zeros(query_ids.len(), np.bool_)
+    present[number[number >= 0]] = True
+    return present, int(np.count_nonzero(number < 0))

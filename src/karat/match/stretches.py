@@ -1,0 +1,86 @@
+"""Stretches of documents as flat arrays: merging them, and who covers what first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from karat.match.hits import Flags, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Half-open stretches `[start, end)`; two of them meet only within one text.
+
+    `text` numbers a document within a query, so stretches of different queries never mix.
+    """
+
+    text: Ints
+    start: Ints
+    end: Ints
+
+    @property
+    def length(self) -> Ints:
+        """How many characters each holds."""
+        return self.end - self.start
+
+    def where(self, keep: Flags) -> Stretches:
+        """Keep some of them."""
+        return Stretches(self.text[keep], self.start[keep], self.end[keep])
+
+    @property
+    def merged(self) -> Stretches:
+        """Join those that overlap or touch, so that every character stands in one of them once."""
+        held = self.where(self.length > 0)
+        if not held.text.size:
+            return held
+        width = _width(held)
+        order = np.argsort(held.text * width + held.start, kind="stable")
+        begins = held.text[order] * width + held.start[order]
+        # Keys rise from text to text by more than any end, so a running maximum never crosses.
+        reach = np.maximum.accumulate(held.text[order] * width + held.end[order])
+        opens = np.concatenate(([True], begins[1:] > reach[:-1]))
+        last = np.append(np.flatnonzero(opens)[1:] - 1, begins.size - 1)
+        text = begins[opens] // width
+        return Stretches(text, begins[opens] - text * width, reach[last] - text * width)
+
+
+def first_to_cover(items: Stretches, gold: Stretches) -> tuple[Ints, Ints]:
+    """Return for each item, taken in order, how many characters and gold characters it adds.
+
+    Every text is cut at all ends of items and gold; each piece belongs to the first item that
+    covers it. An item's pieces stand in a row, so the work is a sort and a few sums.
+    """
+    n = items.text.size
+    gold = gold.merged
+    width = max(_width(items), _width(gold))
+    parts = [one.text * width + place for one in (items, gold) for place in (one.start, one.end)]
+    cuts, at = np.unique(np.concatenate(parts), return_inverse=True)
+    if cuts.size < 2:
+        return np.zeros(n, np.int64), np.zeros(n, np.int64)
+    begins, ends, gold_begins, gold_ends = np.split(
+        at, np.cumsum([part.size for part in parts[:3]])
+    )
+    length = np.diff(cuts)
+    item, piece = _pieces(begins, ends)
+    owner = np.full(length.size, n)
+    owner[piece[::-1]] = item[::-1]  # of several, the last that is written stays: the first item
+    is_gold = np.zeros(length.size, np.bool_)
+    is_gold[_pieces(gold_begins, gold_ends)[1]] = True
+    added = np.bincount(owner, length, n + 1)[:n]
+    added_gold = np.bincount(owner[is_gold], length[is_gold], n + 1)[:n]
+    return added.astype(np.int64), added_gold.astype(np.int64)
+
+
+def _pieces(first: Ints, stop: Ints) -> tuple[Ints, Ints]:
+    """Return every piece of each stretch, and whose it is."""
+    counts = stop - first
+    whose = np.repeat(np.arange(counts.size), counts)
+    offset = np.arange(whose.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    return whose, np.repeat(first, counts) + offset
+
+
+def _width(stretches: Stretches) -> int:
+    """Return a number that no end reaches, to tell texts apart in one key."""
+    return int(stretches.end.max(initial=0)) + 1
