@@ -72,6 +72,7 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
         "measures.names",
         "presets.benchmark",
         "presets.graded",
+        "presets.spans",
     ],
 )
 def test_the_examples_in_docstrings_hold(name):

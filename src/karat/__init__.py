@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from karat.evaluation import Evaluator, Explanation, Scores, evaluate, explain
     from karat.functional import (
         average_precision,
+        calculate_overlap,
         hit_rate,
+        merge_overlapping_spans,
         mrr,
         ndcg_at_k,
         precision_at_k,
@@ -44,7 +46,9 @@ _HOMES = {
     "karat.evaluation": ("Evaluator", "Explanation", "Scores", "evaluate", "explain"),
     "karat.functional": (
         "average_precision",
+        "calculate_overlap",
         "hit_rate",
+        "merge_overlapping_spans",
         "mrr",
         "ndcg_at_k",
         "precision_at_k",
@@ -71,9 +75,11 @@ __all__ = [
     "Scores",
     "__version__",
     "average_precision",
+    "calculate_overlap",
     "evaluate",
     "explain",
     "hit_rate",
+    "merge_overlapping_spans",
     "mrr",
     "ndcg_at_k",
     "precision_at_k",

@@ -6,9 +6,13 @@ the same name, called on one query; k < 1 is an InputError.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from karat.measures.one import Relevant, value_of
+from karat.errors import InputError
+from karat.measures.one import Relevant, coverage_of, stretches_of, value_of
+
+AnySpan = Any
 
 
 def precision_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
@@ -63,3 +67,68 @@ def hit_rate(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
     1.0
     """
     return value_of("Success", retrieved, relevant, k)
+
+
+def merge_overlapping_spans(spans: Sequence[AnySpan]) -> list[AnySpan]:
+    """Join spans of one document that overlap or touch, sorted by document and place.
+
+    Each span is an object with doc_id, start and end that can be made from these three, or such a
+    tuple, (start, end) standing for one document.
+
+    >>> merge_overlapping_spans([(30, 80), (0, 50)])
+    [(0, 80)]
+    >>> merge_overlapping_spans([("a", 0, 50), ("a", 50, 100), ("b", 0, 10)])
+    [('a', 0, 100), ('b', 0, 10)]
+    """
+    held = [_span(span) for span in spans]
+    documents = sorted({span.doc_id for span in held})
+    order = sorted(held, key=lambda span: span.doc_id)
+    (stretches,) = stretches_of(order)
+    merged = stretches.merged
+    make = _maker(spans)
+    return [
+        make(documents[text], start, end)
+        for text, start, end in zip(
+            merged.text.tolist(), merged.start.tolist(), merged.end.tolist(), strict=True
+        )
+    ]
+
+
+def calculate_overlap(a: Sequence[AnySpan], b: Sequence[AnySpan]) -> int:
+    """Return how many characters stand in both, after each is merged.
+
+    >>> calculate_overlap([(0, 100)], [(50, 150)])
+    50
+    >>> calculate_overlap([("a", 0, 100)], [("b", 0, 100)])
+    0
+    """
+    coverage = coverage_of([_span(span) for span in a], [_span(span) for span in b])
+    return int(coverage.within(None).gold[0])
+
+
+class _Place(NamedTuple):
+    doc_id: str
+    start: int
+    end: int
+
+
+def _span(span: AnySpan) -> _Place:
+    if isinstance(span, tuple):
+        place = _Place("", *span) if len(span) == 2 else _Place(*span)
+    else:
+        place = _Place(span.doc_id, span.start, span.end)
+    if not 0 <= place.start <= place.end:
+        raise InputError(
+            f"[{place.start}, {place.end}) is no stretch of text",
+            field="start",
+            hint="give 0 ≤ start ≤ end, in code points",
+        )
+    return place
+
+
+def _maker(spans: Sequence[AnySpan]) -> Callable[[str, int, int], AnySpan]:
+    """Return what makes spans of the kind that came in."""
+    first = spans[0] if spans else ()
+    if not isinstance(first, tuple):
+        return type(first)
+    return (lambda _, start, end: (start, end)) if len(first) == 2 else (lambda *place: place)

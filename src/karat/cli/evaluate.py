@@ -39,7 +39,7 @@ def evaluate_command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     preset: Annotated[
-        str | None, typer.Option(metavar="graded|benchmark", help="Measures and conventions.")
+        str | None, typer.Option(metavar="NAME", help="Measures and conventions.")
     ] = None,
     level: Level = "item",
     gold_format: GoldFormat = None,

@@ -112,17 +112,23 @@ class Gold:
         source: Any = None,
         *,
         judgments: Any = None,
+        spans: Any = None,
         queries: Any = None,
         name: str | None = None,
     ) -> Gold:
         """Make gold from a dict, a table, native records or Ragas rows, or from separate tables.
+
+        `spans` is a table (query_id, doc_id, start, end, text?, grade?).
 
         >>> Gold.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]}).judgments.height
         3
         """
         if source is not None and judgments is not None:
             raise InputError("judgments are given twice", hint="give one thing, or judgments=")
-        gold = cls._of(judgments if source is None else source, name)
+        given = judgments if source is None else source
+        gold = cls(name=name) if given is None and spans is not None else cls._of(given, name)
+        if spans is not None:
+            gold = gold.with_spans(spans)
         return gold if queries is None else gold.with_queries(queries)
 
     @classmethod
@@ -145,6 +151,19 @@ class Gold:
         raise InputError(
             f"a {type(given).__name__} is no gold",
             hint="give {query: {item: grade}}, a table or native records; Gold.read takes a path",
+        )
+
+    def with_spans(self, spans: Any) -> Gold:
+        """Return this gold with the spans of a table in place of its own."""
+        return Gold(
+            self.judgments if self.mapping is None else self.mapping,
+            queries=self._queries,
+            empty_judgments=self.empty_judgments,
+            spans=spans_table(frames.to_frame(spans)),
+            evidence=self.evidence,
+            offsets=self.offsets,
+            name=self.name,
+            settings=self.settings,
         )
 
     def with_queries(self, queries: Any) -> Gold:
@@ -227,6 +246,32 @@ def gold_of_table(
     constant = [c for c in extra if varied[c].item() == 1]
     known = fields.select("query_id", *constant).unique("query_id") if constant else None
     return Gold(judgments, queries=None if known is None else queries_table(known), name=name)
+
+
+def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
+    """Check a table of spans: where each stands in its document."""
+    query = frames.need(table, frames.QUERY_ID, "the query's id")
+    document = frames.need(table, ("doc_id", "docid"), "the document's id")
+    start = frames.need(table, ("start",), "where it begins")
+    end = frames.need(table, ("end",), "where it ends")
+    spans = pl.DataFrame(
+        [
+            frames.ids(table[query], "query_id", locate),
+            frames.ids(table[document], "doc_id", locate),
+            frames.whole_numbers(table[start], "start", locate, hint=frames.PLACE_HINT),
+            frames.whole_numbers(table[end], "end", locate, hint=frames.PLACE_HINT),
+        ]
+    )
+    wrong = spans.with_row_index("row", offset=1).filter(
+        (pl.col("start") < 0) | (pl.col("end") < pl.col("start"))
+    )
+    if wrong.height:
+        row, _, _, begins, ends = wrong.row(0)
+        problem = f"[{begins}, {ends}) is no stretch of text"
+        raise locate(row, "start", problem, frames.PLACE_HINT)
+    text = table["text"].cast(pl.String) if "text" in table.columns else pl.lit(None, pl.String)
+    grade = table["grade"].cast(pl.Int64) if "grade" in table.columns else pl.lit(1, pl.Int64)
+    return spans.with_columns(text=text, grade=grade)
 
 
 def queries_table(table: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from karat.evaluation.scores import Scores
 from karat.match.overlap import Overlap
 from karat.measures import Measure
 
-PRESETS = ("benchmark", "graded")
+PRESETS = ("benchmark", "chunks", "graded", "spans")
 
 Measures = str | Measure | Iterable[str | Measure]
 

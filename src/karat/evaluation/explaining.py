@@ -20,8 +20,19 @@ from karat.measures.rank.gain import worth
 from karat.measures.workings import Noted, NotedOthers, Workings, listening
 from karat.report.explanation import Calculation, Explanation, Row
 
-EXAMPLE_GOLD = {"q": {"a": 3, "b": 2, "c": 1, "d": 0, "e": 1}}
-EXAMPLE_RUN = {"q": ["b", "x", "a", "d", "c", "y"]}
+EXAMPLE_GOLD: dict[str, Any] = {
+    "query_id": "q",
+    "relevant": {"a": 3, "b": 2, "c": 1, "d": 0, "e": 1},
+    "spans": [{"doc_id": "d1", "start": 120, "end": 310}, {"doc_id": "d2", "start": 0, "end": 50}],
+}
+_PLACES = ("d1", 0), ("d3", 0), ("d1", 150), ("d2", 0), ("d1", 300), ("d3", 150)
+EXAMPLE_RUN: dict[str, Any] = {
+    "query_id": "q",
+    "results": [
+        {"id": item, "doc_id": document, "start": start, "end": start + 200}
+        for item, (document, start) in zip("bxadcy", _PLACES, strict=True)
+    ],
+}
 
 
 def explain(
@@ -83,9 +94,9 @@ def _explain_in_words(measure: str | Measure, conventions: Conventions, level: s
     known = declared(measure) if isinstance(measure, str) else None
     if known is not None and known.cutoff == "share":  # words alone need no point of recall
         measure = f"{measure}@0.5"
-    gold = Gold.of(EXAMPLE_GOLD)
+    gold = Gold.of([EXAMPLE_GOLD])
     plan = _plan(parse(measure), gold, conventions, level)
-    example = _calculation(prepare(gold), Run.of(EXAMPLE_RUN), "q", plan)
+    example = _calculation(prepare(gold), Run.of([EXAMPLE_RUN]), "q", plan)
     return Explanation(plan.measures[0], None, [example], conventions, level)
 
 
@@ -103,10 +114,13 @@ def _known(query: str | int | None, gold: Gold) -> str:
 
 
 def _gold_of(gold: Gold, query: str) -> Gold:
+    spans = gold.spans
     return Gold(
         gold.judgments.filter(pl.col("query_id") == query),
         queries=gold.queries.filter(pl.col("query_id") == query),
         empty_judgments=[each for each in gold.empty_judgments if each == query],
+        spans=None if spans is None else spans.filter(pl.col("query_id") == query),
+        empty_spans=[each for each in gold.empty_spans if each == query],
     )
 
 

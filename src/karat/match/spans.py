@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from karat.data.gold import NO_SPANS
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.hits import Flags, Ints, Places
@@ -83,8 +84,7 @@ class Coverage:
 
 def match_spans(gold: PreparedGold, run: Run) -> Coverage:
     """Bring gold's spans and the run together; texts of different queries never mix."""
-    spans = gold.gold.spans
-    assert spans is not None
+    spans = NO_SPANS if gold.gold.spans is None else gold.gold.spans
     results = run.results
     _need_places(results)
     n = gold.query_ids.len()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from karat.data.judgments import grade_of
 from karat.errors import InputError
 from karat.match.hits import Hits, Places, ideal
+from karat.match.spans import Coverage
+from karat.match.stretches import Stretches
 from karat.measures.declare import REGISTRY
 from karat.measures.names import settle
 
@@ -53,6 +56,60 @@ def value(name: str, hits: Hits, k: int | None = None, **params: object) -> floa
 def value_of(name: str, retrieved: Sequence[str], relevant: Relevant, k: int | None) -> float:
     """Return a declared measure of one list."""
     return value(name, hits_of(retrieved, relevant), k)
+
+
+class Span(Protocol):
+    """A stretch of a document, whatever class holds it."""
+
+    @property
+    def doc_id(self) -> str:
+        """The document it stands in."""
+
+    @property
+    def start(self) -> int:
+        """Where it begins."""
+
+    @property
+    def end(self) -> int:
+        """Where it ends, itself not included."""
+
+
+def coverage_of(retrieved: Sequence[Span], gold: Sequence[Span]) -> Coverage:
+    """Build the coverage of one query, items in rank order."""
+    items, wanted = stretches_of(retrieved, gold)
+    merged = wanted.merged
+    size = items.text.size
+    return Coverage(
+        Places(1, np.zeros(size, np.int64), np.arange(1, size + 1), np.zeros(size, np.int64)),
+        items,
+        merged,
+        np.array([int(merged.length.sum())]),
+        np.ones(1, np.bool_),
+    )
+
+
+def stretches_of(*lists: Sequence[Span]) -> tuple[Stretches, ...]:
+    """Make stretches of several lists of spans, their documents numbered alike."""
+    documents = {span.doc_id: None for spans in lists for span in spans}
+    number = {document: at for at, document in enumerate(documents)}
+    return tuple(
+        Stretches(
+            *(
+                np.array(column, np.int64)
+                for column in (
+                    [number[span.doc_id] for span in spans],
+                    [span.start for span in spans],
+                    [span.end for span in spans],
+                )
+            )
+        )
+        for spans in lists
+    )
+
+
+def span_value(name: str, coverage: Coverage, k: int | None = None) -> float:
+    """Return a declared span measure of one query."""
+    return float(REGISTRY[name].kernel(coverage, k)[0])
 
 
 def _places(ranked: list[tuple[int, int]]) -> Places:

@@ -15,9 +15,7 @@ from karat.measures.workings import note, note_places
 Cutoff = int | Budget | None
 
 _span = partial(measure, family="span")
-_OTHERS = (
-    "Chroma's chunking evaluation counts the same characters, in UTF-16 or code points as given"
-)
+_OTHERS = "no other common tool has it by rank; those without merge all that was retrieved"
 
 
 @_span(
