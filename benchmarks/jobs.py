@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import spans
 from benchmarks.measure import Measurement, Tool, largest_difference, measure
 from benchmarks.peers import FIFTY, MEASURES
 from benchmarks.work import DEEP, GROWTH, LARGE, UNTIDY, WIDE, Work
@@ -24,6 +25,8 @@ KARAT_DICTS = Tool("karat.evaluate, dicts", "karat_dicts")
 KARAT_PYTREC_EVAL = Tool("karat.compat.pytrec_eval", "karat_pytrec_eval_dicts")
 KARAT_EVAL = Tool("karat eval", command=(KARAT_COMMAND, "eval", "-m", ",".join(MEASURES)))
 KARAT_HELP = Tool("karat --help", command=(KARAT_COMMAND, "--help"))
+KARAT_SPANS = Tool("karat.evaluate, spans", "karat_spans")
+MERGE_LOOP = Tool("a plain merge loop", "merge_loop_spans")
 KARAT_IMPORT = Tool("import karat", "karat_import")
 IR_MEASURES = Tool("ir_measures", "ir_measures_files", needs="ir_measures")
 RANX = Tool("ranx", "ranx_files", needs="ranx", rounds=1)
@@ -168,6 +171,24 @@ def growth(*, quick: bool) -> Job:
     return Job("Growth, TREC files, depth 100, five measures", rows, [claim])
 
 
+def of_spans(*, quick: bool) -> Job:
+    """Character spans from tables that are in memory before the clock starts."""
+    best = measure((KARAT_SPANS, MERGE_LOOP), rounds=_rounds(3, quick))
+    apart = largest_difference(MERGE_LOOP, best[MERGE_LOOP], best[KARAT_SPANS])
+    ratio = _share(best, MERGE_LOOP, KARAT_SPANS, "seconds")
+    rows = [
+        Row(None, KARAT_SPANS, best[KARAT_SPANS], 1.0, 0.0),
+        Row(None, MERGE_LOOP, best[MERGE_LOOP], ratio, apart),
+    ]
+    claims = [
+        Claim(
+            f"{spans.NAME}: {KARAT_SPANS.name}", 2, best[KARAT_SPANS].seconds, "s", at_least=False
+        ),
+        Claim(f"{spans.NAME}: {KARAT_SPANS.name}, faster than {MERGE_LOOP.name}", 4, ratio),
+    ]
+    return Job(f"Spans: {spans.NAME}", rows, claims)
+
+
 def start() -> Job:
     """What a person waits for before anything happens."""
     best = measure((KARAT_IMPORT, KARAT_HELP), rounds=2 * ROUNDS)
@@ -183,7 +204,8 @@ def every(*, quick: bool) -> list[Job]:
     jobs = [from_files(quick=quick), from_dicts(quick=quick), many_measures(quick=quick)]
     if not quick:
         jobs.append(from_large_files())
-    return [*jobs, from_untidy_files(quick=quick), growth(quick=quick), start()]
+    jobs += [from_untidy_files(quick=quick), growth(quick=quick), of_spans(quick=quick)]
+    return [*jobs, start()]
 
 
 def _rounds(rounds: int, quick: bool) -> int:

@@ -14,6 +14,8 @@ from statistics import fmean
 from time import perf_counter
 from typing import Any
 
+from benchmarks import spans
+
 MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
 FIFTY = tuple(
     f"{name}@{cutoff}"
@@ -103,6 +105,19 @@ def _pytrec_eval(package: Any, gold: Any, run: Any) -> Task:
     return Task(lambda: package.RelevanceEvaluator(gold, wanted).evaluate(run), values)
 
 
+def karat_spans() -> Task:
+    from karat import Gold, evaluate
+
+    gold, run = spans.tables()
+    ready = Gold.of(spans=gold)
+    return Task(lambda: evaluate(ready, run, spans.MEASURES).summary(), _karat_means)
+
+
+def merge_loop_spans() -> Task:
+    gold, run = map(spans.lists, spans.tables())
+    return Task(lambda: spans.merge_loop(gold, run), dict)
+
+
 def karat_import() -> Task:
     def timed() -> None:
         import karat  # noqa: F401
@@ -137,6 +152,8 @@ TOOLS: dict[str, Callable[..., Task]] = {
         karat_dicts,
         pytrec_eval_dicts,
         karat_pytrec_eval_dicts,
+        karat_spans,
+        merge_loop_spans,
         karat_import,
     )
 }

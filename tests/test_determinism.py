@@ -21,8 +21,9 @@ LONG = bool(os.environ.get("KARAT_SLOW"))
 examples = settings(max_examples=1000 if LONG else 60, deadline=None)
 
 LARGEST_GRADE = 3
+RANKED = {name: declared for name, declared in REGISTRY.items() if declared.family == "rank"}
 MEASURES = [
-    *(name if declared.cutoff != "share" else f"{name}@0.5" for name, declared in REGISTRY.items()),
+    *(name if declared.cutoff != "share" else f"{name}@0.5" for name, declared in RANKED.items()),
     *("nDCG(gain=exp2)@5", "RBP(p=0.95, gain=linear)", "AP(rel=2)@5", "P(denominator=retrieved)@5"),
 ]
 PLAN = Plan.of(MEASURES, largest_grade=LARGEST_GRADE)

@@ -67,7 +67,8 @@ class LocalSession:
             # Of several runs, a person must know which.
             error.path = error.path or _path(source) or run.name
             raise
-        if counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]:
+        half_found = counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]
+        if "rank" not in self.plan.families or half_found:
             return Outcome(table, run.name, None)
         scored = documents(run) if self.plan.level == "doc" else run
         return Outcome(table, run.name, overlap(self.prepared, scored))

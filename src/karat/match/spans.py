@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -85,51 +86,57 @@ class Coverage:
 def match_spans(gold: PreparedGold, run: Run) -> Coverage:
     """Bring gold's spans and the run together; texts of different queries never mix."""
     spans = NO_SPANS if gold.gold.spans is None else gold.gold.spans
-    results = run.results
-    _need_places(results)
+    results = _with_places(run.results)
     n = gold.query_ids.len()
     number = numbers_of(gold.query_ids, run.segments.query_ids)
     query = np.repeat(number, run.segments.lengths)
     rank = np.arange(1, query.size + 1) - np.repeat(run.segments.starts, run.segments.lengths)
-    known = np.flatnonzero(query >= 0)
-    order = known[np.argsort(query[known], kind="stable")]
+    if not query.size or query[0] < 0 or np.any(query[1:] < query[:-1]):
+        known = np.flatnonzero(query >= 0)
+        order = known[np.argsort(query[known], kind="stable")]
+        results, query, rank = results[order], query[order], rank[order]
     wanted = numbers_of(gold.query_ids, spans["query_id"])
-    documents = pl.concat([results["doc_id"].gather(order), spans["doc_id"]])
-    text = _texts(np.concatenate((query[order], wanted)), documents)
-    items = Stretches(
-        text[: order.size],
-        results["start"].gather(order).to_numpy(),
-        results["end"].gather(order).to_numpy(),
-    )
-    stretches = Stretches(text[order.size :], spans["start"].to_numpy(), spans["end"].to_numpy())
+    documents = pl.concat([results["doc_id"], spans["doc_id"]])
+    document = documents.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+    n_documents = int(document.max(initial=0)) + 1
+    pairs = np.concatenate((query, wanted)) * n_documents + document
+    distinct, text = _numbered(pairs, max(_last(results), _last(spans)))
+    items = Stretches(text[: query.size], results["start"].to_numpy(), results["end"].to_numpy())
+    stretches = Stretches(text[query.size :], spans["start"].to_numpy(), spans["end"].to_numpy())
     merged = stretches.merged
-    query_of_text = np.zeros(int(text.max(initial=0)) + 1, np.int64)
-    query_of_text[text] = np.concatenate((query[order], wanted))
     given = np.zeros(n, np.bool_)
     given[wanted] = True
     given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_spans, dtype=pl.String))] = True
     return Coverage(
-        Places(n, query[order], rank[order], np.zeros(order.size, np.int64)),
+        Places(n, query, rank, np.zeros(query.size, np.int64)),
         items,
         merged,
-        np.bincount(query_of_text[merged.text], merged.length, n).astype(np.int64),
+        np.bincount(distinct(merged.text) // n_documents, merged.length, n).astype(np.int64),
         given,
     )
 
 
-def _texts(query: Ints, documents: pl.Series) -> Ints:
-    """Give each pair of query and document its own number."""
-    document = documents.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
-    pairs = query * (int(document.max(initial=0)) + 1) + document
-    text: Ints = np.unique(pairs, return_inverse=True)[1]
-    return text
+def _numbered(pairs: Ints, last: int) -> tuple[Callable[[Ints], Ints], Ints]:
+    """Number texts: by their pair, or where such keys would be too long for it, by its place."""
+    if int(pairs.max(initial=0)).bit_length() + last.bit_length() < 62:
+        return lambda text: text, pairs
+    distinct, text = np.unique(pairs, return_inverse=True)
+    return lambda text: distinct[text], text
 
 
-def _need_places(results: pl.DataFrame) -> None:
+def _last(table: pl.DataFrame) -> int:
+    return int(table["end"].max() or 0) + 1  # type: ignore[arg-type]
+
+
+def _with_places(results: pl.DataFrame) -> pl.DataFrame:
+    """Return results if each says where it stands; none need say it where there are none."""
+    if not results.height:
+        return NO_SPANS
     for name in ("doc_id", "start", "end"):
-        if results.height and (name not in results.columns or results[name].null_count()):
+        if name not in results.columns or results[name].null_count():
             raise InputError(
                 "span measures need doc_id, start and end of every retrieved item",
                 field=name,
                 hint="write where each chunk stands in its document, in code points",
             )
+    return results

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from karat.match.hits import Flags, Ints
 
@@ -56,7 +57,7 @@ def first_to_cover(items: Stretches, gold: Stretches) -> tuple[Ints, Ints]:
     gold = gold.merged
     width = max(_width(items), _width(gold))
     parts = [one.text * width + place for one in (items, gold) for place in (one.start, one.end)]
-    cuts, at = np.unique(np.concatenate(parts), return_inverse=True)
+    cuts, at = _distinct(np.concatenate(parts))
     if cuts.size < 2:
         return np.zeros(n, np.int64), np.zeros(n, np.int64)
     begins, ends, gold_begins, gold_ends = np.split(
@@ -71,6 +72,23 @@ def first_to_cover(items: Stretches, gold: Stretches) -> tuple[Ints, Ints]:
     added = np.bincount(owner, length, n + 1)[:n]
     added_gold = np.bincount(owner[is_gold], length[is_gold], n + 1)[:n]
     return added.astype(np.int64), added_gold.astype(np.int64)
+
+
+def _distinct(keys: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct keys in order, and which of them each key is."""
+    bits = keys.size.bit_length()
+    if int(keys.max(initial=0)).bit_length() + bits < 63:
+        # With its place packed behind the key, a plain sort does, which takes half the time.
+        packed = pl.Series((keys << bits) | np.arange(keys.size)).sort().to_numpy()
+        order, ordered = packed & ((1 << bits) - 1), packed >> bits
+    else:
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+    opens = np.ones(keys.size, np.bool_)
+    opens[1:] = ordered[1:] != ordered[:-1]
+    at = np.empty(keys.size, np.int64)
+    at[order] = np.cumsum(opens) - 1
+    return ordered[opens], at
 
 
 def _pieces(first: Ints, stop: Ints) -> tuple[Ints, Ints]:

@@ -55,6 +55,11 @@ def listening() -> Iterator[Workings]:
         _listening.reset(token)
 
 
+def is_heard() -> bool:
+    """Tell whether anybody listens, for notes that cost something to make."""
+    return _listening.get() is not None
+
+
 def note_places(places: Places, /, *, ideal: bool = False, **columns: Any) -> None:
     """Note a value for each of some places; underscores in names stand for spaces."""
     if (workings := _listening.get()) is not None:

@@ -10,7 +10,7 @@ from karat.match.hits import Flags, Floats, Ints
 from karat.match.spans import Budget, Coverage, Covered
 from karat.measures.arrays import divide
 from karat.measures.declare import measure
-from karat.measures.workings import note, note_places
+from karat.measures.workings import is_heard, note, note_places
 
 Cutoff = int | Budget | None
 
@@ -99,7 +99,7 @@ def redundancy(coverage: Coverage, k: Cutoff) -> Floats:
 
 def _covered(coverage: Coverage, k: Cutoff) -> Covered:
     covered = coverage.within(k)
-    if not isinstance(k, Budget):
+    if is_heard() and not isinstance(k, Budget):
         places = coverage.places.within(k)
         keep = coverage.places.rank <= (np.inf if k is None else k)
         added, gold = (part[keep] for part in coverage.added)

@@ -1,0 +1,180 @@
+"""The presets over spans and chunk ids, and the plain functions they rest on."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from itertools import pairwise
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from karat.errors import InputError
+from karat.presets import chunks, spans
+from karat.presets.spans import CharacterSpan, SpanRange
+
+places = st.tuples(st.sampled_from(["a", "b", "é"]), st.integers(0, 20), st.integers(0, 10))
+some_spans = st.lists(places.map(lambda p: CharacterSpan(p[0], p[1], p[1] + p[2])), max_size=6)
+
+
+def characters(held) -> set[tuple[str, int]]:
+    return {(span.doc_id, at) for span in held for at in range(span.start, span.end)}
+
+
+def share(part: float, whole: float, empty: float) -> float:
+    return part / whole if whole else empty
+
+
+@given(some_spans, some_spans)
+def test_the_four_metrics_count_characters_one_by_one(retrieved, wanted):
+    before = list(retrieved), list(wanted)
+    found, gold = characters(retrieved), characters(wanted)
+    both = len(found & gold)
+    recall, precision = share(both, len(gold), 1.0), share(both, len(found), 0.0)
+    assert spans.recall.calculate(retrieved, wanted) == recall
+    assert spans.precision.calculate(retrieved, wanted) == precision
+    assert spans.iou.calculate(retrieved, wanted) == share(both, len(found | gold), 1.0)
+    f1 = share(2 * precision * recall, precision + recall, 0.0)
+    assert spans.f1.calculate(retrieved, wanted) == f1
+    assert (retrieved, wanted) == before
+    assert karat.calculate_overlap(retrieved, wanted) == both
+
+
+@given(some_spans, st.randoms(use_true_random=False))
+def test_merging_keeps_the_characters_and_does_not_depend_on_order(held, random):
+    merged = karat.merge_overlapping_spans(held)
+    assert characters(merged) == characters(held)
+    assert sum(span.length for span in merged) == len(characters(held))
+    assert karat.merge_overlapping_spans(merged) == merged
+    shuffled = random.sample(held, len(held))
+    assert karat.merge_overlapping_spans(shuffled) == merged
+    for one, two in pairwise(merged):
+        assert (one.doc_id, one.end) < (two.doc_id, two.start)
+
+
+@pytest.mark.parametrize(
+    ("given", "merged"),
+    [
+        ([(0, 50), (30, 80)], [(0, 80)]),
+        ([(0, 50), (50, 100)], [(0, 100)]),
+        ([("b", 0, 5), ("a", 3, 9), ("a", 0, 4)], [("a", 0, 9), ("b", 0, 5)]),
+        ([(7, 7)], []),
+        ([], []),
+    ],
+)
+def test_spans_are_merged_as_the_kind_they_came_as(given, merged):
+    assert karat.merge_overlapping_spans(given) == merged
+
+
+@pytest.mark.parametrize("wrong", [(-1, 3), (5, 3), ("a", 5, 3)])
+def test_what_is_no_stretch_is_refused(wrong):
+    with pytest.raises(InputError, match="no stretch of text"):
+        karat.merge_overlapping_spans([wrong])
+    with pytest.raises(InputError, match="no stretch of text"):
+        karat.calculate_overlap([(0, 1)], [wrong])
+
+
+def test_spans_are_frozen_and_checked():
+    span = CharacterSpan("d", 0, 5, text="hello")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        span.start = 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        SpanRange(0, 5).end = 1
+    assert SpanRange(2, 5).length == 3
+    for wrong in (lambda: CharacterSpan("d", 3, 2), lambda: SpanRange(-1, 2)):
+        with pytest.raises(InputError, match="no stretch of text"):
+            wrong()
+
+
+def test_the_metrics_go_by_their_names():
+    names = [metric.name for metric in (spans.recall, spans.precision, spans.iou, spans.f1)]
+    assert names == ["recall", "precision", "iou", "f1"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("span_recall", "recall"),
+        ("span_precision", "precision"),
+        ("span_iou", "iou"),
+        ("span_f1", "f1"),
+        ("TokenLevelMetric", "Metric"),
+    ],
+)
+def test_old_names_import_with_a_warning_that_names_the_new_one(old, new):
+    module = importlib.import_module("karat.presets.spans")
+    with pytest.warns(DeprecationWarning, match=f"{old} is now called {new}"):
+        assert getattr(module, old) is getattr(module, new)
+    with pytest.raises(AttributeError):
+        module.span_accuracy  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("metric", "retrieved", "wanted", "value"),
+    [
+        ("recall", ["a"], ["a", "b"], 0.5),
+        ("recall", [], [], 1.0),
+        ("recall", ["a"], [], 1.0),
+        ("precision", ["a", "b", "c", "d"], ["a"], 0.25),
+        ("precision", ["a", "a", "b"], ["a"], 0.5),
+        ("precision", [], ["a"], 0.0),
+        ("f1", ["a", "b"], ["a", "c"], 0.5),
+        ("f1", [], ["a"], 0.0),
+        ("f1", [], [], 0.0),
+    ],
+)
+def test_chunk_metrics_are_over_sets(metric, retrieved, wanted, value):
+    held = getattr(chunks, f"chunk_{metric}")
+    before = list(retrieved), list(wanted)
+    assert held.calculate(retrieved, wanted) == value
+    assert held.name == f"chunk_{metric}"
+    assert (retrieved, wanted) == before
+
+
+def test_both_presets_evaluate():
+    gold = [{"query_id": "q", "relevant": ["x"], "spans": [{"doc_id": "d", "start": 0, "end": 10}]}]
+    run = [
+        {"query_id": "q", "results": [{"id": "x", "doc_id": "d", "start": 5, "end": 15}]},
+    ]
+    assert karat.evaluate(gold, run, preset="spans")["span.iou@5"] == 5 / 15
+    assert karat.evaluate(gold, run, preset="chunks")["R@10"] == 1.0
+
+
+def test_gold_takes_spans_as_a_table():
+    table = pl.DataFrame({"qid": ["q"], "doc_id": [7], "start": [0], "end": [10]})
+    gold = karat.Gold.of(spans=table, queries=pl.DataFrame({"qid": ["q"], "text": ["why?"]}))
+    assert gold.spans.row(0) == ("q", "7", 0, 10, None, 1)
+    assert gold.queries["text"].to_list() == ["why?"]
+    both = karat.Gold.of({"q": ["x"]}, spans=table)
+    assert (both.judgments.height, both.spans.height) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "problem"),
+    [
+        ("start", -1, r"\[-1, 10\) is no stretch"),
+        ("end", -5, r"\[0, -5\) is no stretch"),
+        ("start", 0.5, "start"),
+        ("doc_id", None, "doc_id"),
+    ],
+)
+def test_a_wrong_span_in_a_table_is_named(column, value, problem):
+    table = {"query_id": ["q"], "doc_id": ["d"], "start": [0], "end": [10]} | {column: [value]}
+    with pytest.raises(InputError, match=problem):
+        karat.Gold.of(spans=pl.DataFrame(table, strict=False))
+
+
+def test_a_table_of_spans_needs_its_columns():
+    with pytest.raises(InputError, match="where it ends"):
+        karat.Gold.of(spans=pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "start": [0]}))
+
+
+def test_empty_spans_come_back_from_a_file(tmp_path):
+    gold = karat.Gold.of([{"query_id": "q1", "spans": []}, {"query_id": "q2", "relevant": ["a"]}])
+    gold.write(tmp_path / "gold.jsonl")
+    again = karat.Gold.read(tmp_path / "gold.jsonl")
+    assert again.empty_spans == ("q1",)
+    assert again.spans.height == 0
