@@ -85,7 +85,7 @@ class Gold:
     @cached_property
     def query_ids(self) -> pl.Series:
         """The ids of all queries, sorted as bytes."""
-        if self.mapping is not None and self._queries is None:
+        if self.mapping is not None and self._queries is self.spans is self.evidence is None:
             return pl.Series("query_id", sorted(self.mapping), pl.String)
         return self.queries["query_id"]
 

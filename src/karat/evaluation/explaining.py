@@ -249,6 +249,8 @@ def _remarks(counts: dict[str, int], plan: Plan) -> list[str]:
     said = {
         "missing": f"the run lacks this query: missing={words.missing}",
         "no_judgments": "gold has no judgments for this query, so it is left out",
+        "no_spans": "gold has no spans for this query, so it is left out",
+        "no_characters": f"gold's spans hold no characters here: no_gold={words.no_gold}",
         "no_relevant": f"gold holds nothing relevant here: no_gold={words.no_gold}",
         "repeats": f"an item stands again in the list: duplicates={words.duplicates}",
     }

@@ -117,10 +117,16 @@ def match_spans(gold: PreparedGold, run: Run) -> Coverage:
 
 
 def _numbered(pairs: Ints, last: int) -> tuple[Callable[[Ints], Ints], Ints]:
-    """Number texts: by their pair, or where such keys would be too long for it, by its place."""
+    """Give texts numbers: their pair, or where such keys would be too long, its place."""
     if int(pairs.max(initial=0)).bit_length() + last.bit_length() < 62:
         return lambda text: text, pairs
     distinct, text = np.unique(pairs, return_inverse=True)
+    if distinct.size.bit_length() + last.bit_length() >= 62:
+        raise InputError(
+            f"a span ends at {last - 1:,}, further than a document goes",
+            field="end",
+            hint="offsets count code points from the start of one document",
+        )
     return lambda text: distinct[text], text
 
 
