@@ -18,6 +18,9 @@ from karat.report.terminal import width_of
 
 NAMES = [f"{name}@0.5" if d.cutoff == "share" else name for name, d in REGISTRY.items()]
 CUT = [f"{name}@3" for name, d in REGISTRY.items() if d.cutoff == "optional"]
+CUT += [f"{name}@100c" for name, d in REGISTRY.items() if d.family == "span"]
+RANKED = [name for name in [*NAMES, *CUT] if parse(name).declaration.family == "rank"]
+SPANS = [name for name in [*NAMES, *CUT] if parse(name).declaration.family == "span"]
 ITEMS = [f"d{number}" for number in range(8)]
 
 golds = st.dictionaries(
@@ -26,6 +29,21 @@ golds = st.dictionaries(
     min_size=1,
 )
 lists = st.lists(st.sampled_from([*ITEMS, "x", "y"]), max_size=12)
+
+
+def placed(document, start, end):
+    return {"doc_id": document, "start": start, "end": end}
+
+
+stretches = st.builds(
+    lambda document, start, length: placed(document, start, start + length),
+    st.sampled_from(["d1", "d2"]),
+    st.integers(0, 90),
+    st.sampled_from([0, 7, 60]),
+)
+span_golds = st.dictionaries(
+    st.sampled_from(["q1", "q2"]), st.lists(stretches, max_size=4), min_size=1
+)
 
 
 @pytest.mark.parametrize("name", [*NAMES, *CUT])
@@ -37,18 +55,19 @@ def test_every_measure_is_explained_in_words_with_an_example(name):
     for label in ("Formula", "Cutoff", "Over queries", "Edge cases", "Elsewhere", "Example"):
         assert f"\n{label}" in text
     assert max(map(len, text.splitlines())) <= 80
-    gold = {"q": {"a": 3, "b": 2, "c": 1, "d": 0, "e": 1}}
-    value = karat.evaluate(gold, {"q": ["b", "x", "a", "d", "c", "y"]}, name)[name]
+    relevant = {"a": 3, "b": 2, "c": 1, "d": 0, "e": 1}
+    spans = [placed("d1", 120, 310), placed("d2", 0, 50)]
+    starts = {"b": ("d1", 0), "x": ("d3", 0), "a": ("d1", 150), "d": ("d2", 0), "c": ("d1", 300)}
+    results = [
+        {"id": item, **placed(document, start, start + 200)}
+        for item, (document, start) in {**starts, "y": ("d3", 150)}.items()
+    ]
+    gold = [{"query_id": "q", "relevant": relevant, "spans": spans}]
+    value = karat.evaluate(gold, [{"query_id": "q", "results": results}], name)[name]
     assert text.endswith(f"\n{parse(name)} = {value!r}")
 
 
-@pytest.mark.parametrize("name", [*NAMES, *CUT])
-@pytest.mark.filterwarnings("ignore:only .* relevant ids of gold")
-@settings(max_examples=25, deadline=None)
-@given(golds, lists, lists)
-def test_every_measure_is_calculated_to_the_digits_that_eval_gives(name, gold, one, other):
-    query = min(gold)
-    first, second = ({query: items} for items in (one, other))
+def assert_calculated_as_evaluated(name, gold, query, first, second):
     for conventions in ({}, {"unjudged": "skip"}, {"duplicates": "count", "no_gold": "one"}):
         words = {"conventions": conventions}
         wanted = [
@@ -69,6 +88,64 @@ def test_every_measure_is_calculated_to_the_digits_that_eval_gives(name, gold, o
             assert both.difference == wanted[1] - wanted[0]
         json.dumps(both.as_dict())
         assert max(map(len, str(both).splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", RANKED)
+@pytest.mark.filterwarnings("ignore:only .* relevant ids of gold")
+@settings(max_examples=25, deadline=None)
+@given(golds, lists, lists)
+def test_every_rank_measure_is_calculated_to_the_digits_that_eval_gives(name, gold, one, other):
+    query = min(gold)
+    assert_calculated_as_evaluated(name, gold, query, {query: one}, {query: other})
+
+
+@pytest.mark.parametrize("name", SPANS)
+@settings(max_examples=25, deadline=None)
+@given(span_golds, st.lists(stretches, max_size=6), st.lists(stretches, max_size=6))
+def test_every_span_measure_is_calculated_to_the_digits_that_eval_gives(name, gold, one, other):
+    query = min(gold)
+    records = [{"query_id": q, "spans": spans} for q, spans in gold.items()]
+    runs = [[{"query_id": query, "results": items}] for items in (one, other)]
+    assert_calculated_as_evaluated(name, records, query, *runs)
+
+
+@pytest.mark.parametrize("name", ["span.recall", "span.precision@3", "span.iou@2", "span.f1@1"])
+@settings(max_examples=50, deadline=None)
+@given(span_golds, st.lists(stretches, max_size=6))
+def test_the_characters_that_items_add_are_those_of_the_query(name, gold, listed):
+    query = min(gold)
+    records = [{"query_id": q, "spans": spans} for q, spans in gold.items()]
+    run = [{"query_id": query, "results": listed}]
+    (calculation,) = karat.explain(name, gold=records, run=run, query=query).calculations
+    totals = {"characters": "retrieved", "new": "each once", "new gold": "of gold"}
+    for column, number in totals.items():
+        total = sum(row.get(column) or 0 for row in calculation.rows)
+        assert total == calculation.numbers[number]
+
+
+def test_items_of_a_span_measure_are_named_by_their_place():
+    gold = [{"query_id": "q", "spans": [placed("d", 0, 100)]}]
+    run = [{"query_id": "q", "results": [placed("d", 0, 50), placed("d", 30, 80)]}]
+    (calculation,) = karat.explain("span.recall@1", gold=gold, run=run, query="q").calculations
+    assert [row["item"] for row in calculation.rows] == ["d[0:50]"]
+    text = str(karat.explain("span.recall@2", gold=gold, run=run, query="q"))
+    assert "\n2     d[30:80]" in text
+    assert text.endswith("span.recall@2 = 0.8")
+
+
+def test_a_query_without_spans_is_left_out_of_span_measures_and_that_is_said():
+    gold = [
+        {"query_id": "q", "spans": [placed("d", 0, 9)]},
+        {"query_id": "r", "relevant": ["a"]},
+        {"query_id": "s", "spans": []},
+    ]
+    run = [{"query_id": query, "results": [placed("d", 0, 9)]} for query in "qrs"]
+    text = str(karat.explain("span.iou", gold=gold, run=run, query="r"))
+    assert text.endswith("span.iou = left out")
+    assert "gold has no spans for this query" in text
+    text = str(karat.explain("span.recall", gold=gold, run=run, query="s"))
+    assert text.endswith("span.recall = 1.0")
+    assert "no_gold=family" in text
 
 
 @pytest.mark.parametrize(

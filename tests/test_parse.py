@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
+from karat.match.spans import Budget
 from karat.measures import REGISTRY, parse, parse_all
 from karat.measures.names import settle, split
 
@@ -95,6 +96,8 @@ from karat.measures.names import settle, split
         ("rbp_resid", "RBPresid(p=0.9)"),
         ("RBPresid(p=0.90)", "RBPresid(p=0.9)"),
         ("num_nonrel_judged_ret", "NumNonrelRet"),
+        ("Span.Recall@5", "span.recall@5"),
+        ("span.iou@2000c", "span.iou@2000c"),
     ],
 )
 def test_a_spelling_stands_for_the_canonical_measure(spelling, canonical):
@@ -118,7 +121,10 @@ def test_every_declared_measure_reads_back_its_own_name(data):
         "optional": st.none() | ranks,
         "share": rounded(0, 1),
     }
-    cutoff = data.draw(cutoffs[declaration.cutoff])
+    possible = cutoffs[declaration.cutoff]
+    if declaration.family == "span":
+        possible |= st.integers(1, 10**12 - 1).map(Budget)
+    cutoff = data.draw(possible)
     options = {
         "rel": st.integers(1, 9),
         "p": rounded(0.01, 0.99),
