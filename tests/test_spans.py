@@ -688,3 +688,13 @@ def test_a_spelling_stands_for_the_canonical_measure(spelling, canonical):
 
 def test_ranks_and_characters_are_different_cutoffs():
     assert parse("span.recall@5") != parse("span.recall@5c")
+
+
+def test_offsets_in_other_units_are_refused(tmp_path):
+    path = tmp_path / "gold.jsonl"
+    path.write_text(
+        '{"karat": 1, "kind": "gold", "offsets": "utf16"}\n'
+        '{"query_id": "q", "spans": [{"doc_id": "d", "start": 0, "end": 9}]}\n'
+    )
+    with pytest.raises(InputError, match="counts its offsets in utf16"):
+        karat.evaluate(path, run_records({"q": [("d", 0, 9)]}), "span.recall")

@@ -86,6 +86,12 @@ class Coverage:
 def match_spans(gold: PreparedGold, run: Run) -> Coverage:
     """Bring gold's spans and the run together; texts of different queries never mix."""
     spans = NO_SPANS if gold.gold.spans is None else gold.gold.spans
+    if gold.gold.offsets != "codepoint":
+        raise InputError(
+            f"gold counts its offsets in {gold.gold.offsets}, and spans are scored in code points",
+            field="offsets",
+            hint="count them in code points, as Python's len does",
+        )
     results = _with_places(run.results)
     n = gold.query_ids.len()
     number = numbers_of(gold.query_ids, run.segments.query_ids)
