@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from karat.chunk.cutting import Place, cut
 from karat.data import Chunks
 from karat.errors import InputError, KaratWarning, counted
 
+Overlaps = Callable[[str], bool]
 _WHITE_SPACE = [code for code in range(0x3001) if chr(code).isspace()]
 
 
@@ -29,7 +30,7 @@ def with_splitter(corpus: Any, splitter: Any) -> Chunks:
     >>> with_splitter({"d": "one, two"}, lambda text: text.split(", ")).frame["item_id"].to_list()
     ['d#0-3', 'd#5-8']
     """
-    reach = _overlap(splitter)
+    overlaps = _overlaps(splitter)
     changed: list[str] = []
 
     def places(doc_id: str, text: str) -> Iterator[Place]:
@@ -38,7 +39,7 @@ def with_splitter(corpus: Any, splitter: Any) -> Chunks:
         for number, piece in enumerate(texts, 1):
             if not piece.strip():
                 continue
-            found = document.find(piece, reach)
+            found = document.find(piece, overlaps)
             if found is None:
                 raise _not_found(doc_id, number, piece)
             if text[slice(*found)] != piece:
@@ -69,19 +70,10 @@ class _Document:
         self.last = (0, 0)
         """The place in `dense` of the last piece that was found."""
 
-    def find(self, piece: str, reach: int | None) -> Place | None:
-        """Return where a piece stands: the first place after the last one, which it may overlap.
-
-        It ends no earlier than the last one, and reaches back into it by no more than `reach`
-        characters, so a short piece is not taken for the same words inside the chunk before it.
-        Splitters that keep to neither are searched from the start of the last chunk.
-        """
+    def find(self, piece: str, overlaps: Overlaps) -> Place | None:
+        """Return where a piece stands: the first place after the last one, which it may overlap."""
         wanted = "".join(piece.split())
-        start, end = self.last
-        begin = end - len(wanted) if reach is None else self._reaching_back(reach)
-        at = self._search(wanted, max(start, begin))
-        if at < 0:
-            at = self._search(wanted, start)
+        at = self._search(wanted, overlaps)
         if at < 0:
             return None
         self.last = (at, at + len(wanted))
@@ -91,31 +83,46 @@ class _Document:
             return whole, whole + len(piece)
         return first, final + 1
 
-    def _search(self, wanted: str, begin: int) -> int:
+    def _search(self, wanted: str, overlaps: Overlaps) -> int:
+        """Find the place that ends no earlier than the last one and overlaps it as it may.
+
+        So a short piece is not taken for the same words inside the chunk before it. Where only a
+        greater overlap leaves no gap, the count of the overlap was not exact, and it is taken.
+        """
+        start, end = self.last
+        at = self._after(wanted, max(start, end - len(wanted)))
+        greater = -1
+        while 0 <= at < end and not overlaps(self._between(at, end)):
+            greater = at
+            at = self._after(wanted, at + 1)
+        if greater >= 0 and not 0 <= at <= end:
+            return greater
+        return at if at >= 0 else self._after(wanted, start)
+
+    def _after(self, wanted: str, begin: int) -> int:
         at = self.dense.find(wanted, begin)
-        if (at, at + len(wanted)) == self.last:
-            at = self.dense.find(wanted, at + 1)
-        return at
+        same = (at, at + len(wanted)) == self.last
+        return self.dense.find(wanted, at + 1) if same else at
 
-    def _reaching_back(self, reach: int) -> int:
-        end = self.last[1]
-        if not end:
-            return 0
-        return int(np.searchsorted(self.positions, self.positions[end - 1] + 1 - reach))
+    def _between(self, at: int, end: int) -> str:
+        return self.text[self.positions[at] : self.positions[end - 1] + 1]
 
 
-def _overlap(splitter: Any) -> int | None:
-    """Return by how many characters chunks may overlap, None where that is not known.
+def _overlaps(splitter: Any) -> Overlaps:
+    """Return what tells whether two chunks may have a text in common, as far as that is known.
 
-    LangChain says so, unless it counts tokens; LlamaIndex always counts tokens, but none is none.
+    LangChain has a function of lengths, LlamaIndex a tokenizer.
     """
-    told = getattr(splitter, "_chunk_overlap", getattr(splitter, "chunk_overlap", None))
-    characters = getattr(splitter, "_length_function", None) is len
-    if isinstance(told, int) and (
-        told == 0 or (characters and not hasattr(splitter, "_tokenizer"))
-    ):
-        return told
-    return None
+    most = getattr(splitter, "_chunk_overlap", getattr(splitter, "chunk_overlap", None))
+    length = getattr(splitter, "_length_function", None)
+    tokenizer = getattr(splitter, "_tokenizer", None)
+    if most is None:
+        return lambda _: True
+    if callable(length):
+        return lambda text: bool(length(text) <= most)
+    if callable(tokenizer):
+        return lambda text: len(tokenizer(text)) <= most
+    return lambda _: bool(most)
 
 
 def _pieces(splitter: Any, text: str) -> Iterator[str]:
