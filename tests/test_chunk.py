@@ -123,6 +123,12 @@ def test_sentences_end_where_they_end(text, expected):
     assert expected in alone
 
 
+@pytest.mark.parametrize("text", ["." * 500_000, " " * 500_000, "\n" * 500_000, "x" * 500_000])
+def test_text_of_one_character_takes_no_time_to_speak_of(text):
+    for cut in (chunk.recursive, chunk.sentences, chunk.markdown):
+        check_coverage(cut({"d": text}), {"d": text})
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

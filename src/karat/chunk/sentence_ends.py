@@ -11,9 +11,10 @@ from karat.chunk.separators import pieces
 from karat.data import Chunks
 
 # A stop with its closing quotes and the white space after it; a full-width stop, which needs none;
-# or a blank line.
+# or a blank line. A row of stops is looked at from its first one only: else its length squared
+# would be the time it takes.
 _ENDS = re.compile(
-    r"""(?P<stop>[.!?…؟।]+)["'”’»)\]]*(?P<space>\s+)"""
+    r"""(?<![.!?…؟।])(?P<stop>[.!?…؟।]+)["'”’»)\]]*(?P<space>\s+)"""
     r"""|[。！？｡]+["'”’」』）]*\s*"""
     r"""|(?:\r?\n[ \t]*){2,}"""
 )

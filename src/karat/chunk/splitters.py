@@ -118,11 +118,13 @@ def _overlaps(splitter: Any) -> Overlaps:
     tokenizer = getattr(splitter, "_tokenizer", None)
     if most is None:
         return lambda _: True
+    if most == 0:
+        return lambda _: False
     if callable(length):
         return lambda text: bool(length(text) <= most)
     if callable(tokenizer):
         return lambda text: len(tokenizer(text)) <= most
-    return lambda _: bool(most)
+    return lambda _: True
 
 
 def _pieces(splitter: Any, text: str) -> Iterator[str]:
