@@ -62,8 +62,15 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
 @pytest.mark.parametrize(
     "name",
     [
+        "chunk.characters",
+        "chunk.headings",
+        "chunk.sentence_ends",
+        "chunk.separators",
+        "chunk.splitters",
         "compat.pytrec_eval",
         "conventions",
+        "data.chunks",
+        "data.corpus",
         "data.gold",
         "data.run",
         "evaluation.evaluator",

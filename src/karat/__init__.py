@@ -12,7 +12,7 @@ from karat.version import __version__
 
 if TYPE_CHECKING:
     from karat.conventions import Conventions
-    from karat.data import Gold, Run
+    from karat.data import Chunks, Corpus, Gold, Run
     from karat.errors import (
         ConventionError,
         InputError,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "karat.conventions": ("Conventions",),
-    "karat.data": ("Gold", "Run"),
+    "karat.data": ("Chunks", "Corpus", "Gold", "Run"),
     "karat.errors": (
         "ConventionError",
         "InputError",
@@ -56,12 +56,14 @@ _HOMES = {
     ),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }
-_MODULES = ("compat", "data", "functional", "measures", "presets")
+_MODULES = ("chunk", "compat", "data", "functional", "measures", "presets")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Chunks",
     "ConventionError",
     "Conventions",
+    "Corpus",
     "Evaluator",
     "Explanation",
     "Gold",

@@ -1,6 +1,8 @@
-"""What comes in: gold and runs as values, and the readers and writers, one file a format."""
+"""What comes in: gold, runs, corpora and chunks as values, and their readers and writers."""
 
+from karat.data.chunks import Chunks
+from karat.data.corpus import Corpus
 from karat.data.gold import Gold
 from karat.data.run import Run
 
-__all__ = ["Gold", "Run"]
+__all__ = ["Chunks", "Corpus", "Gold", "Run"]

@@ -98,7 +98,7 @@ def ids(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
     text = texts(values, field, locate)
     bad = text.is_null() | (text == "")
     if bad.any():
-        raise locate(_first(bad), values.name, "the id is missing", "give every row an id")
+        raise locate(first(bad), values.name, "the id is missing", "give every row an id")
     return text
 
 
@@ -134,7 +134,7 @@ def whole_numbers(
         raise locate(1, values.name, f"a column of {values.dtype} holds no whole numbers", hint)
     bad = numbers.is_null()
     if bad.any():
-        at = _first(bad)
+        at = first(bad)
         raise locate(at, values.name, f"{_shown(values[at - 1])} is no integer", hint)
     return numbers.cast(pl.Int64).alias(field)
 
@@ -151,7 +151,7 @@ def scores(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Seri
         raise locate(1, values.name, f"a column of {values.dtype} holds no scores", hint)
     bad = numbers.is_null() | ~numbers.is_finite().fill_null(value=False)
     if bad.any():
-        at = _first(bad)
+        at = first(bad)
         what = "is no number" if numbers[at - 1] is None else "is not finite"
         raise locate(at, values.name, f"{_shown(values[at - 1])} {what}", hint)
     return numbers.alias(field)
@@ -163,12 +163,22 @@ def check_places(table: pl.DataFrame, locate: Locate = row_error) -> None:
         return
     bad = (table["start"] < 0) | (table["end"] < table["start"])
     if bad.any():
-        at = _first(bad)
+        at = first(bad)
         start, end = table["start"][at - 1], table["end"][at - 1]
         raise locate(at, "start", f"[{start}, {end}) is no stretch of text", PLACE_HINT)
 
 
-def _first(bad: pl.Series) -> int:
+def refuse_twice(ids: pl.Series, what: str, locate: Locate = row_error) -> None:
+    """Refuse an id that stands in two rows, naming the second."""
+    again = ~ids.is_first_distinct()
+    if again.any():
+        at = first(again)
+        problem = f"{what} {ids[at - 1]!r} stands there twice"
+        raise locate(at, ids.name, problem, f"give each {what} one row")
+
+
+def first(bad: pl.Series) -> int:
+    """Return the number, from 1, of the first row that is bad."""
     at = bad.arg_max()
     assert at is not None
     return at + 1

@@ -6,6 +6,7 @@ import csv
 import io
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -21,7 +22,7 @@ from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_
 from karat.data.run import Run, run_of_table
 from karat.errors import InputError
 
-Made = TypeVar("Made", Gold, Run)
+Made = TypeVar("Made")
 Found = tuple[pl.DataFrame, frames.Locate, int | None]
 """A table, the function that says where its rows stand, and the line that names its columns."""
 
@@ -173,18 +174,7 @@ def _format(
     target = f"a table in {title}"
 
     def of_table(make: Callable[..., Made]) -> Callable[[Source], Made]:
-        def read_from(source: Source) -> Made:
-            table, locate, names = read(source)
-            try:
-                return make(table, name=source.name, locate=locate)
-            except InputError as error:
-                if error.path is not None:
-                    raise
-                raise source.error(
-                    error.problem, line=names, field=error.field, hint=error.hint
-                ) from error
-
-        return read_from
+        return lambda source: made(partial(make, name=source.name), read(source), source)
 
     def write_gold(gold: Gold, file: IO[bytes]) -> Written:
         write(gold_table(gold, target, nested=nested), file)
@@ -207,18 +197,42 @@ def _format(
     )
 
 
+def made(make: Callable[..., Made], found: Found, source: Source) -> Made:
+    """Make something of a table that was found in a file, which is named if that fails."""
+    table, locate, names = found
+    try:
+        return make(table, locate=locate)
+    except InputError as error:
+        if error.path is not None:
+            raise
+        raise source.error(error.problem, line=names, field=error.field, hint=error.hint) from error
+
+
 def _text_format(name: str, separator: str) -> Format:
     return _format(
         name,
         name.upper(),
         (f".{name}",),
         lambda head: _names_columns(head, separator),
-        lambda source: _read_text(source, separator),
-        lambda table, file: table.write_csv(file, separator=separator),
+        READERS[name],
+        WRITERS[name],
     )
 
 
 _ARROW_STREAM = b"\xff\xff\xff\xff"
+READERS: dict[str, Callable[[Source], Found]] = {
+    "csv": lambda source: _read_text(source, ","),
+    "tsv": lambda source: _read_text(source, "\t"),
+    "parquet": _read_columns("Parquet", lambda given, _: pl.read_parquet(given, glob=False)),
+    "arrow": _read_columns("Arrow", _read_arrow),
+}
+WRITERS: dict[str, Callable[[pl.DataFrame, IO[bytes]], Any]] = {
+    "csv": lambda table, file: table.write_csv(file, separator=","),
+    "tsv": lambda table, file: table.write_csv(file, separator="\t"),
+    "parquet": lambda table, file: table.write_parquet(file),
+    # The oldest layout of texts, which every reader of Arrow takes.
+    "arrow": lambda table, file: table.write_ipc(file, compat_level=pl.CompatLevel.oldest()),
+}
 CSV = _text_format("csv", ",")
 TSV = _text_format("tsv", "\t")
 PARQUET = _format(
@@ -226,8 +240,8 @@ PARQUET = _format(
     "Parquet",
     (".parquet",),
     lambda head: head.startswith(b"PAR1"),
-    _read_columns("Parquet", lambda given, _: pl.read_parquet(given, glob=False)),
-    lambda table, file: table.write_parquet(file),
+    READERS["parquet"],
+    WRITERS["parquet"],
     nested=True,
 )
 ARROW = _format(
@@ -235,8 +249,7 @@ ARROW = _format(
     "Arrow",
     (".arrow", ".feather", ".ipc"),
     lambda head: head.startswith((b"ARROW1", _ARROW_STREAM)),
-    _read_columns("Arrow", _read_arrow),
-    # The oldest layout of texts, which every reader of Arrow takes.
-    lambda table, file: table.write_ipc(file, compat_level=pl.CompatLevel.oldest()),
+    READERS["arrow"],
+    WRITERS["arrow"],
     nested=True,
 )
