@@ -167,8 +167,10 @@ EXTREMES = [
 
 @pytest.mark.parametrize("measure", EXTREMES)
 def test_parameters_of_any_size_are_used_or_refused(folder, measure):
+    out = io.StringIO()
     with contextlib.suppress(KaratError):
-        trec_eval(["-q", "-m", measure, "qrels", "run"], io.StringIO())
+        trec_eval(["-q", "-m", measure, "qrels", "run"], out)
+        assert out.getvalue().startswith(measure.partition(".")[0])
 
 
 # Files

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from karat.errors import InputError
-from karat.measures.one import Relevant, coverage_of, stretches_of, value_of
+from karat.measures.one import Relevant, check_stretch, coverage_of, stretches_of, value_of
 
 AnySpan = Any
 
@@ -117,12 +116,7 @@ def _span(span: AnySpan) -> _Place:
         place = _Place("", *span) if len(span) == 2 else _Place(*span)
     else:
         place = _Place(span.doc_id, span.start, span.end)
-    if not 0 <= place.start <= place.end:
-        raise InputError(
-            f"[{place.start}, {place.end}) is no stretch of text",
-            field="start",
-            hint="give 0 ≤ start ≤ end, in code points",
-        )
+    check_stretch(place.start, place.end)
     return place
 
 

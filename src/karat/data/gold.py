@@ -262,13 +262,7 @@ def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -
             frames.whole_numbers(table[end], "end", locate, hint=frames.PLACE_HINT),
         ]
     )
-    wrong = spans.with_row_index("row", offset=1).filter(
-        (pl.col("start") < 0) | (pl.col("end") < pl.col("start"))
-    )
-    if wrong.height:
-        row, _, _, begins, ends = wrong.row(0)
-        problem = f"[{begins}, {ends}) is no stretch of text"
-        raise locate(row, "start", problem, frames.PLACE_HINT)
+    frames.check_places(spans, locate)
     text = table["text"].cast(pl.String) if "text" in table.columns else pl.lit(None, pl.String)
     grade = table["grade"].cast(pl.Int64) if "grade" in table.columns else pl.lit(1, pl.Int64)
     return spans.with_columns(text=text, grade=grade)

@@ -54,7 +54,6 @@ def first_to_cover(items: Stretches, gold: Stretches) -> tuple[Ints, Ints]:
     covers it. An item's pieces stand in a row, so the work is a sort and a few sums.
     """
     n = items.text.size
-    gold = gold.merged
     width = max(_width(items), _width(gold))
     parts = [one.text * width + place for one in (items, gold) for place in (one.start, one.end)]
     cuts, at = _distinct(np.concatenate(parts))

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from karat.data.frames import PLACE_HINT
 from karat.data.judgments import grade_of
 from karat.errors import InputError
 from karat.match.hits import Hits, Places, ideal
@@ -72,6 +73,12 @@ class Span(Protocol):
     @property
     def end(self) -> int:
         """Where it ends, itself not included."""
+
+
+def check_stretch(start: int, end: int) -> None:
+    """Refuse a start or an end that marks no stretch of text."""
+    if not 0 <= start <= end:
+        raise InputError(f"[{start}, {end}) is no stretch of text", field="start", hint=PLACE_HINT)
 
 
 def coverage_of(retrieved: Sequence[Span], gold: Sequence[Span]) -> Coverage:

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from karat.conventions import Conventions
-from karat.errors import InputError
 from karat.functional import calculate_overlap, merge_overlapping_spans
-from karat.measures.one import coverage_of, span_value
+from karat.measures.one import check_stretch, coverage_of, span_value
 
 MEASURES = ("span.recall@5", "span.precision@5", "span.iou@5", "span.f1@5")
 CONVENTIONS = Conventions()
@@ -40,7 +39,7 @@ class SpanRange:
     end: int
 
     def __post_init__(self) -> None:
-        _check(self.start, self.end)
+        check_stretch(self.start, self.end)
 
     @property
     def length(self) -> int:
@@ -62,7 +61,7 @@ class CharacterSpan:
     text: str | None = None
 
     def __post_init__(self) -> None:
-        _check(self.start, self.end)
+        check_stretch(self.start, self.end)
 
     @property
     def length(self) -> int:
@@ -114,12 +113,3 @@ def __getattr__(name: str) -> Any:
     new = _REPLACED[name]
     warnings.warn(f"{name} is now called {new}", DeprecationWarning, stacklevel=2)
     return globals()[new]
-
-
-def _check(start: int, end: int) -> None:
-    if not 0 <= start <= end:
-        raise InputError(
-            f"[{start}, {end}) is no stretch of text",
-            field="start",
-            hint="give 0 ≤ start ≤ end, in code points",
-        )
