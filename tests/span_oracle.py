@@ -77,6 +77,119 @@ MEASURES = {
     "span.full": full,
     "span.redundancy": redundancy,
 }
+
+
+def overlap(one: Span, other: Span) -> int:
+    return len(characters([one]) & characters([other]))
+
+
+def found_by(item: Span, pieces: list[Span], least: int | float) -> set[Span]:
+    """Return the gold spans that an item holds enough of: characters, or a share of the span."""
+    found = set()
+    for piece in pieces:
+        shared = overlap(item, piece)
+        if shared and (
+            shared >= least if isinstance(least, int) else shared / (piece[2] - piece[1]) >= least
+        ):
+            found.add(piece)
+    return found
+
+
+def pieces_of(gold: list[Span]) -> list[Span]:
+    return sorted({span for span in gold if span[2] > span[1]})
+
+
+def newly_found(listed: list[Span], pieces: list[Span], least: int | float) -> list[int]:
+    """Return for each rank how many gold spans it is the first to find."""
+    known: set[Span] = set()
+    counts = []
+    for item in listed:
+        new = found_by(item, pieces, least) - known
+        counts.append(len(new))
+        known |= new
+    return counts
+
+
+def piece_rr(listed, gold, least, k):
+    for rank, item in enumerate(listed[:k], 1):
+        if found_by(item, pieces_of(gold), least):
+            return 1 / rank
+    return 0.0
+
+
+def piece_success(listed, gold, least, k):
+    return 1.0 if piece_rr(listed, gold, least, k) else 0.0
+
+
+def piece_ap(listed, gold, least, k):
+    total, ranks = 0.0, 0
+    for rank, new in enumerate(newly_found(listed[:k], pieces_of(gold), least), 1):
+        if new:
+            ranks += 1
+            total += new * (ranks / rank)
+    return total / len(pieces_of(gold))
+
+
+def gain(counts: list[int], k: int | None) -> float:
+    total = 0.0
+    for rank, count in enumerate(counts[:k], 1):
+        total += count / math.log2(rank + 1)
+    return total
+
+
+def best_order(listed, pieces, least) -> list[int]:
+    """Return what each rank adds if the list is reordered greedily and what it misses follows."""
+    left, waiting, counts = set(pieces), list(listed), []
+    while waiting:
+        best = max(waiting, key=lambda item: len(found_by(item, pieces, least) & left))
+        new = found_by(best, pieces, least) & left
+        if not new:
+            break
+        waiting.remove(best)
+        left -= new
+        counts.append(len(new))
+    return counts + [1] * len(left)
+
+
+def piece_ndcg(listed, gold, least, k):
+    pieces = pieces_of(gold)
+    reached = gain(newly_found(listed, pieces, least), k)
+    return min(1.0, reached / gain(best_order(listed, pieces, least), k))
+
+
+PIECEWISE = {
+    "span.RR": piece_rr,
+    "span.Success": piece_success,
+    "span.AP": piece_ap,
+    "span.nDCG": piece_ndcg,
+}
+
+
+def piecewise(measure, listed, gold, least=1, k=None) -> float | None:
+    """Return a measure of one query; left out where there is nothing to find."""
+    if gold is None or not pieces_of(gold):
+        return None
+    return PIECEWISE[measure](listed or [], gold, least, k)
+
+
+def precision_omega(gold: list[Span], chunks: list[Span]) -> float:
+    touching = [chunk for chunk in chunks if characters([chunk]) & characters(gold)]
+    read = characters(touching)
+    return len(read & characters(gold)) / len(read) if read else 0.0
+
+
+def judged(gold: list[tuple[Span, int]], chunks: dict[str, Span], least, shares) -> dict[str, int]:
+    """Return the grade of every chunk that holds enough of a gold span."""
+    grades: dict[str, int] = {}
+    for name, chunk in chunks.items():
+        for span, grade in gold:
+            if grade > 0 and found_by(chunk, [span], least):
+                share = overlap(chunk, span) / (span[2] - span[1])
+                reached = 1 + sum(share >= level for level in shares) if shares else grade
+                grades[name] = max(reached, grades.get(name, 0))
+    return grades
+
+
 NO_GOLD_DOES_NOT_APPLY = {"span.redundancy"}
 
 

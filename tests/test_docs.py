@@ -76,6 +76,7 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
         "evaluation.evaluator",
         "evaluation.explaining",
         "functional",
+        "match.judging",
         "measures.names",
         "presets.benchmark",
         "presets.graded",

@@ -17,8 +17,8 @@ from karat.measures import REGISTRY, parse
 from karat.report.terminal import width_of
 
 NAMES = [f"{name}@0.5" if d.cutoff == "share" else name for name, d in REGISTRY.items()]
-CUT = [f"{name}@3" for name, d in REGISTRY.items() if d.cutoff == "optional"]
-CUT += [f"{name}@100c" for name, d in REGISTRY.items() if d.family == "span"]
+CUT = [f"{name}@3" for name, d in REGISTRY.items() if d.cutoff in ("optional", "budget")]
+CUT += [f"{name}@100c" for name, d in REGISTRY.items() if d.cutoff == "budget"]
 RANKED = [name for name in [*NAMES, *CUT] if parse(name).declaration.family == "rank"]
 SPANS = [name for name in [*NAMES, *CUT] if parse(name).declaration.family == "span"]
 ITEMS = [f"d{number}" for number in range(8)]
@@ -63,13 +63,18 @@ def test_every_measure_is_explained_in_words_with_an_example(name):
         for item, (document, start) in {**starts, "y": ("d3", 150)}.items()
     ]
     gold = [{"query_id": "q", "relevant": relevant, "spans": spans}]
-    value = karat.evaluate(gold, [{"query_id": "q", "results": results}], name)[name]
+    value = karat.evaluate(
+        gold, [{"query_id": "q", "results": results}], name, chunks=pl.DataFrame(results)
+    )[name]
     assert text.endswith(f"\n{parse(name)} = {value!r}")
+
+
+CHUNKS = pl.DataFrame({"id": ["a", "b"], "doc_id": ["d1", "d2"], "start": [0, 20], "end": [50, 99]})
 
 
 def assert_calculated_as_evaluated(name, gold, query, first, second):
     for conventions in ({}, {"unjudged": "skip"}, {"duplicates": "count", "no_gold": "one"}):
-        words = {"conventions": conventions}
+        words = {"conventions": conventions, "chunks": CHUNKS}
         wanted = [
             karat.evaluate(gold, run, name, **words).per_query.row(0, named=True)[str(parse(name))]
             for run in (first, second)
@@ -109,7 +114,7 @@ def test_every_span_measure_is_calculated_to_the_digits_that_eval_gives(name, go
     assert_calculated_as_evaluated(name, records, query, *runs)
 
 
-@pytest.mark.parametrize("name", ["span.recall", "span.precision@3", "span.iou@2", "span.f1@1"])
+@pytest.mark.parametrize("name", ["span.recall", "span.precision@3", "span.iou@2", "span.f1@70c"])
 @settings(max_examples=50, deadline=None)
 @given(span_golds, st.lists(stretches, max_size=6))
 def test_the_characters_that_items_add_are_those_of_the_query(name, gold, listed):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.match.spans import Budget
+from karat.match.spans import Budget, Least
 from karat.measures import REGISTRY, parse, parse_all
 from karat.measures.names import settle, split
 
@@ -119,14 +119,13 @@ def test_every_declared_measure_reads_back_its_own_name(data):
         "none": st.none(),
         "required": ranks,
         "optional": st.none() | ranks,
+        "budget": st.none() | ranks | st.integers(1, 10**12 - 1).map(Budget),
         "share": rounded(0, 1),
     }
-    possible = cutoffs[declaration.cutoff]
-    if declaration.family == "span":
-        possible |= st.integers(1, 10**12 - 1).map(Budget)
-    cutoff = data.draw(possible)
+    cutoff = data.draw(cutoffs[declaration.cutoff])
     options = {
         "rel": st.integers(1, 9),
+        "min_overlap": st.builds(Least, st.integers(1, 99)) | st.just(Least(share=1.0)),
         "p": rounded(0.01, 0.99),
         "multiple": rounded(0.01, 99),
         "weight": rounded(0.01, 99),

@@ -20,6 +20,7 @@ declarations in `src/karat/measures/` by `tools/build_measures_page.py`.
 CUTOFF = {
     "none": "takes no cutoff",
     "optional": "cutoff may be left out: the whole list",
+    "budget": "cutoff may be a rank, a budget of characters such as `@2000c`, or left out",
     "share": "needs a point of recall, such as `@0.1`",
 }
 

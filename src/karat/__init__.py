@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         precision_at_k,
         recall_at_k,
     )
+    from karat.match.judging import to_judgments
     from karat.measures import Plan, ScoreTable, score
 
 _HOMES = {
@@ -54,6 +55,7 @@ _HOMES = {
         "precision_at_k",
         "recall_at_k",
     ),
+    "karat.match.judging": ("to_judgments",),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }
 _MODULES = ("chunk", "compat", "data", "functional", "measures", "presets")
@@ -87,6 +89,7 @@ __all__ = [
     "precision_at_k",
     "recall_at_k",
     "score",
+    "to_judgments",
 ]
 
 

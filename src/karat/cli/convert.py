@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from karat.data.gold import Gold
 
 
 def convert_command(
@@ -22,14 +25,40 @@ def convert_command(
         str | None,
         typer.Option("--to", metavar="NAME", help="The format of B, if its ending names none."),
     ] = None,
+    chunks: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Make judgments of these chunks from gold's spans."),
+    ] = None,
+    min_overlap: Annotated[
+        str,
+        typer.Option(
+            metavar="N|SHARE", help="What a chunk must hold of a span: characters (1) or 0.5, 1.0."
+        ),
+    ] = "1",
+    shares: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST", help="Raise a grade at each of these shares of a span, such as 0.5,1.0."
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
 ) -> None:
     """Write gold or a run in another format, and say what that cannot hold."""
     from karat.data.convert import convert
     from karat.errors import counted
+    from karat.match.judging import to_judgments
+
+    def judge(gold: Gold) -> Gold:
+        rising = shares.split(",") if shares else []
+        return to_judgments(gold, chunks, min_overlap=min_overlap, shares=rising)
 
     done = convert(
-        source, target, kind=kind, source_format=source_format, target_format=target_format
+        source,
+        target,
+        kind=kind,
+        source_format=source_format,
+        target_format=target_format,
+        change=judge if chunks else None,
     )
     written = done.written
     if json:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from karat.cli.options import (
+    Chunks,
     Duplicates,
     GoldFormat,
     Level,
@@ -42,6 +43,7 @@ def evaluate_command(
         str | None, typer.Option(metavar="NAME", help="Measures and conventions.")
     ] = None,
     level: Level = "item",
+    chunks: Chunks = None,
     gold_format: GoldFormat = None,
     run_format: RunFormat = None,
     missing: Missing = None,
@@ -64,6 +66,7 @@ def evaluate_command(
         conventions=conventions_of(missing, unknown, no_gold, duplicates, unjudged),
         preset=preset,
         level=level,
+        chunks=chunks,
     )
     scores = evaluator.all([Unopened(run, run_format) for run in runs])
     sheets = [score.sheet(by=tuple(by or ()), per_query=per_query) for score in scores]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from karat.cli.options import (
+    Chunks,
     Duplicates,
     GoldFormat,
     Level,
@@ -36,6 +37,7 @@ def explain_command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     level: Level = "item",
+    chunks: Chunks = None,
     gold_format: GoldFormat = None,
     run_format: RunFormat = None,
     missing: Missing = None,
@@ -60,5 +62,6 @@ def explain_command(
         other=None if other is None else Unopened(other, run_format),
         conventions=conventions_of(missing, unknown, no_gold, duplicates, unjudged),
         level=level,
+        chunks=chunks,
     )
     print(encoded(explanation.as_dict()).decode() if json else explanation)

@@ -21,6 +21,10 @@ def _convention(name: str) -> typer.models.OptionInfo:
 Level = Annotated[
     str, typer.Option(metavar="item|doc", help="Score items, or the documents they are from.")
 ]
+Chunks = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="The table of all chunks, for span.precision_omega."),
+]
 GoldFormat = Annotated[
     str | None, typer.Option(metavar="NAME", help="The format of gold, if it is not told.")
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from karat.data.formats import (
     write_gold,
     write_run,
 )
+from karat.data.gold import Gold
 from karat.data.losses import Written
 from karat.data.run import Run
 from karat.errors import SWAPPED, InputError, KaratWarning
@@ -43,8 +45,12 @@ def convert(
     kind: str | None = None,
     source_format: str | None = None,
     target_format: str | None = None,
+    change: Callable[[Gold], Gold] | None = None,
 ) -> Conversion:
-    """Read gold or a run and write it in another format; rankings stay as they are."""
+    """Read gold or a run and write it in another format; rankings stay as they are.
+
+    `change` makes other gold of what was read, on the way.
+    """
     for name, stream in ((source, "/dev/stdin"), (target, "/dev/stdout")):
         if os.fspath(name) == "-":
             raise InputError("- names no file here", hint=f"write {stream} and say the format")
@@ -54,9 +60,12 @@ def convert(
     _refuse_itself(opened, source, target)
     formats = [detect(part) if source_format is None else named(source_format) for part in opened]
     known = _kind(kind, opened[0], formats[0])
+    if known == "run" and change is not None:
+        raise InputError("only gold has spans", path=source, hint="leave --chunks out for a run")
     try:
         if known == "gold":
-            written = write_gold(gold_from(opened, formats, source), target, into.name)
+            gold = gold_from(opened, formats, source)
+            written = write_gold(change(gold) if change else gold, target, into.name)
         else:
             run = run_from(opened, formats, source)
             written = write_run(_with_tag(run, opened, formats), target, into.name)

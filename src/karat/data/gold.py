@@ -155,16 +155,11 @@ class Gold:
 
     def with_spans(self, spans: Any) -> Gold:
         """Return this gold with the spans of a table in place of its own."""
-        return Gold(
-            self.judgments if self.mapping is None else self.mapping,
-            queries=self._queries,
-            empty_judgments=self.empty_judgments,
-            spans=spans_table(frames.to_frame(spans)),
-            evidence=self.evidence,
-            offsets=self.offsets,
-            name=self.name,
-            settings=self.settings,
-        )
+        return self._with(spans=spans_table(frames.to_frame(spans)), empty_spans=())
+
+    def with_judgments(self, judgments: pl.DataFrame, *, empty: Sequence[str] = ()) -> Gold:
+        """Return this gold with checked judgments in place of its own."""
+        return self._with(judgments=judgments, empty_judgments=empty)
 
     def with_queries(self, queries: Any) -> Gold:
         """Return this gold with what a table of queries knows; it is right where both know."""
@@ -176,17 +171,21 @@ class Gold:
             told = both.with_columns(
                 pl.coalesce(f"{name}:new", name).alias(name) for name in shared
             ).drop(f"{name}:new" for name in shared)
-        return Gold(
-            self.judgments if self.mapping is None else self.mapping,
-            queries=told,
-            empty_judgments=self.empty_judgments,
-            spans=self.spans,
-            empty_spans=self.empty_spans,
-            evidence=self.evidence,
-            offsets=self.offsets,
-            name=self.name,
-            settings=self.settings,
-        )
+        return self._with(queries=told)
+
+    def _with(self, **changed: Any) -> Gold:
+        held: dict[str, Any] = {
+            "judgments": self.judgments if self.mapping is None else self.mapping,
+            "queries": self._queries,
+            "empty_judgments": self.empty_judgments,
+            "spans": self.spans,
+            "empty_spans": self.empty_spans,
+            "evidence": self.evidence,
+            "offsets": self.offsets,
+            "name": self.name,
+            "settings": self.settings,
+        }
+        return Gold(**held | changed)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Gold:  # noqa: A002

@@ -46,12 +46,13 @@ class LocalSession:
         measures: str | Measure | Iterable[str | Measure] | None,
         conventions: Conventions,
         level: str,
+        chunks: Any = None,
     ) -> None:
         self.gold = Gold.open(gold)
         self.prepared = prepare(self.gold)
         if measures is None:
             measures = _usual(self.prepared)
-        plan = Plan.of(measures, conventions=conventions, level=level)
+        plan = Plan.of(measures, conventions=conventions, level=level, chunks=chunks)
         _need(self.prepared, plan)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 

@@ -30,16 +30,20 @@ def evaluate(
     conventions: Conventions | dict[str, Any] | None = None,
     preset: str | None = None,
     level: str = "item",
+    chunks: Any = None,
 ) -> Scores:
     """Score a run against gold.
 
-    Both may be a path, a glob, a table, a dict, native records, or a `Gold` and a `Run`.
+    Both may be a path, a glob, a table, a dict, native records, or a `Gold` and a `Run`. `chunks`
+    is the table of all chunks, as `Chunks` or whatever it takes, for `span.precision_omega`.
 
     >>> scores = evaluate({"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}, ["P@2", "AP"])
     >>> scores["P@2"], round(scores["AP"], 4)
     (0.5, 0.8333)
     """
-    evaluator = Evaluator(gold, measures, conventions=conventions, preset=preset, level=level)
+    evaluator = Evaluator(
+        gold, measures, conventions=conventions, preset=preset, level=level, chunks=chunks
+    )
     return evaluator(run)
 
 
@@ -59,11 +63,12 @@ class Evaluator:
         conventions: Conventions | dict[str, Any] | None = None,
         preset: str | None = None,
         level: str = "item",
+        chunks: Any = None,
     ) -> None:
         if preset is not None and measures is None:
             measures = _preset(preset).MEASURES
         self.conventions = _conventions(preset, conventions)
-        self._session = LocalSession(gold, measures, self.conventions, level)
+        self._session = LocalSession(gold, measures, self.conventions, level, chunks)
 
     @property
     def measures(self) -> tuple[Measure, ...]:

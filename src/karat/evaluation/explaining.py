@@ -33,6 +33,7 @@ EXAMPLE_RUN: dict[str, Any] = {
         for item, (document, start) in zip("bxadcy", _PLACES, strict=True)
     ],
 }
+EXAMPLE_CHUNKS = pl.DataFrame(EXAMPLE_RUN["results"])
 
 
 def explain(
@@ -44,6 +45,7 @@ def explain(
     other: Any = None,
     conventions: Conventions | dict[str, Any] | None = None,
     level: str = "item",
+    chunks: Any = None,
 ) -> Explanation:
     """Say what a measure means; with gold, run and query, how its value comes about there.
 
@@ -76,7 +78,7 @@ def explain(
         )
     opened = Gold.open(gold)
     asked = _known(query, opened)
-    plan = _plan(parse(measure), opened, words, level)
+    plan = _plan(parse(measure), opened, words, level, chunks)
     runs = [Run.open(each) for each in (run, other) if each is not None]
     if "error" in (words.missing, words.unknown, words.duplicates):
         for each in runs:  # such a word speaks of all queries, as it does in evaluate
@@ -95,14 +97,16 @@ def _explain_in_words(measure: str | Measure, conventions: Conventions, level: s
     if known is not None and known.cutoff == "share":  # words alone need no point of recall
         measure = f"{measure}@0.5"
     gold = Gold.of([EXAMPLE_GOLD])
-    plan = _plan(parse(measure), gold, conventions, level)
+    plan = _plan(parse(measure), gold, conventions, level, EXAMPLE_CHUNKS)
     example = _calculation(prepare(gold), Run.of([EXAMPLE_RUN]), "q", plan)
     return Explanation(plan.measures[0], None, [example], conventions, level)
 
 
-def _plan(measure: Measure, gold: Gold, conventions: Conventions, level: str) -> Plan:
+def _plan(measure: Measure, gold: Gold, conventions: Conventions, level: str, chunks: Any) -> Plan:
     largest = PreparedGold(gold).largest_grade if measure.needs_largest_grade else None
-    return Plan.of(measure, conventions=conventions, level=level, largest_grade=largest)
+    return Plan.of(
+        measure, conventions=conventions, level=level, largest_grade=largest, chunks=chunks
+    )
 
 
 def _known(query: str | int | None, gold: Gold) -> str:
@@ -153,7 +157,7 @@ def _calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calcul
         rows=rows[:end],
         columns=list(dict.fromkeys(map(_words, columns))),
         counted=counted,
-        ideal=_ideal(workings),
+        ideal=_ideal(workings, measure.declaration.family),
         missed=_missed(measure, grades, rows, end),
         numbers={_words(name): _plain(each[0]) for name, each in workings.numbers.items()},
         remarks=_remarks(table.counts, plan),
@@ -210,13 +214,15 @@ def _is_ideal(noted: Noted | NotedOthers) -> bool:
     return isinstance(noted, Noted) and noted.ideal
 
 
-def _ideal(workings: Workings) -> list[Row]:
+def _ideal(workings: Workings, family: str) -> list[Row]:
     rows: dict[int, Row] = {}
     for noted in workings.tables:
         if not isinstance(noted, Noted) or not noted.ideal:
             continue
         for at, rank in enumerate(noted.places.rank.tolist()):
-            row = rows.setdefault(rank, {"rank": rank, "grade": int(noted.places.grade[at])})
+            row = rows.setdefault(rank, {"rank": rank})
+            if family == "rank":
+                row["grade"] = int(noted.places.grade[at])
             for name, values in noted.columns.items():
                 row[_words(name)] = _plain(values[at])
     return [rows[rank] for rank in sorted(rows)]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from karat.data.gold import NO_SPANS
+from karat.data.chunks import Chunks
+from karat.data.gold import NO_SPANS, Gold
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.hits import Flags, Ints, Places
 from karat.match.numbers import numbers_of
+from karat.match.pieces import Pieces
 from karat.match.prepared import PreparedGold
-from karat.match.stretches import Stretches, first_to_cover
+from karat.match.stretches import Stretches, first_to_cover, overlapping
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,42 @@ class Budget:
 
     def __str__(self) -> str:
         return f"{self.characters}c"
+
+
+@dataclass(frozen=True)
+class Least:
+    """How much of a gold span an item must hold: so many characters, or a share of the span."""
+
+    characters: int = 1
+    share: float = 0.0
+
+    @classmethod
+    def of(cls, amount: int | float | str | Least) -> Least:
+        """Take a whole number as characters, and a number with a point, up to 1.0, as a share."""
+        if isinstance(amount, Least):
+            return amount
+        try:
+            number = float(amount) if "." in str(amount) else int(amount)
+        except (TypeError, ValueError):
+            number = 0
+        if isinstance(number, int) and number > 0 and not isinstance(amount, bool):
+            return cls(characters=number)
+        if isinstance(number, float) and 0 < number <= 1:
+            return cls(share=number)
+        raise InputError(
+            f"{amount!r} is no least overlap",
+            field="min_overlap",
+            hint="give characters as a whole number from 1 up, such as 20, or a share of the gold "
+            "span from above 0 to 1.0, such as 0.5",
+        )
+
+    def reached(self, shared: Ints, length: Ints) -> Flags:
+        """Tell where what is shared with a span of some length is enough."""
+        enough: Flags = shared / length >= self.share if self.share else shared >= self.characters
+        return enough
+
+    def __str__(self) -> str:
+        return str(self.share or self.characters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,40 +76,81 @@ class Covered:
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """The retrieved stretches of all queries in rank order, and gold's characters.
+    """The retrieved stretches of all queries in rank order, and gold's.
 
-    `given` says which queries have spans at all, be it none.
+    `whose` is the query of each gold span; `given` says which queries have spans at all, be it
+    none. `chunks`, where the table of all chunks is known, holds those that touch gold.
     """
 
     places: Places
     items: Stretches
-    gold: Stretches
-    gold_characters: Ints
+    spans: Stretches
+    whose: Ints
     given: Flags
+    chunks: Stretches | None = None
     _covered: dict[int | Budget | None, Covered] = field(default_factory=dict, repr=False)
+    _pieces: dict[Least, Pieces] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def added(self) -> tuple[Ints, Ints]:
-        """For each item, the characters and the gold characters that no rank before it had."""
+    def gold(self) -> Stretches:
+        """Gold with every character once."""
+        return self.spans.merged
+
+    @cached_property
+    def gold_characters(self) -> Ints:
+        """How many characters gold holds in each query."""
+        return self._summed_by_query(self.gold)
+
+    def parts(self, cutoff: int | Budget | None) -> tuple[Ints, Ints, Ints]:
+        """Return for each item its characters, and those and the gold ones that no rank had before.
+
+        An item behind a budget holds none; of one that crosses it, the first ones count.
+        """
+        if not isinstance(cutoff, Budget):
+            return (self.items.length, *self._added)
+        items = self._cut(cutoff.characters)
+        return (items.length, *first_to_cover(items, self.gold))
+
+    @cached_property
+    def _added(self) -> tuple[Ints, Ints]:
         return first_to_cover(self.items, self.gold)
 
     def within(self, cutoff: int | Budget | None) -> Covered:
         """Return what the top of each list covers: cut first, then merged."""
         if cutoff not in self._covered:
-            self._covered[cutoff] = self._within(cutoff)
+            keep = self.places.rank <= (cutoff if isinstance(cutoff, int) else np.inf)
+            query, n = self.places.query[keep], self.places.n_queries
+            sums = [np.bincount(query, part[keep], n) for part in self.parts(cutoff)]
+            self._covered[cutoff] = Covered(*(each.astype(np.int64) for each in sums))
         return self._covered[cutoff]
 
-    def _within(self, cutoff: int | Budget | None) -> Covered:
-        if isinstance(cutoff, Budget):
-            items = self._cut(cutoff.characters)
-            return self._summed(items.length, first_to_cover(items, self.gold), None)
-        return self._summed(self.items.length, self.added, cutoff)
+    def pieces(self, least: Least) -> Pieces:
+        """Return which items hold enough of which gold span, each distinct span being a piece."""
+        if least not in self._pieces:
+            held, at = self.spans.distinct
+            item, span, shared = overlapping(self.items, held)
+            enough = least.reached(shared, held.length[span])
+            item, span = item[enough], span[enough]
+            query, rank = self.places.query[item], self.places.rank[item]
+            n = self.places.n_queries
+            self._pieces[least] = Pieces(n, self.whose[at], query, rank, span)
+        return self._pieces[least]
 
-    def _summed(self, raw: Ints, added: tuple[Ints, Ints], cutoff: int | None) -> Covered:
-        keep = self.places.rank <= (np.inf if cutoff is None else cutoff)
-        query, n = self.places.query[keep], self.places.n_queries
-        sums = [np.bincount(query, part[keep], n).astype(np.int64) for part in (raw, *added)]
-        return Covered(*sums)
+    @cached_property
+    def touched(self) -> tuple[Ints, Ints]:
+        """Per query, the characters of all chunks that touch gold, and those of gold in them."""
+        assert self.chunks is not None, "a plan that needs chunks has them"
+        merged = self.chunks.merged
+        _, at, shared = overlapping(self.gold, merged)
+        held = Stretches(merged.text[at], np.zeros_like(shared), shared)
+        return self._summed_by_query(merged), self._summed_by_query(held)
+
+    def _summed_by_query(self, stretches: Stretches) -> Ints:
+        order = np.argsort(self.spans.text, kind="stable")
+        at = np.searchsorted(self.spans.text[order], stretches.text)
+        query = self.whose[order][at]
+        n = self.places.n_queries
+        return np.bincount(query, stretches.length, n).astype(np.int64)
 
     def _cut(self, budget: int) -> Stretches:
         length = self.items.length
@@ -83,17 +161,25 @@ class Coverage:
         return Stretches(self.items.text, self.items.start, self.items.start + kept)
 
 
-def match_spans(gold: PreparedGold, run: Run) -> Coverage:
-    """Bring gold's spans and the run together; texts of different queries never mix."""
-    spans = NO_SPANS if gold.gold.spans is None else gold.gold.spans
-    if gold.gold.offsets != "codepoint":
+def wanted_spans(gold: Gold) -> pl.DataFrame:
+    """Return the spans that should be found; like an item, one of grade 0 need not be."""
+    if gold.offsets != "codepoint":
         raise InputError(
-            f"gold counts its offsets in {gold.gold.offsets}, and spans are scored in code points",
+            f"gold counts its offsets in {gold.offsets}, and spans are scored in code points",
             field="offsets",
             hint="count them in code points, as Python's len does",
         )
+    return (NO_SPANS if gold.spans is None else gold.spans).filter(pl.col("grade") > 0)
+
+
+def match_spans(gold: PreparedGold, run: Run, chunks: Chunks | None = None) -> Coverage:
+    """Bring gold's spans and the run together; texts of different queries never mix."""
+    spans = NO_SPANS if gold.gold.spans is None else gold.gold.spans
+    given = np.zeros(gold.query_ids.len(), np.bool_)
+    given[numbers_of(gold.query_ids, spans["query_id"])] = True
+    given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_spans, dtype=pl.String))] = True
+    spans = wanted_spans(gold.gold)
     results = _with_places(run.results)
-    n = gold.query_ids.len()
     number = numbers_of(gold.query_ids, run.segments.query_ids)
     query = np.repeat(number, run.segments.lengths)
     rank = np.arange(1, query.size + 1) - np.repeat(run.segments.starts, run.segments.lengths)
@@ -102,38 +188,50 @@ def match_spans(gold: PreparedGold, run: Run) -> Coverage:
         order = known[np.argsort(query[known], kind="stable")]
         results, query, rank = results[order], query[order], rank[order]
     wanted = numbers_of(gold.query_ids, spans["query_id"])
-    documents = pl.concat([results["doc_id"], spans["doc_id"]])
-    document = documents.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
-    n_documents = int(document.max(initial=0)) + 1
-    pairs = np.concatenate((query, wanted)) * n_documents + document
-    distinct, text = _numbered(pairs, max(_last(results), _last(spans)))
-    items = Stretches(text[: query.size], results["start"].to_numpy(), results["end"].to_numpy())
-    stretches = Stretches(text[query.size :], spans["start"].to_numpy(), spans["end"].to_numpy())
-    merged = stretches.merged
-    given = np.zeros(n, np.bool_)
-    given[wanted] = True
-    given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_spans, dtype=pl.String))] = True
+    cut = NO_SPANS if chunks is None else chunks.frame
+    documents = numbered_documents(results, spans, cut)
+    touching, toucher = _touching(spans, documents[1], cut, documents[2])
+    queries = np.concatenate((query, wanted, wanted[touching]))
+    document = np.concatenate((documents[0], documents[1], documents[1][touching]))
+    text = _numbered(queries, document, max(map(_last, (results, spans, cut))))
+    texts = np.split(text, np.cumsum((query.size, wanted.size)))
     return Coverage(
-        Places(n, query, rank, np.zeros(query.size, np.int64)),
-        items,
-        merged,
-        np.bincount(distinct(merged.text) // n_documents, merged.length, n).astype(np.int64),
+        Places(given.size, query, rank, np.zeros(query.size, np.int64)),
+        stretches(texts[0], results),
+        stretches(texts[1], spans),
+        wanted,
         given,
+        None if chunks is None else stretches(texts[2], cut[toucher]),
     )
 
 
-def _numbered(pairs: Ints, last: int) -> tuple[Callable[[Ints], Ints], Ints]:
-    """Give texts numbers: their pair, or where such keys would be too long, its place."""
+def stretches(text: Ints, table: pl.DataFrame) -> Stretches:
+    """Take the places of a table, whose texts have these numbers."""
+    return Stretches(text, table["start"].to_numpy(), table["end"].to_numpy())
+
+
+def _touching(
+    spans: pl.DataFrame, of_span: Ints, chunks: pl.DataFrame, of_chunk: Ints
+) -> tuple[Ints, Ints]:
+    """Return the pairs of a gold span and a chunk that share characters, whatever the query."""
+    touching, toucher, _ = overlapping(stretches(of_span, spans), stretches(of_chunk, chunks))
+    return touching, toucher
+
+
+def numbered_documents(*tables: pl.DataFrame) -> list[Ints]:
+    """Give the documents of some tables numbers, the same document the same one."""
+    every = pl.concat([table["doc_id"] for table in tables])
+    numbers = every.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+    return np.split(numbers, np.cumsum([table.height for table in tables[:-1]]))
+
+
+def _numbered(query: Ints, document: Ints, last: int) -> Ints:
+    """Give texts, a document of a query each, numbers so small that a key with a place fits."""
+    pairs = query * (int(document.max(initial=0)) + 1) + document
     if int(pairs.max(initial=0)).bit_length() + last.bit_length() < 62:
-        return lambda text: text, pairs
-    distinct, text = np.unique(pairs, return_inverse=True)
-    if distinct.size.bit_length() + last.bit_length() >= 62:
-        raise InputError(
-            f"a span ends at {last - 1:,}, further than a document goes",
-            field="end",
-            hint="offsets count code points from the start of one document",
-        )
-    return lambda text: distinct[text], text
+        return pairs
+    text: Ints = np.unique(pairs, return_inverse=True)[1]
+    return text
 
 
 def _last(table: pl.DataFrame) -> int:

@@ -26,9 +26,19 @@ class Stretches:
         """How many characters each holds."""
         return self.end - self.start
 
-    def where(self, keep: Flags) -> Stretches:
+    def where(self, keep: Flags | Ints) -> Stretches:
         """Keep some of them."""
         return Stretches(self.text[keep], self.start[keep], self.end[keep])
+
+    @property
+    def distinct(self) -> tuple[Stretches, Ints]:
+        """Those that hold characters, each once, in order; and where each stands."""
+        order = np.lexsort((self.end, self.start, self.text))
+        order = order[self.length[order] > 0]
+        columns = [column[order] for column in (self.text, self.start, self.end)]
+        first = np.ones(order.size, np.bool_)
+        first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+        return self.where(order[first]), order[first]
 
     @property
     def merged(self) -> Stretches:
@@ -45,6 +55,26 @@ class Stretches:
         last = np.append(np.flatnonzero(opens)[1:] - 1, begins.size - 1)
         text = begins[opens] // width
         return Stretches(text, begins[opens] - text * width, reach[last] - text * width)
+
+
+def overlapping(one: Stretches, other: Stretches) -> tuple[Ints, Ints, Ints]:
+    """Return every pair of stretches that share characters, and how many: by the first, in order.
+
+    Of the others, sorted by their start, those can reach a stretch that begin before it ends, from
+    the first on by which the text has been read beyond its start.
+    """
+    width = max(_width(one), _width(other))
+    order = np.argsort(other.text * width + other.start, kind="stable")
+    begins = (other.text * width + other.start)[order]
+    reach = np.maximum.accumulate((other.text * width + other.end)[order])
+    first = np.searchsorted(reach, one.text * width + one.start, "right")
+    stop = np.searchsorted(begins, one.text * width + one.end, "left")
+    left, at = _pieces(first, np.maximum(first, stop))
+    right = order[at]
+    shared = np.minimum(one.end[left], other.end[right])
+    shared -= np.maximum(one.start[left], other.start[right])
+    keep = shared > 0
+    return left[keep], right[keep], shared[keep]
 
 
 def first_to_cover(items: Stretches, gold: Stretches) -> tuple[Ints, Ints]:

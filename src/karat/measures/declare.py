@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from karat.errors import MeasureError
+from karat.errors import InputError, MeasureError
 from karat.match.hits import Floats
-from karat.match.spans import Budget
+from karat.match.spans import Budget, Least
 
-Cutoff = Literal["none", "optional", "share"]
+Cutoff = Literal["none", "optional", "budget", "share"]
 Family = Literal["rank", "span"]
 Combine = Literal["mean", "geometric", "sum", "median"]
 Kernel = Callable[..., Floats]
@@ -45,7 +45,8 @@ class Declaration:
     family: Family = "rank"
     """What its kernel reads: hits of ranked items, or the coverage of spans."""
     cutoff: Cutoff = "optional"
-    """Whether it takes a rank to stop at; `share` is a point of recall from 0 to 1 instead."""
+    """Whether it takes a rank to stop at; `budget` takes characters too, as in `@2000c`; `share`
+    is a point of recall from 0 to 1 instead."""
     params: tuple[Param, ...] = ()
     aliases: tuple[str, ...] = ()
     several: tuple[str, ...] = ()
@@ -60,6 +61,8 @@ class Declaration:
     """Whether the convention `no_gold` says its value where nothing is relevant."""
     counts_repeats: bool = False
     """Whether `duplicates=count` lets an item that stands again count again."""
+    needs_chunks: bool = False
+    """Whether it reads the table of all chunks."""
     needs_largest_grade: Callable[[dict[str, Any]], bool] = field(default=lambda _: False)
 
 
@@ -209,6 +212,14 @@ def gain(value: Any) -> Any:
     return dict(sorted(gains.items()))
 
 
+def least_overlap(value: Any) -> Least:
+    """Check a least overlap: characters as a whole number, or a share with a point."""
+    try:
+        return Least.of(value)
+    except InputError:
+        raise MeasureError(f"{value!r} is no least overlap") from None
+
+
 def spelled(value: Any) -> str:
     """Return the value of a parameter as a name holds it."""
     if isinstance(value, dict):
@@ -224,4 +235,10 @@ GAIN = Param(
     "linear",
     "what a grade is worth: linear, exp2, or {grade: gain}, in which grades left out stay linear",
     gain,
+)
+MIN_OVERLAP = Param(
+    "min_overlap",
+    Least(),
+    "how much of a gold span an item must hold: characters (20), or a share of the span (0.5, 1.0)",
+    least_overlap,
 )

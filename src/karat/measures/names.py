@@ -117,7 +117,7 @@ def split(names: str) -> list[str]:
 
 
 def _cutoff(text: str, cutoff: str, declaration: Declaration) -> int | float | Budget:
-    if declaration.family == "span" and re.fullmatch(r"[0-9]{1,12}c", cutoff.strip()):
+    if declaration.cutoff == "budget" and re.fullmatch(r"[0-9]{1,12}[cC]", cutoff.strip()):
         if characters := int(cutoff.strip()[:-1]):
             return Budget(characters)
         raise MeasureError(f"{text}: a budget of 0 characters holds nothing", hint="write @2000c")

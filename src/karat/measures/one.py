@@ -84,13 +84,12 @@ def check_stretch(start: int, end: int) -> None:
 def coverage_of(retrieved: Sequence[Span], gold: Sequence[Span]) -> Coverage:
     """Build the coverage of one query, items in rank order."""
     items, wanted = stretches_of(retrieved, gold)
-    merged = wanted.merged
     size = items.text.size
     return Coverage(
         Places(1, np.zeros(size, np.int64), np.arange(1, size + 1), np.zeros(size, np.int64)),
         items,
-        merged,
-        np.array([int(merged.length.sum())]),
+        wanted,
+        np.zeros(wanted.text.size, np.int64),
         np.ones(1, np.bool_),
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from karat.conventions import Conventions
+from karat.data.chunks import Chunks
 from karat.errors import InputError
 from karat.measures.declare import Measure
 from karat.measures.names import parse_all
@@ -21,6 +22,7 @@ class Plan:
     """Measures, conventions, and what must be known of the whole gold.
 
     `level="doc"` scores documents: a list of chunks is cut to the first of each doc_id.
+    `chunks` is the table of all that could be retrieved, for the measures that read it.
     `largest_grade` scales ERR, nERR and RBP(gain=linear); a part of gold cannot know it.
     """
 
@@ -28,6 +30,7 @@ class Plan:
     conventions: Conventions = field(default_factory=Conventions)
     level: str = "item"
     largest_grade: int | None = None
+    chunks: Chunks | None = None
 
     @property
     def families(self) -> set[str]:
@@ -42,15 +45,25 @@ class Plan:
         conventions: Conventions | dict[str, Any] | None = None,
         level: str = "item",
         largest_grade: int | None = None,
+        chunks: Any = None,
     ) -> Plan:
         """Parse names and words into a plan."""
         if level not in LEVELS:
             raise InputError(
                 f"{level!r} is no level", field="level", hint=f"choose one of {', '.join(LEVELS)}"
             )
+        asked = parse_all(DEFAULT_MEASURES if measures is None else measures)
+        for measure in asked:
+            if measure.declaration.needs_chunks and chunks is None:
+                raise InputError(
+                    f"{measure} needs the table of all chunks",
+                    field="chunks",
+                    hint="give chunks=…, on the command line --chunks FILE",
+                )
         return cls(
-            parse_all(DEFAULT_MEASURES if measures is None else measures),
+            asked,
             Conventions.of(conventions),
             level,
             largest_grade,
+            None if chunks is None else Chunks.open(chunks),
         )

@@ -56,7 +56,8 @@ def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
     else:
         present, unknown = asked(prepared.query_ids, run)
     if "span" in plan.families:
-        coverage = match_spans(prepared, run)
+        needed = any(measure.declaration.needs_chunks for measure in plan.measures)
+        coverage = match_spans(prepared, run, plan.chunks if needed else None)
         empty: Flags = coverage.gold_characters == 0
         readings["span"] = _Reading(coverage, coverage.given, lambda _: empty)
     known = np.logical_or.reduce([reading.given for reading in readings.values()])

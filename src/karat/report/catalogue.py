@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from karat.measures import REGISTRY, Declaration
+from karat.measures.declare import Param
 
 
 def catalogue() -> list[dict[str, Any]]:
@@ -16,7 +17,7 @@ def catalogue() -> list[dict[str, Any]]:
             "formula": declaration.formula,
             "cutoff": declaration.cutoff,
             "parameters": {
-                param.name: {"default": param.default, "help": param.help}
+                param.name: {"default": _default(param), "help": param.help}
                 for param in declaration.params
             },
             "aliases": list(declaration.aliases),
@@ -35,9 +36,17 @@ def show_catalogue() -> None:
         print(f"{signature.ljust(width)}  {title}")
 
 
+def _default(param: Param) -> Any:
+    """Return a default as JSON can hold it."""
+    plain = param.default is None or isinstance(param.default, (int, float, str, dict))
+    return param.default if plain else str(param.default)
+
+
 def _signature(declaration: Declaration) -> str:
     params = ", ".join(param.name for param in declaration.params)
-    cutoff = {"none": "", "optional": "[@k]", "share": "@r"}[declaration.cutoff]
+    cutoff = {"none": "", "optional": "[@k]", "budget": "[@k|@nc]", "share": "@r"}[
+        declaration.cutoff
+    ]
     return f"{declaration.name}{f'({params})' if params else ''}{cutoff}"
 
 

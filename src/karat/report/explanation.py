@@ -146,6 +146,8 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
     cutoff = {
         "none": "none: the whole list counts",
         "optional": "@k cuts the list at rank k; without it the whole list counts",
+        "budget": "@k cuts the list at rank k, @2000c after 2000 characters, the item that crosses "
+        "them cut there; without it the whole list counts",
         "share": "@r is a point of recall from 0 to 1",
     }[declaration.cutoff]
     yield from _field("Cutoff", cutoff)
@@ -158,6 +160,8 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
     words = conventions.as_dict()
     if not declaration.no_gold:
         del words["no_gold"]
+    if declaration.family != "rank":  # only items known by their ids repeat or go unjudged
+        del words["duplicates"], words["unjudged"]
     for name, word in words.items():
         yield from _field("Convention", f"{name}={word}: {HELP[name]}")
 

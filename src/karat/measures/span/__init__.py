@@ -1,5 +1,5 @@
 """Measures of character spans: importing this declares them."""
 
-from karat.measures.span import characters
+from karat.measures.span import characters, pieces
 
-__all__ = ["characters"]
+__all__ = ["characters", "pieces"]

@@ -14,7 +14,7 @@ from karat.measures.workings import is_heard, note, note_places
 
 Cutoff = int | Budget | None
 
-_span = partial(measure, family="span")
+_span = partial(measure, family="span", cutoff="budget")
 _OTHERS = "no other common tool has it by rank; those without merge all that was retrieved"
 
 
@@ -97,13 +97,30 @@ def redundancy(coverage: Coverage, k: Cutoff) -> Floats:
     return np.where(covered.raw == 0, 0.0, 1.0 - divide(covered.merged, covered.raw))
 
 
+@measure(
+    "span.precision_omega",
+    family="span",
+    cutoff="none",
+    title="Precision at full recall",
+    formula="gold characters in the chunks that touch gold / characters of those chunks, each once",
+    edges="0 where no chunk touches gold; needs the table of all chunks, and no run moves it",
+    differs="as in Chroma's chunking evaluation",
+    needs_chunks=True,
+)
+def precision_omega(coverage: Coverage, _: None) -> Floats:
+    characters, gold = coverage.touched
+    note(characters_of_chunks_that_touch_gold=characters, of_gold=gold)
+    return divide(gold, characters)
+
+
 def _covered(coverage: Coverage, k: Cutoff) -> Covered:
     covered = coverage.within(k)
-    if is_heard() and not isinstance(k, Budget):
-        places = coverage.places.within(k)
-        keep = coverage.places.rank <= (np.inf if k is None else k)
-        added, gold = (part[keep] for part in coverage.added)
-        note_places(places, characters=coverage.items.length[keep], new=added, new_gold=gold)
+    if is_heard():
+        raw, added, gold = coverage.parts(k)
+        # A budget ends within an item, and what stands below it was not read.
+        keep = raw > 0 if isinstance(k, Budget) else coverage.places.rank <= (k or np.inf)
+        places = coverage.places.where(keep)
+        note_places(places, characters=raw[keep], new=added[keep], new_gold=gold[keep])
     note(
         gold_characters=coverage.gold_characters,
         retrieved=covered.raw,
