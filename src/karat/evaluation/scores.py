@@ -81,6 +81,7 @@ class Scores:
             counts=self.table.counts,
             groups=self.by(*by) if by else None,
             per_query=self.per_query,
+            weights=self.table.weights,
             queries=self.queries,
             show_queries=per_query,
         )
@@ -95,7 +96,7 @@ class Scores:
         saved = files.read(path, run)
         measures = tuple(parse(name) for name in saved.measures)
         return cls(
-            ScoreTable(measures, saved.per_query, saved.counts),
+            ScoreTable(measures, saved.per_query, saved.counts, saved.weights),
             name=saved.name,
             conventions=Conventions.of(saved.conventions),
             level=saved.level,

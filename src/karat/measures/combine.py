@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from karat.measures.declare import Combine
 
@@ -21,6 +22,29 @@ def median(values: list[float]) -> float:
     return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
+def quantile(share: float, values: list[float]) -> float:
+    """Return the value below which a share of them lies, between two of them by a straight line.
+
+    >>> quantile(0.9, [1.0, 2.0, 3.0])
+    2.8
+    """
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * share
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def micro(values: list[float], weights: list[int]) -> float | None:
+    """Return the sum of numerators over that of denominators, which the weights are.
+
+    Numerators are whole, so a value times its weight lies next to the one it came from.
+    """
+    total = sum(weights)
+    parts = zip(values, weights, strict=True)
+    return sum(round(value * weight) for value, weight in parts) / total if total else None
+
+
 def geometric(values: list[float]) -> float:
     """Return the geometric mean; a value under 0.00001 counts as that, as in trec_eval."""
     return math.exp(mean([math.log(max(value, LEAST_OF_GEOMETRIC)) for value in values]))
@@ -31,6 +55,10 @@ COMBINE: dict[Combine, Callable[[list[float]], float]] = {
     "geometric": geometric,
     "sum": math.fsum,
     "median": median,
+    "p50": partial(quantile, 0.5),
+    "p90": partial(quantile, 0.9),
+    "p99": partial(quantile, 0.99),
+    "max": max,
 }
 
 

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 from karat.errors import InputError, MeasureError
-from karat.match.hits import Floats
+from karat.match.hits import Floats, Ints
 from karat.match.spans import Budget, Least
 
 Cutoff = Literal["none", "optional", "budget", "share"]
-Family = Literal["rank", "span"]
-Combine = Literal["mean", "geometric", "sum", "median"]
+Family = Literal["rank", "span", "evidence", "latency", "cost"]
+Combine = Literal["mean", "micro", "geometric", "sum", "median", "p50", "p90", "p99", "max"]
 Kernel = Callable[..., Floats]
 
 
@@ -43,7 +43,8 @@ class Declaration:
     differs: str
     """Where other tools give another number for the same name."""
     family: Family = "rank"
-    """What its kernel reads: hits of ranked items, or the coverage of spans."""
+    """What its kernel reads: hits of ranked items, the coverage of spans or of evidence, or what
+    the run says of its own speed and cost."""
     cutoff: Cutoff = "optional"
     """Whether it takes a rank to stop at; `budget` takes characters too, as in `@2000c`; `share`
     is a point of recall from 0 to 1 instead."""
@@ -54,6 +55,8 @@ class Declaration:
     tail: str | None = None
     """The parameter that a number behind an alias sets, as in `Rprec_mult_0.2`."""
     combine: Combine = "mean"
+    weight: Callable[[Any], Ints] | None = None
+    """For `micro`: the denominator of each query, of which its value times it is whole."""
     higher_is_better: bool = True
     whole: bool = False
     """Whether a query's value is a whole number, and is shown so."""

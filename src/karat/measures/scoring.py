@@ -13,7 +13,7 @@ import polars as pl
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError
-from karat.match.hits import Flags, Floats, Hits
+from karat.match.hits import Flags, Floats, Hits, Ints
 from karat.match.ids import match_ids
 from karat.match.level import documents
 from karat.match.numbers import asked
@@ -68,10 +68,11 @@ def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
         if measure.declaration.no_gold:
             family = measure.declaration.family
             nothing[family] |= readings[family].given & readings[family].nothing(measure)
-    columns = [
-        pl.Series(measure.name, _values(measure, readings, plan, left_out), nan_to_null=True)
-        for measure in plan.measures
-    ]
+    columns, weights = [], []
+    for measure in plan.measures:
+        values, weight = _values(measure, readings, plan, left_out)
+        columns.append(pl.Series(measure.name, values, nan_to_null=True))
+        weights += [] if weight is None else [pl.Series(measure.name, weight)]
     return ScoreTable(
         plan.measures,
         pl.DataFrame([prepared.query_ids.alias("query_id"), *columns]),
@@ -89,6 +90,7 @@ def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
             "relevant": 0 if hits is None else int(hits.n_relevant(1).sum()),
             "relevant_found": 0 if hits is None else int(hits.relevant(1).count.sum()),
         },
+        pl.DataFrame(weights),
     )
 
 
@@ -107,7 +109,10 @@ def _refuse_a_larger_grade(gold: PreparedGold, plan: Plan) -> None:
         )
 
 
-def _values(measure: Measure, readings: dict[str, _Reading], plan: Plan, left_out: Flags) -> Floats:
+def _values(
+    measure: Measure, readings: dict[str, _Reading], plan: Plan, left_out: Flags
+) -> tuple[Floats, Ints | None]:
+    """Return the value of each query, and its denominator where one is to be summed."""
     declaration = measure.declaration
     reading = readings[declaration.family]
     data = reading.data
@@ -119,10 +124,11 @@ def _values(measure: Measure, readings: dict[str, _Reading], plan: Plan, left_ou
     if declaration.counts_repeats and plan.conventions.duplicates == "count":
         data = data.counting_repeats()
     values = declaration.kernel(data, measure.cutoff, **measure.params)
+    weight = None if declaration.weight is None else declaration.weight(data)
     if declaration.no_gold and plan.conventions.no_gold != "family":
         value = {"zero": 0.0, "one": 1.0, "skip": np.nan}[plan.conventions.no_gold]
         values = np.where(reading.nothing(measure), value, values)
-    return np.where(left_out | ~reading.given, np.nan, values)
+    return np.where(left_out | ~reading.given, np.nan, values), weight
 
 
 def _failed(gold: PreparedGold, run: Run) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from karat.errors import InputError, MeasureError
-from karat.measures.combine import combine
+from karat.measures.combine import combine, micro
 from karat.measures.declare import Measure
 
 
@@ -21,24 +21,38 @@ class ScoreTable:
     (in_common), and of how many something is true that a person should know (missing, unknown,
     failed, no_judgments, no_spans, no_relevant, no_characters); how many items stand again in a
     list (repeats), are relevant (relevant), and of those were found (relevant_found).
+    `weights` holds the denominators of the measures that are combined as `micro`, row by row.
     """
 
     measures: tuple[Measure, ...]
     frame: pl.DataFrame
     counts: dict[str, int]
+    weights: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @classmethod
     def concat(cls, tables: Sequence[ScoreTable]) -> ScoreTable:
         """Bring the tables of a partition of the queries together again."""
         if not tables:
             raise InputError("there is no table to bring together")
-        frame = pl.concat([table.frame for table in tables]).sort("query_id")
+        frame = pl.concat([table.frame for table in tables])
+        order = frame["query_id"].arg_sort()
+        frame, weights = frame[order], pl.concat([table.weights for table in tables])
         if frame["query_id"].is_duplicated().any():
             raise InputError("a query is in two of the tables", hint="partition by whole queries")
         counts: Counter[str] = Counter()
         for table in tables:
             counts.update(table.counts)
-        return cls(tables[0].measures, frame, {key: counts[key] for key in tables[0].counts})
+        return cls(
+            tables[0].measures,
+            frame,
+            {key: counts[key] for key in tables[0].counts},
+            weights[order] if weights.width else weights,
+        )
+
+    def rows(self, at: pl.Series) -> ScoreTable:
+        """Return some of the rows; what was counted is said of all."""
+        weights = self.weights[at] if self.weights.width else self.weights
+        return replace(self, frame=self.frame[at], weights=weights)
 
     def measure(self, measure: Measure) -> Measure:
         """Return a measure if it is in the table."""
@@ -55,4 +69,7 @@ class ScoreTable:
 
     def value(self, measure: Measure) -> float | None:
         """Return a measure over all queries."""
+        if measure.declaration.combine == "micro":
+            known = self.frame[measure.name].is_not_null()
+            return micro(self.values(measure), self.weights[measure.name].filter(known).to_list())
         return combine(measure.declaration.combine, self.values(measure))

@@ -53,6 +53,8 @@ def _run(sheet: Sheet) -> dict[str, Any]:
         ]
     if sheet.show_queries:
         run["per_query"] = sheet.per_query.to_dicts()
+        if sheet.weights.width:
+            run["weights"] = sheet.weights.to_dict(as_series=False)
     return run
 
 

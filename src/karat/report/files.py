@@ -30,6 +30,7 @@ class Saved:
     measures: list[str]
     per_query: pl.DataFrame
     queries: pl.DataFrame
+    weights: pl.DataFrame
 
 
 def write(sheets: Sequence[Sheet], path: str | os.PathLike[str]) -> None:
@@ -91,6 +92,7 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
     for sheet in sheets:
         fields = sheet.queries.rename(lambda c: c if c == "query_id" else f"field:{c}")
         rows = sheet.per_query.join(fields, on="query_id", how="left", maintain_order="left")
+        rows = rows.hstack(sheet.weights.rename(lambda c: f"weight:{c}"))
         frames.append(rows.select(pl.lit(sheet.name).alias("run"), pl.all()))
     told = {
         "conventions": sheets[0].conventions.as_dict(),
@@ -125,6 +127,7 @@ def _read_parquet(source: Source, run: str | None) -> Saved:
     rows = pl.read_parquet(source.path).filter(pl.col("run") == name)
     fields = [column for column in rows.columns if column.startswith("field:")]
     queries = rows.select("query_id", *fields).rename(lambda c: c.removeprefix("field:"))
+    weights = rows.select(column for column in rows.columns if column.startswith("weight:"))
     return Saved(
         name,
         facts["conventions"],
@@ -133,6 +136,7 @@ def _read_parquet(source: Source, run: str | None) -> Saved:
         facts["measures"],
         rows.select("query_id", *facts["measures"]),
         queries,
+        weights.rename(lambda c: c.removeprefix("weight:")),
     )
 
 
@@ -157,6 +161,7 @@ def _read_json(source: Source, run: str | None) -> Saved:
         names,
         pl.DataFrame(saved["per_query"], schema=schema),
         pl.DataFrame(queries, infer_schema_length=None),
+        pl.DataFrame(saved.get("weights", {})),
     )
 
 

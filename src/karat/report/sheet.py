@@ -32,6 +32,8 @@ class Sheet:
     counts: dict[str, int]
     groups: pl.DataFrame | None
     per_query: pl.DataFrame
+    weights: pl.DataFrame
+    """The denominators of what is summed before it is divided, row by row."""
     queries: pl.DataFrame
     show_queries: bool
     """Whether a person asked to see every query."""

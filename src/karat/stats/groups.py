@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 
 import polars as pl
@@ -34,13 +33,15 @@ def by(table: ScoreTable, queries: pl.DataFrame, fields: Sequence[str]) -> pl.Da
                 field="by",
                 hint=hint or f"they have {', '.join(known) or 'no fields'}",
             )
-    labelled = table.frame.join(
-        queries.select("query_id", *fields), on="query_id", how="left", maintain_order="left"
+    labelled = (
+        table.frame.select("query_id")
+        .join(queries.select("query_id", *fields), on="query_id", how="left", maintain_order="left")
+        .with_row_index(":row")
     )
     groups = labelled.partition_by(fields, as_dict=True, maintain_order=True)
     parts = []
     for key, part in groups.items():
-        rows = summary(replace(table, frame=part.select(table.frame.columns)))
+        rows = summary(table.rows(part[":row"]))
         labels = [
             pl.lit(value, dtype=labelled.schema[field]).alias(field)
             for field, value in zip(fields, key, strict=True)
