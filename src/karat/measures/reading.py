@@ -1,0 +1,83 @@
+"""What the kernels of each family read: gold and run brought together, once for all measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from karat.data.run import Run
+from karat.errors import MeasureError
+from karat.match.hits import Flags, Hits
+from karat.match.ids import match_ids
+from karat.match.level import documents
+from karat.match.prepared import PreparedGold
+from karat.match.spans import match_spans
+from karat.measures.declare import Family, Measure
+from karat.measures.plan import Plan
+from karat.measures.rank.gain import worth
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What the kernels of one family read, and which queries there is something of it for."""
+
+    data: Any
+    given: Flags
+    nothing: Callable[[Measure], Flags]
+    """For which queries gold holds nothing that a measure could reward."""
+    counts: dict[str, int] = field(default_factory=dict)
+    asked: tuple[Flags, int] | None = None
+    """Which gold queries the run was asked, and how many others, where matching has told."""
+
+
+def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+    match = match_ids(gold, documents(run) if plan.level == "doc" else run, plan.conventions)
+    highest = int(gold.ideal.grade.max(initial=0))
+    if plan.largest_grade is not None and plan.largest_grade < highest:
+        raise MeasureError(
+            f"gold holds a grade of {highest}, above the plan's {plan.largest_grade}",
+            field="largest_grade",
+            hint="give the plan the largest grade of the whole gold",
+        )
+    hits = replace(match.hits, largest_grade=plan.largest_grade)
+    counts = {
+        "no_judgments": _absent(gold.judged),
+        "repeats": hits.repeats.query.size,
+        "relevant": int(hits.n_relevant(1).sum()),
+        "relevant_found": int(hits.relevant(1).count.sum()),
+    }
+    asked = match.present, match.unknown
+    return Reading(hits, gold.judged, partial(_nothing_relevant, hits=hits), counts, asked)
+
+
+def _nothing_relevant(measure: Measure, *, hits: Hits) -> Flags:
+    gain = measure.params.get("gain")
+    if isinstance(gain, dict):
+        rewarded = hits.gold.where(worth(hits.gold.grade, gain) > 0).count
+    else:
+        rewarded = hits.n_relevant(measure.params.get("rel", 1))
+    nothing: Flags = rewarded == 0
+    return nothing
+
+
+def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+    needed = any(measure.declaration.needs_chunks for measure in plan.measures)
+    coverage = match_spans(gold, run, plan.chunks if needed else None)
+    empty: Flags = coverage.gold_characters == 0
+    return Reading(coverage, coverage.given, lambda _: empty, {"no_spans": _absent(coverage.given)})
+
+
+def _absent(given: Flags) -> int:
+    return int(np.count_nonzero(~given))
+
+
+READ: dict[Family, Callable[[PreparedGold, Run, Plan], Reading]] = {
+    "rank": _ranked,
+    "span": _spanned,
+}
+NOTHING: dict[Family, str] = {"rank": "no_relevant", "span": "no_characters"}
+"""What queries are counted as that gold holds nothing for."""
