@@ -149,6 +149,31 @@ def answer(monkeypatch, capsys, *command):
     return ended.value.code, printed.out, printed.err
 
 
+def test_a_run_of_ids_stands_where_the_table_of_all_chunks_says():
+    gold = gold_records({"q": [("d", 10, 20)], "p": [("e", 0, 5)]})
+    chunks = chunk_table([("d", 0, 15), ("d", 15, 30), ("e", 0, 5)])
+    names = ["span.recall@1", "span.recall", "span.RR"]
+    scores = karat.evaluate(gold, {"q": ["c1", "c0"], "p": ["c1", "c2"]}, names, chunks=chunks)
+    assert scores.per_query.rows() == [("p", 0.0, 1.0, 0.5), ("q", 0.5, 1.0, 1.0)]
+    run = {"q": ["c1", "c0"]}
+    explained = karat.explain("span.RR", gold=gold, run=run, query="q", chunks=chunks)
+    assert [row["item"] for row in explained.calculations[0].rows] == ["d[15:30]", "d[0:15]"]
+    with pytest.raises(InputError, match="doc_id of 'new', and the table of all chunks"):
+        karat.evaluate(gold, {"q": ["c1", "new"]}, names, chunks=chunks)
+    with pytest.raises(InputError, match="--chunks FILE"):
+        karat.evaluate(gold, {"q": ["c1"]}, names)
+
+
+def test_what_a_run_says_itself_counts_before_the_table_of_all_chunks():
+    gold = gold_records({"q": [("d", 10, 20)]})
+    results = [{"id": "c0", **placed(("d", 10, 20))}, {"id": "c1"}]
+    run = [{"query_id": "q", "results": results}]
+    chunks = chunk_table([("d", 90, 99), ("d", 0, 1000)])
+    names = ["span.precision@1", "span.precision@2"]
+    scores = karat.evaluate(gold, run, names, chunks=chunks)
+    assert list(dict(scores).values()) == [1.0, 0.01]
+
+
 # Spans to judgments.
 
 

@@ -23,7 +23,7 @@ Level = Annotated[
 ]
 Chunks = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="The table of all chunks, for span.precision_omega."),
+    typer.Option(metavar="FILE", help="The table of all chunks: where they stand, what they say."),
 ]
 GoldFormat = Annotated[
     str | None, typer.Option(metavar="NAME", help="The format of gold, if it is not told.")

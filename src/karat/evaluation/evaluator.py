@@ -35,7 +35,8 @@ def evaluate(
     """Score a run against gold.
 
     Both may be a path, a glob, a table, a dict, native records, or a `Gold` and a `Run`. `chunks`
-    is the table of all chunks, as `Chunks` or whatever it takes, for `span.precision_omega`.
+    is the table of all chunks, as `Chunks` or whatever it takes: `span.precision_omega` reads it,
+    and it tells of a run that has ids alone where they stand and what they say.
 
     >>> scores = evaluate({"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}, ["P@2", "AP"])
     >>> scores["P@2"], round(scores["AP"], 4)

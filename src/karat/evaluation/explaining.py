@@ -12,6 +12,7 @@ from karat.conventions import Conventions
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
+from karat.match.described import described
 from karat.match.level import documents
 from karat.match.prepared import PreparedGold, prepare
 from karat.measures import Measure, Plan, parse, score
@@ -144,7 +145,7 @@ def _calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calcul
         table = score(gold, own, plan)
     grades: dict[str, int] = dict(gold.table.select("item_id", "grade").iter_rows())
     if measure.declaration.family == "span":
-        rows = _stretches(own)
+        rows = _stretches(described(own, plan.chunks, "doc_id", "start", "end"))
     else:
         rows = _ranked(documents(own) if plan.level == "doc" else own, grades, plan.conventions)
     counted = _note(workings, rows)
@@ -174,10 +175,10 @@ def _ranked(run: Run, grades: dict[str, int], conventions: Conventions) -> list[
     ]
 
 
-def _stretches(run: Run) -> list[Row]:
-    if not run.results.height:
+def _stretches(results: pl.DataFrame) -> list[Row]:
+    if not results.height:
         return []
-    places = run.results.select("doc_id", "start", "end").iter_rows()
+    places = results.select("doc_id", "start", "end").iter_rows()
     return [
         {"rank": rank, "item": f"{document}[{start}:{end}]"}
         for rank, (document, start, end) in enumerate(places, 1)

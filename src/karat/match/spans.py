@@ -12,6 +12,7 @@ from karat.data.chunks import Chunks
 from karat.data.gold import NO_SPANS, Gold
 from karat.data.run import Run
 from karat.errors import InputError
+from karat.match.described import described
 from karat.match.hits import Flags, Ints, Places
 from karat.match.numbers import numbers_of
 from karat.match.pieces import Pieces
@@ -172,14 +173,20 @@ def wanted_spans(gold: Gold) -> pl.DataFrame:
     return (NO_SPANS if gold.spans is None else gold.spans).filter(pl.col("grade") > 0)
 
 
-def match_spans(gold: PreparedGold, run: Run, chunks: Chunks | None = None) -> Coverage:
-    """Bring gold's spans and the run together; texts of different queries never mix."""
+def match_spans(
+    gold: PreparedGold, run: Run, chunks: Chunks | None = None, *, touching: bool = False
+) -> Coverage:
+    """Bring gold's spans and the run together; texts of different queries never mix.
+
+    A run that has ids alone stands where the table of all chunks says; `touching` asks which of
+    those touch gold.
+    """
     spans = NO_SPANS if gold.gold.spans is None else gold.gold.spans
     given = np.zeros(gold.query_ids.len(), np.bool_)
     given[numbers_of(gold.query_ids, spans["query_id"])] = True
     given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_spans, dtype=pl.String))] = True
     spans = wanted_spans(gold.gold)
-    results = _with_places(run.results)
+    results = _with_places(described(run, chunks, "doc_id", "start", "end"))
     number = numbers_of(gold.query_ids, run.segments.query_ids)
     query = np.repeat(number, run.segments.lengths)
     rank = np.arange(1, query.size + 1) - np.repeat(run.segments.starts, run.segments.lengths)
@@ -188,11 +195,11 @@ def match_spans(gold: PreparedGold, run: Run, chunks: Chunks | None = None) -> C
         order = known[np.argsort(query[known], kind="stable")]
         results, query, rank = results[order], query[order], rank[order]
     wanted = numbers_of(gold.query_ids, spans["query_id"])
-    cut = NO_SPANS if chunks is None else chunks.frame
+    cut = chunks.frame if chunks is not None and touching else NO_SPANS
     documents = numbered_documents(results, spans, cut)
-    touching, toucher = _touching(spans, documents[1], cut, documents[2])
-    queries = np.concatenate((query, wanted, wanted[touching]))
-    document = np.concatenate((documents[0], documents[1], documents[1][touching]))
+    touched, toucher = _touching(spans, documents[1], cut, documents[2])
+    queries = np.concatenate((query, wanted, wanted[touched]))
+    document = np.concatenate((documents[0], documents[1], documents[1][touched]))
     text = _numbered(queries, document, max(map(_last, (results, spans, cut))))
     texts = np.split(text, np.cumsum((query.size, wanted.size)))
     return Coverage(
@@ -201,7 +208,7 @@ def match_spans(gold: PreparedGold, run: Run, chunks: Chunks | None = None) -> C
         stretches(texts[1], spans),
         wanted,
         given,
-        None if chunks is None else stretches(texts[2], cut[toucher]),
+        stretches(texts[2], cut[toucher]) if touching else None,
     )
 
 
@@ -214,8 +221,8 @@ def _touching(
     spans: pl.DataFrame, of_span: Ints, chunks: pl.DataFrame, of_chunk: Ints
 ) -> tuple[Ints, Ints]:
     """Return the pairs of a gold span and a chunk that share characters, whatever the query."""
-    touching, toucher, _ = overlapping(stretches(of_span, spans), stretches(of_chunk, chunks))
-    return touching, toucher
+    touched, toucher, _ = overlapping(stretches(of_span, spans), stretches(of_chunk, chunks))
+    return touched, toucher
 
 
 def numbered_documents(*tables: pl.DataFrame) -> list[Ints]:
@@ -247,6 +254,7 @@ def _with_places(results: pl.DataFrame) -> pl.DataFrame:
             raise InputError(
                 "span measures need doc_id, start and end of every retrieved item",
                 field=name,
-                hint="write where each chunk stands in its document, in code points",
+                hint="write where each chunk stands in its document, in code points, or give the "
+                "table of all chunks: chunks=…, --chunks FILE",
             )
     return results

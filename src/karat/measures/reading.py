@@ -65,8 +65,8 @@ def _nothing_relevant(measure: Measure, *, hits: Hits) -> Flags:
 
 
 def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
-    needed = any(measure.declaration.needs_chunks for measure in plan.measures)
-    coverage = match_spans(gold, run, plan.chunks if needed else None)
+    touching = any(measure.declaration.needs_chunks for measure in plan.measures)
+    coverage = match_spans(gold, run, plan.chunks, touching=touching)
     empty: Flags = coverage.gold_characters == 0
     return Reading(coverage, coverage.given, lambda _: empty, {"no_spans": _absent(coverage.given)})
 
