@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
+import sys
 from collections import Counter
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -287,6 +289,13 @@ def test_cydifflib_is_difflib():
             assert list(map(tuple, ours.get_matching_blocks())) == list(
                 map(tuple, theirs.get_matching_blocks())
             )
+
+
+def test_difflib_takes_the_place_of_cydifflib_where_that_is_absent(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cydifflib", None)
+    assert importlib.reload(ratios).SequenceMatcher is SequenceMatcher
+    monkeypatch.undo()
+    importlib.reload(ratios)
 
 
 # --- other matchers ------------------------------------------------------------------------------
