@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import spans
+from benchmarks import spans, texts
 from benchmarks.measure import Measurement, Tool, largest_difference, measure
 from benchmarks.peers import FIFTY, MEASURES
 from benchmarks.work import DEEP, GROWTH, LARGE, UNTIDY, WIDE, Work
@@ -27,6 +27,9 @@ KARAT_EVAL = Tool("karat eval", command=(KARAT_COMMAND, "eval", "-m", ",".join(M
 KARAT_HELP = Tool("karat --help", command=(KARAT_COMMAND, "--help"))
 KARAT_SPANS = Tool("karat.evaluate, spans", "karat_spans")
 MERGE_LOOP = Tool("a plain merge loop", "merge_loop_spans")
+KARAT_TEXTS = Tool("karat, text evidence", "karat_texts")
+KARAT_TEXTS_LARGE = Tool("karat, a million pairs", "karat_texts_large", rounds=1)
+DIFFLIB = Tool(f"plain difflib, {texts.SAMPLE} pairs", "difflib_texts")
 KARAT_IMPORT = Tool("import karat", "karat_import")
 IR_MEASURES = Tool("ir_measures", "ir_measures_files", needs="ir_measures")
 RANX = Tool("ranx", "ranx_files", needs="ranx", rounds=1)
@@ -189,6 +192,29 @@ def of_spans(*, quick: bool) -> Job:
     return Job(f"Spans: {spans.NAME}", rows, claims)
 
 
+def of_texts(*, quick: bool) -> Job:
+    """Text evidence that is in memory before the clock starts; difflib decides only a sample."""
+    tools = (KARAT_TEXTS, DIFFLIB) if quick else (KARAT_TEXTS, DIFFLIB, KARAT_TEXTS_LARGE)
+    best = measure(tools, rounds=_rounds(3, quick))
+    ours, theirs = best[KARAT_TEXTS], best[DIFFLIB]
+    pairs = texts.SMALL.pairs
+    ratio = theirs.seconds * pairs / texts.SAMPLE / ours.seconds
+    apart = largest_difference(DIFFLIB, theirs, ours)
+    rows = [Row(None, KARAT_TEXTS, ours, 1.0, 0.0), Row(None, DIFFLIB, theirs, ratio, apart)]
+    name = texts.SMALL.name
+    faster = "faster than plain difflib, scaled from the sample"
+    claims = [
+        Claim(f"{name}: {KARAT_TEXTS.name}, {faster}", 300, ratio),
+        Claim(f"{name}: a pair", 60, ours.seconds / pairs * 1e6, "µs", at_least=False),
+    ]
+    if not quick:
+        large = best[KARAT_TEXTS_LARGE]
+        rows.append(Row(None, KARAT_TEXTS_LARGE, large))
+        text = f"{texts.LARGE.name}, {texts.LARGE.pairs:,} pairs"
+        claims.append(Claim(text, 60, large.seconds, "s", at_least=False))
+    return Job(f"Text evidence: {name}", rows, claims)
+
+
 def start() -> Job:
     """What a person waits for before anything happens."""
     best = measure((KARAT_IMPORT, KARAT_HELP), rounds=2 * ROUNDS)
@@ -205,7 +231,7 @@ def every(*, quick: bool) -> list[Job]:
     if not quick:
         jobs.append(from_large_files())
     jobs += [from_untidy_files(quick=quick), growth(quick=quick), of_spans(quick=quick)]
-    return [*jobs, start()]
+    return [*jobs, of_texts(quick=quick), start()]
 
 
 def _rounds(rounds: int, quick: bool) -> int:

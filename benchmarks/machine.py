@@ -8,7 +8,17 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("karat", "polars", "numpy", "ir_measures", "pytrec_eval-terrier", "ranx", "numba")
+PACKAGES = (
+    "karat",
+    "polars",
+    "numpy",
+    "rapidfuzz",
+    "cydifflib",
+    "ir_measures",
+    "pytrec_eval-terrier",
+    "ranx",
+    "numba",
+)
 
 
 def machine() -> str:

@@ -14,7 +14,7 @@ from statistics import fmean
 from time import perf_counter
 from typing import Any
 
-from benchmarks import spans
+from benchmarks import spans, texts
 
 MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
 FIFTY = tuple(
@@ -118,6 +118,27 @@ def merge_loop_spans() -> Task:
     return Task(lambda: spans.merge_loop(gold, run), dict)
 
 
+def karat_texts(size: texts.Size = texts.SMALL) -> Task:
+    from karat.match.texts import Listed, cover
+
+    evidence, chunks = texts.columns(size)
+
+    def values(covering: Any) -> dict[str, float]:
+        covered = set(zip(covering.evidence.tolist(), covering.chunk.tolist(), strict=True))
+        return {"covered in the sample": len(covered.intersection(texts.sample(size)))}
+
+    return Task(lambda: cover(Listed(*evidence), Listed(*chunks)), values)
+
+
+def karat_texts_large() -> Task:
+    return karat_texts(texts.LARGE)
+
+
+def difflib_texts() -> Task:
+    (_, evidence), (_, chunks) = texts.columns(texts.SMALL)
+    return Task(lambda: texts.difflib_sample(evidence, chunks, texts.SMALL), dict)
+
+
 def karat_import() -> Task:
     def timed() -> None:
         import karat  # noqa: F401
@@ -154,6 +175,9 @@ TOOLS: dict[str, Callable[..., Task]] = {
         karat_pytrec_eval_dicts,
         karat_spans,
         merge_loop_spans,
+        karat_texts,
+        karat_texts_large,
+        difflib_texts,
         karat_import,
     )
 }
