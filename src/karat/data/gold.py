@@ -12,6 +12,7 @@ import polars as pl
 from karat.data import frames, hugging_face
 from karat.data.files import Unopened
 from karat.data.judgments import judgments_frame, judgments_of
+from karat.data.native_lines import table_of
 from karat.errors import SWAPPED, InputError
 
 _GRADE_HINT = (
@@ -27,13 +28,11 @@ SPANS = {
     "grade": pl.Int64,
 }
 NO_SPANS = pl.DataFrame(schema=SPANS)
+NO_EVIDENCE = pl.DataFrame(schema={"query_id": pl.String, "text": pl.String})
 
 
 class Gold:
-    """What should be found for each query: judgments, and what is known of the queries.
-
-    `evidence` is carried from native files and back; it is not scored yet.
-    """
+    """What should be found for each query: judgments, spans, evidence; and what is known of it."""
 
     def __init__(
         self,
@@ -44,6 +43,7 @@ class Gold:
         spans: pl.DataFrame | None = None,
         empty_spans: Sequence[str] = (),
         evidence: pl.DataFrame | None = None,
+        empty_evidence: Sequence[str] = (),
         offsets: str = "codepoint",
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -57,7 +57,9 @@ class Gold:
         self.spans = NO_SPANS if spans is None and empty_spans else spans
         self.empty_spans = tuple(empty_spans)
         """Queries whose spans were given and hold nothing."""
-        self.evidence = evidence
+        self.evidence = NO_EVIDENCE if evidence is None and empty_evidence else evidence
+        self.empty_evidence = tuple(empty_evidence)
+        """Queries whose evidence was given and holds nothing."""
         self.offsets = offsets
         """In what the places of spans are counted."""
         self._queries = queries
@@ -73,7 +75,10 @@ class Gold:
     def queries(self) -> pl.DataFrame:
         """One row a query: query_id, text where known, and any fields; sorted by id as bytes."""
         parts = [self.query_ids_judged, pl.Series("query_id", self.empty_judgments, pl.String)]
-        parts.append(pl.Series("query_id", self.empty_spans, pl.String))
+        parts += [
+            pl.Series("query_id", empty, pl.String)
+            for empty in (self.empty_spans, self.empty_evidence)
+        ]
         parts += [t["query_id"] for t in (self.spans, self.evidence) if t is not None]
         if self._queries is not None:
             parts.append(self._queries["query_id"])
@@ -113,12 +118,14 @@ class Gold:
         *,
         judgments: Any = None,
         spans: Any = None,
+        evidence: Any = None,
         queries: Any = None,
         name: str | None = None,
     ) -> Gold:
         """Make gold from a dict, a table, native records or Ragas rows, or from separate tables.
 
-        `spans` is a table (query_id, doc_id, start, end, text?, grade?).
+        `spans` is a table (query_id, doc_id, start, end, text?, grade?); `evidence` is one of
+        (query_id, text), or {query: [text, …]}.
 
         >>> Gold.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]}).judgments.height
         3
@@ -126,7 +133,10 @@ class Gold:
         if source is not None and judgments is not None:
             raise InputError("judgments are given twice", hint="give one thing, or judgments=")
         given = judgments if source is None else source
-        gold = cls(name=name) if given is None and spans is not None else cls._of(given, name)
+        apart = spans is not None or evidence is not None
+        gold = cls(name=name) if given is None and apart else cls._of(given, name)
+        if evidence is not None:
+            gold = gold.with_evidence(evidence)
         if spans is not None:
             gold = gold.with_spans(spans)
         return gold if queries is None else gold.with_queries(queries)
@@ -157,6 +167,21 @@ class Gold:
         """Return this gold with the spans of a table in place of its own."""
         return self._with(spans=spans_table(frames.to_frame(spans)), empty_spans=())
 
+    def with_evidence(self, evidence: Any) -> Gold:
+        """Return this gold with the evidence of a table, or of {query: [text, …]}, for its own."""
+        if isinstance(evidence, Mapping):
+            return self._with(**_evidence_of_mapping(evidence))
+        table = frames.to_frame(evidence)
+        query = frames.need(table, frames.QUERY_ID, "the query's id")
+        text = frames.need(table, ("text", "evidence"), "the evidence")
+        texts = frames.texts(table[text], "text")
+        if texts.null_count():
+            raise frames.row_error(
+                frames.first(texts.is_null()), text, "the evidence is missing", "leave the row out"
+            )
+        known = pl.DataFrame([frames.ids(table[query], "query_id"), texts])
+        return self._with(evidence=known, empty_evidence=())
+
     def with_judgments(self, judgments: pl.DataFrame, *, empty: Sequence[str] = ()) -> Gold:
         """Return this gold with checked judgments in place of its own."""
         return self._with(judgments=judgments, empty_judgments=empty)
@@ -181,6 +206,7 @@ class Gold:
             "spans": self.spans,
             "empty_spans": self.empty_spans,
             "evidence": self.evidence,
+            "empty_evidence": self.empty_evidence,
             "offsets": self.offsets,
             "name": self.name,
             "settings": self.settings,
@@ -245,6 +271,25 @@ def gold_of_table(
     constant = [c for c in extra if varied[c].item() == 1]
     known = fields.select("query_id", *constant).unique("query_id") if constant else None
     return Gold(judgments, queries=None if known is None else queries_table(known), name=name)
+
+
+def _evidence_of_mapping(evidence: Mapping[Any, Any]) -> dict[str, Any]:
+    rows: list[tuple[str, str]] = []
+    empty: list[str] = []
+    for query, texts in evidence.items():
+        plain = not isinstance(texts, (str, bytes, Mapping)) and isinstance(texts, Sequence)
+        if not plain or not all(isinstance(text, str) for text in texts):
+            raise InputError(
+                f"the evidence of {query!r} is no list of texts",
+                field="evidence",
+                hint="give {query: [text, …]}",
+            )
+        if isinstance(query, bool) or not isinstance(query, (str, int)):
+            raise InputError(f"{query!r} is no id: ids are text or whole numbers", field="query_id")
+        rows += [(str(query), text) for text in texts]
+        empty += [] if texts else [str(query)]
+    table = table_of(rows, dict(NO_EVIDENCE.schema), "evidence", orient="row")
+    return {"evidence": table, "empty_evidence": empty}
 
 
 def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -> pl.DataFrame:

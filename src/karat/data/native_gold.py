@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.data.files import Source
 from karat.data.frames import PLACE_HINT
-from karat.data.gold import NO_JUDGMENTS, SPANS, Gold
+from karat.data.gold import NO_EVIDENCE, NO_JUDGMENTS, SPANS, Gold
 from karat.data.judgments import LARGEST_GRADE
 from karat.data.losses import Written
 from karat.data.native_lines import (
@@ -33,7 +33,7 @@ from karat.data.native_lines import (
 )
 from karat.errors import SWAPPED, InputError
 
-EVIDENCE = {"query_id": pl.String, "text": pl.String}
+EVIDENCE = dict(NO_EVIDENCE.schema)
 GOLD_KEYS = {"query_id", "query", "relevant", "spans", "evidence"}
 
 
@@ -117,8 +117,8 @@ def write_gold(gold: Gold, file: IO[bytes]) -> Written:
             line["relevant"] = {r["item_id"]: r["grade"] for r in relevant.get(query, [])}
         if query in spans or query in gold.empty_spans:
             line["spans"] = [without_nulls(span) for span in spans.get(query, [])]
-        if query in evidence:
-            line["evidence"] = [piece["text"] for piece in evidence[query]]
+        if query in evidence or query in gold.empty_evidence:
+            line["evidence"] = [piece["text"] for piece in evidence.get(query, [])]
         file.write(encode(line) + b"\n")
     return Written(gold.queries.height, gold.judgments.height)
 
@@ -130,6 +130,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
     queries: dict[str, dict[str, Any]] = {}
     empty: list[str] = []
     empty_spans: list[str] = []
+    empty_evidence: list[str] = []
     for number, record in lines:
         line = converted(number, record, GoldLine, error)
         query = new_query(line.query_id, queries, number, error)
@@ -161,6 +162,8 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
                     hint=PLACE_HINT,
                 )
             spans.append((query, str(span.doc_id), span.start, span.end, span.text, span.grade))
+        if line.evidence == []:
+            empty_evidence.append(query)
         evidence += [(query, text) for text in line.evidence or ()]
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "relevant", orient="row"),
@@ -169,6 +172,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
         spans=table_of(spans, SPANS, "spans", orient="row") if spans else None,
         empty_spans=empty_spans,
         evidence=table_of(evidence, EVIDENCE, "evidence", orient="row") if evidence else None,
+        empty_evidence=empty_evidence,
         offsets=header.offsets,
         name=header.name,
         settings=header.settings,

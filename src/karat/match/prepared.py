@@ -10,9 +10,9 @@ from itertools import chain
 import numpy as np
 import polars as pl
 
-from karat.data.gold import Gold
+from karat.data.gold import NO_EVIDENCE, Gold
 from karat.data.judgments import LARGEST_GRADE
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, KaratWarning, counted
 from karat.match.hits import Flags, Ints, Places, ideal
 from karat.match.keys import keys
 
@@ -46,6 +46,22 @@ class PreparedGold:
         """Which queries have judgments at all, be it none."""
         flags: Flags = self.query_ids.is_in(self.gold.query_ids_judged.implode()).to_numpy()
         return flags
+
+    @cached_property
+    def evidence(self) -> pl.DataFrame:
+        """The evidence (query_id, text) sorted; what has no text is left out, with a warning."""
+        evidence = NO_EVIDENCE if self.gold.evidence is None else self.gold.evidence
+        blank = evidence["text"].str.strip_chars() == ""
+        if blank.any():
+            first = evidence.filter(blank)["query_id"][0]
+            warnings.warn(
+                KaratWarning(
+                    f"{counted(int(blank.sum()), 'evidence')} without text, such as in query "
+                    f"{first!r}, left out"
+                ),
+                stacklevel=2,
+            )
+        return evidence.filter(~blank).sort("query_id", "text")
 
     @cached_property
     def table(self) -> pl.DataFrame:

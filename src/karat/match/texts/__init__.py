@@ -8,6 +8,7 @@ from karat.match.texts.cascade import HOW, covers
 from karat.match.texts.looking import Nearest, nearest, ratio, where
 from karat.match.texts.matching import Matching
 from karat.match.texts.normal import normalize
+from karat.match.texts.shared import shared
 
 __all__ = [
     "HOW",
@@ -20,5 +21,6 @@ __all__ = [
     "nearest",
     "normalize",
     "ratio",
+    "shared",
     "where",
 ]

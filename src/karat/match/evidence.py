@@ -1,0 +1,104 @@
+"""Matching by text: which evidence of gold the retrieved items cover, rank by rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from karat.data.chunks import Chunks
+from karat.data.run import Run
+from karat.errors import InputError
+from karat.match.described import described
+from karat.match.hits import Flags, Ints
+from karat.match.numbers import numbers_of
+from karat.match.pieces import Pieces
+from karat.match.prepared import PreparedGold
+from karat.match.texts import Covering, Listed, Matching, cover, shared
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The evidence of all queries, the retrieved texts in rank order, and which covers which.
+
+    `given` says which queries have evidence at all, be it none; `length` how many items each
+    query has retrieved.
+    """
+
+    given: Flags
+    length: Ints
+    evidence: Listed
+    items: Listed
+    rank: Ints
+    covering: Covering
+    matching: Matching
+    _shared: dict[int, tuple[Ints, Ints, Ints]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """Each evidence that counts as a piece to find."""
+        counted, covering = self.covering.counted, self.covering
+        piece = np.searchsorted(counted, covering.evidence)
+        item = covering.chunk
+        return Pieces(
+            self.given.size,
+            self.evidence.query[counted],
+            self.items.query[item],
+            self.rank[item],
+            piece,
+        )
+
+    def shared(self, least: int) -> tuple[Ints, Ints, Ints]:
+        """Return which characters of a piece a rank is the first to hold word for word.
+
+        Piece, rank and how many characters: those that stand in a stretch of `least` or more that
+        both texts have; of a shorter evidence, all of it.
+        """
+        if least not in self._shared:
+            self._shared[least] = shared(
+                self.evidence, self.items, self.rank, self.covering, self.matching, least
+            )
+        return self._shared[least]
+
+    @cached_property
+    def characters(self) -> Ints:
+        """How long each piece is, as it is compared."""
+        texts = (self.matching.normalize(self.evidence.text[at]) for at in self.covering.counted)
+        return np.fromiter(map(len, texts), np.int64, self.covering.counted.size)
+
+
+def match_evidence(
+    gold: PreparedGold, run: Run, matching: Matching | None = None, chunks: Chunks | None = None
+) -> Found:
+    """Bring gold's evidence and the texts of the run together, each query's own."""
+    matching = matching or Matching()
+    wanted = gold.evidence
+    query = numbers_of(gold.query_ids, wanted["query_id"])
+    given = np.zeros(gold.query_ids.len(), np.bool_)
+    given[query] = True
+    given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_evidence, dtype=pl.String))] = True
+    number = np.repeat(numbers_of(gold.query_ids, run.segments.query_ids), run.segments.lengths)
+    rank = np.arange(1, number.size + 1) - np.repeat(run.segments.starts, run.segments.lengths)
+    known = np.flatnonzero(number >= 0)
+    length = np.bincount(number[known], minlength=given.size)
+    known = known[given[number[known]]]
+    known = known[np.argsort(number[known], kind="stable")]
+    texts = _texts(described(run, chunks, "text")[known])
+    evidence, items = Listed(query, wanted["text"].to_list()), Listed(number[known], texts)
+    covering = cover(evidence, items, matching)
+    return Found(given, length, evidence, items, rank[known], covering, matching)
+
+
+def _texts(results: pl.DataFrame) -> list[str]:
+    if not results.height:
+        return []
+    if "text" not in results.columns or results["text"].null_count():
+        raise InputError(
+            "evidence measures need the text of every retrieved item",
+            field="text",
+            hint="write the text of each chunk, or give the table of all chunks with their texts: "
+            "chunks=…, --chunks FILE",
+        )
+    return results["text"].to_list()

@@ -1,0 +1,60 @@
+"""What several chunks hold of an evidence together, word for word."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+
+from karat.match.hits import Ints
+from karat.match.texts.batch import Covering, Listed
+from karat.match.texts.matching import Matching
+
+
+def shared(
+    evidence: Listed,
+    chunks: Listed,
+    rank: Ints,
+    covering: Covering,
+    matching: Matching,
+    least: int,
+) -> tuple[Ints, Ints, Ints]:
+    """Return for each evidence that counts, rank by rank, how many characters are held first there.
+
+    A character is held where it stands in a stretch of at least `least` characters that the chunk
+    has too; of an evidence that is shorter, all of it must be there. Chunks stand in rank order.
+    """
+    stops = np.searchsorted(chunks.query, evidence.query[covering.counted], "right")
+    starts = np.searchsorted(chunks.query, evidence.query[covering.counted], "left")
+    texts: dict[int, str] = {}
+    rows: list[tuple[int, int, int]] = []
+    for piece, (row, start, stop) in enumerate(
+        zip(covering.counted.tolist(), starts.tolist(), stops.tolist(), strict=True)
+    ):
+        wanted = matching.normalize(evidence.text[row])
+        size = min(least, len(wanted))
+        stretches = _stretches(wanted, size)
+        first = np.zeros(len(wanted), np.int64)
+        for at in range(start, stop):
+            if at not in texts:
+                texts[at] = matching.normalize(chunks.text[at])
+            for place in _found(stretches, texts[at], size):
+                held = first[place : place + size]
+                held[held == 0] = rank[at]
+        ranks, characters = np.unique(first[first > 0], return_counts=True)
+        rows += [(piece, *each) for each in zip(ranks.tolist(), characters.tolist(), strict=True)]
+    table = np.array(rows, np.int64).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def _stretches(text: str, size: int) -> dict[str, list[int]]:
+    """Return where each stretch of a size stands in a text."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for at in range(len(text) - size + 1):
+        places[text[at : at + size]].append(at)
+    return places
+
+
+def _found(stretches: dict[str, list[int]], chunk: str, size: int) -> list[int]:
+    there = stretches.keys() & {chunk[at : at + size] for at in range(len(chunk) - size + 1)}
+    return [place for stretch in there for place in stretches[stretch]]
