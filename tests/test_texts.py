@@ -397,6 +397,7 @@ def test_a_function_that_answers_otherwise_is_refused(answer):
         ({"fuzzy_threshold": 1.01}, "fuzzy_threshold: 1.01 is not"),
         ({"fuzzy_threshold": float("nan")}, "fuzzy_threshold: nan is not"),
         ({"fuzzy_threshold": True}, "fuzzy_threshold: True is not"),
+        ({"fuzzy_threshold": None}, "fuzzy_threshold: None is not"),
         ({"fuzzy_threshold": "0.7"}, "fuzzy_threshold: '0.7' is not"),
         ({"matcher": "ration"}, "matcher: there is no matcher 'ration'\n.*ratio, partial, tokens"),
         ({"direction": "chunk"}, "direction: 'chunk' is not a direction\n.*either"),
