@@ -20,7 +20,16 @@ if TYPE_CHECKING:
         KaratWarning,
         MeasureError,
     )
-    from karat.evaluation import Evaluator, Explanation, Scores, evaluate, explain
+    from karat.evaluation import (
+        Evaluator,
+        Explanation,
+        Finding,
+        Scores,
+        Validation,
+        evaluate,
+        explain,
+        validate,
+    )
     from karat.functional import (
         average_precision,
         calculate_overlap,
@@ -43,7 +52,16 @@ _HOMES = {
         "KaratWarning",
         "MeasureError",
     ),
-    "karat.evaluation": ("Evaluator", "Explanation", "Scores", "evaluate", "explain"),
+    "karat.evaluation": (
+        "Evaluator",
+        "Explanation",
+        "Finding",
+        "Scores",
+        "Validation",
+        "evaluate",
+        "explain",
+        "validate",
+    ),
     "karat.functional": (
         "average_precision",
         "calculate_overlap",
@@ -66,6 +84,7 @@ __all__ = [
     "Corpus",
     "Evaluator",
     "Explanation",
+    "Finding",
     "Gold",
     "InputError",
     "KaratError",
@@ -75,6 +94,7 @@ __all__ = [
     "Run",
     "ScoreTable",
     "Scores",
+    "Validation",
     "__version__",
     "average_precision",
     "calculate_overlap",
@@ -87,6 +107,7 @@ __all__ = [
     "precision_at_k",
     "recall_at_k",
     "score",
+    "validate",
 ]
 
 
