@@ -149,7 +149,8 @@ def test_an_unknown_document_is_named_with_those_there_are():
 
 
 def test_a_result_with_a_place_needs_a_document():
-    run = karat.Run.of([{"query_id": "q", "results": [{"id": "c", "start": 0, "end": 1}]}])
+    result = {"id": "c", "start": 0, "end": 1, "text": "x"}
+    run = karat.Run.of([{"query_id": "q", "results": [result]}])
     assert "it does not say in which document" in message(run, {"d": "x"})
 
 

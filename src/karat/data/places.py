@@ -149,6 +149,8 @@ def _differs(table: pl.DataFrame, within: Flags, start: Ints, end: Ints, corpus:
     if "text" not in table.columns:
         return differs
     rows = np.flatnonzero(within & table["text"].is_not_null().to_numpy())
+    if not rows.size:  # a run may have no column of documents at all
+        return differs
     told = zip(
         table["doc_id"].gather(rows),
         start[rows].tolist(),

@@ -31,7 +31,8 @@ def query_findings(finder: Finder, reading: Reading) -> Iterator[Finding]:
     gold = reading.gold
     held = [t["query_id"] for t in (gold.judgments, gold.spans, gold.evidence) if t is not None]
     # A query whose spans were all passed over is no query without gold.
-    held.append(pl.Series("query_id", [n.place["query_id"] for n in reading.notes], pl.String))
+    passed_over = [note.place["query_id"] for note in reading.notes if "start" in note.place]
+    held.append(pl.Series("query_id", passed_over, pl.String))
     empty = {*gold.query_ids_judged, *gold.empty_spans}
     yield from finder.found(
         "no-gold",

@@ -55,16 +55,13 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
     findings += items.findings(finder, "unknown-item", "item")
     if documents is None:  # else every span has been held against its document
         findings += sources.findings(finder, "unknown-document", "document")
-    checked = _checked(reading) | {
-        name: count
-        for name, given, count in (
-            ("documents", documents is not None, 0 if documents is None else len(documents)),
-            ("chunks", cut is not None, 0 if cut is None else cut.height),
-            ("runs", n_runs, n_runs),
-            ("results", n_runs, n_results),
-        )
-        if given
-    }
+    checked = _checked(reading)
+    if documents is not None:
+        checked["documents"] = len(documents)
+    if cut is not None:
+        checked["chunks"] = cut.height
+    if n_runs:
+        checked |= {"runs": n_runs, "results": n_results}
     return Validation(tuple(sorted(findings, key=_order)), checked)
 
 
