@@ -20,7 +20,16 @@ if TYPE_CHECKING:
         KaratWarning,
         MeasureError,
     )
-    from karat.evaluation import Evaluator, Explanation, Scores, evaluate, explain
+    from karat.evaluation import (
+        Evaluator,
+        Explanation,
+        Finding,
+        Scores,
+        Validation,
+        evaluate,
+        explain,
+        validate,
+    )
     from karat.functional import (
         average_precision,
         calculate_overlap,
@@ -44,7 +53,16 @@ _HOMES = {
         "KaratWarning",
         "MeasureError",
     ),
-    "karat.evaluation": ("Evaluator", "Explanation", "Scores", "evaluate", "explain"),
+    "karat.evaluation": (
+        "Evaluator",
+        "Explanation",
+        "Finding",
+        "Scores",
+        "Validation",
+        "evaluate",
+        "explain",
+        "validate",
+    ),
     "karat.functional": (
         "average_precision",
         "calculate_overlap",
@@ -68,6 +86,7 @@ __all__ = [
     "Corpus",
     "Evaluator",
     "Explanation",
+    "Finding",
     "Gold",
     "InputError",
     "KaratError",
@@ -77,6 +96,7 @@ __all__ = [
     "Run",
     "ScoreTable",
     "Scores",
+    "Validation",
     "__version__",
     "average_precision",
     "calculate_overlap",
@@ -90,6 +110,7 @@ __all__ = [
     "recall_at_k",
     "score",
     "to_judgments",
+    "validate",
 ]
 
 

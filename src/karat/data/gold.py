@@ -10,8 +10,11 @@ from typing import Any
 import polars as pl
 
 from karat.data import frames, hugging_face
+from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.judgments import judgments_frame, judgments_of
+from karat.data.offsets import unit_named
+from karat.data.places import in_code_points
 from karat.errors import SWAPPED, InputError
 
 _GRADE_HINT = (
@@ -114,11 +117,13 @@ class Gold:
         judgments: Any = None,
         spans: Any = None,
         queries: Any = None,
+        offsets: str | None = None,
         name: str | None = None,
     ) -> Gold:
         """Make gold from a dict, a table, native records or Ragas rows, or from separate tables.
 
-        `spans` is a table (query_id, doc_id, start, end, text?, grade?).
+        `spans` is a table (query_id, doc_id, start, end, text?, grade?). `offsets` says in what
+        its places are counted: codepoint, utf16 or utf8.
 
         >>> Gold.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]}).judgments.height
         3
@@ -129,6 +134,8 @@ class Gold:
         gold = cls(name=name) if given is None and spans is not None else cls._of(given, name)
         if spans is not None:
             gold = gold.with_spans(spans)
+        if offsets is not None:
+            gold = gold.counted_in(offsets)
         return gold if queries is None else gold.with_queries(queries)
 
     @classmethod
@@ -172,6 +179,23 @@ class Gold:
                 pl.coalesce(f"{name}:new", name).alias(name) for name in shared
             ).drop(f"{name}:new" for name in shared)
         return self._with(queries=told)
+
+    def counted_in(self, unit: str) -> Gold:
+        """Return this gold, its places said to be counted in a unit: codepoint, utf16 or utf8."""
+        return self._with(offsets=unit_named(unit))
+
+    def in_code_points(self, corpus: Any) -> Gold:
+        """Return this gold with its spans in code points, each checked against its document.
+
+        >>> spans = pl.DataFrame({"query_id": "q", "doc_id": "d", "start": [3], "end": [4]})
+        >>> gold = Gold.of(spans=spans, offsets="utf16").in_code_points({"d": "a😀b"})
+        >>> gold.spans["start"].item(), gold.offsets
+        (2, 'codepoint')
+        """
+        spans = self.spans
+        if spans is not None:
+            spans = in_code_points(spans, Corpus.open(corpus), self.offsets, "spans")
+        return self._with(spans=spans, offsets="codepoint")
 
     def _with(self, **changed: Any) -> Gold:
         held: dict[str, Any] = {
