@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import polars as pl
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
+from karat.cli.main import main
 from karat.data.offsets import code_points
 from karat.errors import InputError, KaratWarning
 
@@ -249,3 +251,80 @@ def test_newlines_of_files_are_untouched(tmp_path):
     for unit, start in (("codepoint", 3), ("utf16", 3), ("utf8", 4)):
         held = gold_of(start, start + 4, unit, "paid", "d.txt").in_code_points(tmp_path)
         assert held.spans.select("start", "end").rows() == [(3, 7)]
+
+
+# What is scored goes through the documents too.
+
+
+def places_in(unit):
+    """Gold and a run of one query in a text of wide characters, counted in a unit."""
+    text = "😀 Zürich, ß und 𝄞: zwei Noten"
+
+    def place(start, end):
+        return {"doc_id": "d", "start": units(text[:start], unit), "end": units(text[:end], unit)}
+
+    gold = karat.Gold.of(
+        [{"query_id": "q", "spans": [{**place(2, 8), "text": text[2:8]}, place(12, 16)]}],
+        offsets=unit,
+    )
+    run = karat.Run.of([{"query_id": "q", "results": [{"id": "c", **place(4, 14)}]}], offsets=unit)
+    return text, gold, run
+
+
+@pytest.mark.parametrize("unit", ["codepoint", "utf16", "utf8"])
+def test_spans_are_scored_and_explained_alike_in_every_unit(unit):
+    text, gold, run = places_in(unit)
+    scores = karat.evaluate(gold, run, ["span.recall", "span.precision"], corpus={"d": text})
+    assert list(dict(scores).values()) == [6 / 10, 6 / 10]
+    explained = karat.explain(
+        "span.recall", gold=gold, run=run, query="q", corpus={"d": text}, other=run
+    )
+    assert [each.value for each in explained.calculations] == [0.6, 0.6]
+
+
+def test_other_units_are_refused_without_the_documents():
+    _, gold, run = places_in("utf16")
+    with pytest.raises(InputError, match="gold counts its offsets in utf16") as caught:
+        karat.evaluate(gold, run, "span.recall")
+    assert "--corpus DIR" in str(caught.value)
+    plain = places_in("codepoint")[1]
+    with pytest.raises(InputError, match="the run counts its offsets in utf16"):
+        karat.evaluate(plain, run, "span.recall")
+    with pytest.raises(InputError, match="the run counts its offsets in utf16"):
+        karat.explain("span.recall", gold=plain, run=run, query="q")
+
+
+def test_places_are_checked_against_the_documents_before_they_are_scored():
+    text, gold, run = places_in("codepoint")
+    with pytest.raises(InputError, match="text"):
+        karat.evaluate(gold, run, "span.recall", corpus={"d": text.replace("Z", "z")})
+    with pytest.raises(InputError, match="d"):
+        karat.evaluate(gold, run, "span.recall", corpus={"other": text})
+
+
+def test_files_in_other_units_go_through_the_documents_on_the_command_line(
+    tmp_path, monkeypatch, capsys
+):
+    text, gold, run = places_in("utf16")
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "d.txt").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    gold.write("gold.jsonl")
+    run.write("run.jsonl")
+    for name in ("gold.jsonl", "run.jsonl"):
+        path = tmp_path / name
+        path.write_text(path.read_text().replace('"doc_id":"d"', '"doc_id":"d.txt"'))
+    commands = {
+        "eval": ["gold.jsonl", "run.jsonl", "-m", "span.recall", "--json"],
+        "explain": ["span.recall", "--gold", "gold.jsonl", "--run", "run.jsonl", "--query", "q"],
+        "convert": ["gold.jsonl", "code-points.jsonl"],
+    }
+    for name, words in commands.items():
+        monkeypatch.setattr(sys, "argv", ["karat", name, *words, "--corpus", "documents"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 0, capsys.readouterr().err
+    assert "0.6" in capsys.readouterr().out
+    converted = karat.Gold.read("code-points.jsonl")
+    assert converted.offsets == "codepoint"
+    assert converted.spans["start"].to_list() == [2, 12]
