@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         precision_at_k,
         recall_at_k,
     )
+    from karat.match.locate import Located, locate
     from karat.measures import Plan, ScoreTable, score
 
 _HOMES = {
@@ -54,6 +55,7 @@ _HOMES = {
         "precision_at_k",
         "recall_at_k",
     ),
+    "karat.match.locate": ("Located", "locate"),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }
 _MODULES = ("chunk", "compat", "data", "functional", "measures", "presets")
@@ -70,6 +72,7 @@ __all__ = [
     "InputError",
     "KaratError",
     "KaratWarning",
+    "Located",
     "MeasureError",
     "Plan",
     "Run",
@@ -81,6 +84,7 @@ __all__ = [
     "evaluate",
     "explain",
     "hit_rate",
+    "locate",
     "merge_overlapping_spans",
     "mrr",
     "ndcg_at_k",
