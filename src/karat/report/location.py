@@ -9,7 +9,7 @@ from karat.report.terminal import WIDTH, plain_lines, short
 
 _MOST = 5
 _QUERY_WIDTH = 24
-_ENDING = 12  # the last column and the gaps
+_ENDING = 10  # the last column and the gaps
 
 
 def show(located: Located) -> None:
