@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         recall_at_k,
     )
     from karat.match.judging import to_judgments
+    from karat.match.locate import Located, locate
     from karat.measures import Plan, ScoreTable, score
 
 _HOMES = {
@@ -74,6 +75,7 @@ _HOMES = {
         "recall_at_k",
     ),
     "karat.match.judging": ("to_judgments",),
+    "karat.match.locate": ("Located", "locate"),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }
 _MODULES = ("chunk", "compat", "data", "functional", "measures", "presets")
@@ -91,6 +93,7 @@ __all__ = [
     "InputError",
     "KaratError",
     "KaratWarning",
+    "Located",
     "MeasureError",
     "Plan",
     "Run",
@@ -103,6 +106,7 @@ __all__ = [
     "evaluate",
     "explain",
     "hit_rate",
+    "locate",
     "merge_overlapping_spans",
     "mrr",
     "ndcg_at_k",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -210,6 +210,28 @@ class Gold:
             "settings": self.settings,
         }
         return Gold(**held | changed)
+
+    def without(self, query_ids: Iterable[str]) -> Gold:
+        """Return this gold without some queries, such as those that are not complete."""
+        out = set(query_ids)
+        gone = pl.col("query_id").is_in(out)
+
+        def rest(table: pl.DataFrame | None) -> pl.DataFrame | None:
+            return None if table is None else table.filter(~gone)
+
+        return Gold(
+            rest(self.judgments)
+            if self.mapping is None
+            else {query: items for query, items in self.mapping.items() if query not in out},
+            queries=rest(self._queries),
+            empty_judgments=[query for query in self.empty_judgments if query not in out],
+            spans=rest(self.spans),
+            empty_spans=[query for query in self.empty_spans if query not in out],
+            evidence=rest(self.evidence),
+            offsets=self.offsets,
+            name=self.name,
+            settings=self.settings,
+        )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Gold:  # noqa: A002
