@@ -20,7 +20,16 @@ if TYPE_CHECKING:
         KaratWarning,
         MeasureError,
     )
-    from karat.evaluation import Evaluator, Explanation, Scores, evaluate, explain
+    from karat.evaluation import (
+        Evaluator,
+        Explanation,
+        Finding,
+        Scores,
+        Validation,
+        evaluate,
+        explain,
+        validate,
+    )
     from karat.functional import (
         average_precision,
         calculate_overlap,
@@ -32,6 +41,7 @@ if TYPE_CHECKING:
         recall_at_k,
     )
     from karat.match.judging import to_judgments
+    from karat.match.locate import Located, locate
     from karat.measures import Plan, ScoreTable, score
 
 _HOMES = {
@@ -44,7 +54,16 @@ _HOMES = {
         "KaratWarning",
         "MeasureError",
     ),
-    "karat.evaluation": ("Evaluator", "Explanation", "Scores", "evaluate", "explain"),
+    "karat.evaluation": (
+        "Evaluator",
+        "Explanation",
+        "Finding",
+        "Scores",
+        "Validation",
+        "evaluate",
+        "explain",
+        "validate",
+    ),
     "karat.functional": (
         "average_precision",
         "calculate_overlap",
@@ -56,6 +75,7 @@ _HOMES = {
         "recall_at_k",
     ),
     "karat.match.judging": ("to_judgments",),
+    "karat.match.locate": ("Located", "locate"),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }
 _MODULES = ("chunk", "compat", "data", "functional", "measures", "presets")
@@ -68,21 +88,25 @@ __all__ = [
     "Corpus",
     "Evaluator",
     "Explanation",
+    "Finding",
     "Gold",
     "InputError",
     "KaratError",
     "KaratWarning",
+    "Located",
     "MeasureError",
     "Plan",
     "Run",
     "ScoreTable",
     "Scores",
+    "Validation",
     "__version__",
     "average_precision",
     "calculate_overlap",
     "evaluate",
     "explain",
     "hit_rate",
+    "locate",
     "merge_overlapping_spans",
     "mrr",
     "ndcg_at_k",
@@ -90,6 +114,7 @@ __all__ = [
     "recall_at_k",
     "score",
     "to_judgments",
+    "validate",
 ]
 
 

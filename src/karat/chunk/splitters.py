@@ -10,14 +10,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from karat.chunk.cutting import Place, cut
 from karat.data import Chunks
+from karat.data.dense import DenseText, dense
 from karat.errors import InputError, KaratWarning, counted
 
 Overlaps = Callable[[str], bool]
-_WHITE_SPACE = [code for code in range(0x3001) if chr(code).isspace()]
 
 
 def with_splitter(corpus: Any, splitter: Any) -> Chunks:
@@ -58,30 +56,26 @@ def with_splitter(corpus: Any, splitter: Any) -> Chunks:
     return chunks
 
 
-class _Document:
+class _Document(DenseText):
     """A text to find pieces in, one after the other, whatever white space they have."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.dense = "".join(text.split())
-        codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-        self.positions = np.flatnonzero(~np.isin(codes, _WHITE_SPACE))
-        """Where each character of `dense` stands in the text."""
+        super().__init__(text)
         self.last = (0, 0)
         """The place in `dense` of the last piece that was found."""
 
     def find(self, piece: str, overlaps: Overlaps) -> Place | None:
         """Return where a piece stands: the first place after the last one, which it may overlap."""
-        wanted = "".join(piece.split())
+        wanted = dense(piece)
         at = self._search(wanted, overlaps)
         if at < 0:
             return None
         self.last = (at, at + len(wanted))
-        first, final = (int(self.positions[i]) for i in (at, at + len(wanted) - 1))
-        whole = first - (len(piece) - len(piece.lstrip()))
+        place = self.stretch(*self.last)
+        whole = place[0] - (len(piece) - len(piece.lstrip()))
         if whole >= 0 and self.text.startswith(piece, whole):
             return whole, whole + len(piece)
-        return first, final + 1
+        return place
 
     def _search(self, wanted: str, overlaps: Overlaps) -> int:
         """Find the place that ends no earlier than the last one and overlaps it as it may.
@@ -105,7 +99,7 @@ class _Document:
         return self.dense.find(wanted, at + 1) if same else at
 
     def _between(self, at: int, end: int) -> str:
-        return self.text[self.positions[at] : self.positions[end - 1] + 1]
+        return self.text[slice(*self.stretch(at, end))]
 
 
 def _overlaps(splitter: Any) -> Overlaps:

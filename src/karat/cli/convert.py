@@ -25,6 +25,10 @@ def convert_command(
         str | None,
         typer.Option("--to", metavar="NAME", help="The format of B, if its ending names none."),
     ] = None,
+    corpus: Annotated[
+        str | None,
+        typer.Option(metavar="DIR|FILE", help="The documents: gold's spans become code points."),
+    ] = None,
     chunks: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Make judgments of these chunks from gold's spans."),
@@ -48,8 +52,11 @@ def convert_command(
     from karat.errors import counted
     from karat.match.judging import to_judgments
 
-    def judge(gold: Gold) -> Gold:
+    def change(gold: Gold) -> Gold:
+        gold = gold if corpus is None else gold.in_code_points(corpus)
         rising = shares.split(",") if shares else []
+        if chunks is None:
+            return gold
         return to_judgments(gold, chunks, min_overlap=min_overlap, shares=rising)
 
     done = convert(
@@ -58,7 +65,7 @@ def convert_command(
         kind=kind,
         source_format=source_format,
         target_format=target_format,
-        change=judge if chunks else None,
+        change=change if corpus or chunks else None,
     )
     written = done.written
     if json:

@@ -10,6 +10,7 @@ import typer
 
 from karat.cli.options import (
     Chunks,
+    Corpus,
     Duplicates,
     GoldFormat,
     Level,
@@ -44,6 +45,7 @@ def evaluate_command(
     ] = None,
     level: Level = "item",
     chunks: Chunks = None,
+    corpus: Corpus = None,
     gold_format: GoldFormat = None,
     run_format: RunFormat = None,
     missing: Missing = None,
@@ -67,6 +69,7 @@ def evaluate_command(
         preset=preset,
         level=level,
         chunks=chunks,
+        corpus=corpus,
     )
     scores = evaluator.all([Unopened(run, run_format) for run in runs])
     sheets = [score.sheet(by=tuple(by or ()), per_query=per_query) for score in scores]

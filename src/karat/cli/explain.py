@@ -8,6 +8,7 @@ import typer
 
 from karat.cli.options import (
     Chunks,
+    Corpus,
     Duplicates,
     GoldFormat,
     Level,
@@ -38,6 +39,7 @@ def explain_command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     level: Level = "item",
     chunks: Chunks = None,
+    corpus: Corpus = None,
     gold_format: GoldFormat = None,
     run_format: RunFormat = None,
     missing: Missing = None,
@@ -63,5 +65,6 @@ def explain_command(
         conventions=conventions_of(missing, unknown, no_gold, duplicates, unjudged),
         level=level,
         chunks=chunks,
+        corpus=corpus,
     )
     print(encoded(explanation.as_dict()).decode() if json else explanation)

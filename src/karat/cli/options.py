@@ -25,6 +25,12 @@ Chunks = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="The table of all chunks: where they stand, what they say."),
 ]
+Corpus = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DIR|FILE", help="The documents: places are checked against them, and converted."
+    ),
+]
 GoldFormat = Annotated[
     str | None, typer.Option(metavar="NAME", help="The format of gold, if it is not told.")
 ]

@@ -61,7 +61,11 @@ def convert(
     formats = [detect(part) if source_format is None else named(source_format) for part in opened]
     known = _kind(kind, opened[0], formats[0])
     if known == "run" and change is not None:
-        raise InputError("only gold has spans", path=source, hint="leave --chunks out for a run")
+        raise InputError(
+            "this is a run, and only gold has spans",
+            path=source,
+            hint="leave --corpus and --chunks out for a run",
+        )
     try:
         if known == "gold":
             gold = gold_from(opened, formats, source)

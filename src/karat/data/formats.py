@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -89,14 +90,6 @@ def gold_from(opened: list[Source], formats: list[Format], path: str | os.PathLi
     parts = [known.read_gold(source) for source, known in zip(opened, formats, strict=True)]
     if len(parts) == 1:
         return parts[0]
-    offsets = {part.offsets for part in parts}
-    if len(offsets) > 1:
-        raise InputError(
-            f"the files count offsets in {' and '.join(sorted(offsets))}",
-            path=path,
-            field="offsets",
-            hint="use one of them in all files",
-        )
     judged = set(pl.concat([part.judgments["query_id"] for part in parts]))
     return Gold(
         pl.concat([part.judgments for part in parts]),
@@ -107,7 +100,7 @@ def gold_from(opened: list[Source], formats: list[Format], path: str | os.PathLi
         spans=_concat([part.spans for part in parts]),
         empty_spans=[query for part in parts for query in part.empty_spans],
         evidence=_concat([part.evidence for part in parts]),
-        offsets=offsets.pop(),
+        offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
     )
@@ -138,6 +131,7 @@ def run_from(opened: list[Source], formats: list[Format], path: str | os.PathLik
         errors=_concat([part.errors for part in parts]),
         timings=_concat([part.timings for part in parts]),
         calls=_concat([part.calls for part in parts]),
+        offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
     )
@@ -155,6 +149,19 @@ def write_run(run: Run, path: str | os.PathLike[str], format: str | None = None)
     known = for_writing(path, format)
     with writing_folder(path) if known.folder else writing(path) as place:
         return known.write_run(run, place)
+
+
+def _offsets(parts: Sequence[Gold | Run], path: str | os.PathLike[str]) -> str:
+    """Return the unit in which all parts count their offsets."""
+    offsets = sorted({part.offsets for part in parts})
+    if len(offsets) > 1:
+        raise InputError(
+            f"the files count offsets in {' and '.join(offsets)}",
+            path=path,
+            field="offsets",
+            hint="use one of them in all files",
+        )
+    return offsets[0]
 
 
 def _format(source: Source, name: str | None) -> Format:

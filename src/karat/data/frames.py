@@ -22,7 +22,8 @@ CONTEXTS = (
     "retrieved_context_ids",
     "reference_context_ids",
 )
-PLACE_HINT = "0 ≤ start ≤ end, counted in code points"
+PLACE_HINT = "0 ≤ start ≤ end, counted from the start of the document"
+LARGEST_PLACE = 1 << 32  # no document is that long, and keys made of places stay exact
 
 Locate = Callable[[int, str, str, str | None], InputError]
 """Makes the error for a row: its number from 1, the field, the problem and the hint."""
@@ -161,11 +162,18 @@ def check_places(table: pl.DataFrame, locate: Locate = row_error) -> None:
     """Refuse a start or an end that marks no stretch of text."""
     if not {"start", "end"} <= set(table.columns):
         return
-    bad = (table["start"] < 0) | (table["end"] < table["start"])
+    start, end = table["start"], table["end"]
+    bad = (start < 0) | (end < start) | (end > LARGEST_PLACE)
     if bad.any():
         at = first(bad)
-        start, end = table["start"][at - 1], table["end"][at - 1]
-        raise locate(at, "start", f"[{start}, {end}) is no stretch of text", PLACE_HINT)
+        raise locate(at, "start", no_place(start[at - 1], end[at - 1]), PLACE_HINT)
+
+
+def no_place(start: int, end: int | None) -> str:
+    """Say what is wrong with a start and an end that mark no stretch of text."""
+    if end is not None and 0 <= start <= end:
+        return f"[{start}, {end}) ends beyond {LARGEST_PLACE:,}, further than a document goes"
+    return f"[{start}, {end}) is no stretch of text"
 
 
 def refuse_twice(ids: pl.Series, what: str, locate: Locate = row_error) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from karat.data import frames, hugging_face
+from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.judgments import judgments_frame, judgments_of
 from karat.data.native_lines import table_of
+from karat.data.offsets import unit_named
+from karat.data.places import in_code_points
 from karat.errors import SWAPPED, InputError
 
 _GRADE_HINT = (
@@ -120,12 +123,14 @@ class Gold:
         spans: Any = None,
         evidence: Any = None,
         queries: Any = None,
+        offsets: str | None = None,
         name: str | None = None,
     ) -> Gold:
         """Make gold from a dict, a table, native records or Ragas rows, or from separate tables.
 
-        `spans` is a table (query_id, doc_id, start, end, text?, grade?); `evidence` is one of
-        (query_id, text), or {query: [text, …]}.
+        `spans` is a table (query_id, doc_id, start, end, text?, grade?). `offsets` says in what
+        its places are counted: codepoint, utf16 or utf8. `evidence` is a table (query_id, text),
+        or {query: [text, …]}.
 
         >>> Gold.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]}).judgments.height
         3
@@ -139,6 +144,8 @@ class Gold:
             gold = gold.with_evidence(evidence)
         if spans is not None:
             gold = gold.with_spans(spans)
+        if offsets is not None:
+            gold = gold.counted_in(offsets)
         return gold if queries is None else gold.with_queries(queries)
 
     @classmethod
@@ -198,6 +205,23 @@ class Gold:
             ).drop(f"{name}:new" for name in shared)
         return self._with(queries=told)
 
+    def counted_in(self, unit: str) -> Gold:
+        """Return this gold, its places said to be counted in a unit: codepoint, utf16 or utf8."""
+        return self._with(offsets=unit_named(unit))
+
+    def in_code_points(self, corpus: Any) -> Gold:
+        """Return this gold with its spans in code points, each checked against its document.
+
+        >>> spans = pl.DataFrame({"query_id": "q", "doc_id": "d", "start": [3], "end": [4]})
+        >>> gold = Gold.of(spans=spans, offsets="utf16").in_code_points({"d": "a😀b"})
+        >>> gold.spans["start"].item(), gold.offsets
+        (2, 'codepoint')
+        """
+        spans = self.spans
+        if spans is not None:
+            spans = in_code_points(spans, Corpus.open(corpus), self.offsets, "spans")
+        return self._with(spans=spans, offsets="codepoint")
+
     def _with(self, **changed: Any) -> Gold:
         held: dict[str, Any] = {
             "judgments": self.judgments if self.mapping is None else self.mapping,
@@ -212,6 +236,28 @@ class Gold:
             "settings": self.settings,
         }
         return Gold(**held | changed)
+
+    def without(self, query_ids: Iterable[str]) -> Gold:
+        """Return this gold without some queries, such as those that are not complete."""
+        out = set(query_ids)
+        gone = pl.col("query_id").is_in(out)
+
+        def rest(table: pl.DataFrame | None) -> pl.DataFrame | None:
+            return None if table is None else table.filter(~gone)
+
+        return Gold(
+            rest(self.judgments)
+            if self.mapping is None
+            else {query: items for query, items in self.mapping.items() if query not in out},
+            queries=rest(self._queries),
+            empty_judgments=[query for query in self.empty_judgments if query not in out],
+            spans=rest(self.spans),
+            empty_spans=[query for query in self.empty_spans if query not in out],
+            evidence=rest(self.evidence),
+            offsets=self.offsets,
+            name=self.name,
+            settings=self.settings,
+        )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Gold:  # noqa: A002

@@ -67,6 +67,8 @@ def say_what_a_run_loses(
         for name in ("doc_id", "start", "end", "text")
         if name in results.columns and name not in holds and not _repeats_the_id(results, name)
     ]
+    if run.offsets != "codepoint" and "start" in holds and "start" in results.columns:
+        lost.append(f"that offsets count {run.offsets}")
     queries = run.query_ids.len()
     if run.empty and not empty:
         lost.append(f"{counted(len(run.empty), 'query')} without results")

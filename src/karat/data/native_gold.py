@@ -10,7 +10,7 @@ import msgspec
 import polars as pl
 
 from karat.data.files import Source
-from karat.data.frames import PLACE_HINT
+from karat.data.frames import LARGEST_PLACE, PLACE_HINT, no_place
 from karat.data.gold import NO_EVIDENCE, NO_JUDGMENTS, SPANS, Gold
 from karat.data.judgments import LARGEST_GRADE
 from karat.data.losses import Written
@@ -19,7 +19,7 @@ from karat.data.native_lines import (
     Id,
     MakeError,
     Numbered,
-    Offset,
+    Refuse,
     Text,
     converted,
     decoded,
@@ -28,6 +28,7 @@ from karat.data.native_lines import (
     new_query,
     opened,
     record_error,
+    refused,
     table_of,
     without_nulls,
 )
@@ -41,11 +42,11 @@ Grade = Annotated[int, msgspec.Meta(gt=-LARGEST_GRADE, lt=LARGEST_GRADE)]
 
 
 class Span(msgspec.Struct, omit_defaults=True):
-    """A stretch of a document, half-open, in code points."""
+    """A stretch of a document, half-open; `_gold` checks its place."""
 
     doc_id: Id
-    start: Offset
-    end: Offset
+    start: int
+    end: int
     text: str | None = None
     grade: Grade = 1
 
@@ -60,8 +61,8 @@ class GoldLine(msgspec.Struct, omit_defaults=True):
     evidence: list[str] | None = None
 
 
-def read_gold(source: Source) -> Gold:
-    """Read native gold."""
+def read_gold(source: Source, refuse: Refuse = refused) -> Gold:
+    """Read native gold; `refuse` may let spans and queries pass that cannot be."""
     header, lines = opened(source, "gold")
     decode = msgspec.json.Decoder().decode
 
@@ -70,13 +71,15 @@ def read_gold(source: Source) -> Gold:
         json.loads(line, object_pairs_hook=held_once)  # an item judged twice is no small thing
         return record
 
-    return _gold(decoded(lines, decode_once, source), header, source.error)
+    return _gold(decoded(lines, decode_once, source), header, source.error, refuse)
 
 
-def gold_of_records(records: Sequence[Any], *, name: str | None = None) -> Gold:
+def gold_of_records(
+    records: Sequence[Any], *, name: str | None = None, refuse: Refuse = refused
+) -> Gold:
     """Make gold from native records: dicts such as a native file has on its lines."""
     lines = ((number, _text_keys(record)) for number, record in enumerate(records, 1))
-    return _gold(lines, Header(1, "gold", name), record_error)
+    return _gold(lines, Header(1, "gold", name), record_error, refuse)
 
 
 def _text_keys(record: Any) -> Any:
@@ -123,7 +126,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> Written:
     return Written(gold.queries.height, gold.judgments.height)
 
 
-def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
+def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse) -> Gold:
     judgments: list[tuple[str, str, int]] = []
     spans: list[tuple[Any, ...]] = []
     evidence: list[tuple[str, str]] = []
@@ -133,7 +136,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
     empty_evidence: list[str] = []
     for number, record in lines:
         line = converted(number, record, GoldLine, error)
-        query = new_query(line.query_id, queries, number, error)
+        query = new_query(line.query_id, queries, number, error, refuse)
         fields = {key: value for key, value in record.items() if key not in GOLD_KEYS}
         if line.query is not None and "text" in fields:
             fields["text_field"] = fields.pop("text")  # `text` is where the query itself stands
@@ -154,14 +157,10 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
         if line.spans == []:
             empty_spans.append(query)
         for at, span in enumerate(line.spans or ()):
-            if span.end < span.start:
-                raise error(
-                    f"[{span.start}, {span.end}) is no stretch of text",
-                    line=number,
-                    field=f"spans[{at}]",
-                    hint=PLACE_HINT,
-                )
-            spans.append((query, str(span.doc_id), span.start, span.end, span.text, span.grade))
+            if 0 <= span.start <= span.end <= LARGEST_PLACE:
+                spans.append((query, str(span.doc_id), span.start, span.end, span.text, span.grade))
+            else:
+                _refuse_span(query, span, error, refuse, line=number, field=f"spans[{at}]")
         if line.evidence == []:
             empty_evidence.append(query)
         evidence += [(query, text) for text in line.evidence or ()]
@@ -176,6 +175,19 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError) -> Gold:
         offsets=header.offsets,
         name=header.name,
         settings=header.settings,
+    )
+
+
+def _refuse_span(query: str, span: Span, error: MakeError, refuse: Refuse, **where: Any) -> None:
+    problem = error(no_place(span.start, span.end), hint=PLACE_HINT, **where)
+    kind = "too-far" if span.start <= span.end else "inverted"
+    refuse(
+        "negative" if span.start < 0 else kind,
+        problem,
+        query_id=query,
+        doc_id=str(span.doc_id),
+        start=span.start,
+        end=span.end,
     )
 
 

@@ -6,20 +6,35 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
 import polars as pl
 
 from karat.data.files import BYTE_ORDER_MARK, Source, decode
+from karat.data.frames import LARGEST_PLACE
+from karat.data.offsets import unit_named
 from karat.errors import SWAPPED, InputError
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Id = Text | int
-Offset = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_PLACE)]
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 Line = TypeVar("Line")
 Numbered = Iterable[tuple[int, Line]]
 MakeError = Callable[..., InputError]
+
+
+class Refuse(Protocol):
+    """Takes what is wrong, of which kind it is, and where it stands."""
+
+    def __call__(self, kind: str, error: InputError, /, **place: Any) -> None:
+        """Raise the error, or keep it."""
+
+
+def refused(_: str, error: InputError, /, **_place: Any) -> None:
+    """Raise what is wrong, as every reader does but that of `karat validate`."""
+    raise error
 
 
 class Header(msgspec.Struct, omit_defaults=True):
@@ -64,6 +79,7 @@ def opened(source: Source, kind: str) -> tuple[Header, Numbered[bytes]]:
             field="kind",
             hint=SWAPPED,
         )
+    unit_named(header.offsets, source.error, line=number)
     header.name = header.name or source.name
     if len(held) == 1:
         raise source.error(
@@ -176,16 +192,19 @@ def record_error(
     return InputError(f"record {line}: {problem}", field=field, hint=hint)
 
 
-def new_query(given: Id, seen: Iterable[str], number: int, error: MakeError) -> str:
+def new_query(
+    given: Id, seen: Iterable[str], number: int, error: MakeError, refuse: Refuse = refused
+) -> str:
     """Return a query's id as text, refusing one that was there before."""
     query = str(given)
     if query in seen:
-        raise error(
+        problem = error(
             f"query {query!r} stands there twice",
             line=number,
             field="query_id",
             hint="a query is one line; put all of it there",
         )
+        refuse("duplicate-query", problem, query_id=query)
     return query
 
 

@@ -14,6 +14,7 @@ from karat.data.files import Source
 from karat.data.frames import PLACE_HINT
 from karat.data.losses import Written
 from karat.data.native_lines import (
+    Count,
     Header,
     Id,
     MakeError,
@@ -79,8 +80,8 @@ class Call(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     query_id: Id | None = None  # ignored: a call belongs to the query on whose line it stands
     stage: str | None = None
     model: str | None = None
-    prompt_tokens: Offset | None = None
-    completion_tokens: Offset | None = None
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
     price_per_1k: float | None = None
     price_in: float | None = None
     price_out: float | None = None
@@ -114,7 +115,7 @@ def run_of_records(records: Sequence[Any], *, name: str | None = None) -> Run:
 def write_run(run: Run, file: IO[bytes]) -> Written:
     """Write a run, one query a line, after a header."""
     encode = msgspec.json.Encoder().encode
-    file.write(encode(Header(1, "run", run.name, settings=run.settings)) + b"\n")
+    file.write(encode(Header(1, "run", run.name, run.offsets, run.settings)) + b"\n")
     results = grouped(run.results.rename({"item_id": "id"}, strict=False))
     timings, calls, errors = map(grouped, (run.timings, run.calls, run.errors))
     for query in run.query_ids:
@@ -184,6 +185,7 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
         errors=pl.DataFrame(failures) if failures else None,
         timings=table_of(timings, TIMINGS, "latency_ms", orient="row") if timings else None,
         calls=table_of(calls, CALLS, "calls", orient="row") if calls else None,
+        offsets=header.offsets,
         name=header.name,
         settings=header.settings,
     )

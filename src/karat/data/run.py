@@ -10,9 +10,12 @@ from typing import Any
 import polars as pl
 
 from karat.data import frames, hugging_face
+from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.lists import Lists
+from karat.data.offsets import unit_named
 from karat.data.order import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
+from karat.data.places import in_code_points
 from karat.errors import SWAPPED, InputError
 
 NO_RESULTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String})
@@ -32,6 +35,7 @@ class Run:
         errors: pl.DataFrame | None = None,
         timings: pl.DataFrame | None = None,
         calls: pl.DataFrame | None = None,
+        offsets: str = "codepoint",
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
@@ -46,6 +50,8 @@ class Run:
         self.errors = errors
         self.timings = timings
         self.calls = calls
+        self.offsets = offsets
+        """In what the places of results are counted."""
         self.name = name
         self.settings = dict(settings or {})
 
@@ -75,12 +81,19 @@ class Run:
         return 0 if self.errors is None else self.errors.height
 
     @classmethod
-    def of(cls, source: Any, *, name: str | None = None) -> Run:
+    def of(cls, source: Any, *, offsets: str | None = None, name: str | None = None) -> Run:
         """Make a run from a dict, a table, native records or Ragas rows.
+
+        `offsets` says in what its places are counted: codepoint, utf16 or utf8.
 
         >>> Run.of({"q1": {"a": 0.5, "b": 0.9}}).results["item_id"].to_list()
         ['b', 'a']
         """
+        run = cls._of(source, name)
+        return run if offsets is None else run.counted_in(offsets)
+
+    @classmethod
+    def _of(cls, source: Any, name: str | None) -> Run:
         if isinstance(source, Run):
             return source if name is None else source.renamed(name)
         hugging_face.refuse_splits(source)
@@ -104,15 +117,31 @@ class Run:
 
     def renamed(self, name: str) -> Run:
         """Return this run under another name."""
-        return Run(
-            self.results if self.lists is None else self.lists,
-            empty=self.empty,
-            errors=self.errors,
-            timings=self.timings,
-            calls=self.calls,
-            name=name,
-            settings=self.settings,
-        )
+        return self._with(name=name)
+
+    def counted_in(self, unit: str) -> Run:
+        """Return this run, its places said to be counted in a unit: codepoint, utf16 or utf8."""
+        return self._with(offsets=unit_named(unit))
+
+    def in_code_points(self, corpus: Any) -> Run:
+        """Return this run with its places in code points, each checked against its document."""
+        if self.lists is not None:
+            return self._with(offsets="codepoint")
+        results = in_code_points(self.results, Corpus.open(corpus), self.offsets, "results")
+        return self._with(results=results, offsets="codepoint")
+
+    def _with(self, **changed: Any) -> Run:
+        held: dict[str, Any] = {
+            "results": self.results if self.lists is None else self.lists,
+            "empty": self.empty,
+            "errors": self.errors,
+            "timings": self.timings,
+            "calls": self.calls,
+            "offsets": self.offsets,
+            "name": self.name,
+            "settings": self.settings,
+        }
+        return Run(**held | changed)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Run:  # noqa: A002

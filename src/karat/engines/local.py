@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from karat.conventions import Conventions
+from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.gold import Gold
 from karat.data.run import Run
@@ -47,8 +48,12 @@ class LocalSession:
         conventions: Conventions,
         level: str,
         chunks: Any = None,
+        corpus: Any = None,
     ) -> None:
+        self.corpus = None if corpus is None else Corpus.open(corpus)
         self.gold = Gold.open(gold)
+        if self.corpus is not None:
+            self.gold = self.gold.in_code_points(self.corpus)
         self.prepared = prepare(self.gold)
         if measures is None:
             measures = _usual(self.prepared)
@@ -60,6 +65,8 @@ class LocalSession:
         """Open a run and score it."""
         run = Run.open(source)
         try:
+            if self.corpus is not None:
+                run = run.in_code_points(self.corpus)
             table = score(self.prepared, run, self.plan)
             counts = table.counts
             if not counts["in_common"]:

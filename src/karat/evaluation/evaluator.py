@@ -31,19 +31,28 @@ def evaluate(
     preset: str | None = None,
     level: str = "item",
     chunks: Any = None,
+    corpus: Any = None,
 ) -> Scores:
     """Score a run against gold.
 
     Both may be a path, a glob, a table, a dict, native records, or a `Gold` and a `Run`. `chunks`
     is the table of all chunks, as `Chunks` or whatever it takes: `span.precision_omega` reads it,
     and it tells of a run that has ids alone where they stand and what they say.
+    `corpus` holds the documents: places are checked against them, and converted if gold or run
+    count in UTF-16 or UTF-8.
 
     >>> scores = evaluate({"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}, ["P@2", "AP"])
     >>> scores["P@2"], round(scores["AP"], 4)
     (0.5, 0.8333)
     """
     evaluator = Evaluator(
-        gold, measures, conventions=conventions, preset=preset, level=level, chunks=chunks
+        gold,
+        measures,
+        conventions=conventions,
+        preset=preset,
+        level=level,
+        chunks=chunks,
+        corpus=corpus,
     )
     return evaluator(run)
 
@@ -65,11 +74,12 @@ class Evaluator:
         preset: str | None = None,
         level: str = "item",
         chunks: Any = None,
+        corpus: Any = None,
     ) -> None:
         if preset is not None and measures is None:
             measures = _preset(preset).MEASURES
         self.conventions = _conventions(preset, conventions)
-        self._session = LocalSession(gold, measures, self.conventions, level, chunks)
+        self._session = LocalSession(gold, measures, self.conventions, level, chunks, corpus)
 
     @property
     def measures(self) -> tuple[Measure, ...]:

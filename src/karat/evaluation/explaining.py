@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 
 from karat.conventions import Conventions
+from karat.data.corpus import Corpus
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
+from karat.match import level as levels
 from karat.match.described import described
-from karat.match.level import documents
 from karat.match.prepared import PreparedGold, prepare
 from karat.measures import Measure, Plan, parse, score
 from karat.measures.declare import declared
@@ -47,6 +48,7 @@ def explain(
     conventions: Conventions | dict[str, Any] | None = None,
     level: str = "item",
     chunks: Any = None,
+    corpus: Any = None,
 ) -> Explanation:
     """Say what a measure means; with gold, run and query, how its value comes about there.
 
@@ -77,10 +79,14 @@ def explain(
             f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} needed as well",
             hint="a calculation needs gold, run and query",
         )
-    opened = Gold.open(gold)
+    opened, listed = Gold.open(gold), [run] if other is None else [run, other]
+    runs = [Run.open(each) for each in listed]
+    if corpus is not None:
+        documents = Corpus.open(corpus)
+        opened = opened.in_code_points(documents)
+        runs = [each.in_code_points(documents) for each in runs]
     asked = _known(query, opened)
     plan = _plan(parse(measure), opened, words, level, chunks)
-    runs = [Run.open(each) for each in (run, other) if each is not None]
     if "error" in (words.missing, words.unknown, words.duplicates):
         for each in runs:  # such a word speaks of all queries, as it does in evaluate
             score(prepare(opened), each, plan)
@@ -126,6 +132,7 @@ def _gold_of(gold: Gold, query: str) -> Gold:
         empty_judgments=[each for each in gold.empty_judgments if each == query],
         spans=None if spans is None else spans.filter(pl.col("query_id") == query),
         empty_spans=[each for each in gold.empty_spans if each == query],
+        offsets=gold.offsets,
     )
 
 
@@ -133,6 +140,7 @@ def _run_of(run: Run, query: str) -> Run:
     return Run(
         run.results.filter(pl.col("query_id") == query),
         empty=[each for each in run.empty if each == query],
+        offsets=run.offsets,
         name=run.name,
     )
 
@@ -147,7 +155,9 @@ def _calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calcul
     if measure.declaration.family == "span":
         rows = _stretches(described(own, plan.chunks, "doc_id", "start", "end"))
     else:
-        rows = _ranked(documents(own) if plan.level == "doc" else own, grades, plan.conventions)
+        rows = _ranked(
+            levels.documents(own) if plan.level == "doc" else own, grades, plan.conventions
+        )
     counted = _note(workings, rows)
     limit = measure.cutoff if isinstance(measure.cutoff, int) else len(rows)
     end = max([limit, *counted])

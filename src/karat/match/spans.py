@@ -162,14 +162,20 @@ class Coverage:
         return Stretches(self.items.text, self.items.start, self.items.start + kept)
 
 
+def need_code_points(counted: Gold | Run) -> None:
+    """Refuse places that are counted in anything but code points."""
+    if counted.offsets != "codepoint":
+        what = "gold" if isinstance(counted, Gold) else "the run"
+        raise InputError(
+            f"{what} counts its offsets in {counted.offsets}, and spans are scored in code points",
+            field="offsets",
+            hint="give the documents, through which they are converted: corpus=…, --corpus DIR",
+        )
+
+
 def wanted_spans(gold: Gold) -> pl.DataFrame:
     """Return the spans that should be found; like an item, one of grade 0 need not be."""
-    if gold.offsets != "codepoint":
-        raise InputError(
-            f"gold counts its offsets in {gold.offsets}, and spans are scored in code points",
-            field="offsets",
-            hint="count them in code points, as Python's len does",
-        )
+    need_code_points(gold)
     return (NO_SPANS if gold.spans is None else gold.spans).filter(pl.col("grade") > 0)
 
 
@@ -186,6 +192,7 @@ def match_spans(
     given[numbers_of(gold.query_ids, spans["query_id"])] = True
     given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_spans, dtype=pl.String))] = True
     spans = wanted_spans(gold.gold)
+    need_code_points(run)
     results = _with_places(described(run, chunks, "doc_id", "start", "end"))
     number = numbers_of(gold.query_ids, run.segments.query_ids)
     query = np.repeat(number, run.segments.lengths)

@@ -1,0 +1,46 @@
+"""`karat locate`: spans for the evidence of gold."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def locate_command(
+    gold: Annotated[str, typer.Argument(help="What should be found, with evidence texts.")],
+    corpus: Annotated[
+        str, typer.Option(metavar="DIR|FILE", help="The documents that the texts are from.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write gold with the spans."),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(metavar="RATIO", help="How similar is similar enough.")
+    ] = 0.9,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Find where evidence texts stand in the documents; exit 1 if some are not placed."""
+    from karat.data.files import check_writable
+    from karat.data.formats import for_writing
+    from karat.match.locate import locate
+    from karat.report import location
+    from karat.report.document import encoded
+
+    if output is not None:
+        for_writing(output)
+        check_writable(output)
+    located = locate(gold, corpus, threshold)
+    if output is not None:
+        located.gold.write(output)
+    if json:
+        print(encoded(location.document(located)).decode())
+    else:
+        location.show(located)
+    if output is not None:
+        print(f"wrote {output}", file=sys.stderr)
+    if located.incomplete:
+        raise typer.Exit(1)

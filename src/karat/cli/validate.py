@@ -1,0 +1,44 @@
+"""`karat validate`: what is wrong with gold, before a number is trusted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from karat.cli.options import GoldFormat, RunFormat
+
+
+def validate_command(
+    gold: Annotated[str, typer.Argument(help="What should be found: qrels, JSONL, CSV, …")],
+    corpus: Annotated[
+        str | None,
+        typer.Option(metavar="DIR|FILE", help="The documents: texts, JSONL, Parquet, BEIR, …"),
+    ] = None,
+    chunks: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The table of chunks: JSONL, Parquet, …")
+    ] = None,
+    runs: Annotated[
+        list[str] | None, typer.Option("--run", metavar="RUN", help="What was found; repeat.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    gold_format: GoldFormat = None,
+    run_format: RunFormat = None,
+) -> None:
+    """Check gold: spans, ids, queries; against documents, chunks and runs.
+
+    Ends with 1 if there are errors, and with 0 if there are only warnings or nothing at all.
+    """
+    from karat.data.files import Unopened
+    from karat.evaluation import validate
+    from karat.report.document import encoded
+
+    found = validate(
+        Unopened(gold, gold_format),
+        corpus=corpus,
+        chunks=chunks,
+        runs=[Unopened(run, run_format) for run in runs or ()],
+    )
+    print(encoded(found.as_dict()).decode() if json else found)
+    if not found.ok:
+        raise typer.Exit(1)

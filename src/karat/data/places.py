@@ -1,0 +1,198 @@
+"""Places in documents: brought into code points, and checked against the text that stands there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from karat.data.corpus import Corpus
+from karat.data.offsets import UNITS, bounds, code_points
+from karat.errors import InputError
+
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Row = dict[str, Any]
+
+_AROUND = 16  # characters shown before and after the first that differs
+_WORDS = {"codepoint": "code points", "utf16": "UTF-16 code units", "utf8": "UTF-8 bytes"}
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A table with its places in code points, and the rows whose place does not hold, by kind.
+
+    A row that is at fault keeps the numbers it had, and is at fault in one way only.
+    """
+
+    table: pl.DataFrame
+    faults: dict[str, Flags]
+
+    @property
+    def faulty(self) -> Flags:
+        """Which rows are at fault in any way."""
+        faulty: Flags = np.logical_or.reduce(list(self.faults.values()))
+        return faulty
+
+
+def placed(table: pl.DataFrame, corpus: Corpus, unit: str) -> Placed:
+    """Bring the places of a table into code points of their documents.
+
+    Rows without a start are passed over; where there is a `text`, it is held against the document.
+    """
+    if not {"start", "end"} <= set(table.columns):
+        return Placed(table, {})
+    has_place = table["start"].is_not_null().to_numpy()
+    start, end = (table[name].fill_null(0).to_numpy().copy() for name in ("start", "end"))
+    doc_ids = _doc_ids(table)
+    length, wide = _sizes(doc_ids, corpus)
+    unknown = has_place & (length < 0)
+    if unit != "codepoint":
+        _convert(doc_ids, np.flatnonzero(has_place & wide), start, end, corpus, unit)
+    inside = has_place & ~unknown & ((start < 0) | (end < 0))
+    past = has_place & ~unknown & ~inside & (end > length)
+    within = has_place & ~unknown & ~inside & ~past
+    differs = _differs(table, within, start, end, corpus)
+    sound = within & ~differs
+    moved = [
+        pl.when(pl.lit(pl.Series(sound))).then(pl.lit(pl.Series(now))).otherwise(name).alias(name)
+        for name, now in (("start", start), ("end", end))
+    ]
+    return Placed(
+        table.with_columns(moved),
+        {
+            "unknown-document": unknown,
+            "past-end": past,
+            "inside-character": inside,
+            "text-mismatch": differs,
+        },
+    )
+
+
+def in_code_points(table: pl.DataFrame, corpus: Corpus, unit: str, field: str) -> pl.DataFrame:
+    """Return a table with its places in code points, or raise for the first that does not hold."""
+    found = placed(table, corpus, unit)
+    if not found.faults or not found.faulty.any():
+        return found.table
+    at = int(found.faulty.argmax())
+    kind = next(kind for kind, rows in found.faults.items() if rows[at])
+    row = table.row(at, named=True)
+    problem, hint = fault(kind, row, corpus, unit)
+    more = "karat validate lists all that is wrong"
+    raise InputError(
+        f"query {row['query_id']!r}, document {row.get('doc_id')!r}, "
+        f"[{row['start']}, {row['end']}): {problem}",
+        field=field,
+        hint=f"{hint}; {more}" if hint else more,
+    )
+
+
+def fault(kind: str, row: Row, corpus: Corpus, unit: str) -> tuple[str, str | None]:
+    """Say what is wrong with the place of a row, and what may have happened."""
+    if kind == "unknown-document":
+        if row.get("doc_id") is None:
+            return "it does not say in which document", "give it a doc_id"
+        first = ", ".join(map(repr, corpus.doc_ids.sort().head(3)))
+        return "the corpus has no such document", f"it has {first or 'none'}"
+    document = corpus[row["doc_id"]]
+    hint = _likely(document, row)
+    if kind == "past-end":
+        return f"the document ends at {bounds(document, unit)[-1]} ({_WORDS[unit]})", hint
+    if kind == "inside-character":
+        return f"in {_WORDS[unit]}, it begins or ends inside a character", hint
+    start, end = _converted(document, row, unit)
+    there, given = _side_by_side(document[start:end], row["text"])
+    return f"the document has {there} and the text is {given}", hint
+
+
+def _doc_ids(table: pl.DataFrame) -> pl.Series:
+    if "doc_id" in table.columns:
+        return table["doc_id"]
+    return pl.Series("doc_id", [None] * table.height, pl.String)
+
+
+def _sizes(doc_ids: pl.Series, corpus: Corpus) -> tuple[Ints, Flags]:
+    """Return how long each row's document is, -1 where there is none, and whether it is not ASCII.
+
+    In ASCII all units are the same, so only documents that are not need a second look.
+    """
+    text = pl.col("text")
+    sizes = corpus.documents.select(
+        "doc_id",
+        text.str.len_chars().cast(pl.Int64).alias("length"),
+        (text.str.len_chars() < text.str.len_bytes()).alias("wide"),
+    )
+    known = doc_ids.to_frame().join(sizes, on="doc_id", how="left", maintain_order="left")
+    return (
+        known["length"].fill_null(-1).to_numpy(),
+        known["wide"].fill_null(value=False).to_numpy(),
+    )
+
+
+def _convert(
+    doc_ids: pl.Series, rows: Ints, start: Ints, end: Ints, corpus: Corpus, unit: str
+) -> None:
+    """Put code points in the place of other offsets, document by document."""
+    groups = pl.DataFrame([doc_ids.gather(rows), pl.Series("row", rows)]).group_by("doc_id").all()
+    for doc_id, group in zip(groups["doc_id"], groups["row"], strict=True):
+        at = group.to_numpy()
+        start[at] = code_points(corpus[doc_id], start[at], unit)
+        end[at] = code_points(corpus[doc_id], end[at], unit)
+
+
+def _differs(table: pl.DataFrame, within: Flags, start: Ints, end: Ints, corpus: Corpus) -> Flags:
+    """Tell which rows have another text than their document has in that place."""
+    differs = np.zeros(table.height, np.bool_)
+    if "text" not in table.columns:
+        return differs
+    rows = np.flatnonzero(within & table["text"].is_not_null().to_numpy())
+    if not rows.size:  # a run may have no column of documents at all
+        return differs
+    told = zip(
+        table["doc_id"].gather(rows),
+        start[rows].tolist(),
+        end[rows].tolist(),
+        table["text"].gather(rows),
+        strict=True,
+    )
+    differs[rows] = [corpus[doc_id][begin:stop] != text for doc_id, begin, stop, text in told]
+    return differs
+
+
+def _likely(document: str, row: Row) -> str | None:
+    """Say how the offsets of a text that is not where it should be may have been counted."""
+    text, place = row.get("text"), slice(row["start"], row["end"])
+    if not text:
+        return None
+    for other in UNITS:
+        start, end = _converted(document, row, other)
+        if start >= 0 and end >= 0 and document[start:end] == text:
+            return f'it fits in {_WORDS[other]}: declare "offsets": "{other}"'
+    bare, one = document.replace("\r\n", "\n"), text.replace("\r\n", "\n")
+    if bare[place] == one:
+        return r"it fits where \r\n is one character: count both"
+    if bare.replace("\n", "\r\n")[place] == one.replace("\n", "\r\n"):
+        return r"it fits where every newline is \r\n: count what the document has"
+    at = document.find(text)
+    return None if at < 0 else f"the text stands at [{at}, {at + len(text)}) in code points"
+
+
+def _converted(document: str, row: Row, unit: str) -> tuple[int, int]:
+    start, end = code_points(document, np.array([row["start"], row["end"]]), unit).tolist()
+    return start, end
+
+
+def _side_by_side(there: str, given: str) -> tuple[str, str]:
+    """Shorten two texts to where they first differ."""
+    alike = (a == b for a, b in zip(there, given, strict=False))
+    first = next((at for at, same in enumerate(alike) if not same), min(len(there), len(given)))
+    return _window(there, first), _window(given, first)
+
+
+def _window(text: str, first: int) -> str:
+    begin = max(0, first - _AROUND)
+    stop = first + _AROUND
+    return f"{'…' * (begin > 0)}{text[begin:stop]!r}{'…' * (stop < len(text))}"
