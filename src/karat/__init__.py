@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from karat.match.judging import to_judgments
     from karat.match.locate import Located, locate
+    from karat.match.texts import Matching
     from karat.measures import Plan, ScoreTable, score
 
 _HOMES = {
@@ -76,6 +77,7 @@ _HOMES = {
     ),
     "karat.match.judging": ("to_judgments",),
     "karat.match.locate": ("Located", "locate"),
+    "karat.match.texts": ("Matching",),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }
 _MODULES = ("chunk", "compat", "data", "functional", "measures", "presets")
@@ -94,6 +96,7 @@ __all__ = [
     "KaratError",
     "KaratWarning",
     "Located",
+    "Matching",
     "MeasureError",
     "Plan",
     "Run",

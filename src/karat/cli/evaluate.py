@@ -9,16 +9,23 @@ from typing import Annotated
 import typer
 
 from karat.cli.options import (
+    Autojunk,
+    Casefold,
     Chunks,
     Corpus,
+    Direction,
     Duplicates,
+    FuzzyThreshold,
     GoldFormat,
     Level,
+    Matcher,
     Missing,
+    Nfkc,
     NoGold,
     RunFormat,
     Unjudged,
     Unknown,
+    ZeroWidth,
     conventions_of,
 )
 
@@ -46,6 +53,13 @@ def evaluate_command(
     level: Level = "item",
     chunks: Chunks = None,
     corpus: Corpus = None,
+    fuzzy_threshold: FuzzyThreshold = 0.7,
+    matcher: Matcher = "ratio",
+    direction: Direction = "evidence",
+    autojunk: Autojunk = False,
+    casefold: Casefold = False,
+    nfkc: Nfkc = False,
+    zero_width: ZeroWidth = False,
     gold_format: GoldFormat = None,
     run_format: RunFormat = None,
     missing: Missing = None,
@@ -57,6 +71,7 @@ def evaluate_command(
     """Score runs against gold: measures as rows, runs as columns."""
     from karat.data.files import Unopened
     from karat.evaluation import Evaluator
+    from karat.match.texts import Matching
     from karat.report import files, terminal
     from karat.report.document import print_document
 
@@ -70,6 +85,9 @@ def evaluate_command(
         level=level,
         chunks=chunks,
         corpus=corpus,
+        matching=Matching(
+            matcher, fuzzy_threshold, autojunk, direction, casefold, nfkc, zero_width
+        ),
     )
     scores = evaluator.all([Unopened(run, run_format) for run in runs])
     sheets = [score.sheet(by=tuple(by or ()), per_query=per_query) for score in scores]

@@ -7,16 +7,23 @@ from typing import Annotated
 import typer
 
 from karat.cli.options import (
+    Autojunk,
+    Casefold,
     Chunks,
     Corpus,
+    Direction,
     Duplicates,
+    FuzzyThreshold,
     GoldFormat,
     Level,
+    Matcher,
     Missing,
+    Nfkc,
     NoGold,
     RunFormat,
     Unjudged,
     Unknown,
+    ZeroWidth,
     conventions_of,
 )
 
@@ -40,6 +47,13 @@ def explain_command(
     level: Level = "item",
     chunks: Chunks = None,
     corpus: Corpus = None,
+    fuzzy_threshold: FuzzyThreshold = 0.7,
+    matcher: Matcher = "ratio",
+    direction: Direction = "evidence",
+    autojunk: Autojunk = False,
+    casefold: Casefold = False,
+    nfkc: Nfkc = False,
+    zero_width: ZeroWidth = False,
     gold_format: GoldFormat = None,
     run_format: RunFormat = None,
     missing: Missing = None,
@@ -54,6 +68,7 @@ def explain_command(
     """
     from karat.data.files import Unopened
     from karat.evaluation import explain
+    from karat.match.texts import Matching
     from karat.report.document import encoded
 
     explanation = explain(
@@ -66,5 +81,8 @@ def explain_command(
         level=level,
         chunks=chunks,
         corpus=corpus,
+        matching=Matching(
+            matcher, fuzzy_threshold, autojunk, direction, casefold, nfkc, zero_width
+        ),
     )
     print(encoded(explanation.as_dict()).decode() if json else explanation)

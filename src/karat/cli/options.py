@@ -31,6 +31,26 @@ Corpus = Annotated[
         metavar="DIR|FILE", help="The documents: places are checked against them, and converted."
     ),
 ]
+FuzzyThreshold = Annotated[
+    float, typer.Option(metavar="SHARE", help="How alike a chunk must be to cover an evidence.")
+]
+Matcher = Annotated[
+    str, typer.Option(metavar="ratio|partial|tokens", help="What alike means; see the docs.")
+]
+Direction = Annotated[
+    str,
+    typer.Option(
+        metavar="evidence|either", help="Whether a chunk within an evidence covers it too."
+    ),
+]
+Autojunk = Annotated[
+    bool, typer.Option("--autojunk", help="Compare as Python's SequenceMatcher does by default.")
+]
+Casefold = Annotated[bool, typer.Option("--casefold", help="Compare texts with case folded.")]
+Nfkc = Annotated[bool, typer.Option("--nfkc", help="Compare texts in normal form KC.")]
+ZeroWidth = Annotated[
+    bool, typer.Option("--zero-width", help="Compare texts without zero-width characters.")
+]
 GoldFormat = Annotated[
     str | None, typer.Option(metavar="NAME", help="The format of gold, if it is not told.")
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -240,23 +240,27 @@ class Gold:
     def without(self, query_ids: Iterable[str]) -> Gold:
         """Return this gold without some queries, such as those that are not complete."""
         out = set(query_ids)
-        gone = pl.col("query_id").is_in(out)
+        return self._kept(lambda query: query not in out, ~pl.col("query_id").is_in(out))
 
-        def rest(table: pl.DataFrame | None) -> pl.DataFrame | None:
-            return None if table is None else table.filter(~gone)
+    def only(self, query_id: str) -> Gold:
+        """Return what this gold knows of one query."""
+        return self._kept(lambda query: query == query_id, pl.col("query_id") == query_id)
 
-        return Gold(
-            rest(self.judgments)
-            if self.mapping is None
-            else {query: items for query, items in self.mapping.items() if query not in out},
-            queries=rest(self._queries),
-            empty_judgments=[query for query in self.empty_judgments if query not in out],
-            spans=rest(self.spans),
-            empty_spans=[query for query in self.empty_spans if query not in out],
-            evidence=rest(self.evidence),
-            offsets=self.offsets,
-            name=self.name,
-            settings=self.settings,
+    def _kept(self, is_kept: Callable[[str], bool], rows: pl.Expr) -> Gold:
+        def kept(table: pl.DataFrame | None) -> pl.DataFrame | None:
+            return None if table is None else table.filter(rows)
+
+        mapping = self.mapping
+        return self._with(
+            judgments=kept(self.judgments)
+            if mapping is None
+            else {query: items for query, items in mapping.items() if is_kept(query)},
+            queries=kept(self._queries),
+            spans=kept(self.spans),
+            evidence=kept(self.evidence),
+            empty_judgments=list(filter(is_kept, self.empty_judgments)),
+            empty_spans=list(filter(is_kept, self.empty_spans)),
+            empty_evidence=list(filter(is_kept, self.empty_evidence)),
         )
 
     @classmethod

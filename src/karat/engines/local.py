@@ -18,7 +18,9 @@ from karat.errors import InputError
 from karat.match.level import documents
 from karat.match.overlap import Overlap, overlap
 from karat.match.prepared import PreparedGold, prepare
+from karat.match.texts import Matching
 from karat.measures import (
+    DEFAULT_EVIDENCE_MEASURES,
     DEFAULT_MEASURES,
     DEFAULT_SPAN_MEASURES,
     Measure,
@@ -26,6 +28,7 @@ from karat.measures import (
     ScoreTable,
     score,
 )
+from karat.measures.declare import Family
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,7 @@ class LocalSession:
         level: str,
         chunks: Any = None,
         corpus: Any = None,
+        matching: Matching | None = None,
     ) -> None:
         self.corpus = None if corpus is None else Corpus.open(corpus)
         self.gold = Gold.open(gold)
@@ -57,9 +61,16 @@ class LocalSession:
         self.prepared = prepare(self.gold)
         if measures is None:
             measures = _usual(self.prepared)
-        plan = Plan.of(measures, conventions=conventions, level=level, chunks=chunks)
+        plan = Plan.of(
+            measures, conventions=conventions, level=level, chunks=chunks, matching=matching
+        )
         _need(self.prepared, plan)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
+
+    @property
+    def matching_said(self) -> str | None:
+        """How texts are compared, in words, where evidence is measured."""
+        return str(self.plan.matching or Matching()) if "evidence" in self.plan.families else None
 
     def score(self, source: Any) -> Outcome:
         """Open a run and score it."""
@@ -84,8 +95,17 @@ class LocalSession:
 
 def _usual(gold: PreparedGold) -> tuple[str, ...]:
     """Return what is measured if nobody says: of every kind of gold there is, the usual."""
-    usual = DEFAULT_MEASURES if gold.judged.any() or gold.gold.spans is None else ()
-    return usual if gold.gold.spans is None else (*usual, *DEFAULT_SPAN_MEASURES)
+    usual = {
+        DEFAULT_MEASURES: bool(gold.judged.any()),
+        DEFAULT_SPAN_MEASURES: gold.gold.spans is not None,
+        DEFAULT_EVIDENCE_MEASURES: gold.gold.evidence is not None,
+    }
+    names = [name for names, held in usual.items() if held for name in names]
+    return tuple(names) or DEFAULT_MEASURES
+
+
+_KIND: dict[Family, str] = {"rank": "judgments", "span": "spans", "evidence": "evidence"}
+_CALLED = {"judgments": "R@10", "spans": "span.recall@5", "evidence": "evidence.recall@10"}
 
 
 def _need(gold: PreparedGold, plan: Plan) -> None:
@@ -97,11 +117,10 @@ def _need(gold: PreparedGold, plan: Plan) -> None:
     }
     held = [kind for kind, there in kinds.items() if there]
     for measure in plan.measures:
-        kind = {"rank": "judgments", "span": "spans"}[measure.declaration.family]
-        if not kinds[kind]:
-            family = {"spans": "span.", "judgments": ""}.get(held[0]) if held else None
+        kind = _KIND.get(measure.declaration.family)
+        if kind is not None and not kinds[kind]:
             hint = f"{measure} needs {kind}" + (
-                f"; measures of {held[0]} are called {family}recall, …" if family else ""
+                f"; measures of {held[0]} are called {_CALLED[held[0]]}, …" if held else ""
             )
             raise InputError(
                 f"gold holds no {kind}" + (f", only {' and '.join(held)}" if held else ""),

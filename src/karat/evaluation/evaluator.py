@@ -15,6 +15,7 @@ from karat.engines.local import LocalSession, Outcome
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.scores import Scores
 from karat.match.overlap import Overlap
+from karat.match.texts import Matching
 from karat.measures import Measure
 
 PRESETS = ("benchmark", "chunks", "graded", "spans")
@@ -32,6 +33,7 @@ def evaluate(
     level: str = "item",
     chunks: Any = None,
     corpus: Any = None,
+    matching: Matching | None = None,
 ) -> Scores:
     """Score a run against gold.
 
@@ -39,7 +41,7 @@ def evaluate(
     is the table of all chunks, as `Chunks` or whatever it takes: `span.precision_omega` reads it,
     and it tells of a run that has ids alone where they stand and what they say.
     `corpus` holds the documents: places are checked against them, and converted if gold or run
-    count in UTF-16 or UTF-8.
+    count in UTF-16 or UTF-8. `matching` says when a text covers an evidence.
 
     >>> scores = evaluate({"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}, ["P@2", "AP"])
     >>> scores["P@2"], round(scores["AP"], 4)
@@ -53,6 +55,7 @@ def evaluate(
         level=level,
         chunks=chunks,
         corpus=corpus,
+        matching=matching,
     )
     return evaluator(run)
 
@@ -75,11 +78,14 @@ class Evaluator:
         level: str = "item",
         chunks: Any = None,
         corpus: Any = None,
+        matching: Matching | None = None,
     ) -> None:
         if preset is not None and measures is None:
             measures = _preset(preset).MEASURES
         self.conventions = _conventions(preset, conventions)
-        self._session = LocalSession(gold, measures, self.conventions, level, chunks, corpus)
+        self._session = LocalSession(
+            gold, measures, self.conventions, level, chunks, corpus, matching
+        )
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -110,6 +116,7 @@ class Evaluator:
             name=name or outcome.name or "run",
             conventions=self.conventions,
             level=self._session.plan.level,
+            matching=self._session.matching_said,
             queries=self._session.gold.queries,
         )
 

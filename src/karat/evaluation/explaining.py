@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from karat.errors import InputError
 from karat.match import level as levels
 from karat.match.described import described
 from karat.match.prepared import PreparedGold, prepare
+from karat.match.texts import Matching
 from karat.measures import Measure, Plan, parse, score
 from karat.measures.declare import declared
 from karat.measures.rank.gain import worth
@@ -49,6 +51,7 @@ def explain(
     level: str = "item",
     chunks: Any = None,
     corpus: Any = None,
+    matching: Matching | None = None,
 ) -> Explanation:
     """Say what a measure means; with gold, run and query, how its value comes about there.
 
@@ -86,11 +89,11 @@ def explain(
         opened = opened.in_code_points(documents)
         runs = [each.in_code_points(documents) for each in runs]
     asked = _known(query, opened)
-    plan = _plan(parse(measure), opened, words, level, chunks)
+    plan = replace(_plan(parse(measure), opened, words, level, chunks), matching=matching)
     if "error" in (words.missing, words.unknown, words.duplicates):
         for each in runs:  # such a word speaks of all queries, as it does in evaluate
             score(prepare(opened), each, plan)
-    judged = prepare(_gold_of(opened, asked))
+    judged = prepare(opened.only(asked))
     calculations = [_calculation(judged, each, asked, plan) for each in runs]
     return Explanation(plan.measures[0], asked, calculations, words, level)
 
@@ -122,18 +125,6 @@ def _known(query: str | int | None, gold: Gold) -> str:
         first = ", ".join(map(repr, gold.query_ids.head(3)))
         raise InputError(f"gold has no query {query!r}", field="query", hint=f"it has {first}, …")
     return name
-
-
-def _gold_of(gold: Gold, query: str) -> Gold:
-    spans = gold.spans
-    return Gold(
-        gold.judgments.filter(pl.col("query_id") == query),
-        queries=gold.queries.filter(pl.col("query_id") == query),
-        empty_judgments=[each for each in gold.empty_judgments if each == query],
-        spans=None if spans is None else spans.filter(pl.col("query_id") == query),
-        empty_spans=[each for each in gold.empty_spans if each == query],
-        offsets=gold.offsets,
-    )
 
 
 def _run_of(run: Run, query: str) -> Run:

@@ -27,11 +27,14 @@ class Scores:
         conventions: Conventions,
         queries: pl.DataFrame,
         level: str = "item",
+        matching: str | None = None,
     ) -> None:
         self.table = table
         self.name = name
         self.conventions = conventions
         self.level = level
+        self.matching = matching
+        """When a text covers an evidence, in words, where evidence was measured."""
         self.queries = queries
 
     def summary(self) -> pl.DataFrame:
@@ -77,6 +80,7 @@ class Scores:
             name=self.name,
             conventions=self.conventions,
             level=self.level,
+            matching=self.matching,
             summary=self.summary(),
             counts=self.table.counts,
             groups=self.by(*by) if by else None,
@@ -100,6 +104,7 @@ class Scores:
             name=saved.name,
             conventions=Conventions.of(saved.conventions),
             level=saved.level,
+            matching=saved.matching,
             queries=saved.queries,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karat.conventions import Conventions
 from karat.data.chunks import Chunks
@@ -12,8 +12,23 @@ from karat.errors import InputError
 from karat.measures.declare import Measure
 from karat.measures.names import parse_all
 
+if TYPE_CHECKING:
+    from karat.match.texts import Matching
+
 DEFAULT_MEASURES = ("nDCG@10", "R@10", "R@100", "RR@10", "Success@10")
 DEFAULT_SPAN_MEASURES = ("span.recall@5", "span.precision@5", "span.iou@5")
+DEFAULT_EVIDENCE_MEASURES = (
+    "evidence.P@5",
+    "evidence.recall@3",
+    "evidence.recall@10",
+    "evidence.coverage@3",
+    "evidence.coverage@10",
+    "evidence.full@3",
+    "evidence.full@10",
+    "evidence.AP",
+    "evidence.RR",
+    "evidence.Success@10",
+)
 LEVELS = ("item", "doc")
 
 
@@ -23,6 +38,7 @@ class Plan:
 
     `level="doc"` scores documents: a list of chunks is cut to the first of each doc_id.
     `chunks` is the table of all that could be retrieved, for the measures that read it.
+    `matching` says when a text covers an evidence, where that is not the default rule.
     `largest_grade` scales ERR, nERR and RBP(gain=linear); a part of gold cannot know it.
     """
 
@@ -31,6 +47,7 @@ class Plan:
     level: str = "item"
     largest_grade: int | None = None
     chunks: Chunks | None = None
+    matching: Matching | None = None
 
     @property
     def families(self) -> set[str]:
@@ -46,6 +63,7 @@ class Plan:
         level: str = "item",
         largest_grade: int | None = None,
         chunks: Any = None,
+        matching: Matching | None = None,
     ) -> Plan:
         """Parse names and words into a plan."""
         if level not in LEVELS:
@@ -66,4 +84,5 @@ class Plan:
             level,
             largest_grade,
             None if chunks is None else Chunks.open(chunks),
+            matching,
         )

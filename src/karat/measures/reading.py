@@ -11,6 +11,7 @@ import numpy as np
 
 from karat.data.run import Run
 from karat.errors import MeasureError
+from karat.match.evidence import match_evidence
 from karat.match.hits import Flags, Hits
 from karat.match.ids import match_ids
 from karat.match.level import documents
@@ -71,6 +72,12 @@ def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     return Reading(coverage, coverage.given, lambda _: empty, {"no_spans": _absent(coverage.given)})
 
 
+def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+    found = match_evidence(gold, run, plan.matching, plan.chunks)
+    empty: Flags = found.pieces.count == 0
+    return Reading(found, found.given, lambda _: empty, {"no_evidence": _absent(found.given)})
+
+
 def _absent(given: Flags) -> int:
     return int(np.count_nonzero(~given))
 
@@ -78,6 +85,11 @@ def _absent(given: Flags) -> int:
 READ: dict[Family, Callable[[PreparedGold, Run, Plan], Reading]] = {
     "rank": _ranked,
     "span": _spanned,
+    "evidence": _evidenced,
 }
-NOTHING: dict[Family, str] = {"rank": "no_relevant", "span": "no_characters"}
+NOTHING: dict[Family, str] = {
+    "rank": "no_relevant",
+    "span": "no_characters",
+    "evidence": "no_texts",
+}
 """What queries are counted as that gold holds nothing for."""

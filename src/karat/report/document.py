@@ -21,6 +21,8 @@ def document(sheets: Sequence[Sheet]) -> dict[str, Any]:
         "level": sheets[0].level,
         "runs": [_run(sheet) for sheet in sheets],
     }
+    if sheets[0].matching is not None:
+        whole["matching"] = sheets[0].matching
     if sheets[0].show_queries and sheets[0].queries.width > 1:
         whole["queries"] = sheets[0].queries.to_dicts()
     return whole

@@ -26,6 +26,7 @@ class Saved:
     name: str
     conventions: dict[str, Any]
     level: str
+    matching: str | None
     counts: dict[str, int]
     measures: list[str]
     per_query: pl.DataFrame
@@ -97,6 +98,7 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
     told = {
         "conventions": sheets[0].conventions.as_dict(),
         "level": sheets[0].level,
+        "matching": sheets[0].matching,
         "measures": sheets[0].summary["measure"].to_list(),
         "counts": {sheet.name: sheet.counts for sheet in sheets},
     }
@@ -132,6 +134,7 @@ def _read_parquet(source: Source, run: str | None) -> Saved:
         name,
         facts["conventions"],
         facts["level"],
+        facts.get("matching"),
         facts["counts"][name],
         facts["measures"],
         rows.select("query_id", *facts["measures"]),
@@ -157,6 +160,7 @@ def _read_json(source: Source, run: str | None) -> Saved:
         saved["name"],
         told["conventions"],
         told["level"],
+        told.get("matching"),
         saved["counts"],
         names,
         pl.DataFrame(saved["per_query"], schema=schema),

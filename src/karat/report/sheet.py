@@ -14,6 +14,8 @@ WORDS = {
     "missing": "{} of gold not in the run",
     "no_judgments": "{} of gold without judgments",
     "no_spans": "{} of gold without spans",
+    "no_evidence": "{} of gold without evidence",
+    "no_texts": "{} with no text in gold's evidence",
     "no_characters": "{} with no characters in gold's spans",
     "no_relevant": "{} with nothing relevant in gold",
     "failed": "{} that the retriever failed on",
@@ -28,6 +30,7 @@ class Sheet:
     name: str
     conventions: Conventions
     level: str
+    matching: str | None
     summary: pl.DataFrame
     counts: dict[str, int]
     groups: pl.DataFrame | None
@@ -48,6 +51,7 @@ class Sheet:
             "missing": " scored as nothing retrieved",
             "failed": " scored as nothing retrieved",
             "no_relevant": f" scored {1 if self.conventions.no_gold == 'one' else 0}",
+            "no_texts": f" scored {1 if self.conventions.no_gold == 'one' else 0}",
             "no_characters": " scored as nothing to find",
             "repeats": " counted each time" * (self.conventions.duplicates == "count")
             or " counted once",
@@ -74,9 +78,11 @@ def remarks(sheets: Sequence[Sheet]) -> list[str]:
 
 def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
     """Return how many queries count nowhere, by reason."""
-    reasons = ["unknown", "no_judgments", "no_spans"]
+    reasons = ["unknown", "no_judgments", "no_spans", "no_evidence"]
     if conventions.missing == "skip":
         reasons.append("missing")
+    if conventions.no_gold in ("family", "skip"):
+        reasons.append("no_texts")
     if conventions.no_gold == "skip":
         reasons += ["no_relevant", "no_characters"]
     return {reason: counts[reason] for reason in reasons if counts[reason]}
@@ -84,7 +90,7 @@ def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]
 
 def noted(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
     """Return what was scored and should be known of, by reason."""
-    reasons = ("missing", "failed", "no_relevant", "no_characters", "repeats")
+    reasons = ("missing", "failed", "no_relevant", "no_characters", "no_texts", "repeats")
     gone = left_out(counts, conventions)
     return {reason: counts[reason] for reason in reasons if counts[reason] and reason not in gone}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from unicodedata import combining, east_asian_width
 
@@ -100,6 +101,9 @@ def _print_remarks(sheets: Sequence[Sheet]) -> None:
         print("conventions: " + ", ".join(f"{k}={v}" for k, v in departures.items()))
     if sheets[0].level != "item":
         print(f"level: {sheets[0].level}")
+    if sheets[0].matching is not None:
+        said = textwrap.wrap(f"evidence: {sheets[0].matching}", WIDTH, subsequent_indent="  ")
+        print("\n".join(said))
 
 
 def short(text: str, width: int) -> str:
