@@ -15,6 +15,7 @@ from karat.data.files import Unopened
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
+from karat.match.evidence import Found
 from karat.match.level import documents
 from karat.match.overlap import Overlap, overlap
 from karat.match.prepared import PreparedGold, prepare
@@ -26,9 +27,10 @@ from karat.measures import (
     Measure,
     Plan,
     ScoreTable,
-    score,
 )
 from karat.measures.declare import Family
+from karat.measures.reading import read
+from karat.measures.scoring import scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,8 @@ class Outcome:
 
     table: ScoreTable
     name: str | None
+    found: Found | None
+    """Which texts cover which evidence, where that was asked."""
     overlap: Overlap | None
     """Only where so few relevant items were found that the ids themselves are in doubt."""
 
@@ -69,7 +73,7 @@ class LocalSession:
 
     @property
     def matching_said(self) -> str | None:
-        """How texts are compared, in words, where evidence is measured."""
+        """When a text covers an evidence, in words, where evidence is measured."""
         return str(self.plan.matching or Matching()) if "evidence" in self.plan.families else None
 
     def score(self, source: Any) -> Outcome:
@@ -78,19 +82,21 @@ class LocalSession:
         try:
             if self.corpus is not None:
                 run = run.in_code_points(self.corpus)
-            table = score(self.prepared, run, self.plan)
+            readings = read(self.prepared, run, self.plan)
+            table = scored(self.prepared, run, self.plan, readings)
             counts = table.counts
-            if not counts["in_common"]:
+            if counts["unknown"] == run.query_ids.len():
                 raise _nothing_in_common(self.prepared.query_ids, run.query_ids)
         except InputError as error:
             # Of several runs, a person must know which.
             error.path = error.path or _path(source) or run.name
             raise
         half_found = counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]
+        found = readings["evidence"].data if "evidence" in readings else None
         if "rank" not in self.plan.families or half_found:
-            return Outcome(table, run.name, None)
-        scored = documents(run) if self.plan.level == "doc" else run
-        return Outcome(table, run.name, overlap(self.prepared, scored))
+            return Outcome(table, run.name, found, None)
+        listed = documents(run) if self.plan.level == "doc" else run
+        return Outcome(table, run.name, found, overlap(self.prepared, listed))
 
 
 def _usual(gold: PreparedGold) -> tuple[str, ...]:

@@ -117,6 +117,7 @@ class Evaluator:
             conventions=self.conventions,
             level=self._session.plan.level,
             matching=self._session.matching_said,
+            found=outcome.found,
             queries=self._session.gold.queries,
         )
 
