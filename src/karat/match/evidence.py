@@ -80,8 +80,8 @@ def match_evidence(
     query = numbers_of(gold.query_ids, wanted["query_id"])
     given = np.zeros(gold.query_ids.len(), np.bool_)
     told = NO_EVIDENCE if gold.gold.evidence is None else gold.gold.evidence
-    for ids in (told["query_id"], pl.Series(gold.gold.empty_evidence, dtype=pl.String)):
-        given[numbers_of(gold.query_ids, ids)] = True
+    for known_ids in (told["query_id"], pl.Series(gold.gold.empty_evidence, dtype=pl.String)):
+        given[numbers_of(gold.query_ids, known_ids)] = True
     number = np.repeat(numbers_of(gold.query_ids, run.segments.query_ids), run.segments.lengths)
     rank = np.arange(1, number.size + 1) - np.repeat(run.segments.starts, run.segments.lengths)
     known = np.flatnonzero(number >= 0)
