@@ -66,9 +66,10 @@ class Found:
 
     @cached_property
     def characters(self) -> Ints:
-        """How long each piece is, as it is compared."""
+        """How many characters each piece has as it is compared, spaces not counted."""
         texts = (self.matching.normalize(self.evidence.text[at]) for at in self.covering.counted)
-        return np.fromiter(map(len, texts), np.int64, self.covering.counted.size)
+        lengths = (len(text) - text.count(" ") for text in texts)
+        return np.fromiter(lengths, np.int64, self.covering.counted.size)
 
 
 def match_evidence(
