@@ -25,6 +25,7 @@ from karat.measures import (
     ScoreTable,
     score,
 )
+from karat.measures.run.known import check_run
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,7 @@ class LocalSession:
         """Open a run and score it."""
         run = Run.open(source)
         try:
+            check_run(run, self.plan)
             table = score(self.prepared, run, self.plan)
             counts = table.counts
             if not counts["in_common"]:
@@ -90,6 +92,8 @@ def _need(gold: PreparedGold, plan: Plan) -> None:
     }
     held = [kind for kind, there in kinds.items() if there]
     for measure in plan.measures:
+        if not measure.declaration.reads_gold:
+            continue
         kind = {"rank": "judgments", "span": "spans"}[measure.declaration.family]
         if not kinds[kind]:
             family = {"spans": "span.", "judgments": ""}.get(held[0]) if held else None

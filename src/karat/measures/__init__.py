@@ -1,6 +1,6 @@
 """What a number means: declarations, names, kernels, and the score table."""
 
-from karat.measures import rank, span
+from karat.measures import rank, run, span
 from karat.measures.declare import REGISTRY, Declaration, Measure
 from karat.measures.names import parse, parse_all
 from karat.measures.plan import DEFAULT_MEASURES, DEFAULT_SPAN_MEASURES, Plan
@@ -18,6 +18,7 @@ __all__ = [
     "parse",
     "parse_all",
     "rank",
+    "run",
     "score",
     "span",
 ]
