@@ -30,6 +30,7 @@ from karat.measures import (
 )
 from karat.measures.declare import Family
 from karat.measures.reading import read
+from karat.measures.run.known import check_run
 from karat.measures.scoring import scored
 
 
@@ -82,6 +83,7 @@ class LocalSession:
         try:
             if self.corpus is not None:
                 run = run.in_code_points(self.corpus)
+            check_run(run, self.plan)
             readings = read(self.prepared, run, self.plan)
             table = scored(self.prepared, run, self.plan, readings)
             counts = table.counts
