@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from karat.errors import InputError
 from karat.match.level import documents
 from karat.match.overlap import Overlap, overlap
 from karat.match.prepared import PreparedGold, prepare
+from karat.match.spans import need_code_points
 from karat.measures import (
     DEFAULT_MEASURES,
     DEFAULT_SPAN_MEASURES,
@@ -53,28 +55,26 @@ class LocalSession:
         self.corpus = None if corpus is None else Corpus.open(corpus)
         self.gold = Gold.open(gold)
         if self.corpus is not None:
-            self.gold = self.gold.in_code_points(self.corpus)
+            with _naming(_path(gold)):
+                self.gold = self.gold.in_code_points(self.corpus)
         self.prepared = prepare(self.gold)
         if measures is None:
             measures = _usual(self.prepared)
         plan = Plan.of(measures, conventions=conventions, level=level, chunks=chunks)
-        _need(self.prepared, plan)
+        with _naming(_path(gold)):
+            _need(self.prepared, plan)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 
     def score(self, source: Any) -> Outcome:
         """Open a run and score it."""
         run = Run.open(source)
-        try:
+        with _naming(_path(source) or run.name):  # of several, a person must know which
             if self.corpus is not None:
                 run = run.in_code_points(self.corpus)
             table = score(self.prepared, run, self.plan)
             counts = table.counts
             if not counts["in_common"]:
                 raise _nothing_in_common(self.prepared.query_ids, run.query_ids)
-        except InputError as error:
-            # Of several runs, a person must know which.
-            error.path = error.path or _path(source) or run.name
-            raise
         half_found = counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]
         if "rank" not in self.plan.families or half_found:
             return Outcome(table, run.name, None)
@@ -96,6 +96,8 @@ def _need(gold: PreparedGold, plan: Plan) -> None:
         "evidence": gold.gold.evidence is not None,
     }
     held = [kind for kind, there in kinds.items() if there]
+    if "span" in plan.families and kinds["spans"]:
+        need_code_points(gold.gold)
     for measure in plan.measures:
         kind = {"rank": "judgments", "span": "spans"}[measure.declaration.family]
         if not kinds[kind]:
@@ -103,11 +105,23 @@ def _need(gold: PreparedGold, plan: Plan) -> None:
             hint = f"{measure} needs {kind}" + (
                 f"; measures of {held[0]} are called {family}recall, …" if family else ""
             )
+            if kind == "spans" and kinds["evidence"]:
+                hint += "; karat locate makes spans of evidence"
             raise InputError(
                 f"gold holds no {kind}" + (f", only {' and '.join(held)}" if held else ""),
                 field=kind,
                 hint=hint,
             )
+
+
+@contextmanager
+def _naming(path: str | None) -> Iterator[None]:
+    """Say in which file an error lies that does not say so itself."""
+    try:
+        yield
+    except InputError as error:
+        error.path = error.path or path
+        raise
 
 
 def _path(source: Any) -> str | None:
