@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 
@@ -221,8 +222,19 @@ def test_judgments_cannot_be_made_of_what_is_not_there():
     gold = Gold.of(gold_records({"q": [("d", 0, 9)]}))
     with pytest.raises(InputError, match=r"shares: 1\.5 is no share"):
         karat.to_judgments(gold, table, shares=[0.5, 1.5])
-    with pytest.raises(InputError, match="min_overlap: True is no least overlap"):
-        karat.to_judgments(gold, table, min_overlap=True)
+    with pytest.raises(InputError, match="shares: None is no share"):
+        karat.to_judgments(gold, table, shares=[None])
+    with pytest.raises(InputError, match=r"shares: 0\.5 is no list of shares"):
+        karat.to_judgments(gold, table, shares=0.5)
+    for amount in (True, math.inf, math.nan, 2.0, None, "much"):
+        with pytest.raises(InputError, match=f"min_overlap: {amount!r} is no least overlap"):
+            karat.to_judgments(gold, table, min_overlap=amount)
+
+
+def test_a_small_share_is_a_share_however_it_is_written():
+    gold = Gold.of(gold_records({"q": [("d", 0, 200_000)]}))
+    table = chunk_table([("d", 0, 1), ("d", 1, 3)])
+    assert karat.to_judgments(gold, table, min_overlap=1e-5).judgments.rows() == [("q", "c1", 1)]
 
 
 def test_judgments_are_made_on_the_command_line(tmp_path, capsys, monkeypatch):
@@ -244,6 +256,10 @@ def test_judgments_are_made_on_the_command_line(tmp_path, capsys, monkeypatch):
     code, _, errors = answer(monkeypatch, capsys, *convert, "--shares", "0.5,")
     assert code == 2
     assert "shares: '' is no share" in errors
+    for flag, amount in (("--min-overlap", "0.5"), ("--shares", "0.5")):
+        code, _, errors = answer(monkeypatch, capsys, *convert[:4], flag, amount)
+        assert code == 2
+        assert f"{flag} says how chunks are judged, and there are none" in errors
     (tmp_path / "run.jsonl").write_text('{"query_id": "q", "results": [{"id": "a"}]}\n')
     convert[2] = "run.jsonl"
     code, _, errors = answer(monkeypatch, capsys, *convert)
