@@ -229,6 +229,11 @@ def test_a_threshold_that_is_none_is_refused(threshold):
     assert caught.value.field == "threshold"
 
 
+def test_whoever_scores_evidence_as_spans_is_told_of_locate():
+    with pytest.raises(InputError, match="karat locate makes spans of evidence"):
+        karat.evaluate(gold_of({"q": ["one"]}), {"q": []}, "span.recall")
+
+
 def test_gold_without_evidence_is_refused():
     with pytest.raises(InputError, match="no evidence"):
         karat.locate({"q": {"a": 1}}, {"d": "a"})
@@ -303,6 +308,8 @@ def test_the_command_prints_json(command, tmp_path):
     ("words", "said"),
     [
         (["-o", "out.xyz"], "names no format"),
+        (["-o", "out.qrels"], "out.qrels: this format cannot hold spans"),
+        (["-o", "out.csv"], "out.csv: this format cannot hold spans"),
         (["-o", "no/out.jsonl"], "folder to write into"),
         (["--threshold", "2"], "no similarity"),
     ],

@@ -139,6 +139,13 @@ def test_a_hint_says_how_the_offsets_may_have_been_counted(document, text, start
     assert f"\n  hint: {hint}" in said
 
 
+def test_a_text_at_the_end_does_not_fit_a_place_past_it():
+    said = message(gold_of(6, 90, text="paid"), {"d": "It is paid"})
+    assert "the document ends at 10 (code points)" in said
+    assert "it fits" not in said
+    assert "the text stands at [6, 10) in code points" in said
+
+
 def test_offsets_declared_wrongly_are_recognised_too():
     said = message(gold_of(3, 7, "utf8", "paid"), {"d": "éé paid"})
     assert 'it fits in code points: declare "offsets": "codepoint"' in said
@@ -300,6 +307,16 @@ def test_places_are_checked_against_the_documents_before_they_are_scored():
         karat.evaluate(gold, run, "span.recall", corpus={"d": text.replace("Z", "z")})
     with pytest.raises(InputError, match="d"):
         karat.evaluate(gold, run, "span.recall", corpus={"other": text})
+
+
+def test_the_file_whose_places_do_not_hold_is_named(tmp_path):
+    text, gold, run = places_in("utf16")
+    gold.write(tmp_path / "gold.jsonl")
+    run.write(tmp_path / "run.jsonl")
+    with pytest.raises(InputError, match=r"gold\.jsonl: offsets: gold counts its offsets in utf16"):
+        karat.evaluate(tmp_path / "gold.jsonl", tmp_path / "run.jsonl", "span.recall")
+    with pytest.raises(InputError, match=r"gold\.jsonl: spans: query 'q', document 'd'"):
+        karat.evaluate(tmp_path / "gold.jsonl", run, "span.recall", corpus={"other": text})
 
 
 def test_files_in_other_units_go_through_the_documents_on_the_command_line(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,8 @@ import span_oracle
 from karat.cli.main import main
 from karat.data import Gold
 from karat.errors import InputError, KaratWarning, MeasureError
+from karat.match import stretches as match_stretches
+from karat.match.stretches import Stretches
 from karat.measures import Plan, parse, score
 from test_spans import gold_records, golds, placed, run_records, runs, stretches
 
@@ -246,8 +250,19 @@ def test_judgments_cannot_be_made_of_what_is_not_there():
     gold = Gold.of(gold_records({"q": [("d", 0, 9)]}))
     with pytest.raises(InputError, match=r"shares: 1\.5 is no share"):
         karat.to_judgments(gold, table, shares=[0.5, 1.5])
-    with pytest.raises(InputError, match="min_overlap: True is no least overlap"):
-        karat.to_judgments(gold, table, min_overlap=True)
+    with pytest.raises(InputError, match="shares: None is no share"):
+        karat.to_judgments(gold, table, shares=[None])
+    with pytest.raises(InputError, match=r"shares: 0\.5 is no list of shares"):
+        karat.to_judgments(gold, table, shares=0.5)
+    for amount in (True, math.inf, math.nan, 2.0, None, "much"):
+        with pytest.raises(InputError, match=f"min_overlap: {amount!r} is no least overlap"):
+            karat.to_judgments(gold, table, min_overlap=amount)
+
+
+def test_a_small_share_is_a_share_however_it_is_written():
+    gold = Gold.of(gold_records({"q": [("d", 0, 200_000)]}))
+    table = chunk_table([("d", 0, 1), ("d", 1, 3)])
+    assert karat.to_judgments(gold, table, min_overlap=1e-5).judgments.rows() == [("q", "c1", 1)]
 
 
 def test_judgments_are_made_on_the_command_line(tmp_path, capsys, monkeypatch):
@@ -269,8 +284,58 @@ def test_judgments_are_made_on_the_command_line(tmp_path, capsys, monkeypatch):
     code, _, errors = answer(monkeypatch, capsys, *convert, "--shares", "0.5,")
     assert code == 2
     assert "shares: '' is no share" in errors
+    for flag, amount in (("--min-overlap", "0.5"), ("--shares", "0.5")):
+        code, _, errors = answer(monkeypatch, capsys, *convert[:4], flag, amount)
+        assert code == 2
+        assert f"{flag} says how chunks are judged, and there are none" in errors
     (tmp_path / "run.jsonl").write_text('{"query_id": "q", "results": [{"id": "a"}]}\n')
     convert[2] = "run.jsonl"
     code, _, errors = answer(monkeypatch, capsys, *convert)
     assert code == 2
     assert "only gold has spans" in errors
+
+
+# Which stretches overlap.
+
+flat = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 30), st.sampled_from([0, 1, 2, 3, 9, 30])),
+    max_size=12,
+)
+
+
+def held(rows):
+    text, start, length = np.array(rows, np.int64).reshape(-1, 3).T
+    return Stretches(text, start, start + length)
+
+
+@given(one=flat, other=flat, many=st.sampled_from([0, 8]))
+@examples
+def test_every_pair_that_shares_characters_is_found_whatever_the_sizes(one, other, many):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(match_stretches, "_MANY", many)
+        found = match_stretches.overlapping(held(one), held(other))
+    pairs = [
+        (left, right, min(a + n, b + m) - max(a, b))
+        for left, (text, a, n) in enumerate(one)
+        for right, (other_text, b, m) in enumerate(other)
+        if text == other_text and min(a + n, b + m) > max(a, b)
+    ]
+    assert sorted(zip(*(column.tolist() for column in found), strict=True)) == pairs
+    assert found[0].tolist() == sorted(found[0].tolist())
+
+
+def test_a_document_among_its_chunks_does_not_bring_all_of_them_up(monkeypatch):
+    """Parents and children in one table are common, and a long document has many children."""
+    looked_at = []
+    pieces = match_stretches._pieces
+
+    def counting(first, stop):
+        looked_at.append(int((stop - first).sum()))
+        return pieces(first, stop)
+
+    monkeypatch.setattr(match_stretches, "_pieces", counting)
+    chunks = [(0, at * 10, 10) for at in range(1000)]
+    spans = held([(0, at * 10 + 2, 5) for at in range(1000)])
+    found = match_stretches.overlapping(spans, held([(0, 0, 10_000), *chunks]))
+    assert found[0].size == 2000
+    assert sum(looked_at) == 2000

@@ -134,6 +134,18 @@ def test_chunk_metrics_are_over_sets(metric, retrieved, wanted, value):
     assert (retrieved, wanted) == before
 
 
+def test_ranges_merge_and_overlap_as_spans_of_one_document():
+    held = [SpanRange(30, 80), SpanRange(0, 50), SpanRange(90, 95)]
+    assert karat.merge_overlapping_spans(held) == [SpanRange(0, 80), SpanRange(90, 95)]
+    assert karat.calculate_overlap(held, [SpanRange(70, 92)]) == 12
+
+
+@pytest.mark.parametrize("given", [[3, 4], [[0, 5]], ["ab"], [("d", 0, 5, "text")]])
+def test_what_is_no_list_of_spans_is_named(given):
+    with pytest.raises(InputError, match="is no span"):
+        karat.merge_overlapping_spans(given)
+
+
 def test_both_presets_evaluate():
     gold = [{"query_id": "q", "relevant": ["x"], "spans": [{"doc_id": "d", "start": 0, "end": 10}]}]
     run = [
@@ -152,6 +164,56 @@ def test_gold_takes_spans_as_a_table():
     assert (both.judgments.height, both.spans.height) == (1, 1)
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_row_with_a_start_and_no_id_of_its_own_is_a_span(tmp_path, ending):
+    table = pl.DataFrame(
+        {
+            "qid": ["q", "q", "p"],
+            "docno": ["d", "d", "e"],
+            "start": [0, 20, 5],
+            "end": [10, 30, 9],
+            "rel": [1, 2, 1],
+            "text": ["one", None, None],
+            "query": ["why?", "why?", "how?"],
+        }
+    )
+    getattr(table, f"write_{ending}")(tmp_path / f"gold.{ending}")
+    for gold in (karat.Gold.of(table), karat.Gold.read(tmp_path / f"gold.{ending}")):
+        assert gold.judgments.height == 0
+        assert gold.spans.rows() == [
+            ("q", "d", 0, 10, "one", 1),
+            ("q", "d", 20, 30, None, 2),
+            ("p", "e", 5, 9, None, 1),
+        ]
+        assert dict(gold.queries.select("query_id", "text").iter_rows()) == {
+            "q": "why?",
+            "p": "how?",
+        }
+
+
+def test_a_row_with_an_id_of_its_own_stays_a_judgment():
+    table = {"query_id": ["q"], "id": ["c"], "doc_id": ["d"], "start": [0], "end": [9], "grade": 1}
+    gold = karat.Gold.of(pl.DataFrame(table))
+    assert gold.judgments.rows() == [("q", "c", 1)]
+    assert gold.spans is None
+
+
+def test_a_table_of_spans_in_a_file_names_the_line_that_is_wrong(tmp_path):
+    path = tmp_path / "gold.csv"
+    path.write_text("query_id,doc_id,start,end\nq,d,0,9\nq,d,9,5\n")
+    with pytest.raises(InputError, match=r"gold\.csv:3: start: \[9, 5\) is no stretch"):
+        karat.Gold.read(path)
+    path.write_text("query_id,doc_id,start,end\n")
+    with pytest.raises(InputError, match="the table has no rows"):
+        karat.Gold.read(path)
+
+
+def test_a_run_in_a_table_is_not_taken_for_spans():
+    run = {"query_id": ["q"], "doc_id": ["d"], "start": [0], "end": [9], "score": [0.5]}
+    with pytest.raises(InputError, match="scores and no grades: it looks like a run"):
+        karat.Gold.of(pl.DataFrame(run))
+
+
 @pytest.mark.parametrize(
     ("column", "value", "problem"),
     [
@@ -159,6 +221,10 @@ def test_gold_takes_spans_as_a_table():
         ("end", -5, r"\[0, -5\) is no stretch"),
         ("start", 0.5, "start"),
         ("doc_id", None, "doc_id"),
+        ("grade", "high", "'high' is no integer"),
+        ("grade", 1.5, "1.5 is no integer"),
+        ("grade", None, "an empty value is no integer"),
+        ("text", 0.5, "text"),
     ],
 )
 def test_a_wrong_span_in_a_table_is_named(column, value, problem):

@@ -231,6 +231,13 @@ def test_one_run_need_not_stand_in_a_list(tmp_path):
     (tmp_path / "one.run").write_text("w Q0 a 1 0.5 t\n")
     found = karat.validate({"q": ["a"]}, runs=tmp_path / "one.run")
     assert [f.source for f in found.findings] == ["run one"]
+    table = pl.DataFrame({"query_id": ["w"], "item_id": ["a"]})
+    found = karat.validate({"q": ["a"]}, runs=table)
+    assert [f.source for f in found.findings] == ["run run"]
+
+
+def test_gold_without_queries_is_no_empty_sentence():
+    assert karat.validate({}).verdict == "no findings: 0 queries checked"
 
 
 def test_items_judged_twice_show_their_grades(tmp_path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from karat.errors import InputError
 from karat.measures.one import Relevant, check_stretch, coverage_of, stretches_of, value_of
 
 AnySpan = Any
@@ -72,7 +73,7 @@ def merge_overlapping_spans(spans: Sequence[AnySpan]) -> list[AnySpan]:
     """Join spans of one document that overlap or touch, sorted by document and place.
 
     Each span is an object with doc_id, start and end that can be made from these three, or such a
-    tuple, (start, end) standing for one document.
+    tuple; without a doc_id, all stand in one document.
 
     >>> merge_overlapping_spans([(30, 80), (0, 50)])
     [(0, 80)]
@@ -112,10 +113,15 @@ class _Place(NamedTuple):
 
 
 def _span(span: AnySpan) -> _Place:
-    if isinstance(span, tuple):
+    if isinstance(span, tuple) and len(span) in (2, 3):
         place = _Place("", *span) if len(span) == 2 else _Place(*span)
+    elif hasattr(span, "start") and hasattr(span, "end"):
+        place = _Place(getattr(span, "doc_id", ""), span.start, span.end)
     else:
-        place = _Place(span.doc_id, span.start, span.end)
+        raise InputError(
+            f"{span!r} is no span",
+            hint="give a list of (start, end), of (doc_id, start, end), or of spans as objects",
+        )
     check_stretch(place.start, place.end)
     return place
 
@@ -124,5 +130,6 @@ def _maker(spans: Sequence[AnySpan]) -> Callable[[str, int, int], AnySpan]:
     """Return what makes spans of the kind that came in."""
     first = spans[0] if spans else ()
     if not isinstance(first, tuple):
-        return type(first)
+        kind = type(first)
+        return kind if hasattr(first, "doc_id") else lambda _, start, end: kind(start, end)
     return (lambda _, start, end: (start, end)) if len(first) == 2 else (lambda *place: place)

@@ -34,11 +34,11 @@ def convert_command(
         typer.Option(metavar="FILE", help="Make judgments of these chunks from gold's spans."),
     ] = None,
     min_overlap: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="N|SHARE", help="What a chunk must hold of a span: characters (1) or 0.5, 1.0."
         ),
-    ] = "1",
+    ] = None,
     shares: Annotated[
         str | None,
         typer.Option(
@@ -49,15 +49,23 @@ def convert_command(
 ) -> None:
     """Write gold or a run in another format, and say what that cannot hold."""
     from karat.data.convert import convert
-    from karat.errors import counted
+    from karat.errors import InputError, counted
     from karat.match.judging import to_judgments
+
+    for flag, given in (("--min-overlap", min_overlap), ("--shares", shares)):
+        if given is not None and chunks is None:
+            raise InputError(
+                f"{flag} says how chunks are judged, and there are none",
+                hint="name the table of chunks: --chunks FILE",
+            )
 
     def change(gold: Gold) -> Gold:
         gold = gold if corpus is None else gold.in_code_points(corpus)
-        rising = shares.split(",") if shares else []
         if chunks is None:
             return gold
-        return to_judgments(gold, chunks, min_overlap=min_overlap, shares=rising)
+        least = 1 if min_overlap is None else min_overlap
+        rising = [] if shares is None else shares.split(",")
+        return to_judgments(gold, chunks, min_overlap=least, shares=rising)
 
     done = convert(
         source,

@@ -24,14 +24,17 @@ def locate_command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Find where evidence texts stand in the documents; exit 1 if some are not placed."""
+    from karat.data import native
     from karat.data.files import check_writable
     from karat.data.formats import for_writing
+    from karat.errors import InputError
     from karat.match.locate import locate
     from karat.report import location
     from karat.report.document import encoded
 
     if output is not None:
-        for_writing(output)
+        if for_writing(output) is not native.FORMAT:
+            raise InputError("this format cannot hold spans", path=output, hint="write .jsonl")
         check_writable(output)
     located = locate(gold, corpus, threshold)
     if output is not None:

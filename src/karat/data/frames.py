@@ -69,6 +69,13 @@ def holds_contexts(names: Iterable[str]) -> bool:
     return not set(CONTEXTS).isdisjoint(names) and own.isdisjoint(names)
 
 
+def holds_places(frame: pl.DataFrame) -> bool:
+    """Tell whether rows are places in documents: what has a start and no id of its own."""
+    item = column(frame, ITEM_ID)
+    own = item is not None and item.strip().lower() not in DOC_ID
+    return column(frame, ("start",)) is not None and not own
+
+
 def are_ragas_rows(records: Sequence[Any]) -> bool:
     """Tell by the first of some records whether they are Ragas rows."""
     return bool(records) and isinstance(records[0], Mapping) and holds_contexts(records[0])

@@ -32,6 +32,14 @@ SPANS = {
 }
 NO_SPANS = pl.DataFrame(schema=SPANS)
 NO_EVIDENCE = pl.DataFrame(schema={"query_id": pl.String, "text": pl.String})
+_SPAN_NAMES = (
+    frames.QUERY_ID,
+    frames.DOC_ID,
+    ("start",),
+    ("end",),
+    ("text",),
+    ("grade", "rel", "relevance"),
+)
 
 
 class Gold:
@@ -294,7 +302,7 @@ def gold_of_table(
     name: str | None = None,
     locate: frames.Locate = frames.row_error,
 ) -> Gold:
-    """Make gold from a table with a row for each judgment.
+    """Make gold from a table with a row for each judgment, or for each span.
 
     Further columns that are the same in all rows of a query become fields of the query.
     """
@@ -303,11 +311,15 @@ def gold_of_table(
 
         return gold_of_rows(*rows_of_table(table, locate), name=name)
     _refuse_a_run(table)
+    if frames.holds_places(table):
+        spans = spans_table(table, locate)
+        _refuse_no_rows(table, "span")
+        used = [frames.column(table, names) for names in _SPAN_NAMES]
+        return Gold(spans=spans, queries=_fields(table, spans["query_id"], used), name=name)
     query = frames.need(table, frames.QUERY_ID, "the query's id")
     item = frames.need(table, frames.ITEM_ID, "the item's id")
     grade = frames.need(table, frames.GRADE, "the grade")
-    if not table.height:
-        raise InputError("the table has no rows", hint="give at least one judgment")
+    _refuse_no_rows(table, "judgment")
     judgments = pl.DataFrame(
         [
             frames.ids(table[query], "query_id", locate),
@@ -315,12 +327,21 @@ def gold_of_table(
             frames.whole_numbers(table[grade], "grade", locate, hint=_GRADE_HINT),
         ]
     )
-    extra = [c for c in table.columns if c not in (query, item, grade)]
-    fields = table.select(judgments["query_id"], *extra)
+    known = _fields(table, judgments["query_id"], (query, item, grade))
+    return Gold(judgments, queries=known, name=name)
+
+
+def _fields(
+    table: pl.DataFrame, query_ids: pl.Series, used: Sequence[str | None]
+) -> pl.DataFrame | None:
+    """Return what the columns that are not used yet say of each query, if they say one thing."""
+    extra = [c for c in table.columns if c not in used]
+    fields = table.select(query_ids, *extra)
     varied = fields.group_by("query_id").agg(pl.col(extra).n_unique()).select(pl.col(extra).max())
     constant = [c for c in extra if varied[c].item() == 1]
-    known = fields.select("query_id", *constant).unique("query_id") if constant else None
-    return Gold(judgments, queries=None if known is None else queries_table(known), name=name)
+    if not constant:
+        return None
+    return queries_table(fields.select("query_id", *constant).unique("query_id"))
 
 
 def _evidence_of_mapping(evidence: Mapping[Any, Any]) -> dict[str, Any]:
@@ -345,7 +366,7 @@ def _evidence_of_mapping(evidence: Mapping[Any, Any]) -> dict[str, Any]:
 def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
     """Check a table of spans: where each stands in its document."""
     query = frames.need(table, frames.QUERY_ID, "the query's id")
-    document = frames.need(table, ("doc_id", "docid"), "the document's id")
+    document = frames.need(table, frames.DOC_ID, "the document's id")
     start = frames.need(table, ("start",), "where it begins")
     end = frames.need(table, ("end",), "where it ends")
     spans = pl.DataFrame(
@@ -357,9 +378,15 @@ def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -
         ]
     )
     frames.check_places(spans, locate)
-    text = table["text"].cast(pl.String) if "text" in table.columns else pl.lit(None, pl.String)
-    grade = table["grade"].cast(pl.Int64) if "grade" in table.columns else pl.lit(1, pl.Int64)
-    return spans.with_columns(text=text, grade=grade)
+    text, grade = (frames.column(table, names) for names in _SPAN_NAMES[-2:])
+    return spans.with_columns(
+        pl.lit(None, pl.String).alias("text")
+        if text is None
+        else frames.texts(table[text], "text", locate),
+        pl.lit(1, pl.Int64).alias("grade")
+        if grade is None
+        else frames.whole_numbers(table[grade], "grade", locate, hint=_GRADE_HINT),
+    )
 
 
 def queries_table(table: pl.DataFrame) -> pl.DataFrame:
@@ -380,10 +407,16 @@ def queries_table(table: pl.DataFrame) -> pl.DataFrame:
     return known.select("query_id", *(c for c in known.columns if c != "query_id"))
 
 
+def _refuse_no_rows(table: pl.DataFrame, what: str) -> None:
+    if not table.height:
+        raise InputError("the table has no rows", hint=f"give at least one {what}")
+
+
 def _refuse_a_run(table: pl.DataFrame) -> None:
     grades = frames.column(table, frames.GRADE)
-    if frames.column(table, ("rank",)) is not None and grades in (None, "score"):
-        raise InputError(
-            "this table has ranks and no grades: it looks like a run",
-            hint=SWAPPED,
-        )
+    if grades not in (None, "score"):
+        return
+    ranks = frames.column(table, ("rank",)) is not None
+    if ranks or (grades == "score" and frames.holds_places(table)):
+        what = "ranks" if ranks else "scores"
+        raise InputError(f"this table has {what} and no grades: it looks like a run", hint=SWAPPED)

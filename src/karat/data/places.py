@@ -164,20 +164,24 @@ def _differs(table: pl.DataFrame, within: Flags, start: Ints, end: Ints, corpus:
 
 def _likely(document: str, row: Row) -> str | None:
     """Say how the offsets of a text that is not where it should be may have been counted."""
-    text, place = row.get("text"), slice(row["start"], row["end"])
+    text, start, end = row.get("text"), row["start"], row["end"]
     if not text:
         return None
     for other in UNITS:
-        start, end = _converted(document, row, other)
-        if start >= 0 and end >= 0 and document[start:end] == text:
+        if _stands(text, document, *_converted(document, row, other)):
             return f'it fits in {_WORDS[other]}: declare "offsets": "{other}"'
     bare, one = document.replace("\r\n", "\n"), text.replace("\r\n", "\n")
-    if bare[place] == one:
+    if _stands(one, bare, start, end):
         return r"it fits where \r\n is one character: count both"
-    if bare.replace("\n", "\r\n")[place] == one.replace("\n", "\r\n"):
+    if _stands(one.replace("\n", "\r\n"), bare.replace("\n", "\r\n"), start, end):
         return r"it fits where every newline is \r\n: count what the document has"
     at = document.find(text)
     return None if at < 0 else f"the text stands at [{at}, {at + len(text)}) in code points"
+
+
+def _stands(text: str, document: str, start: int, end: int) -> bool:
+    """Tell whether a text fills a place; a slice alone would cut off what is past the end."""
+    return 0 <= start <= end <= len(document) and document[start:end] == text
 
 
 def _converted(document: str, row: Row, unit: str) -> tuple[int, int]:

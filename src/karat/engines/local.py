@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from karat.match.evidence import Found
 from karat.match.level import documents
 from karat.match.overlap import Overlap, overlap
 from karat.match.prepared import PreparedGold, prepare
+from karat.match.spans import need_code_points
 from karat.match.texts import Matching
 from karat.measures import (
     DEFAULT_EVIDENCE_MEASURES,
@@ -62,14 +64,16 @@ class LocalSession:
         self.corpus = None if corpus is None else Corpus.open(corpus)
         self.gold = Gold.open(gold)
         if self.corpus is not None:
-            self.gold = self.gold.in_code_points(self.corpus)
+            with _naming(_path(gold)):
+                self.gold = self.gold.in_code_points(self.corpus)
         self.prepared = prepare(self.gold)
         if measures is None:
             measures = _usual(self.prepared)
         plan = Plan.of(
             measures, conventions=conventions, level=level, chunks=chunks, matching=matching
         )
-        _need(self.prepared, plan)
+        with _naming(_path(gold)):
+            _need(self.prepared, plan)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 
     @property
@@ -80,7 +84,7 @@ class LocalSession:
     def score(self, source: Any) -> Outcome:
         """Open a run and score it."""
         run = Run.open(source)
-        try:
+        with _naming(_path(source) or run.name):  # of several, a person must know which
             if self.corpus is not None:
                 run = run.in_code_points(self.corpus)
             check_run(run, self.plan)
@@ -89,10 +93,6 @@ class LocalSession:
             counts = table.counts
             if counts["unknown"] == run.query_ids.len():
                 raise _nothing_in_common(self.prepared.query_ids, run.query_ids)
-        except InputError as error:
-            # Of several runs, a person must know which.
-            error.path = error.path or _path(source) or run.name
-            raise
         half_found = counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]
         found = readings["evidence"].data if "evidence" in readings else None
         if "rank" not in self.plan.families or half_found:
@@ -124,17 +124,31 @@ def _need(gold: PreparedGold, plan: Plan) -> None:
         "evidence": gold.gold.evidence is not None,
     }
     held = [kind for kind, there in kinds.items() if there]
+    if "span" in plan.families and kinds["spans"]:
+        need_code_points(gold.gold)
     for measure in plan.measures:
         kind = _KIND.get(measure.declaration.family)
         if kind is not None and not kinds[kind]:
             hint = f"{measure} needs {kind}" + (
                 f"; measures of {held[0]} are called {_CALLED[held[0]]}, …" if held else ""
             )
+            if kind == "spans" and kinds["evidence"]:
+                hint += "; karat locate makes spans of evidence"
             raise InputError(
                 f"gold holds no {kind}" + (f", only {' and '.join(held)}" if held else ""),
                 field=kind,
                 hint=hint,
             )
+
+
+@contextmanager
+def _naming(path: str | None) -> Iterator[None]:
+    """Say in which file an error lies that does not say so itself."""
+    try:
+        yield
+    except InputError as error:
+        error.path = error.path or path
+        raise
 
 
 def _path(source: Any) -> str | None:

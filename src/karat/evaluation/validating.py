@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from karat.data import lenient
+from karat.data import frames, lenient
 from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
@@ -98,7 +98,7 @@ def _finder(reading: lenient.Reading) -> Finder:
 
 def _opened(runs: Any) -> Iterator[tuple[str, Run]]:
     """Open runs one after the other, so that only one is in memory at a time."""
-    if isinstance(runs, (str, os.PathLike, Unopened, Run)):
+    if isinstance(runs, (str, os.PathLike, Unopened, Run)) or frames.is_table(runs):
         runs = [runs]
     if isinstance(runs, Mapping):
         for name, source in runs.items():

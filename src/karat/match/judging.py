@@ -12,6 +12,7 @@ import polars as pl
 from karat.data.chunks import Chunks
 from karat.data.gold import Gold
 from karat.errors import InputError, KaratWarning, counted
+from karat.match.hits import Floats
 from karat.match.spans import Least, numbered_documents, stretches, wanted_spans
 from karat.match.stretches import overlapping
 
@@ -40,7 +41,7 @@ def to_judgments(
     """
     held = Gold.open(gold)
     table, least = Chunks.open(chunks).frame, Least.of(min_overlap)
-    rising = np.sort([_share(share) for share in shares])
+    rising = _rising(shares)
     if held.spans is None:
         raise InputError(
             "gold holds no spans", field="spans", hint="karat.locate makes spans of evidence"
@@ -75,11 +76,19 @@ def to_judgments(
     return held.with_judgments(judgments, empty=empty.to_list())
 
 
+def _rising(shares: Sequence[float | str]) -> Floats:
+    if isinstance(shares, (int, float, str)):
+        raise InputError(
+            f"{shares!r} is no list of shares", field="shares", hint="give a list, such as [0.5]"
+        )
+    return np.sort([_share(share) for share in shares])
+
+
 def _share(value: float | str) -> float:
     try:
         if 0 < float(value) <= 1:
             return float(value)
-    except ValueError:
+    except (TypeError, ValueError):
         pass
     raise InputError(
         f"{value!r} is no share", field="shares", hint="a share is above 0 and at most 1"

@@ -42,8 +42,9 @@ class Least:
         """Take a whole number as characters, and a number with a point, up to 1.0, as a share."""
         if isinstance(amount, Least):
             return amount
+        pointed = isinstance(amount, float) or "." in str(amount)
         try:
-            number = float(amount) if "." in str(amount) else int(amount)
+            number = float(amount) if pointed else int(amount)
         except (TypeError, ValueError):
             number = 0
         if isinstance(number, int) and number > 0 and not isinstance(amount, bool):

@@ -9,6 +9,8 @@ import polars as pl
 
 from karat.match.hits import Flags, Ints
 
+_MANY = 8  # pairs to look at for each stretch, before it pays to go by size
+
 
 @dataclass(frozen=True, eq=False)
 class Stretches:
@@ -68,13 +70,32 @@ def overlapping(one: Stretches, other: Stretches) -> tuple[Ints, Ints, Ints]:
     begins = (other.text * width + other.start)[order]
     reach = np.maximum.accumulate((other.text * width + other.end)[order])
     first = np.searchsorted(reach, one.text * width + one.start, "right")
-    stop = np.searchsorted(begins, one.text * width + one.end, "left")
-    left, at = _pieces(first, np.maximum(first, stop))
+    stop = np.maximum(first, np.searchsorted(begins, one.text * width + one.end, "left"))
+    if int((stop - first).sum()) > _MANY * (first.size + order.size):
+        sizes = np.frexp(other.length)[1]  # to the power of two
+        if sizes.min() < sizes.max():
+            return _by_size(one, other, sizes)
+    left, at = _pieces(first, stop)
     right = order[at]
     shared = np.minimum(one.end[left], other.end[right])
     shared -= np.maximum(one.start[left], other.start[right])
     keep = shared > 0
     return left[keep], right[keep], shared[keep]
+
+
+def _by_size(one: Stretches, other: Stretches, sizes: Ints) -> tuple[Ints, Ints, Ints]:
+    """Do the same for others of about one size at a time.
+
+    A long one, such as a whole document among its chunks, has the text read to its end, so that all
+    that begin later have to be looked at. Among equals it can only be twice as long as the rest.
+    """
+    groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
+    found = [overlapping(one, other.where(group)) for group in groups]
+    left = np.concatenate([pairs[0] for pairs in found])
+    right = np.concatenate([group[pairs[1]] for group, pairs in zip(groups, found, strict=True)])
+    shared = np.concatenate([pairs[2] for pairs in found])
+    order = np.argsort(left, kind="stable")
+    return left[order], right[order], shared[order]
 
 
 def first_to_cover(items: Stretches, gold: Stretches) -> tuple[Ints, Ints]:

@@ -156,7 +156,7 @@ class Validation:
         ]
         documents = self.checked.get("documents")
         against = "" if documents is None else f" against {counted(documents, 'document')}"
-        parts = [counted(n, noun) for noun, n in self._nouns() if n]
+        parts = [counted(n, noun) for noun, n in self._nouns() if n] or ["0 queries"]
         return f"{', '.join(found) or 'no findings'}: {', '.join(parts)} checked{against}"
 
     def _nouns(self) -> Iterator[tuple[str, int]]:
