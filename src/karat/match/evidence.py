@@ -74,11 +74,8 @@ def match_evidence(
 ) -> Found:
     """Bring gold's evidence and the texts of the run together, each query's own."""
     matching = matching or Matching()
-    wanted = gold.evidence
+    wanted, given = gold.evidence(matching), gold.evidenced
     query = numbers_of(gold.query_ids, wanted["query_id"])
-    given = np.zeros(gold.query_ids.len(), np.bool_)
-    given[query] = True
-    given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_evidence, dtype=pl.String))] = True
     number = np.repeat(numbers_of(gold.query_ids, run.segments.query_ids), run.segments.lengths)
     rank = np.arange(1, number.size + 1) - np.repeat(run.segments.starts, run.segments.lengths)
     known = np.flatnonzero(number >= 0)
