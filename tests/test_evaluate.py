@@ -94,7 +94,7 @@ def test_queries_without_judgments_are_left_out_and_counted():
 def test_gold_without_judgments_says_what_it_holds_instead():
     gold = karat.Gold.of([{"query_id": "q", "evidence": ["text"]}])
     with pytest.raises(karat.InputError, match="no judgments, only evidence"):
-        karat.evaluate(gold, {"q": ["a"]})
+        karat.evaluate(gold, {"q": ["a"]}, "RR")
 
 
 def test_a_failed_query_is_scored_as_nothing_retrieved_and_counted():

@@ -132,6 +132,7 @@ def test_every_declared_measure_reads_back_its_own_name(data):
         "min_overlap": st.builds(Least, st.integers(1, 99)) | st.just(Least(share=1.0)),
         "p": rounded(0.01, 0.99),
         "multiple": rounded(0.01, 99),
+        "least": st.integers(1, 99),
         "weight": rounded(0.01, 99),
         **dict.fromkeys("abcd", rounded(-99, 99)),
         "documents": st.integers(0, 10**9),

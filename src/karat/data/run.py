@@ -187,7 +187,7 @@ def run_of_table(
     query = frames.need(table, frames.QUERY_ID, "the query's id")
     found = {c: frames.column(table, (c,)) for c in frames.RESULT_COLUMNS}
     found["doc_id"] = frames.column(table, frames.DOC_ID)
-    item = _item_column(table, in_spans=found["start"] is not None)
+    item = _item_column(table, found)
     _refuse_gold(table)
     if not table.height:
         raise InputError("the table has no rows", hint="give at least one result")
@@ -212,11 +212,16 @@ def run_of_table(
     return Run(ranked_as_listed(results), name=name)
 
 
-def _item_column(table: pl.DataFrame, *, in_spans: bool) -> str | None:
-    """Find the item's id; a document with a start is a place in it, not an item."""
-    if not in_spans:
-        return frames.need(table, frames.ITEM_ID, "the item's id")
-    return frames.column(table, [n for n in frames.ITEM_ID if n not in frames.DOC_ID])
+def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | None:
+    """Find the item's id; a document with a start is a place in it, not an item.
+
+    Places and texts tell what was retrieved without an id.
+    """
+    if found["start"] is not None:
+        return frames.column(table, [n for n in frames.ITEM_ID if n not in frames.DOC_ID])
+    item = frames.column(table, frames.ITEM_ID)
+    known = item is not None or found["text"] is not None
+    return item if known else frames.need(table, frames.ITEM_ID, "the item's id")
 
 
 def _refuse_gold(table: pl.DataFrame) -> None:

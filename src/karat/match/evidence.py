@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from karat.data.chunks import Chunks
-from karat.data.gold import NO_EVIDENCE
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.described import described
@@ -77,12 +76,8 @@ def match_evidence(
 ) -> Found:
     """Bring gold's evidence and the texts of the run together, each query's own."""
     matching = matching or Matching()
-    wanted = gold.evidence
+    wanted, given = gold.evidence(matching), gold.evidenced
     query = numbers_of(gold.query_ids, wanted["query_id"])
-    given = np.zeros(gold.query_ids.len(), np.bool_)
-    told = NO_EVIDENCE if gold.gold.evidence is None else gold.gold.evidence
-    for known_ids in (told["query_id"], pl.Series(gold.gold.empty_evidence, dtype=pl.String)):
-        given[numbers_of(gold.query_ids, known_ids)] = True
     number = np.repeat(numbers_of(gold.query_ids, run.segments.query_ids), run.segments.lengths)
     rank = np.arange(1, number.size + 1) - np.repeat(run.segments.starts, run.segments.lengths)
     known = np.flatnonzero(number >= 0)

@@ -184,6 +184,7 @@ def _with_spans(gold: Gold, report: pl.DataFrame, corpus: Corpus) -> Gold:
         spans=pl.concat([own, new.select(list(SPANS))]),
         empty_spans=sorted(set(gold.empty_spans) - set(placed["query_id"])),
         evidence=gold.evidence,
+        empty_evidence=gold.empty_evidence,
         name=gold.name,
         settings=gold.settings,
     )

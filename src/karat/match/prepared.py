@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,9 @@ from karat.errors import InputError, KaratWarning, counted
 from karat.match.hits import Flags, Ints, Places, ideal
 from karat.match.keys import keys
 
+if TYPE_CHECKING:
+    from karat.match.texts import Matching
+
 
 class PreparedGold:
     """Judgments indexed by query, whichever way they came.
@@ -25,6 +29,7 @@ class PreparedGold:
 
     def __init__(self, gold: Gold) -> None:
         self.gold = gold
+        self._evidence: dict[tuple[bool, ...], pl.DataFrame] = {}
 
     @property
     def mapping(self) -> Mapping[str, Mapping[str, int]] | None:
@@ -48,20 +53,23 @@ class PreparedGold:
         return flags
 
     @cached_property
-    def evidence(self) -> pl.DataFrame:
-        """The evidence (query_id, text) sorted; what has no text is left out, with a warning."""
+    def evidenced(self) -> Flags:
+        """Which queries have evidence at all, be it none or without text."""
         evidence = NO_EVIDENCE if self.gold.evidence is None else self.gold.evidence
-        blank = evidence["text"].str.strip_chars() == ""
-        if blank.any():
-            first = evidence.filter(blank)["query_id"][0]
-            warnings.warn(
-                KaratWarning(
-                    f"{counted(int(blank.sum()), 'evidence')} without text, such as in query "
-                    f"{first!r}, left out"
-                ),
-                stacklevel=2,
-            )
-        return evidence.filter(~blank).sort("query_id", "text")
+        empty = pl.Series("query_id", self.gold.empty_evidence, pl.String)
+        known = pl.concat([evidence["query_id"], empty])
+        flags: Flags = self.query_ids.is_in(known.implode()).to_numpy()
+        return flags
+
+    def evidence(self, matching: Matching) -> pl.DataFrame:
+        """Return the evidence (query_id, text) sorted, less what holds no text once normalised.
+
+        A warning says so, once for each way to normalise.
+        """
+        normalising = matching.casefold, matching.nfkc, matching.zero_width
+        if normalising not in self._evidence:
+            self._evidence[normalising] = _with_text(self.gold, matching)
+        return self._evidence[normalising]
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -110,6 +118,22 @@ class PreparedGold:
         grade = np.fromiter(values, np.int64, int(counts.sum()))
         numbers = np.fromiter(map(self.number.__getitem__, self.mapping), np.int64, counts.size)
         return np.repeat(numbers, counts), grade
+
+
+def _with_text(gold: Gold, matching: Matching) -> pl.DataFrame:
+    evidence = NO_EVIDENCE if gold.evidence is None else gold.evidence
+    texts = evidence["text"].to_list()
+    filled = pl.Series([matching.normalize(text) != "" for text in texts], dtype=pl.Boolean)
+    if not filled.all():
+        first = evidence.filter(~filled)["query_id"][0]
+        warnings.warn(
+            KaratWarning(
+                f"{counted(int((~filled).sum()), 'evidence')} without text, such as in query "
+                f"{first!r}, left out"
+            ),
+            stacklevel=2,
+        )
+    return evidence.filter(filled).sort("query_id", "text")
 
 
 def _keyed(table: pl.DataFrame) -> pl.Series:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from karat.conventions import Conventions
 from karat.data.chunks import Chunks
 from karat.errors import InputError
+from karat.match.texts import Matching
 from karat.measures.declare import Family, Measure
 from karat.measures.names import parse_all
-
-if TYPE_CHECKING:
-    from karat.match.texts import Matching
 
 DEFAULT_MEASURES = ("nDCG@10", "R@10", "R@100", "RR@10", "Success@10")
 DEFAULT_SPAN_MEASURES = ("span.recall@5", "span.precision@5", "span.iou@5")
@@ -73,6 +71,12 @@ class Plan:
         if level not in LEVELS:
             raise InputError(
                 f"{level!r} is no level", field="level", hint=f"choose one of {', '.join(LEVELS)}"
+            )
+        if not isinstance(matching, Matching | None):
+            raise InputError(
+                f"{matching!r} does not say how texts are compared",
+                field="matching",
+                hint="give karat.Matching(fuzzy_threshold=0.8), for example",
             )
         asked = parse_all(DEFAULT_MEASURES if measures is None else measures)
         for measure in asked:

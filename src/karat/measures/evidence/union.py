@@ -38,6 +38,8 @@ def union(found: Found, k: int | None, least: int) -> Floats:
     share = divide(held, found.characters)
     covered = pieces.piece[pieces.rank <= (np.inf if k is None else k)]
     share[covered] = 1.0
-    total = np.bincount(pieces.whose, share, pieces.n_queries)
+    # From the smallest share up, so that no order of the evidence changes a digit.
+    order = np.argsort(share, kind="stable")
+    total = np.bincount(pieces.whose[order], share[order], pieces.n_queries)
     note(sum_of_shares=total, evidences=pieces.count)
     return np.where(pieces.count > 0, divide(total, pieces.count), np.nan)
