@@ -14,6 +14,7 @@ from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.gold import Gold
 from karat.data.run import Run
+from karat.data.shaping import Settings
 from karat.errors import InputError
 from karat.match.level import documents
 from karat.match.overlap import Overlap, overlap
@@ -53,7 +54,9 @@ class LocalSession:
         chunks: Any = None,
         corpus: Any = None,
         matching: Matching | None = None,
+        settings: Settings | None = None,
     ) -> None:
+        self.settings = settings or Settings()
         self.corpus = None if corpus is None else Corpus.open(corpus)
         self.gold = Gold.open(gold)
         if self.corpus is not None:
@@ -74,8 +77,9 @@ class LocalSession:
 
     def score(self, source: Any) -> Outcome:
         """Open a run and score it."""
-        run = Run.open(source)
+        whole = run = Run.open(source)
         try:
+            run = whole.shaped(self.settings.top_k, self.settings.score_threshold)
             if self.corpus is not None:
                 run = run.in_code_points(self.corpus)
             table = score(self.prepared, run, self.plan)
@@ -89,7 +93,8 @@ class LocalSession:
         half_found = counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]
         if "rank" not in self.plan.families or half_found:
             return Outcome(table, run.name, None)
-        scored = documents(run) if self.plan.level == "doc" else run
+        # An id that was cut away is not one that is spelled differently.
+        scored = documents(whole) if self.plan.level == "doc" else whole
         return Outcome(table, run.name, overlap(self.prepared, scored))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from karat.conventions import Conventions
+from karat.data.shaping import Settings
 from karat.measures import ScoreTable, parse
 from karat.report import files
 from karat.report.sheet import Sheet, left_out, noted
@@ -28,6 +29,7 @@ class Scores:
         queries: pl.DataFrame,
         level: str = "item",
         matching: str | None = None,
+        settings: Settings | None = None,
     ) -> None:
         self.table = table
         self.name = name
@@ -35,6 +37,8 @@ class Scores:
         self.level = level
         self.matching = matching
         """When a text covers an evidence, in words, where evidence was measured."""
+        self.settings = settings or Settings()
+        """Which part of each list was scored."""
         self.queries = queries
 
     def summary(self) -> pl.DataFrame:
@@ -81,6 +85,7 @@ class Scores:
             conventions=self.conventions,
             level=self.level,
             matching=self.matching,
+            settings=self.settings,
             summary=self.summary(),
             counts=self.table.counts,
             groups=self.by(*by) if by else None,
@@ -105,6 +110,7 @@ class Scores:
             conventions=Conventions.of(saved.conventions),
             level=saved.level,
             matching=saved.matching,
+            settings=Settings(**saved.settings),
             queries=saved.queries,
         )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from karat.conventions import Conventions
+from karat.data.shaping import Settings
 
 WORDS = {
     "unknown": "{} of the run not in gold",
@@ -31,6 +32,7 @@ class Sheet:
     conventions: Conventions
     level: str
     matching: str | None
+    settings: Settings
     summary: pl.DataFrame
     counts: dict[str, int]
     groups: pl.DataFrame | None
