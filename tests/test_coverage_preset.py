@@ -101,6 +101,39 @@ def test_the_preset_is_the_same_through_evaluate():
     assert list(report.metrics.values()) == [scores[measure] for measure in coverage.MEASURES]
 
 
+def timed(query, times, calls):
+    return {"query_id": query, "results": [], "latency_ms": times, "calls": calls}
+
+
+def test_speed_and_cost_worked_by_hand():
+    one = {"model": "m", "prompt_tokens": 900, "completion_tokens": 100, "price_per_1k": 0.5}
+    run = [
+        timed("q1", {"total": 10.0, "rerank, 'deep'": 4.0}, [one, {"price_per_call": 0.25}]),
+        timed("q2", {"total": 30.0}, []),
+        timed("q9", {"total": 1e6}, [{"price_per_call": 1e6}]),  # gold has no such query
+    ]
+    report = evaluate_coverage(GOLD, run)
+    assert report.speed == {
+        "rerank, 'deep'": {"average": 4.0, "P50": 4.0, "P90": 4.0, "P99": 4.0},
+        "total": {"average": 20.0, "P50": 20.0, "P90": 28.0, "P99": pytest.approx(29.8)},
+    }
+    assert report.cost == {"sum": 0.75, "per_query": 0.375}
+    assert report.metrics["MRR"] == 0.0
+    assert report.per_query.columns == ["query_id", *NAMES]
+
+
+def test_speed_and_cost_are_there_where_the_run_has_them():
+    line = {"query_id": "q1", "results": []}
+    timed_only = evaluate_coverage(GOLD, [line | {"latency_ms": {"total": 5.0}}])
+    assert timed_only.speed == {"total": dict.fromkeys(["average", "P50", "P90", "P99"], 5.0)}
+    assert timed_only.cost is None
+    priced_only = evaluate_coverage(GOLD, [line | {"calls": [{"price_per_call": 0.5}]}])
+    assert (priced_only.speed, priced_only.cost) == (None, {"sum": 0.5, "per_query": 0.5})
+    unknown = evaluate_coverage(GOLD, [line | {"calls": [{"model": "m"}]}])
+    assert unknown.cost == {"sum": None, "per_query": None}
+    assert unknown.scores.noted["unpriced"] == 1
+
+
 words = st.sampled_from(["paid", "PAID", "within", "14", "days", "noon", "Noon", "é", "\u00a0"])
 phrases = st.lists(words, max_size=6).map(" ".join)
 

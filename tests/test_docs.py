@@ -86,6 +86,7 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
         "presets.benchmark",
         "presets.graded",
         "presets.spans",
+        "report.tables",
     ],
 )
 def test_the_examples_in_docstrings_hold(name):

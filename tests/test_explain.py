@@ -21,6 +21,7 @@ CUT = [f"{name}@3" for name, d in REGISTRY.items() if d.cutoff in ("optional", "
 CUT += [f"{name}@100c" for name, d in REGISTRY.items() if d.cutoff == "budget"]
 RANKED = [name for name in [*NAMES, *CUT] if parse(name).declaration.family == "rank"]
 SPANS = [name for name in [*NAMES, *CUT] if parse(name).declaration.family == "span"]
+OF_THE_RUN = [name for name in NAMES if not parse(name).declaration.reads_gold]
 ITEMS = [f"d{number}" for number in range(8)]
 
 golds = st.dictionaries(
@@ -63,9 +64,13 @@ def test_every_measure_is_explained_in_words_with_an_example(name):
         for item, (document, start) in {**starts, "y": ("d3", 150)}.items()
     ]
     gold = [{"query_id": "q", "relevant": relevant, "spans": spans}]
-    value = karat.evaluate(
-        gold, [{"query_id": "q", "results": results}], name, chunks=pl.DataFrame(results)
-    )[name]
+    calls = [
+        {"stage": "retrieval", "model": "embedder", "prompt_tokens": 12, "price_in": 0.00002},
+        {"stage": "rerank", "model": "reranker", "price_per_call": 0.002},
+    ]
+    used = {"latency_ms": {"total": 123.4, "retrieval": 80.1, "rerank": 43.0}, "calls": calls}
+    run = [{"query_id": "q", "results": results, **used}]
+    value = karat.evaluate(gold, run, name, chunks=pl.DataFrame(results))[name]
     assert text.endswith(f"\n{parse(name)} = {value!r}")
 
 
@@ -112,6 +117,29 @@ def test_every_span_measure_is_calculated_to_the_digits_that_eval_gives(name, go
     records = [{"query_id": q, "spans": spans} for q, spans in gold.items()]
     runs = [[{"query_id": query, "results": items}] for items in (one, other)]
     assert_calculated_as_evaluated(name, records, query, *runs)
+
+
+used = st.fixed_dictionaries(
+    {
+        "latency_ms": st.fixed_dictionaries({"total": st.floats(0, 1e6), "rerank": st.just(0.1)}),
+        "calls": st.lists(
+            st.fixed_dictionaries(
+                {"stage": st.just("rerank")},
+                optional={"prompt_tokens": st.just(7), "price_in": st.sampled_from([0.0, 0.1])},
+            ),
+            min_size=1,
+            max_size=30,
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize("name", OF_THE_RUN)
+@settings(max_examples=25, deadline=None)
+@given(used, used)
+def test_every_measure_of_the_run_is_calculated_to_the_digits_that_eval_gives(name, one, other):
+    runs = [[{"query_id": "q1", "results": ["a"], **each}] for each in (one, other)]
+    assert_calculated_as_evaluated(name, {"q1": ["a"]}, "q1", *runs)
 
 
 @pytest.mark.parametrize("name", ["span.recall", "span.precision@3", "span.iou@2", "span.f1@70c"])

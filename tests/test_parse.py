@@ -98,6 +98,10 @@ from karat.measures.names import settle, split
         ("num_nonrel_judged_ret", "NumNonrelRet"),
         ("Span.Recall@5", "span.recall@5"),
         ("span.iou@2000c", "span.iou@2000c"),
+        ("Latency.P90", "latency.p90"),
+        ("latency.median(stage=total)", "latency.p50"),
+        ("latency.p99(stage='Rerank')", "latency.p99(stage=Rerank)"),
+        ("cost.total(model=m, stage=s)", "cost.sum(stage=s, model=m)"),
     ],
 )
 def test_a_spelling_stands_for_the_canonical_measure(spelling, canonical):
@@ -131,6 +135,9 @@ def test_every_declared_measure_reads_back_its_own_name(data):
         "weight": rounded(0.01, 99),
         **dict.fromkeys("abcd", rounded(-99, 99)),
         "documents": st.integers(0, 10**9),
+        **dict.fromkeys(
+            ["stage", "model"], st.sampled_from(["total", "Re-rank 2", "org/m.1:7b@v2", "é=1"])
+        ),
         "denominator": st.sampled_from(
             ["k", "retrieved"] if declaration.name == "P" else ["relevant", "hits", "min"]
         ),

@@ -33,10 +33,13 @@ def page() -> str:
         lines += ["", f"- {CUTOFF[measure['cutoff']]}; {measure['over_queries']} over queries"]
         if not measure["higher_is_better"]:
             lines[-1] += "; lower is better"
+        if measure["unit"]:
+            lines[-1] += f"; in {measure['unit']}"
         if measure["aliases"]:
             lines.append(f"- also: {', '.join(f'`{alias}`' for alias in measure['aliases'])}")
         for name, param in measure["parameters"].items():
-            lines.append(f"- `{name}` (default `{param['default']}`): {param['help']}")
+            default = "" if param["default"] is None else f" (default `{param['default']}`)"
+            lines.append(f"- `{name}`{default}: {param['help']}")
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 

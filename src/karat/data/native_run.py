@@ -14,7 +14,6 @@ from karat.data.files import Source
 from karat.data.frames import PLACE_HINT
 from karat.data.losses import Written
 from karat.data.native_lines import (
-    Count,
     Header,
     Id,
     MakeError,
@@ -29,6 +28,7 @@ from karat.data.native_lines import (
     table_of,
     without_nulls,
 )
+from karat.data.native_usage import CALLS, TIMINGS, Call, call_rows, timing_rows
 from karat.data.order import contradictions
 from karat.data.run import NO_RESULTS, Run
 from karat.errors import KaratWarning
@@ -40,18 +40,6 @@ RESULTS = {
     "start": pl.Int64,
     "end": pl.Int64,
     "text": pl.String,
-}
-TIMINGS = {"query_id": pl.String, "stage": pl.String, "ms": pl.Float64}
-CALLS = {
-    "query_id": pl.String,
-    "stage": pl.String,
-    "model": pl.String,
-    "prompt_tokens": pl.Int64,
-    "completion_tokens": pl.Int64,
-    "price_per_1k": pl.Float64,
-    "price_in": pl.Float64,
-    "price_out": pl.Float64,
-    "price_per_call": pl.Float64,
 }
 
 
@@ -72,20 +60,6 @@ class Failure(msgspec.Struct, omit_defaults=True):
     type: str
     message: str = ""
     attempts: int = 1
-
-
-class Call(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """One call of a model, and what it costs in USD."""
-
-    query_id: Id | None = None  # ignored: a call belongs to the query on whose line it stands
-    stage: str | None = None
-    model: str | None = None
-    prompt_tokens: Count | None = None
-    completion_tokens: Count | None = None
-    price_per_1k: float | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-    price_per_call: float | None = None
 
 
 class RunLine(msgspec.Struct, omit_defaults=True):
@@ -122,13 +96,21 @@ def write_run(run: Run, file: IO[bytes]) -> Written:
         line: dict[str, Any] = {"query_id": query}
         line["results"] = [without_nulls(result) for result in results.get(query, [])]
         if query in timings:
-            line["latency_ms"] = {t["stage"]: t["ms"] for t in timings[query]}
+            line["latency_ms"] = _by_stage(timings[query])
         if query in calls:
             line["calls"] = [without_nulls(call) for call in calls[query]]
         if query in errors:
             line["error"] = errors[query][0]
         file.write(encode(line) + b"\n")
     return Written(run.query_ids.len(), run.results.height)
+
+
+def _by_stage(timings: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the time of each stage; one that was gone through several times takes them all."""
+    spent: dict[str, float] = {}
+    for timing in timings:
+        spent[timing["stage"]] = spent.get(timing["stage"], 0.0) + timing["ms"]
+    return spent
 
 
 def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
@@ -156,16 +138,8 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
             empty.append(query)
         for at, result in enumerate(results):
             _add(rows, query, result, number, at, error)
-        for stage, ms in (line.latency_ms or {}).items():
-            if not math.isfinite(ms):
-                raise error(
-                    f"{ms} is not finite",
-                    line=number,
-                    field=f"latency_ms.{stage}",
-                    hint="write milliseconds, or leave the stage out",
-                )
-        timings += [(query, stage, ms) for stage, ms in (line.latency_ms or {}).items()]
-        calls += [(query, *msgspec.structs.astuple(call)[1:]) for call in line.calls or ()]
+        timings += timing_rows(query, line.latency_ms, number, error)
+        calls += call_rows(query, line.calls, number, error)
     results_table = table_of(rows, {"query_id": pl.String, **RESULTS}, "results")
     held = [
         c for c in results_table.columns if results_table[c].null_count() < results_table.height

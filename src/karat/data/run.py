@@ -50,7 +50,9 @@ class Run:
         """Queries that were asked and retrieved nothing, failed ones included."""
         self.errors = errors
         self.timings = timings
+        """The table (query_id, stage, ms); None where nothing was timed in the whole run."""
         self.calls = calls
+        """The table of model calls; None where none is known of in the whole run."""
         self.offsets = offsets
         """In what the places of results are counted."""
         self.name = name

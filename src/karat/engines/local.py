@@ -30,6 +30,7 @@ from karat.measures import (
     score,
 )
 from karat.measures.declare import Family
+from karat.measures.run.known import check_run
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,7 @@ class LocalSession:
         whole = run = Run.open(source)
         try:
             run = whole.shaped(self.settings.top_k, self.settings.score_threshold)
+            check_run(run, self.plan)
             if self.corpus is not None:
                 run = run.in_code_points(self.corpus)
             table = score(self.prepared, run, self.plan)

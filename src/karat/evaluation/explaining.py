@@ -22,6 +22,7 @@ from karat.match.texts import Matching
 from karat.measures import Measure, Plan, parse, score
 from karat.measures.declare import declared
 from karat.measures.rank.gain import worth
+from karat.measures.run.known import check_run
 from karat.measures.workings import Noted, NotedOthers, Workings, listening
 from karat.report.explanation import Calculation, Explanation, Row
 
@@ -36,6 +37,11 @@ EXAMPLE_RUN: dict[str, Any] = {
     "results": [
         {"id": item, "doc_id": document, "start": start, "end": start + 200}
         for item, (document, start) in zip("bxadcy", _PLACES, strict=True)
+    ],
+    "latency_ms": {"total": 123.4, "retrieval": 80.1, "rerank": 43.0},
+    "calls": [
+        {"stage": "retrieval", "model": "embedder", "prompt_tokens": 12, "price_in": 0.00002},
+        {"stage": "rerank", "model": "reranker", "price_per_call": 0.002},
     ],
 }
 EXAMPLE_CHUNKS = pl.DataFrame(EXAMPLE_RUN["results"])
@@ -99,6 +105,8 @@ def explain(
         runs = [each.in_code_points(documents) for each in runs]
     asked = _known(query, opened)
     plan = replace(_plan(parse(measure), opened, words, level, chunks), matching=matching)
+    for each in runs:
+        check_run(each, plan)
     if "error" in (words.missing, words.unknown, words.duplicates):
         for each in runs:  # such a word speaks of all queries, as it does in evaluate
             score(prepare(opened), each, plan)
@@ -145,8 +153,14 @@ def _run_of(run: Run, query: str) -> Run:
         run.results.filter(pl.col("query_id") == query),
         empty=[each for each in run.empty if each == query],
         offsets=run.offsets,
+        timings=_rows_of(run.timings, query),
+        calls=_rows_of(run.calls, query),
         name=run.name,
     )
+
+
+def _rows_of(table: pl.DataFrame | None, query: str) -> pl.DataFrame | None:
+    return None if table is None else table.filter(pl.col("query_id") == query)
 
 
 def _calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calculation:
@@ -158,10 +172,12 @@ def _calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calcul
     grades: dict[str, int] = dict(gold.table.select("item_id", "grade").iter_rows())
     if measure.declaration.family == "span":
         rows = _stretches(described(own, plan.chunks, "doc_id", "start", "end"))
-    else:
+    elif measure.declaration.reads_gold:
         rows = _ranked(
             levels.documents(own) if plan.level == "doc" else own, grades, plan.conventions
         )
+    else:
+        rows = _used(own, measure)
     counted = _note(workings, rows)
     limit = measure.cutoff if isinstance(measure.cutoff, int) else len(rows)
     end = max([limit, *counted])
@@ -197,6 +213,16 @@ def _stretches(results: pl.DataFrame) -> list[Row]:
         {"rank": rank, "item": f"{document}[{start}:{end}]"}
         for rank, (document, start, end) in enumerate(places, 1)
     ]
+
+
+def _used(run: Run, measure: Measure) -> list[Row]:
+    """Return what the run says of the stages or of the calls of a query."""
+    if measure.declaration.family == "latency":
+        assert run.timings is not None
+        return run.timings.select("stage", "ms").to_dicts()
+    assert run.calls is not None
+    tokens = {"prompt_tokens": "in", "completion_tokens": "out"}
+    return run.calls.select("stage", "model", *tokens).rename(tokens).to_dicts()
 
 
 def _note(workings: Workings, rows: list[Row]) -> list[int]:
@@ -273,6 +299,9 @@ def _remarks(counts: dict[str, int], plan: Plan) -> list[str]:
         "no_spans": "gold has no spans for this query, so it is left out",
         "no_characters": f"gold's spans hold no characters here: no_gold={words.no_gold}",
         "no_relevant": f"gold holds nothing relevant here: no_gold={words.no_gold}",
+        "not_run": "the run lacks this query, so it is left out",
+        "no_timings": "the run has no such timing for this query, so it is left out",
+        "unpriced": "a call has no price, or not the tokens it is for: the cost is not known",
         "repeats": f"an item stands again in the list: duplicates={words.duplicates}",
     }
     return [remark for name, remark in said.items() if counts[name]]

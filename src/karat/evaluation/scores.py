@@ -13,6 +13,7 @@ from karat.data.shaping import Settings
 from karat.measures import ScoreTable, parse
 from karat.report import files
 from karat.report.sheet import Sheet, left_out, noted
+from karat.report.tables import number
 from karat.stats import groups
 from karat.stats.summary import summary
 
@@ -116,8 +117,5 @@ class Scores:
 
     def __repr__(self) -> str:
         values: dict[str, Any] = dict(self.summary().select("measure", "value").iter_rows())
-        shown = ", ".join(
-            f"{name} {'–' if value is None else format(value, '.4f')}"
-            for name, value in values.items()
-        )
+        shown = ", ".join(f"{name} {number(value, name)}" for name, value in values.items())
         return f"<Scores {self.name!r}: {shown}>"

@@ -1,6 +1,6 @@
 """What a number means: declarations, names, kernels, and the score table."""
 
-from karat.measures import evidence, rank, span
+from karat.measures import evidence, rank, run, span
 from karat.measures.declare import REGISTRY, Declaration, Measure
 from karat.measures.names import parse, parse_all
 from karat.measures.plan import (
@@ -25,6 +25,7 @@ __all__ = [
     "parse",
     "parse_all",
     "rank",
+    "run",
     "score",
     "span",
 ]

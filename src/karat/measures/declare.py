@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from karat.errors import InputError, MeasureError
 from karat.match.hits import Floats, Ints
@@ -14,6 +14,10 @@ from karat.match.spans import Budget, Least
 
 Cutoff = Literal["none", "optional", "budget", "share"]
 Family = Literal["rank", "span", "evidence", "latency", "cost"]
+OF_THE_RUN: tuple[Family, ...] = ("latency", "cost")
+"""The families that read nothing of gold but which queries there are."""
+Unit = Literal["ms", "USD"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
 Combine = Literal["mean", "micro", "geometric", "sum", "median", "p50", "p90", "p99", "max"]
 Kernel = Callable[..., Floats]
 
@@ -57,6 +61,9 @@ class Declaration:
     combine: Combine = "mean"
     weight: Callable[[Any], Ints] | None = None
     """For `micro`: the denominator of each query, of which its value times it is whole."""
+    unit: Unit | None = None
+    least_queries: int = 0
+    """The fewest queries that its value over queries may rest on without being marked."""
     higher_is_better: bool = True
     whole: bool = False
     """Whether a query's value is a whole number, and is shown so."""
@@ -67,6 +74,11 @@ class Declaration:
     needs_chunks: bool = False
     """Whether it reads the table of all chunks."""
     needs_largest_grade: Callable[[dict[str, Any]], bool] = field(default=lambda _: False)
+
+    @property
+    def reads_gold(self) -> bool:
+        """Whether it reads more of gold than which queries there are."""
+        return self.family not in OF_THE_RUN
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +210,14 @@ def one_of(*words: str) -> Callable[[Any], str]:
         return word
 
     return convert
+
+
+def word(value: Any) -> str:
+    """Check a name that only the data can know."""
+    name = str(value).strip("'\"")
+    if name:
+        return name
+    raise MeasureError("there is no name")
 
 
 def gain(value: Any) -> Any:

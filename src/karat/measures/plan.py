@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from karat.conventions import Conventions
 from karat.data.chunks import Chunks
 from karat.errors import InputError
-from karat.measures.declare import Measure
+from karat.measures.declare import Family, Measure
 from karat.measures.names import parse_all
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ class Plan:
     def families(self) -> set[str]:
         """What the measures ask gold for."""
         return {measure.declaration.family for measure in self.measures}
+
+    def of_family(self, family: Family) -> list[Measure]:
+        """Return the measures of one family, in the order asked."""
+        return [measure for measure in self.measures if measure.declaration.family == family]
 
     @classmethod
     def of(

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from karat.data.run import Run
-from karat.errors import MeasureError
+from karat.errors import InputError, MeasureError
 from karat.match.evidence import match_evidence
 from karat.match.hits import Flags, Hits
 from karat.match.ids import match_ids
 from karat.match.level import documents
 from karat.match.prepared import PreparedGold
 from karat.match.spans import match_spans
+from karat.match.usage import Usage
 from karat.measures.declare import Family, Measure
 from karat.measures.plan import Plan
 from karat.measures.rank.gain import worth
+from karat.measures.run.cost import prices_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +80,43 @@ def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     return Reading(found, found.given, lambda _: empty, {"no_evidence": _absent(found.given)})
 
 
+def _timed(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+    if run.timings is None:
+        raise InputError(
+            "the run holds no timings",
+            field="latency_ms",
+            hint='write them into each line of a native run: "latency_ms": {"total": 123.4}',
+        )
+    timings = Usage.of(gold.query_ids, run, run.timings)
+    lacking = [
+        timings.present & (timings.where(**measure.params).places.count == 0)
+        for measure in plan.of_family("latency")
+    ]
+    untimed = int(np.count_nonzero(np.logical_or.reduce(lacking)))
+    return _of_the_run(timings, {"no_timings": untimed})
+
+
+def _called(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+    if run.calls is None:
+        raise InputError(
+            "the run holds no calls",
+            field="calls",
+            hint='write them into the lines of a native run: "calls": [{"model": "…", '
+            '"prompt_tokens": 812, "completion_tokens": 64, "price_per_1k": 0.002}]',
+        )
+    calls = Usage.of(gold.query_ids, run, run.calls)
+    wanted = [calls.holding(measure.params) for measure in plan.of_family("cost")]
+    unpriced = np.isnan(prices_of(calls)) & np.logical_or.reduce(wanted)
+    return _of_the_run(calls, {"unpriced": int(np.count_nonzero(unpriced))})
+
+
+def _of_the_run(usage: Usage, counts: dict[str, int]) -> Reading:
+    """Return a reading of which gold has no say but for its queries."""
+    every = np.ones(usage.present.size, np.bool_)
+    counts = counts | {"not_run": _absent(usage.present)}
+    return Reading(usage, every, lambda _: ~every, counts, (usage.present, usage.unknown))
+
+
 def _absent(given: Flags) -> int:
     return int(np.count_nonzero(~given))
 
@@ -86,6 +125,8 @@ READ: dict[Family, Callable[[PreparedGold, Run, Plan], Reading]] = {
     "rank": _ranked,
     "span": _spanned,
     "evidence": _evidenced,
+    "latency": _timed,
+    "cost": _called,
 }
 NOTHING: dict[Family, str] = {
     "rank": "no_relevant",

@@ -13,7 +13,7 @@ from karat.errors import ConventionError, MeasureError
 from karat.match.hits import Flags, Floats, Ints
 from karat.match.numbers import asked
 from karat.match.prepared import PreparedGold, prepare
-from karat.measures.declare import Family, Measure
+from karat.measures.declare import OF_THE_RUN, Family, Measure
 from karat.measures.plan import Plan
 from karat.measures.reading import NOTHING, READ, Reading
 from karat.measures.table import ScoreTable
@@ -30,6 +30,9 @@ _COUNTS = (
     "no_relevant",
     "no_characters",
     "no_texts",
+    "not_run",
+    "no_timings",
+    "unpriced",
     "repeats",
     "relevant",
     "relevant_found",
@@ -66,7 +69,7 @@ def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
         | {
             "queries": prepared.query_ids.len(),
             "in_common": int(np.count_nonzero(known & present)),
-            "missing": int(np.count_nonzero(known & ~present)),
+            "missing": int(np.count_nonzero(_scored(readings, present) & ~present)),
             "unknown": unknown,
             "failed": _failed(prepared, run),
         }
@@ -76,14 +79,21 @@ def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
     )
 
 
+def _scored(readings: dict[Family, Reading], present: Flags) -> Flags:
+    """Tell which queries are scored by what gold holds; what was not run took no time."""
+    given = [reading.given for family, reading in readings.items() if family not in OF_THE_RUN]
+    scored: Flags = np.logical_or.reduce([np.zeros_like(present), *given])
+    return scored
+
+
 def _nothing(plan: Plan, readings: dict[Family, Reading]) -> dict[str, int]:
     """Count by family the queries that gold holds nothing for, by any measure that cares."""
     counts = {}
     for family, reading in readings.items():
         flags = [
             reading.nothing(measure)
-            for measure in plan.measures
-            if measure.declaration.family == family and measure.declaration.no_gold
+            for measure in plan.of_family(family)
+            if measure.declaration.no_gold
         ]
         if flags:
             none = reading.given & np.logical_or.reduce(flags)

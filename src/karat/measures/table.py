@@ -19,8 +19,9 @@ class ScoreTable:
 
     `counts` says how many queries there are (queries), how many of them the run was asked
     (in_common), and of how many something is true that a person should know (missing, unknown,
-    failed, no_judgments, no_spans, no_evidence, no_relevant, no_characters, no_texts); how many
-    items stand again in a list (repeats), are relevant (relevant), and of those were found
+    failed, no_judgments, no_spans, no_evidence, no_relevant, no_characters, no_texts; for latency
+    and cost, not_run and no_timings); how many calls have no price (unpriced); how many items
+    stand again in a list (repeats), are relevant (relevant), and of those were found
     (relevant_found).
     `weights` holds the denominators of the measures that are combined as `micro`, row by row.
     """

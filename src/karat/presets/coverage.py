@@ -16,8 +16,7 @@ from karat.data.run import Run
 from karat.evaluation import Evaluator, Scores
 from karat.match import texts
 from karat.match.texts import Matching
-from karat.measures import DEFAULT_EVIDENCE_MEASURES, REGISTRY, Measure
-from karat.measures.names import settle
+from karat.measures import DEFAULT_EVIDENCE_MEASURES, REGISTRY, Measure, parse
 
 MEASURES = DEFAULT_EVIDENCE_MEASURES
 CONVENTIONS = Conventions()
@@ -38,13 +37,13 @@ NAMES = (
 )
 """What the measures are called in a report, in the same order."""
 
-_SPEED = {
-    "average": "latency.mean",
-    "P50": "latency.p50",
-    "P90": "latency.p90",
-    "P99": "latency.p99",
-}
-_COST = {"sum": "cost.sum", "per_query": "cost.mean"}
+_SPEED = (
+    ("average", "latency.mean"),
+    ("P50", "latency.p50"),
+    ("P90", "latency.p90"),
+    ("P99", "latency.p99"),
+)
+_COST = (("sum", "cost.sum"), ("per_query", "cost.mean"))
 
 Numbers = dict[str, float | None]
 
@@ -102,8 +101,12 @@ def evaluate_coverage(
     """
     opened = Run.open(run)
     stages = [] if opened.timings is None else opened.timings["stage"].unique().sort().to_list()
-    speed = {stage: _named(_SPEED, stage=stage) for stage in stages}
-    cost = {} if opened.calls is None else _named(_COST)
+    # Made, not parsed: a stage may have any name.
+    speed = {
+        stage: {word: Measure(REGISTRY[name], None, {"stage": stage}) for word, name in _SPEED}
+        for stage in stages
+    }
+    cost = {} if opened.calls is None else {word: parse(name) for word, name in _COST}
     timed = [measure for named in speed.values() for measure in named.values()]
     scores = Evaluator(
         gold,
@@ -121,10 +124,6 @@ def evaluate_coverage(
         cost=_values(scores, cost) or None,
         scores=scores,
     )
-
-
-def _named(names: dict[str, str], **params: str) -> dict[str, Measure]:
-    return {word: settle(REGISTRY[name], None, params) for word, name in names.items()}
 
 
 def _values(scores: Scores, named: dict[str, Measure]) -> Numbers:

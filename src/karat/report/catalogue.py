@@ -23,6 +23,7 @@ def catalogue() -> list[dict[str, Any]]:
             "aliases": list(declaration.aliases),
             "over_queries": declaration.combine,
             "higher_is_better": declaration.higher_is_better,
+            "unit": declaration.unit,
         }
         for declaration in _sorted()
     ]

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from karat.report.sheet import Sheet, left_out, noted
+from karat.measures import parse
+from karat.report.sheet import Sheet, left_out, noted, rests_on_few
 from karat.report.tables import group_fields
 from karat.version import __version__
 
@@ -63,7 +64,9 @@ def _run(sheet: Sheet) -> dict[str, Any]:
 
 
 def _measures(summary: pl.DataFrame) -> dict[str, Any]:
-    return {
-        row["measure"]: {"value": row["value"], "n": row["n"]}
-        for row in summary.iter_rows(named=True)
-    }
+    whole = {}
+    for measure, value, n in summary.select("measure", "value", "n").iter_rows():
+        whole[measure] = {"value": value, "n": n}
+        if rests_on_few(measure, n):
+            whole[measure]["note"] = f"{parse(measure).declaration.combine} of {n} samples"
+    return whole

@@ -11,7 +11,8 @@ from typing import Any
 from karat.conventions import HELP, Conventions
 from karat.errors import printable
 from karat.measures import Measure
-from karat.measures.declare import spelled
+from karat.measures.declare import UNITS, spelled
+from karat.report.tables import amount
 from karat.report.terminal import WIDTH, plain_lines, short
 
 _SHOWN = 20  # ranks shown whatever stands there; beyond them, only what counts
@@ -141,10 +142,11 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
     yield ""
     yield from _field("Formula", declaration.formula)
     for param in declaration.params:
-        value = spelled(measure.params[param.name])
-        yield from _field("Parameter", f"{param.name}={value}: {param.help}")
+        value = measure.params[param.name]
+        said = param.name if value is None else f"{param.name}={spelled(value)}"
+        yield from _field("Parameter", f"{said}: {param.help}")
     cutoff = {
-        "none": "none: the whole list counts",
+        "none": "none: the whole list counts" if declaration.reads_gold else "none",
         "optional": "@k cuts the list at rank k; without it the whole list counts",
         "budget": "@k cuts the list at rank k, @2000c after 2000 characters, the item that crosses "
         "them cut there; without it the whole list counts",
@@ -152,7 +154,8 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
     }[declaration.cutoff]
     yield from _field("Cutoff", cutoff)
     better = "higher" if declaration.higher_is_better else "lower"
-    yield from _field("Over queries", f"{declaration.combine}; {better} is better")
+    unit = f"; in {declaration.unit}" if declaration.unit else ""
+    yield from _field("Over queries", f"{declaration.combine}; {better} is better{unit}")
     yield from _field("Edge cases", declaration.edges)
     yield from _field("Elsewhere", declaration.differs)
     if declaration.aliases:
@@ -162,6 +165,8 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
         del words["no_gold"]
     if declaration.family != "rank":  # only items known by their ids repeat or go unjudged
         del words["duplicates"], words["unjudged"]
+    if not declaration.reads_gold:  # a query that is not in the run took no time, whatever is said
+        del words["missing"]
     for name, word in words.items():
         yield from _field("Convention", f"{name}={word}: {HELP[name]}")
 
@@ -170,7 +175,7 @@ def _calculated(measure: Measure, calculation: Calculation, named: bool) -> Iter
     if named:
         yield short(calculation.run, WIDTH)
     shown = _picked(calculation)
-    yield from _table(shown)
+    yield from _table(shown) or [_nothing(measure)]
     if len(shown) < len(calculation.rows):
         yield f"… of {len(calculation.rows):,} ranks; below {_SHOWN}, only what counts is shown"
     yield from _missed(calculation, "not there")
@@ -190,9 +195,31 @@ def _calculated(measure: Measure, calculation: Calculation, named: bool) -> Iter
 def _side_by_side(
     measure: Measure, first: Calculation, second: Calculation, difference: float | None
 ) -> Iterator[str]:
-    """Show what each item that counts in either list brought to each, the most telling first."""
     for number, calculation in ((1, first), (2, second)):
         yield f"{number} is {short(calculation.run, WIDTH - 5)}"
+    yield ""
+    if measure.declaration.reads_gold:
+        yield from _items(first, second)
+    else:
+        for number, calculation in ((1, first), (2, second)):
+            yield f"{number}:"
+            yield from _table(_picked(calculation)) or [_nothing(measure)]
+    for number, calculation in ((1, first), (2, second)):
+        yield from _missed(calculation, f"not there in {number}")
+    yield ""
+    for name in dict.fromkeys([*first.numbers, *second.numbers]):
+        one, other = first.numbers.get(name), second.numbers.get(name)
+        yield f"{name}: 1 = {_exact(one)}, 2 = {_exact(other)}"
+    for number, calculation in ((1, first), (2, second)):
+        for remark in calculation.remarks:
+            yield f"{number}: {remark}"
+    yield f"{measure} 1 = {_exact(first.value)}"
+    yield f"{measure} 2 = {_exact(second.value)}"
+    yield f"2 − 1 = {_exact(difference)}"
+
+
+def _items(first: Calculation, second: Calculation) -> Iterator[str]:
+    """Show what each item that counts in either list brought to each, the most telling first."""
     grades = {row["item"]: row.get("grade") for c in (first, second) for row in c.rows}
     moved = {
         item: (first.brought.get(item, 0.0), second.brought.get(item, 0.0))
@@ -208,7 +235,6 @@ def _side_by_side(
         ]
         for item in order[:_MOST]
     ]
-    yield ""
     if rows:
         columns = first.columns or second.columns
         yield f"What each item brings: its {columns[-1]}" if columns else "What each item brings"
@@ -217,18 +243,6 @@ def _side_by_side(
         yield "No single item counts."
     if len(order) > _MOST:
         yield f"… {len(order) - _MOST:,} more"
-    for number, calculation in ((1, first), (2, second)):
-        yield from _missed(calculation, f"not there in {number}")
-    yield ""
-    for name in dict.fromkeys([*first.numbers, *second.numbers]):
-        one, other = first.numbers.get(name), second.numbers.get(name)
-        yield f"{name}: 1 = {_exact(one)}, 2 = {_exact(other)}"
-    for number, calculation in ((1, first), (2, second)):
-        for remark in calculation.remarks:
-            yield f"{number}: {remark}"
-    yield f"{measure} 1 = {_exact(first.value)}"
-    yield f"{measure} 2 = {_exact(second.value)}"
-    yield f"2 − 1 = {_exact(difference)}"
 
 
 def _picked(calculation: Calculation) -> list[Row]:
@@ -253,10 +267,10 @@ def _missed(calculation: Calculation, label: str) -> list[str]:
 
 def _table(rows: list[Row]) -> list[str]:
     if not rows:
-        return ["nothing was retrieved"]
+        return []
     keys = list(dict.fromkeys(key for row in rows for key in row))
     labels = 2 if "item" in keys else 1
-    cells = [[short(_shown(row.get(key)), _ITEM_WIDTH) for key in keys] for row in rows]
+    cells = [[short(_shown(row.get(key), key), _ITEM_WIDTH) for key in keys] for row in rows]
     return plain_lines([printable(key) for key in keys], cells, labels)
 
 
@@ -266,11 +280,16 @@ def _field(label: str, text: str) -> list[str]:
     )
 
 
-def _shown(value: Any) -> str:
+def _nothing(measure: Measure) -> str:
+    said = {"latency": "nothing was timed", "cost": "no call is known of"}
+    return said.get(measure.declaration.family, "nothing was retrieved")
+
+
+def _shown(value: Any, key: str = "") -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:.4f}"
+        return amount(value) if key in UNITS else f"{value:.4f}"
     return str(value)
 
 

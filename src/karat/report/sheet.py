@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from karat.conventions import Conventions
 from karat.data.shaping import Settings
+from karat.errors import counted
+from karat.measures import parse
 
 WORDS = {
     "unknown": "{} of the run not in gold",
@@ -19,6 +21,9 @@ WORDS = {
     "no_texts": "{} with no text in gold's evidence",
     "no_characters": "{} with no characters in gold's spans",
     "no_relevant": "{} with nothing relevant in gold",
+    "not_run": "{} of gold not in the run",
+    "no_timings": "{} without the timing asked for",
+    "unpriced": "{} without a price or its tokens",
     "failed": "{} that the retriever failed on",
     "repeats": "{} that stand again in a list",
 }
@@ -45,16 +50,19 @@ class Sheet:
 
     def remarks(self) -> list[str]:
         """Say what was left out and what was counted, in sentences."""
+        of_what = {"not_run": " of latency and cost", "no_timings": " of latency"}
         out = [
-            _counted(reason, n) + " left out"
+            f"{_counted(reason, n)} left out{of_what.get(reason, '')}"
             for reason, n in left_out(self.counts, self.conventions).items()
         ]
+        scored = any(parse(name).declaration.reads_gold for name in self.summary["measure"])
         outcome = {
             "missing": " scored as nothing retrieved",
-            "failed": " scored as nothing retrieved",
+            "failed": " scored as nothing retrieved" if scored else " counted like the others",
             "no_relevant": f" scored {1 if self.conventions.no_gold == 'one' else 0}",
             "no_texts": f" scored {1 if self.conventions.no_gold == 'one' else 0}",
             "no_characters": " scored as nothing to find",
+            "unpriced": "; cost of their queries unknown",
             "repeats": " counted each time" * (self.conventions.duplicates == "count")
             or " counted once",
         }
@@ -62,7 +70,18 @@ class Sheet:
             _counted(reason, n) + outcome[reason]
             for reason, n in noted(self.counts, self.conventions).items()
         ]
-        return out
+        return [*out, *self._of_few()]
+
+    def _of_few(self) -> Iterator[str]:
+        """Say which values rest on too few queries, of all of them or of a group."""
+        for measure, n in self.summary.select("measure", "n").iter_rows():
+            least = parse(measure).declaration.least_queries
+            if rests_on_few(measure, n):
+                yield f"{measure} of fewer than {least} samples ({n})"
+            elif self.groups is not None:
+                sizes = self.groups.filter(pl.col("measure") == measure)["n"]
+                if few := sum(rests_on_few(measure, size) for size in sizes):
+                    yield f"{measure} of fewer than {least} samples in {counted(few, 'group')}"
 
 
 def remarks(sheets: Sequence[Sheet]) -> list[str]:
@@ -78,9 +97,14 @@ def remarks(sheets: Sequence[Sheet]) -> list[str]:
     ]
 
 
+def rests_on_few(measure: str, n: int) -> bool:
+    """Tell whether a value over so many queries says less than its name promises."""
+    return 0 < n < parse(measure).declaration.least_queries
+
+
 def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
     """Return how many queries count nowhere, by reason."""
-    reasons = ["unknown", "no_judgments", "no_spans", "no_evidence"]
+    reasons = ["unknown", "no_judgments", "no_spans", "no_evidence", "not_run", "no_timings"]
     if conventions.missing == "skip":
         reasons.append("missing")
     if conventions.no_gold in ("family", "skip"):
@@ -92,12 +116,19 @@ def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]
 
 def noted(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
     """Return what was scored and should be known of, by reason."""
-    reasons = ("missing", "failed", "no_relevant", "no_characters", "no_texts", "repeats")
+    reasons = [
+        "missing",
+        "failed",
+        "no_relevant",
+        "no_characters",
+        "no_texts",
+        "unpriced",
+        "repeats",
+    ]
     gone = left_out(counts, conventions)
     return {reason: counts[reason] for reason in reasons if counts[reason] and reason not in gone}
 
 
 def _counted(reason: str, n: int) -> str:
-    noun = "item" if reason == "repeats" else "query" if n == 1 else "queries"
-    noun += "s" if reason == "repeats" and n != 1 else ""
-    return WORDS[reason].format(f"{n:,} {noun}")
+    word = {"repeats": "item", "unpriced": "call"}.get(reason, "query")
+    return WORDS[reason].format(counted(n, word))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import cache
 
-from karat.measures.names import parse
+from karat.measures import Declaration, parse
 from karat.report.sheet import Sheet
 
 
@@ -14,9 +16,27 @@ def number(value: float | object | None, measure: str | None = None) -> str:
         return "–"
     if not isinstance(value, float):
         return str(value)
-    if measure is not None and value.is_integer() and parse(measure).declaration.whole:
+    if measure is not None and value.is_integer() and _declaration(measure).whole:
         return f"{value:,.0f}"
+    if measure is not None and _declaration(measure).unit is not None:
+        return amount(value)
     return f"{value:.4f}"
+
+
+def amount(value: float) -> str:
+    """Show an amount of any size: two decimals, or as many as three digits take.
+
+    >>> amount(1234.5), amount(0.25), amount(0.0000123)
+    ('1,234.50', '0.250', '0.0000123')
+    """
+    decimals = 2 - math.floor(math.log10(value)) if value > 0 else 2
+    return f"{value:,.{max(2, decimals)}f}"
+
+
+def label(measure: str) -> str:
+    """Return a measure as a table calls it: with its unit, where it has one."""
+    unit = _declaration(measure).unit
+    return measure if unit is None else f"{measure} [{unit}]"
 
 
 def table_rows(sheets: Sequence[Sheet]) -> list[list[str]]:
@@ -26,7 +46,7 @@ def table_rows(sheets: Sequence[Sheet]) -> list[list[str]]:
         values = [number(sheet.summary["value"][at], measure) for sheet in sheets]
         counts = sorted({sheet.summary["n"][at] for sheet in sheets})
         n = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,}–{counts[-1]:,}"
-        rows.append([measure, *values, n])
+        rows.append([label(measure), *values, n])
     return rows
 
 
@@ -43,7 +63,7 @@ def group_table(sheet: Sheet) -> Table | None:
         values = [number(v, m) for m, v in part.select("measure", "value").iter_rows()]
         labels = ["–" if label is None else str(label) for label in key]
         rows.append([*labels, *values, f"{max(part['n'].to_list()):,}"])
-    return [*fields, *sheet.summary["measure"], "n"], rows
+    return [*fields, *map(label, sheet.summary["measure"]), "n"], rows
 
 
 def query_table(sheet: Sheet) -> Table | None:
@@ -55,10 +75,15 @@ def query_table(sheet: Sheet) -> Table | None:
         [query, *(number(v, m) for m, v in zip(measures, values, strict=True))]
         for query, *values in sheet.per_query.iter_rows()
     ]
-    return ["query_id", *measures], rows
+    return ["query_id", *map(label, measures)], rows
 
 
 def group_fields(sheet: Sheet) -> list[str]:
     """Return the fields that the groups of a sheet are made by."""
     assert sheet.groups is not None
     return [name for name in sheet.groups.columns if name not in sheet.summary.columns]
+
+
+@cache
+def _declaration(measure: str) -> Declaration:
+    return parse(measure).declaration

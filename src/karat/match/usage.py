@@ -1,0 +1,56 @@
+"""What a run says of its own speed and cost, brought to the queries of gold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from karat.data.run import Run
+from karat.match.hits import Flags, Floats, Ints, Places
+from karat.match.numbers import asked, numbers_of
+
+
+@dataclass(frozen=True, eq=False)
+class Usage:
+    """The rows that a run holds of gold's queries: of its timings, or of its calls.
+
+    The rank of a place is which row of its query it is. `present` tells which queries were asked,
+    `unknown` how many others were.
+    """
+
+    places: Places
+    table: pl.DataFrame
+    present: Flags
+    unknown: int
+
+    @classmethod
+    def of(cls, query_ids: pl.Series, run: Run, table: pl.DataFrame) -> Usage:
+        """Sort the rows by query and leave out those of queries that gold does not know."""
+        number = numbers_of(query_ids, table["query_id"])
+        order = np.argsort(number, kind="stable")
+        order = order[number[order] >= 0]
+        query, none = number[order], np.zeros(order.size, np.int64)
+        rank: Ints = Places(query_ids.len(), query, none, none).ordinal
+        places = Places(query_ids.len(), query, rank, none)
+        return cls(places, table[order], *asked(query_ids, run))
+
+    def holding(self, wanted: dict[str, str | None]) -> Flags:
+        """Tell which rows hold the wanted words in the columns of these names; None is any."""
+        keep = np.ones(self.table.height, np.bool_)
+        for column, word in wanted.items():
+            if word is not None:
+                keep &= (self.table[column] == word).fill_null(value=False).to_numpy()
+        return keep
+
+    def where(self, **wanted: str | None) -> Usage:
+        """Keep the rows that hold the wanted words."""
+        keep = self.holding(wanted)
+        return replace(self, places=self.places.where(keep), table=self.table.filter(keep))
+
+    def total(self, amounts: Floats) -> Floats:
+        """Sum in each query, the smallest first, so that the order of rows never shows."""
+        order = np.lexsort((amounts, self.places.query))
+        sums = np.bincount(self.places.query[order], amounts[order], self.places.n_queries)
+        return sums.astype(np.float64, copy=False)
