@@ -20,6 +20,7 @@ NAMES = [f"{name}@0.5" if d.cutoff == "share" else name for name, d in REGISTRY.
 CUT = [f"{name}@3" for name, d in REGISTRY.items() if d.cutoff in ("optional", "budget")]
 CUT += [f"{name}@100c" for name, d in REGISTRY.items() if d.cutoff == "budget"]
 RANKED = [name for name in [*NAMES, *CUT] if parse(name).declaration.family == "rank"]
+EVIDENCE = [name for name in [*NAMES, *CUT] if parse(name).declaration.family == "evidence"]
 SPANS = [name for name in [*NAMES, *CUT] if parse(name).declaration.family == "span"]
 OF_THE_RUN = [name for name in NAMES if not parse(name).declaration.reads_gold]
 ITEMS = [f"d{number}" for number in range(8)]
@@ -59,11 +60,21 @@ def test_every_measure_is_explained_in_words_with_an_example(name):
     relevant = {"a": 3, "b": 2, "c": 1, "d": 0, "e": 1}
     spans = [placed("d1", 120, 310), placed("d2", 0, 50)]
     starts = {"b": ("d1", 0), "x": ("d3", 0), "a": ("d1", 150), "d": ("d2", 0), "c": ("d1", 300)}
+    texts = (
+        "Orders may be returned within 30 days.",
+        "We ship to all of Europe.",
+        "Refunds are paid within fourteen days.",
+        "Money goes back to the card you paid with.",
+        "Refunds are paid within 14 days, to the card you paid with.",
+        "We pay in euros.",
+    )
+    listed = {**starts, "y": ("d3", 150)}.items()
     results = [
-        {"id": item, **placed(document, start, start + 200)}
-        for item, (document, start) in {**starts, "y": ("d3", 150)}.items()
+        {"id": item, **placed(document, start, start + 200), "text": text}
+        for (item, (document, start)), text in zip(listed, texts, strict=True)
     ]
-    gold = [{"query_id": "q", "relevant": relevant, "spans": spans}]
+    evidence = ["Refunds are paid within 14 days", "to the card you paid with", "in euros"]
+    gold = [{"query_id": "q", "relevant": relevant, "spans": spans, "evidence": evidence}]
     calls = [
         {"stage": "retrieval", "model": "embedder", "prompt_tokens": 12, "price_in": 0.00002},
         {"stage": "rerank", "model": "reranker", "price_per_call": 0.002},
@@ -71,7 +82,7 @@ def test_every_measure_is_explained_in_words_with_an_example(name):
     used = {"latency_ms": {"total": 123.4, "retrieval": 80.1, "rerank": 43.0}, "calls": calls}
     run = [{"query_id": "q", "results": results, **used}]
     value = karat.evaluate(gold, run, name, chunks=pl.DataFrame(results))[name]
-    assert text.endswith(f"\n{parse(name)} = {value!r}")
+    assert text.endswith(f"\n{parse(name)} = {'left out' if value is None else repr(value)}")
 
 
 CHUNKS = pl.DataFrame({"id": ["a", "b"], "doc_id": ["d1", "d2"], "start": [0, 20], "end": [50, 99]})
@@ -140,6 +151,51 @@ used = st.fixed_dictionaries(
 def test_every_measure_of_the_run_is_calculated_to_the_digits_that_eval_gives(name, one, other):
     runs = [[{"query_id": "q1", "results": ["a"], **each}] for each in (one, other)]
     assert_calculated_as_evaluated(name, {"q1": ["a"]}, "q1", *runs)
+
+
+PHRASES = ["paid within 14 days", "Paid within 41 days", "by post", "to the card", "a", ""]
+texts = st.lists(st.sampled_from(PHRASES), max_size=3).map(", ".join)
+
+
+@pytest.mark.parametrize("name", EVIDENCE)
+@pytest.mark.filterwarnings("ignore:.* without text")
+@settings(max_examples=25, deadline=None)
+@given(st.lists(texts, max_size=4), st.lists(texts, max_size=5), st.lists(texts, max_size=5))
+def test_every_evidence_measure_is_calculated_to_the_digits_that_eval_gives(
+    name, evidence, one, other
+):
+    gold = [{"query_id": "q", "evidence": evidence}, {"query_id": "p", "evidence": ["by post"]}]
+    runs = [
+        [{"query_id": "q", "results": [{"text": text} for text in listed]}]
+        for listed in (one, other)
+    ]
+    for conventions in ({}, {"no_gold": "one"}):
+        words = {"conventions": conventions}
+        wanted = [
+            karat.evaluate(gold, run, name, **words).per_query.row(1, named=True)[str(parse(name))]
+            for run in runs
+        ]
+        both = karat.explain(name, gold=gold, run=runs[0], other=runs[1], query="q", **words)
+        assert [each.value for each in both.calculations] == wanted
+        assert max(map(width_of, str(both).splitlines())) <= 80
+        distinct = {" ".join(text.split()).lower() for text in evidence} - {""}
+        assert {len(each.matches) for each in both.calculations} == {len(distinct)}
+        json.dumps(both.as_dict())
+
+
+def test_missed_evidence_is_shown_with_what_came_nearest():
+    gold = [{"query_id": "q", "evidence": ["paid within 14 days", "nothing like it at all"]}]
+    results = [{"id": "a", "text": "by post"}, {"id": "b", "text": "It is PAID\nwithin 14 days."}]
+    run = [{"query_id": "q", "results": results}]
+    explained = karat.explain("evidence.recall@2", gold=gold, run=run, query="q")
+    missed, covered = explained.calculations[0].matches
+    assert (covered["rank"], covered["item_id"], covered["how"]) == (2, "b", "substring")
+    assert results[1]["text"][covered["start"] : covered["end"]] == "PAID\nwithin 14 days"
+    assert (missed["how"], missed["nearest_rank"], missed["nearest_item_id"]) == ("missed", 2, "b")
+    assert 0 < missed["nearest_ratio"] <= missed["nearest_indel"] < 0.7
+    text = str(explained)
+    assert "\nEvidence\nevidence " in text
+    assert "Covered      a substring of the chunk, or SequenceMatcher's ratio ≥ 0.7" in text
 
 
 @pytest.mark.parametrize("name", ["span.recall", "span.precision@3", "span.iou@2", "span.f1@70c"])

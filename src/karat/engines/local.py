@@ -16,6 +16,7 @@ from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.data.shaping import Settings
 from karat.errors import InputError
+from karat.match.evidence import Found
 from karat.match.level import documents
 from karat.match.overlap import Overlap, overlap
 from karat.match.prepared import PreparedGold, prepare
@@ -27,10 +28,11 @@ from karat.measures import (
     Measure,
     Plan,
     ScoreTable,
-    score,
 )
 from karat.measures.declare import Family
+from karat.measures.reading import read
 from karat.measures.run.known import check_run
+from karat.measures.scoring import scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,8 @@ class Outcome:
 
     table: ScoreTable
     name: str | None
+    found: Found | None
+    """Which texts cover which evidence, where that was asked."""
     overlap: Overlap | None
     """Only where so few relevant items were found that the ids themselves are in doubt."""
 
@@ -73,7 +77,7 @@ class LocalSession:
 
     @property
     def matching_said(self) -> str | None:
-        """How texts are compared, in words, where evidence is measured."""
+        """When a text covers an evidence, in words, where evidence is measured."""
         return str(self.plan.matching or Matching()) if "evidence" in self.plan.families else None
 
     def score(self, source: Any) -> Outcome:
@@ -84,20 +88,22 @@ class LocalSession:
             check_run(run, self.plan)
             if self.corpus is not None:
                 run = run.in_code_points(self.corpus)
-            table = score(self.prepared, run, self.plan)
+            readings = read(self.prepared, run, self.plan)
+            table = scored(self.prepared, run, self.plan, readings)
             counts = table.counts
-            if not counts["in_common"]:
+            if counts["unknown"] == run.query_ids.len():
                 raise _nothing_in_common(self.prepared.query_ids, run.query_ids)
         except InputError as error:
             # Of several runs, a person must know which.
             error.path = error.path or _path(source) or run.name
             raise
         half_found = counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]
+        found = readings["evidence"].data if "evidence" in readings else None
         if "rank" not in self.plan.families or half_found:
-            return Outcome(table, run.name, None)
+            return Outcome(table, run.name, found, None)
         # An id that was cut away is not one that is spelled differently.
-        scored = documents(whole) if self.plan.level == "doc" else whole
-        return Outcome(table, run.name, overlap(self.prepared, scored))
+        listed = documents(whole) if self.plan.level == "doc" else whole
+        return Outcome(table, run.name, found, overlap(self.prepared, listed))
 
 
 def _usual(gold: PreparedGold) -> tuple[str, ...]:

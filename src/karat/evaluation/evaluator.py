@@ -129,6 +129,7 @@ class Evaluator:
             level=self._session.plan.level,
             matching=self._session.matching_said,
             settings=self._session.settings,
+            found=outcome.found,
             queries=self._session.gold.queries,
         )
 

@@ -17,12 +17,16 @@ from karat.data.shaping import Settings
 from karat.errors import InputError
 from karat.match import level as levels
 from karat.match.described import described
+from karat.match.evidence import Found
+from karat.match.matches import matches
 from karat.match.prepared import PreparedGold, prepare
 from karat.match.texts import Matching
 from karat.measures import Measure, Plan, parse, score
 from karat.measures.declare import declared
 from karat.measures.rank.gain import worth
+from karat.measures.reading import read
 from karat.measures.run.known import check_run
+from karat.measures.scoring import scored
 from karat.measures.workings import Noted, NotedOthers, Workings, listening
 from karat.report.explanation import Calculation, Explanation, Row
 
@@ -30,13 +34,22 @@ EXAMPLE_GOLD: dict[str, Any] = {
     "query_id": "q",
     "relevant": {"a": 3, "b": 2, "c": 1, "d": 0, "e": 1},
     "spans": [{"doc_id": "d1", "start": 120, "end": 310}, {"doc_id": "d2", "start": 0, "end": 50}],
+    "evidence": ["Refunds are paid within 14 days", "to the card you paid with", "in euros"],
 }
 _PLACES = ("d1", 0), ("d3", 0), ("d1", 150), ("d2", 0), ("d1", 300), ("d3", 150)
+_TEXTS = (
+    "Orders may be returned within 30 days.",
+    "We ship to all of Europe.",
+    "Refunds are paid within fourteen days.",
+    "Money goes back to the card you paid with.",
+    "Refunds are paid within 14 days, to the card you paid with.",
+    "We pay in euros.",
+)
 EXAMPLE_RUN: dict[str, Any] = {
     "query_id": "q",
     "results": [
-        {"id": item, "doc_id": document, "start": start, "end": start + 200}
-        for item, (document, start) in zip("bxadcy", _PLACES, strict=True)
+        {"id": item, "doc_id": document, "start": start, "end": start + 200, "text": text}
+        for item, (document, start), text in zip("bxadcy", _PLACES, _TEXTS, strict=True)
     ],
     "latency_ms": {"total": 123.4, "retrieval": 80.1, "rerank": 43.0},
     "calls": [
@@ -116,7 +129,7 @@ def explain(
         calculations = [
             replace(each, remarks=[*each.remarks, f"list: {settings}"]) for each in calculations
         ]
-    return Explanation(plan.measures[0], asked, calculations, words, level)
+    return Explanation(plan.measures[0], asked, calculations, words, level, _compared(plan))
 
 
 def _explain_in_words(measure: str | Measure, conventions: Conventions, level: str) -> Explanation:
@@ -130,7 +143,7 @@ def _explain_in_words(measure: str | Measure, conventions: Conventions, level: s
     gold = Gold.of([EXAMPLE_GOLD])
     plan = _plan(parse(measure), gold, conventions, level, EXAMPLE_CHUNKS)
     example = _calculation(prepare(gold), Run.of([EXAMPLE_RUN]), "q", plan)
-    return Explanation(plan.measures[0], None, [example], conventions, level)
+    return Explanation(plan.measures[0], None, [example], conventions, level, _compared(plan))
 
 
 def _plan(measure: Measure, gold: Gold, conventions: Conventions, level: str, chunks: Any) -> Plan:
@@ -138,6 +151,11 @@ def _plan(measure: Measure, gold: Gold, conventions: Conventions, level: str, ch
     return Plan.of(
         measure, conventions=conventions, level=level, largest_grade=largest, chunks=chunks
     )
+
+
+def _compared(plan: Plan) -> str | None:
+    """Say when a text covers an evidence, where that is asked."""
+    return str(plan.matching or Matching()) if "evidence" in plan.families else None
 
 
 def _known(query: str | int | None, gold: Gold) -> str:
@@ -168,10 +186,15 @@ def _calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calcul
     own = _run_of(run, query)
     measure = plan.measures[0]
     with listening() as workings:
-        table = score(gold, own, plan)
+        readings = read(gold, own, plan)
+        table = scored(gold, own, plan, readings)
     grades: dict[str, int] = dict(gold.table.select("item_id", "grade").iter_rows())
-    if measure.declaration.family == "span":
+    family = measure.declaration.family
+    found = readings["evidence"].data if family == "evidence" else None
+    if family == "span":
         rows = _stretches(described(own, plan.chunks, "doc_id", "start", "end"))
+    elif found is not None:
+        rows = _texts(found)
     elif measure.declaration.reads_gold:
         rows = _ranked(
             levels.documents(own) if plan.level == "doc" else own, grades, plan.conventions
@@ -188,8 +211,11 @@ def _calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calcul
         rows=rows[:end],
         columns=list(dict.fromkeys(map(_words, columns))),
         counted=counted,
-        ideal=_ideal(workings, measure.declaration.family),
+        ideal=_ideal(workings, family),
         missed=_missed(measure, grades, rows, end),
+        matches=[]
+        if found is None
+        else matches(found, gold.query_ids, 0).drop("query_id").to_dicts(),
         numbers={_words(name): _plain(each[0]) for name, each in workings.numbers.items()},
         remarks=_remarks(table.counts, plan),
     )
@@ -223,6 +249,16 @@ def _used(run: Run, measure: Measure) -> list[Row]:
     assert run.calls is not None
     tokens = {"prompt_tokens": "in", "completion_tokens": "out"}
     return run.calls.select("stage", "model", *tokens).rename(tokens).to_dicts()
+
+
+def _texts(found: Found) -> list[Row]:
+    ids = found.ids or [None] * len(found.items.text)
+    named = (
+        text if item is None else item for item, text in zip(ids, found.items.text, strict=True)
+    )
+    return [
+        {"rank": rank, "item": item} for rank, item in zip(found.rank.tolist(), named, strict=True)
+    ]
 
 
 def _note(workings: Workings, rows: list[Row]) -> list[int]:
@@ -297,6 +333,8 @@ def _remarks(counts: dict[str, int], plan: Plan) -> list[str]:
         "missing": f"the run lacks this query: missing={words.missing}",
         "no_judgments": "gold has no judgments for this query, so it is left out",
         "no_spans": "gold has no spans for this query, so it is left out",
+        "no_evidence": "gold has no evidence for this query, so it is left out",
+        "no_texts": f"gold's evidence holds no text here: no_gold={words.no_gold}",
         "no_characters": f"gold's spans hold no characters here: no_gold={words.no_gold}",
         "no_relevant": f"gold holds nothing relevant here: no_gold={words.no_gold}",
         "not_run": "the run lacks this query, so it is left out",

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from karat.conventions import Conventions
 from karat.data.shaping import Settings
+from karat.errors import InputError
+from karat.match.evidence import Found
+from karat.match.matches import matches
 from karat.measures import ScoreTable, parse
 from karat.report import files
 from karat.report.sheet import Sheet, left_out, noted
@@ -31,6 +35,7 @@ class Scores:
         level: str = "item",
         matching: str | None = None,
         settings: Settings | None = None,
+        found: Found | None = None,
     ) -> None:
         self.table = table
         self.name = name
@@ -40,6 +45,7 @@ class Scores:
         """When a text covers an evidence, in words, where evidence was measured."""
         self.settings = settings or Settings()
         """Which part of each list was scored."""
+        self._found = found
         self.queries = queries
 
     def summary(self) -> pl.DataFrame:
@@ -50,6 +56,31 @@ class Scores:
     def per_query(self) -> pl.DataFrame:
         """A row a query: query_id, then one column a measure; null where it is left out."""
         return self.table.frame
+
+    @cached_property
+    def matches(self) -> pl.DataFrame:
+        """A row an evidence: by which rank it is covered, how and where; or what comes nearest.
+
+        Scores that were read from a file do not hold them.
+        """
+        return matches(self._evidence, self.table.frame["query_id"])
+
+    def matches_of(self, query: str) -> pl.DataFrame:
+        """Return the rows of one query, and the exact ratio of what comes nearest."""
+        number = self.table.frame["query_id"].index_of(query)
+        if number is None:
+            raise InputError(f"gold has no query {query!r}", field="query")
+        return matches(self._evidence, self.table.frame["query_id"], number)
+
+    @property
+    def _evidence(self) -> Found:
+        if self._found is None:
+            raise InputError(
+                "these scores do not hold which evidence was matched by what",
+                field="matches",
+                hint="evaluate with a measure of evidence, such as evidence.recall@10",
+            )
+        return self._found
 
     def by(self, *fields: str) -> pl.DataFrame:
         """Return the summary for each value of a field of the queries, or of several."""

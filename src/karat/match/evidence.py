@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from karat.data.chunks import Chunks
+from karat.data.gold import NO_EVIDENCE
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.described import described
@@ -24,13 +25,14 @@ class Found:
     """The evidence of all queries, the retrieved texts in rank order, and which covers which.
 
     `given` says which queries have evidence at all, be it none; `length` how many items each
-    query has retrieved.
+    query has retrieved; `ids` are those of the items, where they have some.
     """
 
     given: Flags
     length: Ints
     evidence: Listed
     items: Listed
+    ids: list[str | None] | None
     rank: Ints
     covering: Covering
     matching: Matching
@@ -64,9 +66,10 @@ class Found:
 
     @cached_property
     def characters(self) -> Ints:
-        """How long each piece is, as it is compared."""
+        """How many characters each piece has as it is compared, spaces not counted."""
         texts = (self.matching.normalize(self.evidence.text[at]) for at in self.covering.counted)
-        return np.fromiter(map(len, texts), np.int64, self.covering.counted.size)
+        lengths = (len(text) - text.count(" ") for text in texts)
+        return np.fromiter(lengths, np.int64, self.covering.counted.size)
 
 
 def match_evidence(
@@ -77,18 +80,21 @@ def match_evidence(
     wanted = gold.evidence
     query = numbers_of(gold.query_ids, wanted["query_id"])
     given = np.zeros(gold.query_ids.len(), np.bool_)
-    given[query] = True
-    given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_evidence, dtype=pl.String))] = True
+    told = NO_EVIDENCE if gold.gold.evidence is None else gold.gold.evidence
+    for known_ids in (told["query_id"], pl.Series(gold.gold.empty_evidence, dtype=pl.String)):
+        given[numbers_of(gold.query_ids, known_ids)] = True
     number = np.repeat(numbers_of(gold.query_ids, run.segments.query_ids), run.segments.lengths)
     rank = np.arange(1, number.size + 1) - np.repeat(run.segments.starts, run.segments.lengths)
     known = np.flatnonzero(number >= 0)
     length = np.bincount(number[known], minlength=given.size)
     known = known[given[number[known]]]
     known = known[np.argsort(number[known], kind="stable")]
-    texts = _texts(described(run, chunks, "text")[known])
-    evidence, items = Listed(query, wanted["text"].to_list()), Listed(number[known], texts)
+    results = described(run, chunks, "text")[known]
+    evidence = Listed(query, wanted["text"].to_list())
+    items = Listed(number[known], _texts(results))
+    ids = results["item_id"].to_list() if "item_id" in results.columns else None
     covering = cover(evidence, items, matching)
-    return Found(given, length, evidence, items, rank[known], covering, matching)
+    return Found(given, length, evidence, items, ids, rank[known], covering, matching)
 
 
 def _texts(results: pl.DataFrame) -> list[str]:

@@ -134,3 +134,8 @@ NOTHING: dict[Family, str] = {
     "evidence": "no_texts",
 }
 """What queries are counted as that gold holds nothing for."""
+
+
+def read(gold: PreparedGold, run: Run, plan: Plan) -> dict[Family, Reading]:
+    """Bring gold and run together for every family that the plan asks for."""
+    return {family: way(gold, run, plan) for family, way in READ.items() if family in plan.families}

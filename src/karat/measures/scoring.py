@@ -15,7 +15,7 @@ from karat.match.numbers import asked
 from karat.match.prepared import PreparedGold, prepare
 from karat.measures.declare import OF_THE_RUN, Family, Measure
 from karat.measures.plan import Plan
-from karat.measures.reading import NOTHING, READ, Reading
+from karat.measures.reading import NOTHING, Reading, read
 from karat.measures.table import ScoreTable
 
 _COUNTS = (
@@ -46,12 +46,14 @@ def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
     bit: no kernel lets one query touch another, and the plan holds what the whole gold decides.
     """
     prepared = gold if isinstance(gold, PreparedGold) else prepare(Gold.open(gold))
-    run = Run.open(run)
-    readings = {
-        family: read(prepared, run, plan)
-        for family, read in READ.items()
-        if family in plan.families
-    }
+    opened = Run.open(run)
+    return scored(prepared, opened, plan, read(prepared, opened, plan))
+
+
+def scored(
+    prepared: PreparedGold, run: Run, plan: Plan, readings: dict[Family, Reading]
+) -> ScoreTable:
+    """Score what was brought together."""
     told = (reading.asked for reading in readings.values() if reading.asked is not None)
     present, unknown = next(told, None) or asked(prepared.query_ids, run)
     known = np.logical_or.reduce([reading.given for reading in readings.values()])

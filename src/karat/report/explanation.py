@@ -40,6 +40,8 @@ class Calculation:
     ideal: list[Row]
     missed: list[Row]
     """What the measure would have rewarded, with its rank where it stands too far down."""
+    matches: list[Row]
+    """For each evidence, what covers it or comes nearest to it."""
     numbers: dict[str, Any]
     remarks: list[str]
 
@@ -69,6 +71,7 @@ class Explanation:
     calculations: list[Calculation]
     conventions: Conventions
     level: str
+    matching: str | None = None
 
     @property
     def difference(self) -> float | None:
@@ -91,6 +94,7 @@ class Explanation:
             "over_queries": declaration.combine,
             "conventions": self.conventions.as_dict(),
             "level": self.level,
+            "matching": self.matching,
             "query": self.query,
             "calculations": [
                 {
@@ -99,6 +103,7 @@ class Explanation:
                     "list": calculation.rows,
                     "ideal": calculation.ideal,
                     "missed": calculation.missed,
+                    "matches": calculation.matches,
                     "numbers": calculation.numbers,
                     "remarks": calculation.remarks,
                 }
@@ -115,6 +120,8 @@ class Explanation:
     def _lines(self) -> Iterator[str]:
         if self.query is None:
             yield from _meaning(self.measure, self.conventions)
+            if self.matching:
+                yield from _field("Covered", self.matching)
             yield ""
             yield "Example"
             yield ""
@@ -128,6 +135,8 @@ class Explanation:
                 yield from _field("Conventions", words)
             if self.level != "item":
                 yield from _field("Level", self.level)
+            if self.matching:
+                yield from _field("Covered", self.matching)
             yield ""
         if len(self.calculations) == 2:
             first, second = self.calculations
@@ -179,6 +188,7 @@ def _calculated(measure: Measure, calculation: Calculation, named: bool) -> Iter
     if len(shown) < len(calculation.rows):
         yield f"… of {len(calculation.rows):,} ranks; below {_SHOWN}, only what counts is shown"
     yield from _missed(calculation, "not there")
+    yield from _matched(calculation, "Evidence")
     if calculation.ideal:
         yield ""
         yield "Ideal list"
@@ -206,6 +216,7 @@ def _side_by_side(
             yield from _table(_picked(calculation)) or [_nothing(measure)]
     for number, calculation in ((1, first), (2, second)):
         yield from _missed(calculation, f"not there in {number}")
+        yield from _matched(calculation, f"Evidence in {number}")
     yield ""
     for name in dict.fromkeys([*first.numbers, *second.numbers]):
         one, other = first.numbers.get(name), second.numbers.get(name)
@@ -263,6 +274,30 @@ def _missed(calculation: Calculation, label: str) -> list[str]:
     more = len(calculation.missed) - len(named)
     text = f"{label}: {', '.join(named)}" + (f" and {more:,} more" if more else "")
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+
+
+def _matched(calculation: Calculation, label: str) -> Iterator[str]:
+    """Show what covers each evidence, or how far the nearest text is from it."""
+    if not calculation.matches:
+        return
+    yield ""
+    yield label
+    yield from _table(
+        [
+            {
+                "evidence": match["evidence"],
+                "rank": match["rank"],
+                "how": match["how"],
+                "ratio": match["ratio"],
+                "nearest": match["nearest_rank"],
+                "by Indel": match["nearest_indel"],
+                "its ratio": match["nearest_ratio"],
+            }
+            for match in calculation.matches[:_SHOWN]
+        ]
+    )
+    if (more := len(calculation.matches) - _SHOWN) > 0:
+        yield f"… {more:,} more"
 
 
 def _table(rows: list[Row]) -> list[str]:

@@ -22,7 +22,8 @@ def shared(
     """Return for each evidence that counts, rank by rank, how many characters are held first there.
 
     A character is held where it stands in a stretch of at least `least` characters that the chunk
-    has too; of an evidence that is shorter, all of it must be there. Chunks stand in rank order.
+    has too; of an evidence that is shorter, all of it must be there. Spaces are not counted, since
+    one is lost where a text is cut. Chunks stand in rank order.
     """
     stops = np.searchsorted(chunks.query, evidence.query[covering.counted], "right")
     starts = np.searchsorted(chunks.query, evidence.query[covering.counted], "left")
@@ -41,7 +42,8 @@ def shared(
             for place in _found(stretches, texts[at], size):
                 held = first[place : place + size]
                 held[held == 0] = rank[at]
-        ranks, characters = np.unique(first[first > 0], return_counts=True)
+        inked = np.fromiter((character != " " for character in wanted), np.bool_, len(wanted))
+        ranks, characters = np.unique(first[inked & (first > 0)], return_counts=True)
         rows += [(piece, *each) for each in zip(ranks.tolist(), characters.tolist(), strict=True)]
     table = np.array(rows, np.int64).reshape(-1, 3)
     return table[:, 0], table[:, 1], table[:, 2]
