@@ -130,29 +130,6 @@ def test_every_span_measure_is_calculated_to_the_digits_that_eval_gives(name, go
     assert_calculated_as_evaluated(name, records, query, *runs)
 
 
-used = st.fixed_dictionaries(
-    {
-        "latency_ms": st.fixed_dictionaries({"total": st.floats(0, 1e6), "rerank": st.just(0.1)}),
-        "calls": st.lists(
-            st.fixed_dictionaries(
-                {"stage": st.just("rerank")},
-                optional={"prompt_tokens": st.just(7), "price_in": st.sampled_from([0.0, 0.1])},
-            ),
-            min_size=1,
-            max_size=30,
-        ),
-    }
-)
-
-
-@pytest.mark.parametrize("name", OF_THE_RUN)
-@settings(max_examples=25, deadline=None)
-@given(used, used)
-def test_every_measure_of_the_run_is_calculated_to_the_digits_that_eval_gives(name, one, other):
-    runs = [[{"query_id": "q1", "results": ["a"], **each}] for each in (one, other)]
-    assert_calculated_as_evaluated(name, {"q1": ["a"]}, "q1", *runs)
-
-
 PHRASES = ["paid within 14 days", "Paid within 41 days", "by post", "to the card", "a", ""]
 texts = st.lists(st.sampled_from(PHRASES), max_size=3).map(", ".join)
 
@@ -196,6 +173,29 @@ def test_missed_evidence_is_shown_with_what_came_nearest():
     text = str(explained)
     assert "\nEvidence\nevidence " in text
     assert "Covered      a substring of the chunk, or SequenceMatcher's ratio ≥ 0.7" in text
+
+
+used = st.fixed_dictionaries(
+    {
+        "latency_ms": st.fixed_dictionaries({"total": st.floats(0, 1e6), "rerank": st.just(0.1)}),
+        "calls": st.lists(
+            st.fixed_dictionaries(
+                {"stage": st.just("rerank")},
+                optional={"prompt_tokens": st.just(7), "price_in": st.sampled_from([0.0, 0.1])},
+            ),
+            min_size=1,
+            max_size=30,
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize("name", OF_THE_RUN)
+@settings(max_examples=25, deadline=None)
+@given(used, used)
+def test_every_measure_of_the_run_is_calculated_to_the_digits_that_eval_gives(name, one, other):
+    runs = [[{"query_id": "q1", "results": ["a"], **each}] for each in (one, other)]
+    assert_calculated_as_evaluated(name, {"q1": ["a"]}, "q1", *runs)
 
 
 @pytest.mark.parametrize("name", ["span.recall", "span.precision@3", "span.iou@2", "span.f1@70c"])

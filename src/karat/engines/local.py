@@ -85,9 +85,9 @@ class LocalSession:
         whole = run = Run.open(source)
         try:
             run = whole.shaped(self.settings.top_k, self.settings.score_threshold)
-            check_run(run, self.plan)
             if self.corpus is not None:
                 run = run.in_code_points(self.corpus)
+            check_run(run, self.plan)
             readings = read(self.prepared, run, self.plan)
             table = scored(self.prepared, run, self.plan, readings)
             counts = table.counts

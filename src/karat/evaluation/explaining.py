@@ -241,16 +241,6 @@ def _stretches(results: pl.DataFrame) -> list[Row]:
     ]
 
 
-def _used(run: Run, measure: Measure) -> list[Row]:
-    """Return what the run says of the stages or of the calls of a query."""
-    if measure.declaration.family == "latency":
-        assert run.timings is not None
-        return run.timings.select("stage", "ms").to_dicts()
-    assert run.calls is not None
-    tokens = {"prompt_tokens": "in", "completion_tokens": "out"}
-    return run.calls.select("stage", "model", *tokens).rename(tokens).to_dicts()
-
-
 def _texts(found: Found) -> list[Row]:
     ids = found.ids or [None] * len(found.items.text)
     named = (
@@ -259,6 +249,16 @@ def _texts(found: Found) -> list[Row]:
     return [
         {"rank": rank, "item": item} for rank, item in zip(found.rank.tolist(), named, strict=True)
     ]
+
+
+def _used(run: Run, measure: Measure) -> list[Row]:
+    """Return what the run says of the stages or of the calls of a query."""
+    if measure.declaration.family == "latency":
+        assert run.timings is not None
+        return run.timings.select("stage", "ms").to_dicts()
+    assert run.calls is not None
+    tokens = {"prompt_tokens": "in", "completion_tokens": "out"}
+    return run.calls.select("stage", "model", *tokens).rename(tokens).to_dicts()
 
 
 def _note(workings: Workings, rows: list[Row]) -> list[int]:

@@ -116,7 +116,7 @@ def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]
 
 def noted(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
     """Return what was scored and should be known of, by reason."""
-    reasons = [
+    reasons = (
         "missing",
         "failed",
         "no_relevant",
@@ -124,7 +124,7 @@ def noted(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
         "no_texts",
         "unpriced",
         "repeats",
-    ]
+    )
     gone = left_out(counts, conventions)
     return {reason: counts[reason] for reason in reasons if counts[reason] and reason not in gone}
 

@@ -25,8 +25,8 @@ _LEAST = Param(
     title="Evidence held by several items together",
     formula="mean over evidences of the share of its characters that the top k holds word for "
     "word, in stretches of `least` or more; 1 for an evidence that an item covers",
-    edges="spaces are not counted; an evidence shorter than `least` must be there whole; never below evidence.coverage; "
-    f"{LEFT_OUT}",
+    edges="spaces are not counted; an evidence shorter than `least` must be there whole; never "
+    f"below evidence.coverage; {LEFT_OUT}",
     differs="no other common tool has it",
     params=(_LEAST,),
 )
