@@ -219,7 +219,7 @@ def test_presets_drive_evaluate_with_the_same_values():
 
 
 def test_an_unknown_preset_names_the_known_ones():
-    with pytest.raises(karat.InputError, match="benchmark, chunks, graded, spans"):
+    with pytest.raises(karat.InputError, match="benchmark, chunks, coverage, graded, spans"):
         karat.evaluate({"q": ["a"]}, {"q": ["a"]}, preset="grades")
 
 

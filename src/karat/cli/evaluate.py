@@ -23,6 +23,8 @@ from karat.cli.options import (
     Nfkc,
     NoGold,
     RunFormat,
+    ScoreThreshold,
+    TopK,
     Unjudged,
     Unknown,
     ZeroWidth,
@@ -53,6 +55,8 @@ def evaluate_command(
     level: Level = "item",
     chunks: Chunks = None,
     corpus: Corpus = None,
+    top_k: TopK = None,
+    score_threshold: ScoreThreshold = None,
     fuzzy_threshold: FuzzyThreshold = 0.7,
     matcher: Matcher = "ratio",
     direction: Direction = "evidence",
@@ -88,6 +92,8 @@ def evaluate_command(
         matching=Matching(
             matcher, fuzzy_threshold, autojunk, direction, casefold, nfkc, zero_width
         ),
+        top_k=top_k,
+        score_threshold=score_threshold,
     )
     scores = evaluator.all([Unopened(run, run_format) for run in runs])
     sheets = [score.sheet(by=tuple(by or ()), per_query=per_query) for score in scores]

@@ -21,6 +21,8 @@ from karat.cli.options import (
     Nfkc,
     NoGold,
     RunFormat,
+    ScoreThreshold,
+    TopK,
     Unjudged,
     Unknown,
     ZeroWidth,
@@ -47,6 +49,8 @@ def explain_command(
     level: Level = "item",
     chunks: Chunks = None,
     corpus: Corpus = None,
+    top_k: TopK = None,
+    score_threshold: ScoreThreshold = None,
     fuzzy_threshold: FuzzyThreshold = 0.7,
     matcher: Matcher = "ratio",
     direction: Direction = "evidence",
@@ -84,5 +88,7 @@ def explain_command(
         matching=Matching(
             matcher, fuzzy_threshold, autojunk, direction, casefold, nfkc, zero_width
         ),
+        top_k=top_k,
+        score_threshold=score_threshold,
     )
     print(encoded(explanation.as_dict()).decode() if json else explanation)

@@ -31,6 +31,12 @@ Corpus = Annotated[
         metavar="DIR|FILE", help="The documents: places are checked against them, and converted."
     ),
 ]
+TopK = Annotated[
+    int | None, typer.Option(metavar="N", help="Score only the first N items of each list.")
+]
+ScoreThreshold = Annotated[
+    float | None, typer.Option(metavar="X", help="Leave out items that score below X, first.")
+]
 FuzzyThreshold = Annotated[
     float, typer.Option(metavar="SHARE", help="How alike a chunk must be to cover an evidence.")
 ]

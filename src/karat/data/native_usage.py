@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import polars as pl
 
-from karat.data.native_lines import Id, MakeError, Offset
+from karat.data.native_lines import Count, Id, MakeError
 
 TIMINGS = {"query_id": pl.String, "stage": pl.String, "ms": pl.Float64}
 CALLS = {
@@ -33,8 +33,8 @@ class Call(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     query_id: Id | None = None  # ignored: a call belongs to the query on whose line it stands
     stage: str | None = None
     model: str | None = None
-    prompt_tokens: Offset | None = None
-    completion_tokens: Offset | None = None
+    prompt_tokens: Count | None = None
+    completion_tokens: Count | None = None
     price_per_1k: Price | None = None
     price_in: Price | None = None
     price_out: Price | None = None

@@ -16,6 +16,7 @@ from karat.data.lists import Lists
 from karat.data.offsets import unit_named
 from karat.data.order import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
 from karat.data.places import in_code_points
+from karat.data.shaping import Settings, shaped
 from karat.errors import SWAPPED, InputError
 
 NO_RESULTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String})
@@ -131,6 +132,24 @@ class Run:
             return self._with(offsets="codepoint")
         results = in_code_points(self.results, Corpus.open(corpus), self.offsets, "results")
         return self._with(results=results, offsets="codepoint")
+
+    def shaped(self, top_k: int | None = None, score_threshold: float | None = None) -> Run:
+        """Return this run without what scores below a threshold, then its lists cut to the top k.
+
+        A query that has nothing left was asked, and retrieved nothing.
+
+        >>> run = Run.of({"q1": {"a": 0.9, "b": 0.5, "c": 0.4}, "q2": {"a": 0.1}})
+        >>> cut = run.shaped(top_k=2, score_threshold=0.4)
+        >>> cut.results["item_id"].to_list(), cut.empty
+        (['a', 'b'], ('q2',))
+        """
+        settings = Settings(top_k, score_threshold)
+        if not settings:
+            return self
+        results = shaped(self.results, settings)
+        asked = self.segments.query_ids
+        emptied = asked.filter(~asked.is_in(results["query_id"].unique().implode()))
+        return self._with(results=results, empty=[*self.empty, *emptied])
 
     def _with(self, **changed: Any) -> Run:
         held: dict[str, Any] = {

@@ -15,6 +15,7 @@ from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.gold import Gold
 from karat.data.run import Run
+from karat.data.shaping import Settings
 from karat.errors import InputError
 from karat.match.evidence import Found
 from karat.match.level import documents
@@ -60,7 +61,9 @@ class LocalSession:
         chunks: Any = None,
         corpus: Any = None,
         matching: Matching | None = None,
+        settings: Settings | None = None,
     ) -> None:
+        self.settings = settings or Settings()
         self.corpus = None if corpus is None else Corpus.open(corpus)
         self.gold = Gold.open(gold)
         if self.corpus is not None:
@@ -83,8 +86,9 @@ class LocalSession:
 
     def score(self, source: Any) -> Outcome:
         """Open a run and score it."""
-        run = Run.open(source)
+        whole = run = Run.open(source)
         with _naming(_path(source) or run.name):  # of several, a person must know which
+            run = whole.shaped(self.settings.top_k, self.settings.score_threshold)
             if self.corpus is not None:
                 run = run.in_code_points(self.corpus)
             check_run(run, self.plan)
@@ -97,7 +101,8 @@ class LocalSession:
         found = readings["evidence"].data if "evidence" in readings else None
         if "rank" not in self.plan.families or half_found:
             return Outcome(table, run.name, found, None)
-        listed = documents(run) if self.plan.level == "doc" else run
+        # An id that was cut away is not one that is spelled differently.
+        listed = documents(whole) if self.plan.level == "doc" else whole
         return Outcome(table, run.name, found, overlap(self.prepared, listed))
 
 

@@ -14,11 +14,12 @@ from karat.data.files import Unopened
 from karat.engines.local import LocalSession, Outcome
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.scores import Scores
+from karat.evaluation.settings import settings_of
 from karat.match.overlap import Overlap
 from karat.match.texts import Matching
 from karat.measures import Measure
 
-PRESETS = ("benchmark", "chunks", "graded", "spans")
+PRESETS = ("benchmark", "chunks", "coverage", "graded", "spans")
 
 Measures = str | Measure | Iterable[str | Measure]
 
@@ -34,6 +35,8 @@ def evaluate(
     chunks: Any = None,
     corpus: Any = None,
     matching: Matching | None = None,
+    top_k: int | None = None,
+    score_threshold: float | None = None,
 ) -> Scores:
     """Score a run against gold.
 
@@ -42,6 +45,8 @@ def evaluate(
     and it tells of a run that has ids alone where they stand and what they say.
     `corpus` holds the documents: places are checked against them, and converted if gold or run
     count in UTF-16 or UTF-8. `matching` says when a text covers an evidence.
+    Items that score below `score_threshold` are left out of each list first, then all but the
+    first `top_k`; with the preset coverage, both may also come from the environment.
 
     >>> scores = evaluate({"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}, ["P@2", "AP"])
     >>> scores["P@2"], round(scores["AP"], 4)
@@ -56,6 +61,8 @@ def evaluate(
         chunks=chunks,
         corpus=corpus,
         matching=matching,
+        top_k=top_k,
+        score_threshold=score_threshold,
     )
     return evaluator(run)
 
@@ -79,12 +86,16 @@ class Evaluator:
         chunks: Any = None,
         corpus: Any = None,
         matching: Matching | None = None,
+        top_k: int | None = None,
+        score_threshold: float | None = None,
     ) -> None:
         if preset is not None and measures is None:
             measures = _preset(preset).MEASURES
         self.conventions = _conventions(preset, conventions)
+        variables = getattr(_preset(preset), "ENVIRONMENT", {}) if preset is not None else {}
+        settings = settings_of(top_k, score_threshold, variables)
         self._session = LocalSession(
-            gold, measures, self.conventions, level, chunks, corpus, matching
+            gold, measures, self.conventions, level, chunks, corpus, matching, settings
         )
 
     @property
@@ -117,6 +128,7 @@ class Evaluator:
             conventions=self.conventions,
             level=self._session.plan.level,
             matching=self._session.matching_said,
+            settings=self._session.settings,
             found=outcome.found,
             queries=self._session.gold.queries,
         )

@@ -13,6 +13,7 @@ from karat.conventions import Conventions
 from karat.data.corpus import Corpus
 from karat.data.gold import Gold
 from karat.data.run import Run
+from karat.data.shaping import Settings
 from karat.errors import InputError
 from karat.match import level as levels
 from karat.match.described import described
@@ -71,6 +72,8 @@ def explain(
     chunks: Any = None,
     corpus: Any = None,
     matching: Matching | None = None,
+    top_k: int | None = None,
+    score_threshold: float | None = None,
 ) -> Explanation:
     """Say what a measure means; with gold, run and query, how its value comes about there.
 
@@ -92,8 +95,14 @@ def explain(
     divided by = 2
     AP = 0.8333333333333333
     """
-    words = Conventions.of(conventions)
+    words, settings = Conventions.of(conventions), Settings(top_k, score_threshold)
     if gold is None and run is None and query is None and other is None:
+        if settings:
+            raise InputError(
+                "top_k and score_threshold need data to show",
+                field="list",
+                hint="give gold, run and query as well",
+            )
         return _explain_in_words(measure, words, level)
     needed = {"gold": gold, "run": run, "query": query}
     if lacking := [name for name, part in needed.items() if part is None]:
@@ -102,7 +111,7 @@ def explain(
             hint="a calculation needs gold, run and query",
         )
     opened, listed = Gold.open(gold), [run] if other is None else [run, other]
-    runs = [Run.open(each) for each in listed]
+    runs = [Run.open(each).shaped(top_k, score_threshold) for each in listed]
     if corpus is not None:
         documents = Corpus.open(corpus)
         opened = opened.in_code_points(documents)
@@ -116,6 +125,10 @@ def explain(
             score(prepare(opened), each, plan)
     judged = prepare(opened.only(asked))
     calculations = [_calculation(judged, each, asked, plan) for each in runs]
+    if settings:
+        calculations = [
+            replace(each, remarks=[*each.remarks, f"list: {settings}"]) for each in calculations
+        ]
     return Explanation(plan.measures[0], asked, calculations, words, level, _compared(plan))
 
 

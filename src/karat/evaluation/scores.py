@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from karat.conventions import Conventions
+from karat.data.shaping import Settings
 from karat.errors import InputError
 from karat.match.evidence import Found
 from karat.match.matches import matches
@@ -33,6 +34,7 @@ class Scores:
         queries: pl.DataFrame,
         level: str = "item",
         matching: str | None = None,
+        settings: Settings | None = None,
         found: Found | None = None,
     ) -> None:
         self.table = table
@@ -41,6 +43,8 @@ class Scores:
         self.level = level
         self.matching = matching
         """When a text covers an evidence, in words, where evidence was measured."""
+        self.settings = settings or Settings()
+        """Which part of each list was scored."""
         self._found = found
         self.queries = queries
 
@@ -113,6 +117,7 @@ class Scores:
             conventions=self.conventions,
             level=self.level,
             matching=self.matching,
+            settings=self.settings,
             summary=self.summary(),
             counts=self.table.counts,
             groups=self.by(*by) if by else None,
@@ -137,6 +142,7 @@ class Scores:
             conventions=Conventions.of(saved.conventions),
             level=saved.level,
             matching=saved.matching,
+            settings=Settings(**saved.settings),
             queries=saved.queries,
         )
 

@@ -24,6 +24,8 @@ def document(sheets: Sequence[Sheet]) -> dict[str, Any]:
     }
     if sheets[0].matching is not None:
         whole["matching"] = sheets[0].matching
+    if sheets[0].settings:
+        whole["settings"] = sheets[0].settings.as_dict()
     if sheets[0].show_queries and sheets[0].queries.width > 1:
         whole["queries"] = sheets[0].queries.to_dicts()
     return whole

@@ -27,6 +27,7 @@ class Saved:
     conventions: dict[str, Any]
     level: str
     matching: str | None
+    settings: dict[str, Any]
     counts: dict[str, int]
     measures: list[str]
     per_query: pl.DataFrame
@@ -99,6 +100,7 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         "conventions": sheets[0].conventions.as_dict(),
         "level": sheets[0].level,
         "matching": sheets[0].matching,
+        "settings": sheets[0].settings.as_dict(),
         "measures": sheets[0].summary["measure"].to_list(),
         "counts": {sheet.name: sheet.counts for sheet in sheets},
     }
@@ -135,6 +137,7 @@ def _read_parquet(source: Source, run: str | None) -> Saved:
         facts["conventions"],
         facts["level"],
         facts.get("matching"),
+        facts.get("settings", {}),
         facts["counts"][name],
         facts["measures"],
         rows.select("query_id", *facts["measures"]),
@@ -161,6 +164,7 @@ def _read_json(source: Source, run: str | None) -> Saved:
         told["conventions"],
         told["level"],
         told.get("matching"),
+        told.get("settings", {}),
         saved["counts"],
         names,
         pl.DataFrame(saved["per_query"], schema=schema),

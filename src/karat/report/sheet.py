@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from karat.conventions import Conventions
+from karat.data.shaping import Settings
 from karat.errors import counted
 from karat.measures import parse
 
@@ -36,6 +37,7 @@ class Sheet:
     conventions: Conventions
     level: str
     matching: str | None
+    settings: Settings
     summary: pl.DataFrame
     counts: dict[str, int]
     groups: pl.DataFrame | None
