@@ -36,6 +36,7 @@ ALL = [spelled(*one) for one in ASKED]
 # near; and what changes when it is normalised, or is nothing afterwards.
 SENTENCE = "Refunds are paid within 14 days, to the CARD you paid with."
 ODD = ["a", "b", "A", " ", "\n", "\u00a0", "\u200b", "İ", "i\u0307", "ß", "ss", "😀", "ﬁ", "fi"]
+WORDS = ["apple", "brine", "crumb", "dough", "elbow"]  # no two are alike
 QUERIES = ["q1", "Q1", "ж", "😀", "10"]
 
 stretches = st.builds(
@@ -44,11 +45,13 @@ stretches = st.builds(
     st.sampled_from([4, 9, 24, 25, 40, 60]),
 )
 odd = st.lists(st.sampled_from(ODD), max_size=5).map("".join)
+words = st.sampled_from(WORDS)
+several = st.lists(words, min_size=1, max_size=4).map(" ".join)
 texts = stretches | odd | st.builds(str.__add__, stretches, odd)
-golds = st.dictionaries(
-    st.sampled_from(QUERIES), st.none() | st.lists(texts, max_size=5), min_size=1
-)
-runs = st.dictionaries(st.sampled_from(QUERIES), st.lists(texts, max_size=7))
+evidences = st.lists(texts, max_size=5) | st.lists(words, max_size=6)
+lists = st.lists(texts, max_size=7) | st.lists(several, max_size=7)
+golds = st.dictionaries(st.sampled_from(QUERIES), st.none() | evidences, min_size=1)
+runs = st.dictionaries(st.sampled_from(QUERIES), lists)
 conventions = st.fixed_dictionaries(
     {
         "missing": st.sampled_from(["zero", "skip"]),
@@ -194,9 +197,6 @@ def test_average_precision_and_ndcg_never_pass_1(gold, run):
         assert max(values) <= 1.0
 
 
-WORDS = ["apple", "brine", "crumb", "dough", "elbow"]  # no two are alike
-
-
 @given(st.permutations([*WORDS, *"wxyz"]), st.integers(1, 5), st.integers(0, 9))
 def test_average_precision_is_the_usual_one_where_each_chunk_covers_one_evidence(order, n, cut):
     wanted, listed = WORDS[:n], order[:cut]
@@ -292,6 +292,16 @@ def test_recall_of_a_group_counts_the_evidence_of_the_group(gold, run, kinds):
         assert value == micro(group, run, 2, {}, {})
 
 
+@pytest.mark.parametrize("n", [49, 98, 103])
+def test_recall_adds_up_whole_evidences(n):
+    """1 / 49 * 49 is not 1."""
+    evidence = [f"{number:03}" for number in range(n)]
+    plan = Plan.of("evidence.recall", matching=Matching(fuzzy_threshold=1))
+    gold = gold_records({"p": evidence, "q": evidence})
+    table = score(gold, run_records({"p": ["007"], "q": ["007"]}), plan)
+    assert table.value(plan.measures[0]) == 2 / (2 * n)
+
+
 # Ways to hand over the same data.
 
 
@@ -385,20 +395,52 @@ def test_one_chunk_may_cover_many_and_many_chunks_one():
     assert by_query_with(evidence, ["no", "to the card"], names, {}) == [(1 / 3, 0.5, 0.25, None)]
 
 
-def test_the_greedy_order_takes_the_first_of_equal_chunks_and_a_lucky_list_is_at_most_1():
-    evidence = [f"{letter * 4}." for letter in "abcdef"]
+def test_a_function_that_decides_leaves_the_union_to_the_texts():
+    def never(evidence, chunk):
+        return False
 
-    def chunk(letters):
-        return " ".join(f"{letter * 4}." for letter in letters)
+    names = ["evidence.coverage", "evidence.union"]
+    assert values(["by post", "by card"], ["sent by post."], *names, matcher=never) == [0.0, 0.5]
 
-    # Greedily abcd, then e and f each alone; the list itself does better.
-    lists = [chunk(letters) for letters in ("abe", "cdf", "abcd")]
-    assert values(evidence, lists, "evidence.nDCG@2", fuzzy_threshold=1) == [1.0]
-    listed = [chunk(letters) for letters in ("x", "ab", "bc", "cd")]
-    query = evidence_oracle.Query(listed, evidence[:4], {"threshold": 1.0}, None)
-    assert evidence_oracle.best_order(query) == [2, 2]
-    [value] = values(evidence[:4], listed, "evidence.nDCG", fuzzy_threshold=1)
-    assert value == evidence_oracle.ndcg(query) < 1
+
+def test_the_union_has_the_same_digits_whichever_evidence_is_held_by_how_much():
+    """0.1 + 0.2 + 0.3 and 0.3 + 0.2 + 0.1 are not the same number."""
+    evidence = ["abcdefgh01", "klmnopqr23", "uvwxyz4567"]
+    held = [
+        values(evidence, chunks, "evidence.union(least=1)")
+        for chunks in (["a", "kl", "uvw"], ["abc", "kl", "u"])
+    ]
+    assert held == [[(0.1 + 0.2 + 0.3) / 3]] * 2
+
+
+# Each letter is an evidence of its own; a chunk holds those that its letters name.
+def lettered(letters):
+    return " ".join(f"{letter * 4}." for letter in letters)
+
+
+@pytest.mark.parametrize(
+    ("listed", "best"),
+    [
+        (["bc", "ab", "cd"], [2, 1, 1]),  # of three equal ones the first, and then none brings two
+        (["ab", "bc", "cd"], [2, 2]),
+        (["ab", "abcd", "x"], [4]),
+        (["cd", "x", "abc"], [3, 1]),
+        (["x", "a", "a"], [1, 1, 1, 1]),
+    ],
+)
+def test_the_best_order_is_greedy_and_takes_the_first_of_equal_chunks(listed, best):
+    evidence, chunks = [lettered(letter) for letter in "abcd"], list(map(lettered, listed))
+    query = evidence_oracle.Query(chunks, evidence, {"threshold": 1.0}, None)
+    assert evidence_oracle.best_order(query) == best
+    reached = evidence_oracle.gain([len(new) for new in query.new], None)
+    [value] = values(evidence, chunks, "evidence.nDCG", fuzzy_threshold=1)
+    assert value == reached / evidence_oracle.gain(best, None)
+
+
+def test_a_list_that_beats_the_greedy_order_is_as_good_as_can_be():
+    evidence = [lettered(letter) for letter in "abcdef"]
+    listed = [lettered(letters) for letters in ("abe", "cdf", "abcd")]
+    assert values(evidence, listed, "evidence.nDCG@2", fuzzy_threshold=1) == [1.0]
 
 
 @pytest.mark.parametrize(
