@@ -135,13 +135,14 @@ def ndcg(query):
 
 
 def held(evidence, chunks, least):
-    """Mark each character of an evidence that stands in a stretch which a chunk holds too."""
+    """Mark each character but a space that stands in a stretch which a chunk holds too."""
     size = min(least, len(evidence))
     marked = set()
     for start in range(len(evidence) - size + 1):
         if any(evidence[start : start + size] in chunk for chunk in chunks):
             marked |= set(range(start, start + size))
-    return len(marked) / len(evidence)
+    inked = {at for at, character in enumerate(evidence) if character != " "}
+    return len(marked & inked) / len(inked)
 
 
 def union(query, least=20):

@@ -369,7 +369,14 @@ def test_evidence_split_over_two_chunks_is_not_covered_but_their_union_holds_it(
     )
     assert (coverage, full) == (0.0, 0.0)
     assert union == 1.0
-    assert first == half / len(evidence)
+    assert first == len(halves[0].replace(" ", "")) / len(evidence.replace(" ", ""))
+
+
+def test_a_space_that_a_cut_takes_away_is_nothing_lost():
+    evidence = "refunds are paid within 14 days to the card you paid with"
+    halves = [evidence[:31], evidence[32:]]
+    assert evidence[31] == " "
+    assert values([evidence], halves, "evidence.union@2") == [1.0]
 
 
 def test_union_counts_a_character_once_and_only_in_stretches_long_enough():
