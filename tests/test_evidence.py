@@ -292,14 +292,13 @@ def test_recall_of_a_group_counts_the_evidence_of_the_group(gold, run, kinds):
         assert value == micro(group, run, 2, {}, {})
 
 
-@pytest.mark.parametrize("n", [49, 98, 103])
-def test_recall_adds_up_whole_evidences(n):
+def test_recall_adds_up_whole_evidences():
     """1 / 49 * 49 is not 1."""
-    evidence = [f"{number:03}" for number in range(n)]
+    evidence = [f"{number:03}" for number in range(49)]
     plan = Plan.of("evidence.recall", matching=Matching(fuzzy_threshold=1))
-    gold = gold_records({"p": evidence, "q": evidence})
+    gold = gold_records({"p": evidence, "q": ["none of it"]})
     table = score(gold, run_records({"p": ["007"], "q": ["007"]}), plan)
-    assert table.value(plan.measures[0]) == 2 / (2 * n)
+    assert table.value(plan.measures[0]) == 1 / 50
 
 
 # Ways to hand over the same data.
