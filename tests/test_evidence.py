@@ -479,3 +479,33 @@ def test_a_rank_of_full_coverage_is_the_median_of_the_queries_that_have_one():
     scores = karat.evaluate(gold_records(gold), run_records(run), "evidence.RankOfFullCoverage")
     assert scores.per_query.rows() == [("a", 1.0), ("b", 4.0), ("c", None), ("d", None)]
     assert scores.summary().rows() == [("evidence.RankOfFullCoverage", 2.5, 2, 2)]
+
+
+def repeated():
+    """Evidence and a list in which an item that covers it stands three times."""
+    gold = karat.Gold.of(evidence={"q": ["paid within 14 days"]})
+    texts = {"a": "It is paid within 14 days.", "b": "By post."}
+    results = [{"id": item, "text": texts[item]} for item in "abaab"]
+    return gold, [{"query_id": "q", "results": results}]
+
+
+def test_an_item_that_stands_again_counts_as_the_convention_says():
+    gold, run = repeated()
+    for word, precision in {"first": 1 / 5, "count": 3 / 5}.items():
+        words = {"duplicates": word}
+        scores = karat.evaluate(gold, run, ["evidence.P@5", "evidence.AP"], conventions=words)
+        assert list(dict(scores).values()) == [precision, 1.0]
+        assert scores.noted["repeats"] == 3
+        explained = karat.explain("evidence.P@5", gold=gold, run=run, query="q", conventions=words)
+        assert explained.calculations[0].value == precision
+    with pytest.raises(karat.ConventionError, match="query 'q' has an item again at rank 3"):
+        karat.evaluate(gold, run, "evidence.P@5", conventions={"duplicates": "error"})
+
+
+def test_items_without_ids_are_all_their_own():
+    gold, run = repeated()
+    for result in run[0]["results"]:
+        del result["id"]
+    scores = karat.evaluate(gold, run, "evidence.P@5")
+    assert scores["evidence.P@5"] == 3 / 5
+    assert "repeats" not in scores.noted

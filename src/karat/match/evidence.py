@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from karat.data.chunks import Chunks
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.described import described
-from karat.match.hits import Flags, Ints
+from karat.match.hits import Flags, Ints, Places
 from karat.match.numbers import numbers_of
 from karat.match.pieces import Pieces
 from karat.match.prepared import PreparedGold
@@ -24,7 +24,8 @@ class Found:
     """The evidence of all queries, the retrieved texts in rank order, and which covers which.
 
     `given` says which queries have evidence at all, be it none; `length` how many items each
-    query has retrieved; `ids` are those of the items, where they have some.
+    query has retrieved; `ids` are those of the items, where they have some; `again` marks the
+    items whose id stands above them already.
     """
 
     given: Flags
@@ -32,6 +33,7 @@ class Found:
     evidence: Listed
     items: Listed
     ids: list[str | None] | None
+    again: Flags
     rank: Ints
     covering: Covering
     matching: Matching
@@ -50,6 +52,17 @@ class Found:
             self.rank[item],
             piece,
         )
+
+    @cached_property
+    def covering_items(self) -> Places:
+        """The items that cover an evidence, each at its first place."""
+        covering = self.pieces.covering
+        again = (self.items.query[self.again] << 32) | self.rank[self.again]
+        return covering.where(~np.isin((covering.query << 32) | covering.rank, again))
+
+    def counting_repeats(self) -> Found:
+        """Return what was found if an item that stands again counts again."""
+        return replace(self, again=np.zeros_like(self.again))
 
     def shared(self, least: int) -> tuple[Ints, Ints, Ints]:
         """Return which characters of a piece a rank is the first to hold word for word.
@@ -87,9 +100,15 @@ def match_evidence(
     results = described(run, chunks, "text")[known]
     evidence = Listed(query, wanted["text"].to_list())
     items = Listed(number[known], _texts(results))
-    ids = results["item_id"].to_list() if "item_id" in results.columns else None
+    again = np.zeros(known.size, np.bool_)
+    ids = None
+    if "item_id" in results.columns:
+        ids = results["item_id"].to_list()
+        named = pl.struct(pl.lit(pl.Series("query", items.query)), "item_id")
+        repeats = ~named.is_first_distinct() & pl.col("item_id").is_not_null()
+        again = results.select(repeats).to_series().to_numpy()
     covering = cover(evidence, items, matching)
-    return Found(given, length, evidence, items, ids, rank[known], covering, matching)
+    return Found(given, length, evidence, items, ids, again, rank[known], covering, matching)
 
 
 def _texts(results: pl.DataFrame) -> list[str]:
@@ -100,6 +119,6 @@ def _texts(results: pl.DataFrame) -> list[str]:
             "evidence measures need the text of every retrieved item",
             field="text",
             hint="write the text of each chunk, or give the table of all chunks with their texts: "
-            "chunks=…, --chunks FILE",
+            "chunks=…, --chunks FILE; or name measures that need no texts",
         )
     return results["text"].to_list()

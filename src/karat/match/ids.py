@@ -36,15 +36,19 @@ def match_ids(gold: PreparedGold, run: Run, conventions: Conventions) -> Match:
     else:
         hits, present, unknown = _match_tables(gold, run)
     if conventions.duplicates == "error" and hits.repeats.query.size:
-        query = gold.query_ids[int(hits.repeats.query[0])]
-        raise ConventionError(
-            f"query {query!r} has an item again at rank {hits.repeats.rank[0]}",
-            field="duplicates",
-            hint="drop the repeats, or choose duplicates=first",
-        )
+        raise stands_again(gold, hits.repeats.query[0], hits.repeats.rank[0])
     if conventions.unjudged == "skip":
         hits = judged_only(hits)
     return Match(hits, present, unknown)
+
+
+def stands_again(gold: PreparedGold, query: np.int64, rank: np.int64) -> ConventionError:
+    """Make the error for an item that stands again where none may."""
+    return ConventionError(
+        f"query {gold.query_ids[int(query)]!r} has an item again at rank {rank}",
+        field="duplicates",
+        hint="drop the repeats, or choose duplicates=first",
+    )
 
 
 def _match_tables(gold: PreparedGold, run: Run) -> tuple[Hits, Flags, int]:

@@ -263,6 +263,6 @@ def _with_places(results: pl.DataFrame) -> pl.DataFrame:
                 "span measures need doc_id, start and end of every retrieved item",
                 field=name,
                 hint="write where each chunk stands in its document, in code points, or give the "
-                "table of all chunks: chunks=…, --chunks FILE",
+                "table of all chunks: chunks=…, --chunks FILE; or name measures without places",
             )
     return results

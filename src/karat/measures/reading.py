@@ -13,7 +13,7 @@ from karat.data.run import Run
 from karat.errors import InputError, MeasureError
 from karat.match.evidence import match_evidence
 from karat.match.hits import Flags, Hits
-from karat.match.ids import match_ids
+from karat.match.ids import match_ids, stands_again
 from karat.match.level import documents
 from karat.match.prepared import PreparedGold
 from karat.match.spans import match_spans
@@ -76,8 +76,13 @@ def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
 
 def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     found = match_evidence(gold, run, plan.matching, plan.chunks)
+    repeats = int(np.count_nonzero(found.again))
+    if plan.conventions.duplicates == "error" and repeats:
+        at = found.again.argmax()
+        raise stands_again(gold, found.items.query[at], found.rank[at])
     empty: Flags = found.pieces.count == 0
-    return Reading(found, found.given, lambda _: empty, {"no_evidence": _absent(found.given)})
+    counts = {"no_evidence": _absent(found.given), "repeats": repeats}
+    return Reading(found, found.given, lambda _: empty, counts)
 
 
 def _timed(gold: PreparedGold, run: Run, plan: Plan) -> Reading:

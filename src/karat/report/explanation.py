@@ -172,8 +172,10 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
     words = conventions.as_dict()
     if not declaration.no_gold:
         del words["no_gold"]
-    if declaration.family != "rank":  # only items known by their ids repeat or go unjudged
-        del words["duplicates"], words["unjudged"]
+    if declaration.family != "rank":  # only items that are judged by their ids go unjudged
+        del words["unjudged"]
+    if declaration.family != "rank" and not declaration.counts_repeats:
+        del words["duplicates"]
     if not declaration.reads_gold:  # a query that is not in the run took no time, whatever is said
         del words["missing"]
     for name, word in words.items():

@@ -74,11 +74,13 @@ def full(found: Found, k: int | None) -> Floats:
     aliases=("evidence.precision",),
     title="Precision of chunks",
     formula="items of the top k that cover an evidence / k; without a cutoff, / items retrieved",
-    edges=f"the denominator stays k where fewer are retrieved; {LEFT_OUT}",
+    edges="the denominator stays k where fewer are retrieved; an id that stands again counts as "
+    f"`duplicates` says; {LEFT_OUT}",
     differs="Ragas' context precision is an average precision: evidence.AP",
+    counts_repeats=True,
 )
 def precision(found: Found, k: int | None) -> Floats:
-    covering = found.pieces.covering.within(k)
+    covering = found.covering_items.within(k)
     slots = found.length if k is None else np.full(found.given.size, k)
     note_places(covering, evidences=covering.grade)
     note(covering=covering.count, divided_by=slots)
