@@ -126,6 +126,7 @@ def test_every_declared_evidence_measure_has_an_oracle():
 @given(golds, runs, rules, conventions)
 @example({"q1": ["İ", "\u200b"]}, {"q1": ["i\u0307"]}, {"zero_width": True}, {"no_gold": "zero"})
 @example({"q1": ["", "\x1c"]}, {"q1": ["a"]}, {}, {"no_gold": "one"})
+@example({"q1": ["a😀", "a"]}, {"q1": ["a\u200b", "a!"]}, {"matcher": "tokens"}, {})
 def test_an_evidence_measure_is_what_the_oracle_says_to_the_bit(gold, run, rule, words):
     plan = Plan.of(ALL, conventions=words, matching=Matching(**rule))
     table = score(gold_records(gold), run_records(run), plan)

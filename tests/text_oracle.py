@@ -5,6 +5,7 @@ No code is shared with karat, nor any of the libraries that it decides with.
 
 from __future__ import annotations
 
+import string
 import unicodedata
 from difflib import SequenceMatcher
 
@@ -70,12 +71,20 @@ def either_window_ratio(evidence, chunk):
     return window_ratio(short, long)
 
 
+def separates(one):
+    """Tell whether a character is white space or punctuation; symbols such as 😀 are words."""
+    blocks = (("\u00a1", "\u00bf"), ("\u2010", "\u205e"), ("\u3000", "\u303f"))
+    wide = "\uff01" <= one <= "\uff0f" or "\uff1a" <= one <= "\uff20"
+    inside = any(first <= one <= last for first, last in blocks)
+    return one.isspace() or one in string.punctuation or inside or wide
+
+
 def tokens(text):
-    """Split at what is neither letter nor digit; a Chinese character stands alone."""
+    """Split at white space and punctuation; a Chinese character stands alone."""
     found, word = [], ""
     for one in text + " ":
         alone = "\u4e00" <= one <= "\u9fff"
-        if one.isalnum() and not alone:
+        if not separates(one) and not alone:
             word += one
             continue
         found += [part for part in (word, one if alone else "") if part]
