@@ -244,7 +244,8 @@ def _stretches(results: pl.DataFrame) -> list[Row]:
 def _texts(found: Found) -> list[Row]:
     ids = found.ids or [None] * len(found.items.text)
     named = (
-        text if item is None else item for item, text in zip(ids, found.items.text, strict=True)
+        " ".join(text.split()) if item is None else item
+        for item, text in zip(ids, found.items.text, strict=True)
     )
     return [
         {"rank": rank, "item": item} for rank, item in zip(found.rank.tolist(), named, strict=True)
