@@ -90,6 +90,16 @@ def test_recall_of_groups_adds_up_evidence_before_it_divides():
     ]
 
 
+def test_groups_show_how_few_queries_a_value_rests_on(command):
+    _, out, _ = command(
+        *("eval", "gold.jsonl", "run.jsonl", "--by", "kind"),
+        *("-m", "evidence.full,evidence.RankOfFullCoverage"),
+    )
+    lines = [line.split() for line in out.splitlines()]
+    assert ["long", "0.0000", "–", "0–2"] in lines
+    assert ["short", "1.0000", "1", "1"] in lines
+
+
 @pytest.mark.parametrize("ending", ["json", "parquet"])
 def test_scores_come_back_from_a_file_with_what_recall_is_divided_by(ending, tmp_path):
     names = ["evidence.recall@1", "evidence.RankOfFullCoverage", "evidence.recall@2", "evidence.RR"]
@@ -142,6 +152,18 @@ def test_reference_contexts_of_ragas_are_evidence():
     ]
     scores = karat.evaluate(Gold.of(rows), karat.Run.of(rows), ["evidence.coverage", "evidence.RR"])
     assert [row[1:] for row in scores.per_query.rows()] == [(0.5, 0.5)]
+
+
+@pytest.mark.filterwarnings("ignore:.*go by a hash of their text")
+def test_rows_of_ragas_that_refer_to_nothing_are_told_from_rows_that_say_nothing():
+    rows = [
+        {"query_id": "q1", "user_input": "a", "reference_contexts": ["by card"]},
+        {"query_id": "q2", "user_input": "b", "reference_contexts": []},
+        {"query_id": "q3", "user_input": "c"},
+    ]
+    run = [{"query_id": f"q{n}", "results": [{"text": "by card"}]} for n in (1, 2, 3)]
+    scores = karat.evaluate(rows, run, "evidence.coverage")
+    assert scores.left_out == {"no_evidence": 1, "no_texts": 1}
 
 
 def test_a_table_of_results_needs_no_ids_where_texts_are_compared(tmp_path):
@@ -241,6 +263,7 @@ def test_measures_of_evidence_that_is_not_there_are_refused_with_what_is():
     message = refused({"q1": ["a"]}, RUN, "evidence.full@3")
     assert "evidence: gold holds no evidence, only judgments" in message
     assert "hint: evidence.full@3 needs evidence; measures of judgments are called R@10" in message
+    assert "Gold.of(evidence={query: [text, …]})" in message
     message = refused(GOLD, RUN, "nDCG@10")
     assert "judgments: gold holds no judgments, only evidence" in message
     assert "measures of evidence are called evidence.recall@10" in message

@@ -48,8 +48,7 @@ span_golds = st.dictionaries(
 )
 
 
-# EVIDENCE-TO-COME: evidence measures are left out until explaining.py has an example of them.
-@pytest.mark.parametrize("name", [*RANKED, *SPANS])
+@pytest.mark.parametrize("name", [*NAMES, *CUT])
 def test_every_measure_is_explained_in_words_with_an_example(name):
     explanation = karat.explain(name)
     text = str(explanation)
@@ -174,6 +173,14 @@ def test_missed_evidence_is_shown_with_what_came_nearest():
     text = str(explained)
     assert "\nEvidence\nevidence " in text
     assert "Covered      a substring of the chunk, or SequenceMatcher's ratio ≥ 0.7" in text
+
+
+def test_texts_are_shown_on_one_line_and_without_an_id_as_items():
+    gold = [{"query_id": "q", "evidence": ["paid\nwithin 14 days"]}]
+    run = [{"query_id": "q", "results": [{"text": "It is paid\n within 14 days."}]}]
+    lines = str(karat.explain("evidence.recall", gold=gold, run=run, query="q")).splitlines()
+    assert "1     It is paid …hin 14 days.              1" in lines
+    assert "paid within 14 days     1  substring      –        –         –          –" in lines
 
 
 used = st.fixed_dictionaries(
