@@ -13,6 +13,7 @@ import evidence_oracle
 import karat
 from karat.cli.main import main
 from karat.data import Gold
+from karat.data.convert import convert
 from karat.errors import ConventionError, InputError, KaratWarning, MeasureError
 from karat.match.texts import Matching
 from karat.measures import Plan, parse, score
@@ -152,6 +153,26 @@ def test_reference_contexts_of_ragas_are_evidence():
     ]
     scores = karat.evaluate(Gold.of(rows), karat.Run.of(rows), ["evidence.coverage", "evidence.RR"])
     assert [row[1:] for row in scores.per_query.rows()] == [(0.5, 0.5)]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_table_with_a_column_of_evidence_is_gold(ending, tmp_path):
+    rows = [(query, text, "x.pdf") for query, texts in EVIDENCE.items() for text in texts]
+    table = pl.DataFrame(rows, schema=["query_id", "Evidence", "doc_id"], orient="row")
+    path = tmp_path / f"gold.{ending}"
+    table.write_csv(path) if ending == "csv" else table.write_parquet(path)
+    for gold in (Gold.read(path), Gold.of(table)):
+        assert gold.evidence.rows() == [row[:2] for row in rows]
+        assert gold.fields == ["doc_id"]
+    assert convert(path, tmp_path / "native.jsonl").kind == "gold"
+    for gold in (Gold.read(path), Gold.read(tmp_path / "native.jsonl")):
+        assert karat.evaluate(gold, RUN, "evidence.recall")["evidence.recall"] == 3 / 6
+
+
+def test_a_row_of_a_file_without_its_evidence_is_named(tmp_path):
+    (tmp_path / "gold.csv").write_text("query_id,evidence\nq1,by post\nq2,\n")
+    with pytest.raises(InputError, match=r"gold.csv:3: evidence: the evidence is missing"):
+        Gold.read(tmp_path / "gold.csv")
 
 
 @pytest.mark.filterwarnings("ignore:.*go by a hash of their text")
