@@ -456,6 +456,14 @@ def test_a_flag_that_says_nothing_ends_with_2_and_the_remedy(command, flags, mes
     assert "hint: " in err
 
 
+def test_the_matches_of_a_query_are_asked_by_its_id_as_it_was_given():
+    gold, run = Gold.of(evidence={1: ["by post"]}), [{"query_id": 1, "results": [{"text": "post"}]}]
+    scores = karat.evaluate(gold, run, "evidence.recall")
+    assert scores.matches_of(1).equals(scores.matches_of("1"))
+    with pytest.raises(InputError, match="gold has no query 2\n  hint: it has '1', …"):
+        scores.matches_of(2)
+
+
 def test_a_function_may_decide():
     def starts_alike(evidence, chunk):
         return evidence[:2] == chunk[:2]
