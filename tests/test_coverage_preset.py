@@ -122,6 +122,15 @@ def test_speed_and_cost_worked_by_hand():
     assert report.per_query.columns == ["query_id", *NAMES]
 
 
+def test_a_stage_of_any_name_is_written_and_read_again(tmp_path):
+    run = [{"query_id": "q", "results": [{"text": "a b"}], "latency_ms": {"rank, (late)": 2.0}}]
+    report = evaluate_coverage([{"query_id": "q", "evidence": ["a b"]}], run)
+    for path in (tmp_path / "scores.json", tmp_path / "scores.parquet", tmp_path / "scores.md"):
+        report.scores.write(path)
+    for path in (tmp_path / "scores.json", tmp_path / "scores.parquet"):
+        assert karat.Scores.read(path)['latency.mean(stage="rank, (late)")'] == 2.0
+
+
 def test_speed_and_cost_are_there_where_the_run_has_them():
     line = {"query_id": "q1", "results": []}
     timed_only = evaluate_coverage(GOLD, [line | {"latency_ms": {"total": 5.0}}])

@@ -13,6 +13,7 @@ import evidence_oracle
 import karat
 from karat.cli.main import main
 from karat.data import Gold
+from karat.data.convert import convert
 from karat.errors import ConventionError, InputError, KaratWarning, MeasureError
 from karat.match.texts import Matching
 from karat.measures import Plan, parse, score
@@ -90,6 +91,16 @@ def test_recall_of_groups_adds_up_evidence_before_it_divides():
     ]
 
 
+def test_groups_show_how_few_queries_a_value_rests_on(command):
+    _, out, _ = command(
+        *("eval", "gold.jsonl", "run.jsonl", "--by", "kind"),
+        *("-m", "evidence.full,evidence.RankOfFullCoverage"),
+    )
+    lines = [line.split() for line in out.splitlines()]
+    assert ["long", "0.0000", "–", "0–2"] in lines
+    assert ["short", "1.0000", "1", "1"] in lines
+
+
 @pytest.mark.parametrize("ending", ["json", "parquet"])
 def test_scores_come_back_from_a_file_with_what_recall_is_divided_by(ending, tmp_path):
     names = ["evidence.recall@1", "evidence.RankOfFullCoverage", "evidence.recall@2", "evidence.RR"]
@@ -142,6 +153,38 @@ def test_reference_contexts_of_ragas_are_evidence():
     ]
     scores = karat.evaluate(Gold.of(rows), karat.Run.of(rows), ["evidence.coverage", "evidence.RR"])
     assert [row[1:] for row in scores.per_query.rows()] == [(0.5, 0.5)]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_table_with_a_column_of_evidence_is_gold(ending, tmp_path):
+    rows = [(query, text, "x.pdf") for query, texts in EVIDENCE.items() for text in texts]
+    table = pl.DataFrame(rows, schema=["query_id", "Evidence", "doc_id"], orient="row")
+    path = tmp_path / f"gold.{ending}"
+    table.write_csv(path) if ending == "csv" else table.write_parquet(path)
+    for gold in (Gold.read(path), Gold.of(table)):
+        assert gold.evidence.rows() == [row[:2] for row in rows]
+        assert gold.fields == ["doc_id"]
+    assert convert(path, tmp_path / "native.jsonl").kind == "gold"
+    for gold in (Gold.read(path), Gold.read(tmp_path / "native.jsonl")):
+        assert karat.evaluate(gold, RUN, "evidence.recall")["evidence.recall"] == 3 / 6
+
+
+def test_a_row_of_a_file_without_its_evidence_is_named(tmp_path):
+    (tmp_path / "gold.csv").write_text("query_id,evidence\nq1,by post\nq2,\n")
+    with pytest.raises(InputError, match=r"gold.csv:3: evidence: the evidence is missing"):
+        Gold.read(tmp_path / "gold.csv")
+
+
+@pytest.mark.filterwarnings("ignore:.*go by a hash of their text")
+def test_rows_of_ragas_that_refer_to_nothing_are_told_from_rows_that_say_nothing():
+    rows = [
+        {"query_id": "q1", "user_input": "a", "reference_contexts": ["by card"]},
+        {"query_id": "q2", "user_input": "b", "reference_contexts": []},
+        {"query_id": "q3", "user_input": "c"},
+    ]
+    run = [{"query_id": f"q{n}", "results": [{"text": "by card"}]} for n in (1, 2, 3)]
+    scores = karat.evaluate(rows, run, "evidence.coverage")
+    assert scores.left_out == {"no_evidence": 1, "no_texts": 1}
 
 
 def test_a_table_of_results_needs_no_ids_where_texts_are_compared(tmp_path):
@@ -241,6 +284,7 @@ def test_measures_of_evidence_that_is_not_there_are_refused_with_what_is():
     message = refused({"q1": ["a"]}, RUN, "evidence.full@3")
     assert "evidence: gold holds no evidence, only judgments" in message
     assert "hint: evidence.full@3 needs evidence; measures of judgments are called R@10" in message
+    assert "Gold.of(evidence={query: [text, …]})" in message
     message = refused(GOLD, RUN, "nDCG@10")
     assert "judgments: gold holds no judgments, only evidence" in message
     assert "measures of evidence are called evidence.recall@10" in message
@@ -410,6 +454,14 @@ def test_a_flag_that_says_nothing_ends_with_2_and_the_remedy(command, flags, mes
     assert (code, out) == (2, "")
     assert message in err
     assert "hint: " in err
+
+
+def test_the_matches_of_a_query_are_asked_by_its_id_as_it_was_given():
+    gold, run = Gold.of(evidence={1: ["by post"]}), [{"query_id": 1, "results": [{"text": "post"}]}]
+    scores = karat.evaluate(gold, run, "evidence.recall")
+    assert scores.matches_of(1).equals(scores.matches_of("1"))
+    with pytest.raises(InputError, match="gold has no query 2\n  hint: it has '1', …"):
+        scores.matches_of(2)
 
 
 def test_a_function_may_decide():

@@ -175,6 +175,26 @@ def test_missed_evidence_is_shown_with_what_came_nearest():
     assert "Covered      a substring of the chunk, or SequenceMatcher's ratio ≥ 0.7" in text
 
 
+def test_the_rule_that_is_given_is_the_one_that_is_explained():
+    rule = karat.Matching(matcher="tokens", fuzzy_threshold=0.9)
+    text = str(karat.explain("evidence.recall@4", matching=rule))
+    assert "Covered      a substring of the chunk, or the share of its tokens" in text
+    assert text.endswith("\nevidence.recall@4 = 0.3333333333333333")  # fourteen is not 14
+    gold = [{"query_id": "q", "evidence": ["a"]}]
+    run = [{"query_id": "q", "results": [{"text": "a"}]}]
+    for data in ({}, {"gold": gold, "run": run, "query": "q"}):
+        with pytest.raises(InputError, match="'tokens' does not say how texts are compared"):
+            karat.explain("evidence.recall", matching="tokens", **data)
+
+
+def test_texts_are_shown_on_one_line_and_without_an_id_as_items():
+    gold = [{"query_id": "q", "evidence": ["paid\nwithin 14 days"]}]
+    run = [{"query_id": "q", "results": [{"text": "It is paid\n within 14 days."}]}]
+    lines = str(karat.explain("evidence.recall", gold=gold, run=run, query="q")).splitlines()
+    assert "1     It is paid …hin 14 days.              1" in lines
+    assert "paid within 14 days     1  substring      –        –         –          –" in lines
+
+
 used = st.fixed_dictionaries(
     {
         "latency_ms": st.fixed_dictionaries({"total": st.floats(0, 1e6), "rerank": st.just(0.1)}),

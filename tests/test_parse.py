@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.match.spans import Budget, Least
-from karat.measures import REGISTRY, parse, parse_all
+from karat.measures import REGISTRY, Measure, parse, parse_all
 from karat.measures.names import settle, split
 
 
@@ -102,6 +102,7 @@ from karat.measures.names import settle, split
         ("latency.median(stage=total)", "latency.p50"),
         ("latency.p99(stage='Rerank')", "latency.p99(stage=Rerank)"),
         ("cost.total(model=m, stage=s)", "cost.sum(stage=s, model=m)"),
+        ('cost.sum(stage="s", model="a, b (c)")', 'cost.sum(stage=s, model="a, b (c)")'),
     ],
 )
 def test_a_spelling_stands_for_the_canonical_measure(spelling, canonical):
@@ -254,6 +255,12 @@ def test_a_list_of_names_is_flattened_and_each_kept_once_in_order():
 @given(st.lists(st.sampled_from(["nDCG@10", "AP(rel=2)", "nDCG(gain={1: 1, 2: 3})", "RR"])))
 def test_joined_names_split_where_they_were_joined(names):
     assert split(",".join(names)) == names
+
+
+@given(st.text() | st.text("a,(){}\"'\\ =@\n"), st.none() | st.text("b, \"'"))
+def test_a_stage_or_a_model_of_any_name_reads_back(stage, model):
+    measure = Measure(REGISTRY["cost.sum"], None, {"stage": stage, "model": model})
+    assert parse_all(f"RR,{measure},AP")[1].params == {"stage": stage, "model": model}
 
 
 @given(st.text(max_size=20))

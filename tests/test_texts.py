@@ -221,6 +221,13 @@ def test_the_upper_bounds_hold_and_are_near():
     assert over > 0  # so a decision by the bound would be wrong
 
 
+def test_a_threshold_of_another_kind_of_number_is_said_plainly():
+    assert Matching(fuzzy_threshold=np.float32(0.5)) == Matching(fuzzy_threshold=0.5)
+    assert str(Matching(fuzzy_threshold=np.float32(0.5))).startswith(
+        "a substring of the chunk, or SequenceMatcher's ratio ≥ 0.5"
+    )
+
+
 def test_indel_alone_would_decide_otherwise():
     evidence, chunk = "aab", "abab"
     assert (text_oracle.ratio(evidence, chunk), text_oracle.common(evidence, chunk)) == (4 / 7, 3)

@@ -187,15 +187,8 @@ class Gold:
         if isinstance(evidence, Mapping):
             return self._with(**_evidence_of_mapping(evidence))
         table = frames.to_frame(evidence)
-        query = frames.need(table, frames.QUERY_ID, "the query's id")
         text = frames.need(table, ("text", "evidence"), "the evidence")
-        texts = frames.texts(table[text], "text")
-        if texts.null_count():
-            raise frames.row_error(
-                frames.first(texts.is_null()), text, "the evidence is missing", "leave the row out"
-            )
-        known = pl.DataFrame([frames.ids(table[query], "query_id"), texts])
-        return self._with(evidence=known, empty_evidence=())
+        return self._with(evidence=_evidence_table(table, text), empty_evidence=())
 
     def with_judgments(self, judgments: pl.DataFrame, *, empty: Sequence[str] = ()) -> Gold:
         """Return this gold with checked judgments in place of its own."""
@@ -302,7 +295,7 @@ def gold_of_table(
     name: str | None = None,
     locate: frames.Locate = frames.row_error,
 ) -> Gold:
-    """Make gold from a table with a row for each judgment, or for each span.
+    """Make gold from a table with a row for each judgment, for each span or for each evidence.
 
     Further columns that are the same in all rows of a query become fields of the query.
     """
@@ -316,6 +309,13 @@ def gold_of_table(
         _refuse_no_rows(table, "span")
         used = [frames.column(table, names) for names in _SPAN_NAMES]
         return Gold(spans=spans, queries=_fields(table, spans["query_id"], used), name=name)
+    text = frames.column(table, ("evidence",))
+    if text is not None and frames.column(table, frames.GRADE) is None:
+        evidence = _evidence_table(table, text, locate)
+        _refuse_no_rows(table, "evidence")
+        used = [frames.column(table, frames.QUERY_ID), text]
+        known = _fields(table, evidence["query_id"], used)
+        return Gold(evidence=evidence, queries=known, name=name)
     query = frames.need(table, frames.QUERY_ID, "the query's id")
     item = frames.need(table, frames.ITEM_ID, "the item's id")
     grade = frames.need(table, frames.GRADE, "the grade")
@@ -342,6 +342,18 @@ def _fields(
     if not constant:
         return None
     return queries_table(fields.select("query_id", *constant).unique("query_id"))
+
+
+def _evidence_table(
+    table: pl.DataFrame, text: str, locate: frames.Locate = frames.row_error
+) -> pl.DataFrame:
+    """Check a table of evidence, whose texts stand in a column."""
+    query = frames.need(table, frames.QUERY_ID, "the query's id")
+    texts = frames.texts(table[text], "text", locate)
+    if texts.null_count():
+        row = frames.first(texts.is_null())
+        raise locate(row, text, "the evidence is missing", "leave the row out")
+    return pl.DataFrame([frames.ids(table[query], "query_id", locate), texts])
 
 
 def _evidence_of_mapping(evidence: Mapping[Any, Any]) -> dict[str, Any]:

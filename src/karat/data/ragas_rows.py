@@ -132,6 +132,7 @@ def gold_of_rows(
     evidence: list[tuple[str, str]] = []
     queries: dict[str, dict[str, Any]] = {}
     empty: list[str] = []
+    empty_evidence: list[str] = []
     for query, number, row, record in rows:
         texts = row.reference_contexts or []
         ids = row.reference_context_ids
@@ -139,6 +140,8 @@ def gold_of_rows(
             ids = [rows.text_id(text, number, "reference_contexts") for text in texts]
         if ids == []:
             empty.append(query)
+        if row.reference_contexts == []:
+            empty_evidence.append(query)
         judgments += [(query, item, 1) for item in dict.fromkeys(map(str, ids or ()))]
         evidence += [(query, text) for text in texts]
         queries[query] = {"text": row.user_input} | _fields(row, record)
@@ -150,6 +153,7 @@ def gold_of_rows(
         evidence=table_of(evidence, EVIDENCE, "reference_contexts", orient="row")
         if evidence
         else None,
+        empty_evidence=empty_evidence,
         name=name,
     )
 

@@ -153,11 +153,8 @@ def _kind(table: pl.DataFrame) -> Kind | None:
         numbers = table[score].cast(pl.Float64, strict=False)
         graded = frames.column(table, frames.GRADE[:-1]) is not None
         return None if graded or (numbers == numbers.round()).all() else "run"
-    return one_kind(
-        gold=frames.column(table, frames.GRADE[:-1]) is not None,
-        run=frames.column(table, ("rank",)) is not None
-        or frames.column(table, frames.GRADE) is None,
-    )
+    gold = frames.column(table, (*frames.GRADE[:-1], "evidence")) is not None
+    return one_kind(gold=gold, run=not gold or frames.column(table, ("rank",)) is not None)
 
 
 def _format(

@@ -139,6 +139,9 @@ def _need(gold: PreparedGold, plan: Plan) -> None:
             )
             if kind == "spans" and kinds["evidence"]:
                 hint += "; karat locate makes spans of evidence"
+            if kind == "evidence":
+                hint += '; texts are given as "evidence": ["…"] in each record of gold, or as '
+                hint += "Gold.of(evidence={query: [text, …]})"
             raise InputError(
                 f"gold holds no {kind}" + (f", only {' and '.join(held)}" if held else ""),
                 field=kind,

@@ -103,7 +103,7 @@ def explain(
                 field="list",
                 hint="give gold, run and query as well",
             )
-        return _explain_in_words(measure, words, level)
+        return _explain_in_words(measure, words, level, matching)
     needed = {"gold": gold, "run": run, "query": query}
     if lacking := [name for name, part in needed.items() if part is None]:
         raise InputError(
@@ -117,7 +117,7 @@ def explain(
         opened = opened.in_code_points(documents)
         runs = [each.in_code_points(documents) for each in runs]
     asked = _known(query, opened)
-    plan = replace(_plan(parse(measure), opened, words, level, chunks), matching=matching)
+    plan = _plan(parse(measure), opened, words, level, chunks, matching)
     for each in runs:
         check_run(each, plan)
     if "error" in (words.missing, words.unknown, words.duplicates):
@@ -132,7 +132,9 @@ def explain(
     return Explanation(plan.measures[0], asked, calculations, words, level, _compared(plan))
 
 
-def _explain_in_words(measure: str | Measure, conventions: Conventions, level: str) -> Explanation:
+def _explain_in_words(
+    measure: str | Measure, conventions: Conventions, level: str, matching: Matching | None
+) -> Explanation:
     if level != "item":
         raise InputError(
             "a level needs data to show", field="level", hint="give gold, run and query as well"
@@ -141,15 +143,26 @@ def _explain_in_words(measure: str | Measure, conventions: Conventions, level: s
     if known is not None and known.cutoff == "share":  # words alone need no point of recall
         measure = f"{measure}@0.5"
     gold = Gold.of([EXAMPLE_GOLD])
-    plan = _plan(parse(measure), gold, conventions, level, EXAMPLE_CHUNKS)
+    plan = _plan(parse(measure), gold, conventions, level, EXAMPLE_CHUNKS, matching)
     example = _calculation(prepare(gold), Run.of([EXAMPLE_RUN]), "q", plan)
     return Explanation(plan.measures[0], None, [example], conventions, level, _compared(plan))
 
 
-def _plan(measure: Measure, gold: Gold, conventions: Conventions, level: str, chunks: Any) -> Plan:
-    largest = PreparedGold(gold).largest_grade if measure.needs_largest_grade else None
+def _plan(
+    measure: Measure,
+    gold: Gold,
+    conventions: Conventions,
+    level: str,
+    chunks: Any,
+    matching: Matching | None,
+) -> Plan:
     return Plan.of(
-        measure, conventions=conventions, level=level, largest_grade=largest, chunks=chunks
+        measure,
+        conventions=conventions,
+        level=level,
+        largest_grade=PreparedGold(gold).largest_grade if measure.needs_largest_grade else None,
+        chunks=chunks,
+        matching=matching,
     )
 
 
@@ -244,7 +257,8 @@ def _stretches(results: pl.DataFrame) -> list[Row]:
 def _texts(found: Found) -> list[Row]:
     ids = found.ids or [None] * len(found.items.text)
     named = (
-        text if item is None else item for item, text in zip(ids, found.items.text, strict=True)
+        " ".join(text.split()) if item is None else item
+        for item, text in zip(ids, found.items.text, strict=True)
     )
     return [
         {"rank": rank, "item": item} for rank, item in zip(found.rank.tolist(), named, strict=True)

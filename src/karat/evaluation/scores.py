@@ -65,12 +65,16 @@ class Scores:
         """
         return matches(self._evidence, self.table.frame["query_id"])
 
-    def matches_of(self, query: str) -> pl.DataFrame:
+    def matches_of(self, query: str | int) -> pl.DataFrame:
         """Return the rows of one query, and the exact ratio of what comes nearest."""
-        number = self.table.frame["query_id"].index_of(query)
+        found, query_ids = self._evidence, self.table.frame["query_id"]
+        number = query_ids.index_of(str(query))
         if number is None:
-            raise InputError(f"gold has no query {query!r}", field="query")
-        return matches(self._evidence, self.table.frame["query_id"], number)
+            first = ", ".join(map(repr, query_ids.head(3)))
+            raise InputError(
+                f"gold has no query {query!r}", field="query", hint=f"it has {first}, …"
+            )
+        return matches(found, query_ids, number)
 
     @property
     def _evidence(self) -> Found:

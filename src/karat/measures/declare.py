@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -213,8 +214,14 @@ def one_of(*words: str) -> Callable[[Any], str]:
 
 
 def word(value: Any) -> str:
-    """Check a name that only the data can know."""
-    name = str(value).strip("'\"")
+    """Check a name that only the data can know; in double quotes it may be any."""
+    name = str(value)
+    if name[:1] == name[-1:] == '"':
+        try:
+            return str(json.loads(name))
+        except ValueError:
+            pass
+    name = name.strip("'\"")
     if name:
         return name
     raise MeasureError("there is no name")
@@ -249,7 +256,15 @@ def spelled(value: Any) -> str:
         return "{" + ", ".join(f"{k}: {spelled(v)}" for k, v in value.items()) + "}"
     if isinstance(value, float):
         return f"{value:.15g}"
+    if isinstance(value, str) and not _is_bare(value):
+        return json.dumps(value, ensure_ascii=False)
     return str(value)
+
+
+def _is_bare(name: str) -> bool:
+    """Tell whether a name can be read again without quotes."""
+    plain = name.isprintable() and not set(name) & set("(){},\\'\"")
+    return plain and name != "" and name == name.strip()
 
 
 REL = Param("rel", 1, "the lowest grade that counts as relevant", whole_number_from(1))

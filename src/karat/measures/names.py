@@ -11,11 +11,15 @@ from karat.errors import MeasureError
 from karat.match.spans import Budget
 from karat.measures.declare import Declaration, Measure, declared, folded, spellings
 
+# A name that only the data can know may hold brackets and commas: then it stands in quotes.
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_INSIDE = rf"(?>{_QUOTED}|[^()])*+"
 # Name(params)@cutoff, with the two tails in either order.
 _NAME = re.compile(
     r"(?P<name>[A-Za-z0-9][\w.+-]*?)\s*"
-    r"(?:\((?P<params>[^()]*)\))?\s*(?:@(?P<cutoff>[^()@]+))?\s*(?:\((?P<late>[^()]*)\))?"
+    rf"(?:\((?P<params>{_INSIDE})\))?\s*(?:@(?P<cutoff>[^()@]+))?\s*(?:\((?P<late>{_INSIDE})\))?"
 )
+_TOKEN = re.compile(rf"{_QUOTED}|.", re.DOTALL)
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _TREC_TAIL = re.compile(rf"(?P<name>.*[A-Za-z])[._](?P<tail>{_NUMBER})")
 _RBP_TAIL = re.compile(r"rbp\.(?P<p>\d+)", re.IGNORECASE)
@@ -96,18 +100,18 @@ def parse_all(given: str | Measure | Iterable[str | Measure]) -> tuple[Measure, 
 
 
 def split(names: str) -> list[str]:
-    """Split at commas outside brackets; `ndcg_cut.5,10` is trec_eval's way to ask for two.
+    """Split at commas outside brackets and quotes; trec_eval asks for two by `ndcg_cut.5,10`.
 
     >>> split("nDCG(gain={1: 1, 2: 3})@10, P.5,10")
     ['nDCG(gain={1: 1, 2: 3})@10', 'P.5', 'P.10']
     """
     parts: list[str] = []
     depth, start = 0, 0
-    for at, character in enumerate(names + ","):
-        depth += (character in "({") - (character in ")}")
-        if character == "," and depth <= 0:
-            parts.append(names[start:at].strip())
-            start = at + 1
+    for token in _TOKEN.finditer(names + ","):
+        depth += (token[0] in "({") - (token[0] in ")}")
+        if token[0] == "," and depth <= 0:
+            parts.append(names[start : token.start()].strip())
+            start = token.end()
     whole: list[str] = []
     for part in filter(None, parts):
         before = re.fullmatch(rf"(\w+)\.{_NUMBER}", whole[-1]) if whole else None

@@ -287,7 +287,7 @@ def _matched(calculation: Calculation, label: str) -> Iterator[str]:
     yield from _table(
         [
             {
-                "evidence": match["evidence"],
+                "evidence": " ".join(match["evidence"].split()),
                 "rank": match["rank"],
                 "how": match["how"],
                 "ratio": match["ratio"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from karat.measures import Declaration, parse
@@ -44,10 +44,14 @@ def table_rows(sheets: Sequence[Sheet]) -> list[list[str]]:
     rows = []
     for at, measure in enumerate(sheets[0].summary["measure"]):
         values = [number(sheet.summary["value"][at], measure) for sheet in sheets]
-        counts = sorted({sheet.summary["n"][at] for sheet in sheets})
-        n = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,}–{counts[-1]:,}"
-        rows.append([label(measure), *values, n])
+        rows.append([label(measure), *values, _counts(sheet.summary["n"][at] for sheet in sheets)])
     return rows
+
+
+def _counts(counts: Iterable[int]) -> str:
+    """Show how many queries values rest on: one number, or from the fewest to the most."""
+    least, most = min(known := list(counts)), max(known)
+    return f"{least:,}" if least == most else f"{least:,}–{most:,}"
 
 
 Table = tuple[list[str], list[list[str]]]
@@ -62,7 +66,7 @@ def group_table(sheet: Sheet) -> Table | None:
     for key, part in sheet.groups.partition_by(fields, as_dict=True, maintain_order=True).items():
         values = [number(v, m) for m, v in part.select("measure", "value").iter_rows()]
         labels = ["–" if label is None else str(label) for label in key]
-        rows.append([*labels, *values, f"{max(part['n'].to_list()):,}"])
+        rows.append([*labels, *values, _counts(part["n"])])
     return [*fields, *map(label, sheet.summary["measure"]), "n"], rows
 
 

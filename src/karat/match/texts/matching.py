@@ -57,6 +57,7 @@ class Matching:
                 field="fuzzy_threshold",
                 hint="0.7 is the default; 1 takes only equal texts and substrings",
             )
+        object.__setattr__(self, "fuzzy_threshold", float(threshold))  # NumPy's print otherwise
         if not callable(self.matcher) and self.matcher not in MATCHERS:
             raise InputError(
                 f"there is no matcher {self.matcher!r}",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import numpy as np
 
 from karat.match.hits import Ints
@@ -34,12 +32,11 @@ def shared(
     ):
         wanted = matching.normalize(evidence.text[row])
         size = min(least, len(wanted))
-        stretches = _stretches(wanted, size)
         first = np.zeros(len(wanted), np.int64)
         for at in range(start, stop):
             if at not in texts:
                 texts[at] = matching.normalize(chunks.text[at])
-            for place in _found(stretches, texts[at], size):
+            for place in _held(wanted, texts[at], size):
                 held = first[place : place + size]
                 held[held == 0] = rank[at]
         inked = np.fromiter((character != " " for character in wanted), np.bool_, len(wanted))
@@ -49,14 +46,15 @@ def shared(
     return table[:, 0], table[:, 1], table[:, 2]
 
 
-def _stretches(text: str, size: int) -> dict[str, list[int]]:
-    """Return where each stretch of a size stands in a text."""
-    places: dict[str, list[int]] = defaultdict(list)
-    for at in range(len(text) - size + 1):
-        places[text[at : at + size]].append(at)
-    return places
+def _held(text: str, chunk: str, size: int) -> list[int]:
+    """Return where the stretches of a size begin that the chunk has too.
 
-
-def _found(stretches: dict[str, list[int]], chunk: str, size: int) -> list[int]:
-    there = stretches.keys() & {chunk[at : at + size] for at in range(len(chunk) - size + 1)}
-    return [place for stretch in there for place in stretches[stretch]]
+    However a text is cut into blocks of half that size, a stretch holds one whole; so only those
+    around a block that the chunk has are looked for.
+    """
+    half, last = (size + 1) // 2, len(text) - size
+    starts: set[int] = set()
+    for at in range(0, len(text) - half + 1, half):
+        if text[at : at + half] in chunk:
+            starts.update(range(max(at + half - size, 0), min(at, last) + 1))
+    return [start for start in starts if text[start : start + size] in chunk]

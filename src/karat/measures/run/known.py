@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from karat.data.run import Run
 from karat.errors import InputError
+from karat.measures.declare import spelled
 from karat.measures.plan import Plan
 
 _SHOWN = 5
@@ -25,7 +26,8 @@ def check_run(run: Run, plan: Plan) -> None:
             near = get_close_matches(word, held, n=1)
             names = ", ".join(map(repr, held[:_SHOWN])) or "none at all"
             more = f" and {len(held) - _SHOWN} more" if len(held) > _SHOWN else ""
-            hint = f"write {measure.declaration.name}({column}={(near or held)[0]})" if held else ""
+            known = spelled((near or held)[0]) if held else ""
+            hint = f"write {measure.declaration.name}({column}={known})" if held else ""
             raise InputError(
                 f"the run has no {column} {word!r}; it has {names}{more}",
                 field=str(measure),
