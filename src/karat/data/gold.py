@@ -12,34 +12,24 @@ import polars as pl
 from karat.data import frames, hugging_face
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
+from karat.data.gold_tables import (
+    GRADE_HINT,
+    NO_EVIDENCE,
+    NO_JUDGMENTS,
+    NO_SPANS,
+    SPAN_NAMES,
+    evidence_of_mapping,
+    evidence_table,
+    fields_of,
+    queries_table,
+    refuse_a_run,
+    refuse_no_rows,
+    spans_table,
+)
 from karat.data.judgments import judgments_frame, judgments_of
-from karat.data.native_lines import table_of
 from karat.data.offsets import unit_named
 from karat.data.places import in_code_points
-from karat.errors import SWAPPED, InputError
-
-_GRADE_HINT = (
-    "write grades as whole numbers such as 0, 1 or 2; if this is a run, were the two swapped?"
-)
-NO_JUDGMENTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String, "grade": pl.Int64})
-SPANS = {
-    "query_id": pl.String,
-    "doc_id": pl.String,
-    "start": pl.Int64,
-    "end": pl.Int64,
-    "text": pl.String,
-    "grade": pl.Int64,
-}
-NO_SPANS = pl.DataFrame(schema=SPANS)
-NO_EVIDENCE = pl.DataFrame(schema={"query_id": pl.String, "text": pl.String})
-_SPAN_NAMES = (
-    frames.QUERY_ID,
-    frames.DOC_ID,
-    ("start",),
-    ("end",),
-    ("text",),
-    ("grade", "rel", "relevance"),
-)
+from karat.errors import InputError
 
 
 class Gold:
@@ -185,10 +175,10 @@ class Gold:
     def with_evidence(self, evidence: Any) -> Gold:
         """Return this gold with the evidence of a table, or of {query: [text, …]}, for its own."""
         if isinstance(evidence, Mapping):
-            return self._with(**_evidence_of_mapping(evidence))
+            return self._with(**evidence_of_mapping(evidence))
         table = frames.to_frame(evidence)
         text = frames.need(table, ("text", "evidence"), "the evidence")
-        return self._with(evidence=_evidence_table(table, text), empty_evidence=())
+        return self._with(evidence=evidence_table(table, text), empty_evidence=())
 
     def with_judgments(self, judgments: pl.DataFrame, *, empty: Sequence[str] = ()) -> Gold:
         """Return this gold with checked judgments in place of its own."""
@@ -303,132 +293,29 @@ def gold_of_table(
         from karat.data.ragas_rows import gold_of_rows, rows_of_table
 
         return gold_of_rows(*rows_of_table(table, locate), name=name)
-    _refuse_a_run(table)
+    refuse_a_run(table)
     if frames.holds_places(table):
         spans = spans_table(table, locate)
-        _refuse_no_rows(table, "span")
-        used = [frames.column(table, names) for names in _SPAN_NAMES]
-        return Gold(spans=spans, queries=_fields(table, spans["query_id"], used), name=name)
+        refuse_no_rows(table, "span")
+        used = [frames.column(table, names) for names in SPAN_NAMES]
+        return Gold(spans=spans, queries=fields_of(table, spans["query_id"], used), name=name)
     text = frames.column(table, ("evidence",))
     if text is not None and frames.column(table, frames.GRADE) is None:
-        evidence = _evidence_table(table, text, locate)
-        _refuse_no_rows(table, "evidence")
+        evidence = evidence_table(table, text, locate)
+        refuse_no_rows(table, "evidence")
         used = [frames.column(table, frames.QUERY_ID), text]
-        known = _fields(table, evidence["query_id"], used)
+        known = fields_of(table, evidence["query_id"], used)
         return Gold(evidence=evidence, queries=known, name=name)
     query = frames.need(table, frames.QUERY_ID, "the query's id")
     item = frames.need(table, frames.ITEM_ID, "the item's id")
     grade = frames.need(table, frames.GRADE, "the grade")
-    _refuse_no_rows(table, "judgment")
+    refuse_no_rows(table, "judgment")
     judgments = pl.DataFrame(
         [
             frames.ids(table[query], "query_id", locate),
             frames.ids(table[item], "item_id", locate),
-            frames.whole_numbers(table[grade], "grade", locate, hint=_GRADE_HINT),
+            frames.whole_numbers(table[grade], "grade", locate, hint=GRADE_HINT),
         ]
     )
-    known = _fields(table, judgments["query_id"], (query, item, grade))
+    known = fields_of(table, judgments["query_id"], (query, item, grade))
     return Gold(judgments, queries=known, name=name)
-
-
-def _fields(
-    table: pl.DataFrame, query_ids: pl.Series, used: Sequence[str | None]
-) -> pl.DataFrame | None:
-    """Return what the columns that are not used yet say of each query, if they say one thing."""
-    extra = [c for c in table.columns if c not in used]
-    fields = table.select(query_ids, *extra)
-    varied = fields.group_by("query_id").agg(pl.col(extra).n_unique()).select(pl.col(extra).max())
-    constant = [c for c in extra if varied[c].item() == 1]
-    if not constant:
-        return None
-    return queries_table(fields.select("query_id", *constant).unique("query_id"))
-
-
-def _evidence_table(
-    table: pl.DataFrame, text: str, locate: frames.Locate = frames.row_error
-) -> pl.DataFrame:
-    """Check a table of evidence, whose texts stand in a column."""
-    query = frames.need(table, frames.QUERY_ID, "the query's id")
-    texts = frames.texts(table[text], "text", locate)
-    if texts.null_count():
-        row = frames.first(texts.is_null())
-        raise locate(row, text, "the evidence is missing", "leave the row out")
-    return pl.DataFrame([frames.ids(table[query], "query_id", locate), texts])
-
-
-def _evidence_of_mapping(evidence: Mapping[Any, Any]) -> dict[str, Any]:
-    rows: list[tuple[str, str]] = []
-    empty: list[str] = []
-    for query, texts in evidence.items():
-        plain = not isinstance(texts, (str, bytes, Mapping)) and isinstance(texts, Sequence)
-        if not plain or not all(isinstance(text, str) for text in texts):
-            raise InputError(
-                f"the evidence of {query!r} is no list of texts",
-                field="evidence",
-                hint="give {query: [text, …]}",
-            )
-        if isinstance(query, bool) or not isinstance(query, (str, int)):
-            raise InputError(f"{query!r} is no id: ids are text or whole numbers", field="query_id")
-        rows += [(str(query), text) for text in texts]
-        empty += [] if texts else [str(query)]
-    table = table_of(rows, dict(NO_EVIDENCE.schema), "evidence", orient="row")
-    return {"evidence": table, "empty_evidence": empty}
-
-
-def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
-    """Check a table of spans: where each stands in its document."""
-    query = frames.need(table, frames.QUERY_ID, "the query's id")
-    document = frames.need(table, frames.DOC_ID, "the document's id")
-    start = frames.need(table, ("start",), "where it begins")
-    end = frames.need(table, ("end",), "where it ends")
-    spans = pl.DataFrame(
-        [
-            frames.ids(table[query], "query_id", locate),
-            frames.ids(table[document], "doc_id", locate),
-            frames.whole_numbers(table[start], "start", locate, hint=frames.PLACE_HINT),
-            frames.whole_numbers(table[end], "end", locate, hint=frames.PLACE_HINT),
-        ]
-    )
-    frames.check_places(spans, locate)
-    text, grade = (frames.column(table, names) for names in _SPAN_NAMES[-2:])
-    return spans.with_columns(
-        pl.lit(None, pl.String).alias("text")
-        if text is None
-        else frames.texts(table[text], "text", locate),
-        pl.lit(1, pl.Int64).alias("grade")
-        if grade is None
-        else frames.whole_numbers(table[grade], "grade", locate, hint=_GRADE_HINT),
-    )
-
-
-def queries_table(table: pl.DataFrame) -> pl.DataFrame:
-    """Check a table of queries: one row an id, the text under `text`."""
-    query = frames.need(table, frames.QUERY_ID, "the query's id")
-    text = frames.column(table, ("text", "query", "title"))
-    known = table.with_columns(frames.ids(table[query], "query_id"))
-    known = known.drop(query) if query != "query_id" else known
-    if text is not None and text != "text":
-        known = known.rename({text: "text"})
-    twice = known["query_id"].is_duplicated()
-    if twice.any():
-        raise InputError(
-            f"query {known['query_id'].filter(twice)[0]!r} stands there twice",
-            field="query_id",
-            hint="give each query one row",
-        )
-    return known.select("query_id", *(c for c in known.columns if c != "query_id"))
-
-
-def _refuse_no_rows(table: pl.DataFrame, what: str) -> None:
-    if not table.height:
-        raise InputError("the table has no rows", hint=f"give at least one {what}")
-
-
-def _refuse_a_run(table: pl.DataFrame) -> None:
-    grades = frames.column(table, frames.GRADE)
-    if grades not in (None, "score"):
-        return
-    ranks = frames.column(table, ("rank",)) is not None
-    if ranks or (grades == "score" and frames.holds_places(table)):
-        what = "ranks" if ranks else "scores"
-        raise InputError(f"this table has {what} and no grades: it looks like a run", hint=SWAPPED)

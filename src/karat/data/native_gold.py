@@ -11,7 +11,8 @@ import polars as pl
 
 from karat.data.files import Source
 from karat.data.frames import LARGEST_PLACE, PLACE_HINT, no_place
-from karat.data.gold import NO_EVIDENCE, NO_JUDGMENTS, SPANS, Gold
+from karat.data.gold import Gold
+from karat.data.gold_tables import NO_EVIDENCE, NO_JUDGMENTS, SPANS
 from karat.data.judgments import LARGEST_GRADE
 from karat.data.losses import Written
 from karat.data.native_lines import (

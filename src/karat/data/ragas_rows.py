@@ -17,7 +17,8 @@ import msgspec
 import polars as pl
 
 from karat.data.frames import CONTEXTS, Locate
-from karat.data.gold import NO_JUDGMENTS, Gold
+from karat.data.gold import Gold
+from karat.data.gold_tables import NO_JUDGMENTS
 from karat.data.native_gold import EVIDENCE, queries_of
 from karat.data.native_lines import Id, MakeError, converted, record_error, table_of
 from karat.data.run import NO_RESULTS, Run

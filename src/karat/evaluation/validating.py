@@ -12,7 +12,7 @@ from karat.data import frames, lenient
 from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
-from karat.data.gold import NO_SPANS
+from karat.data.gold_tables import NO_SPANS
 from karat.data.run import Run
 from karat.evaluation.finding import Finder
 from karat.evaluation.gold_checks import (

@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.data import Corpus, Gold
 from karat.data.dense import DenseText, dense
-from karat.data.gold import NO_SPANS, SPANS
+from karat.data.gold_tables import NO_SPANS, SPANS
 from karat.errors import InputError, KaratWarning, counted
 from karat.match.occurrences import occurrences
 from karat.match.similar import SimilarTexts

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from karat.data.chunks import Chunks
-from karat.data.gold import NO_SPANS, Gold
+from karat.data.gold import Gold
+from karat.data.gold_tables import NO_SPANS
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.described import described
