@@ -112,6 +112,8 @@ class Evaluator:
     def all(self, runs: Mapping[str, Any] | Iterable[Any]) -> list[Scores]:
         """Score runs one after the other, so that only one is in memory at a time.
 
+        Of runs measured by evidence, the texts stay, for `scores.matches`.
+
         Names are the keys, or else the runs' own, made distinct by path or number. Gold ids
         count as known if any of the runs holds them.
         """

@@ -20,6 +20,9 @@ from karat.match.pieces import Pieces
 from karat.match.prepared import PreparedGold
 from karat.match.stretches import Stretches, first_to_cover, overlapping
 
+WANTED = pl.col("grade") > 0
+"""Which spans should be found: like an item, one of grade 0 need not be."""
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -121,11 +124,16 @@ class Coverage:
     def within(self, cutoff: int | Budget | None) -> Covered:
         """Return what the top of each list covers: cut first, then merged."""
         if cutoff not in self._covered:
-            keep = self.places.rank <= (cutoff if isinstance(cutoff, int) else np.inf)
-            query, n = self.places.query[keep], self.places.n_queries
-            sums = [np.bincount(query, part[keep], n) for part in self.parts(cutoff)]
-            self._covered[cutoff] = Covered(*(each.astype(np.int64) for each in sums))
+            sums = _through(self.parts(cutoff)) if isinstance(cutoff, Budget) else self._sums
+            count = self.places.count  # every item has its place, so rank k is the k-th of its list
+            first = np.cumsum(count) - count
+            stop = first + (np.minimum(count, cutoff) if isinstance(cutoff, int) else count)
+            self._covered[cutoff] = Covered(*(each[stop] - each[first] for each in sums))
         return self._covered[cutoff]
+
+    @cached_property
+    def _sums(self) -> list[Ints]:
+        return _through(self.parts(None))
 
     def pieces(self, least: Least) -> Pieces:
         """Return which items hold enough of which gold span, each distinct span being a piece."""
@@ -164,6 +172,11 @@ class Coverage:
         return Stretches(self.items.text, self.items.start, self.items.start + kept)
 
 
+def _through(parts: tuple[Ints, ...]) -> list[Ints]:
+    """Return the sums of everything before each item, and of all."""
+    return [np.concatenate(([0], np.cumsum(part))) for part in parts]
+
+
 def need_code_points(counted: Gold | Run) -> None:
     """Refuse places that are counted in anything but code points."""
     if counted.offsets != "codepoint":
@@ -176,9 +189,9 @@ def need_code_points(counted: Gold | Run) -> None:
 
 
 def wanted_spans(gold: Gold) -> pl.DataFrame:
-    """Return the spans that should be found; like an item, one of grade 0 need not be."""
+    """Return the spans that should be found."""
     need_code_points(gold)
-    return (NO_SPANS if gold.spans is None else gold.spans).filter(pl.col("grade") > 0)
+    return (NO_SPANS if gold.spans is None else gold.spans).filter(WANTED)
 
 
 def match_spans(
@@ -189,12 +202,14 @@ def match_spans(
     A run that has ids alone stands where the table of all chunks says; `touching` asks which of
     those touch gold.
     """
-    spans = NO_SPANS if gold.gold.spans is None else gold.gold.spans
-    given = np.zeros(gold.query_ids.len(), np.bool_)
-    given[numbers_of(gold.query_ids, spans["query_id"])] = True
-    given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_spans, dtype=pl.String))] = True
-    spans = wanted_spans(gold.gold)
+    need_code_points(gold.gold)
     need_code_points(run)
+    spans = NO_SPANS if gold.gold.spans is None else gold.gold.spans
+    wanted = numbers_of(gold.query_ids, spans["query_id"])
+    given = np.zeros(gold.query_ids.len(), np.bool_)
+    given[wanted] = True
+    given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_spans, dtype=pl.String))] = True
+    spans, wanted = spans.filter(WANTED), wanted[spans.select(WANTED).to_series().to_numpy()]
     results = _with_places(described(run, chunks, "doc_id", "start", "end"))
     number = numbers_of(gold.query_ids, run.segments.query_ids)
     query = np.repeat(number, run.segments.lengths)
@@ -203,7 +218,6 @@ def match_spans(
         known = np.flatnonzero(query >= 0)
         order = known[np.argsort(query[known], kind="stable")]
         results, query, rank = results[order], query[order], rank[order]
-    wanted = numbers_of(gold.query_ids, spans["query_id"])
     cut = chunks.frame if chunks is not None and touching else NO_SPANS
     documents = numbered_documents(results, spans, cut)
     touched, toucher = _touching(spans, documents[1], cut, documents[2])
