@@ -239,14 +239,18 @@ def test_gold_without_evidence_is_refused():
         karat.locate({"q": {"a": 1}}, {"d": "a"})
 
 
-def test_spans_counted_in_other_units_are_refused():
+def test_spans_counted_in_other_units_become_code_points_beside_those_found():
     spans = pl.DataFrame(
-        {"query_id": ["q"], "doc_id": ["d"], "start": [0], "end": [1], "text": ["a"], "grade": [1]}
+        {"query_id": ["q"], "doc_id": ["d"], "start": [2], "end": [3], "text": ["a"], "grade": [1]}
     )
-    evidence = pl.DataFrame({"query_id": ["q"], "text": ["a"]})
-    with pytest.raises(InputError, match="utf16"):
-        karat.locate(karat.Gold(spans=spans, evidence=evidence, offsets="utf16"), {"d": "a"})
-    found = karat.locate(karat.Gold(evidence=evidence, offsets="utf16"), {"d": "a"})
+    evidence = pl.DataFrame({"query_id": ["q"], "text": ["b"]})
+    gold = karat.Gold(spans=spans, evidence=evidence, offsets="utf16")
+    found = karat.locate(gold, {"d": "😀a😀b"}).gold
+    assert found.offsets == "codepoint"
+    assert found.spans.select("start", "end").sort("start").rows() == [(1, 2), (3, 4)]
+    with pytest.raises(InputError, match="the document ends"):
+        karat.locate(gold, {"d": "b"})
+    found = karat.locate(karat.Gold(evidence=evidence, offsets="utf16"), {"d": "b"})
     assert found.gold.offsets == "codepoint"
 
 

@@ -70,6 +70,8 @@ def locate(gold: Any, corpus: Any, threshold: float = 0.9) -> Located:
     """
     gold, corpus = Gold.open(gold), Corpus.open(corpus)
     _check(gold, threshold)
+    if gold.offsets != "codepoint":  # those found here are code points
+        gold = gold.in_code_points(corpus)
     assert gold.evidence is not None
     asked = gold.evidence.select("query_id", evidence="text").unique().sort("query_id", "evidence")
     found = _found(asked["evidence"].unique().sort(), corpus, threshold)
@@ -93,13 +95,6 @@ def _check(gold: Gold, threshold: float) -> None:
             "gold has no evidence, so there is nothing to locate",
             field="evidence",
             hint='give texts that should be found: {"query_id": "q1", "evidence": ["…"]}',
-        )
-    if gold.offsets != "codepoint" and gold.spans is not None:
-        raise InputError(
-            f"gold counts the offsets of its spans in {gold.offsets}, and those found here are "
-            "code points",
-            field="offsets",
-            hint="count them in code points, as Python's len does",
         )
 
 
