@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
+from karat.data.convert import convert
 from karat.errors import InputError
 from karat.presets import chunks, spans
 from karat.presets.spans import CharacterSpan, SpanRange
@@ -206,6 +207,15 @@ def test_a_table_of_spans_in_a_file_names_the_line_that_is_wrong(tmp_path):
     path.write_text("query_id,doc_id,start,end\n")
     with pytest.raises(InputError, match="the table has no rows"):
         karat.Gold.read(path)
+
+
+def test_places_without_grade_or_rank_may_be_gold_or_a_run(tmp_path):
+    source, target = tmp_path / "places.csv", tmp_path / "out.jsonl"
+    source.write_text("query_id,doc_id,start,end\nq,d,0,9\n")
+    with pytest.raises(InputError, match="this may be gold or a run"):
+        convert(source, target)
+    assert convert(source, target, kind="gold").kind == "gold"
+    assert karat.Gold.read(target).spans.height == 1
 
 
 def test_a_run_in_a_table_is_not_taken_for_spans():

@@ -145,7 +145,7 @@ def _read_arrow(given: Path | IO[bytes], head: bytes) -> pl.DataFrame:
 
 
 def _kind(table: pl.DataFrame) -> Kind | None:
-    """Tell gold from a run by the columns; whole numbers called score may be either."""
+    """Tell gold from a run by the columns; whole numbers called score, or places, may be either."""
     if frames.holds_contexts(table.columns):
         return kind_of_contexts(table.columns)
     score = frames.column(table, ("score",))
@@ -154,7 +154,8 @@ def _kind(table: pl.DataFrame) -> Kind | None:
         graded = frames.column(table, frames.GRADE[:-1]) is not None
         return None if graded or (numbers == numbers.round()).all() else "run"
     gold = frames.column(table, (*frames.GRADE[:-1], "evidence")) is not None
-    return one_kind(gold=gold, run=not gold or frames.column(table, ("rank",)) is not None)
+    ranked = frames.column(table, ("rank",)) is not None
+    return one_kind(gold=gold, run=ranked or not (gold or frames.holds_places(table)))
 
 
 def _format(
