@@ -79,11 +79,6 @@ class LocalSession:
             _need(self.prepared, plan)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 
-    @property
-    def matching_said(self) -> str | None:
-        """When a text covers an evidence, in words, where evidence is measured."""
-        return str(self.plan.matching or Matching()) if "evidence" in self.plan.families else None
-
     def score(self, source: Any) -> Outcome:
         """Open a run and score it."""
         whole = run = Run.open(source)

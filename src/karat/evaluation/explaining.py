@@ -129,7 +129,7 @@ def explain(
         calculations = [
             replace(each, remarks=[*each.remarks, f"list: {settings}"]) for each in calculations
         ]
-    return Explanation(plan.measures[0], asked, calculations, words, level, _compared(plan))
+    return Explanation(plan.measures[0], asked, calculations, words, level, plan.rule)
 
 
 def _explain_in_words(
@@ -145,7 +145,7 @@ def _explain_in_words(
     gold = Gold.of([EXAMPLE_GOLD])
     plan = _plan(parse(measure), gold, conventions, level, EXAMPLE_CHUNKS, matching)
     example = _calculation(prepare(gold), Run.of([EXAMPLE_RUN]), "q", plan)
-    return Explanation(plan.measures[0], None, [example], conventions, level, _compared(plan))
+    return Explanation(plan.measures[0], None, [example], conventions, level, plan.rule)
 
 
 def _plan(
@@ -164,11 +164,6 @@ def _plan(
         chunks=chunks,
         matching=matching,
     )
-
-
-def _compared(plan: Plan) -> str | None:
-    """Say when a text covers an evidence, where that is asked."""
-    return str(plan.matching or Matching()) if "evidence" in plan.families else None
 
 
 def _known(query: str | int | None, gold: Gold) -> str:

@@ -13,7 +13,7 @@ from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.described import described
 from karat.match.hits import Flags, Ints, Places
-from karat.match.numbers import numbers_of
+from karat.match.numbers import listed, numbers_of
 from karat.match.pieces import Pieces
 from karat.match.prepared import PreparedGold
 from karat.match.texts import Covering, Listed, Matching, cover, shared
@@ -91,8 +91,7 @@ def match_evidence(
     matching = matching or Matching()
     wanted, given = gold.evidence(matching), gold.evidenced
     query = numbers_of(gold.query_ids, wanted["query_id"])
-    number = np.repeat(numbers_of(gold.query_ids, run.segments.query_ids), run.segments.lengths)
-    rank = np.arange(1, number.size + 1) - np.repeat(run.segments.starts, run.segments.lengths)
+    number, rank = listed(gold.query_ids, run)
     known = np.flatnonzero(number >= 0)
     length = np.bincount(number[known], minlength=given.size)
     known = known[given[number[known]]]

@@ -21,6 +21,14 @@ def numbers_of(query_ids: pl.Series, wanted: pl.Series) -> Ints:
     return numbers
 
 
+def listed(query_ids: pl.Series, run: Run) -> tuple[Ints, Ints]:
+    """Return for each result of a run the number of its query in gold, or -1, and its rank."""
+    segments = run.segments
+    query = np.repeat(numbers_of(query_ids, segments.query_ids), segments.lengths)
+    rank = np.arange(1, query.size + 1) - np.repeat(segments.starts, segments.lengths)
+    return query, rank
+
+
 def asked(query_ids: pl.Series, run: Run) -> tuple[Flags, int]:
     """Tell which gold queries a run was asked, and how many of its queries gold does not know."""
     number = numbers_of(query_ids, run.query_ids)

@@ -15,7 +15,7 @@ from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.described import described
 from karat.match.hits import Flags, Ints, Places
-from karat.match.numbers import numbers_of
+from karat.match.numbers import listed, numbers_of
 from karat.match.pieces import Pieces
 from karat.match.prepared import PreparedGold
 from karat.match.stretches import Stretches, first_to_cover, overlapping
@@ -211,9 +211,7 @@ def match_spans(
     given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_spans, dtype=pl.String))] = True
     spans, wanted = spans.filter(WANTED), wanted[spans.select(WANTED).to_series().to_numpy()]
     results = _with_places(described(run, chunks, "doc_id", "start", "end"))
-    number = numbers_of(gold.query_ids, run.segments.query_ids)
-    query = np.repeat(number, run.segments.lengths)
-    rank = np.arange(1, query.size + 1) - np.repeat(run.segments.starts, run.segments.lengths)
+    query, rank = listed(gold.query_ids, run)
     if not query.size or query[0] < 0 or np.any(query[1:] < query[:-1]):
         known = np.flatnonzero(query >= 0)
         order = known[np.argsort(query[known], kind="stable")]

@@ -56,6 +56,11 @@ class Plan:
         """Return the measures of one family, in the order asked."""
         return [measure for measure in self.measures if measure.declaration.family == family]
 
+    @property
+    def rule(self) -> str | None:
+        """When a text covers an evidence, in words, where evidence is measured."""
+        return str(self.matching or Matching()) if "evidence" in self.families else None
+
     @classmethod
     def of(
         cls,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_PRESETS = ("benchmark", "chunks", "coverage", "graded", "spans")
+PRESETS = ("benchmark", "chunks", "coverage", "graded", "spans")
 
 
 def __getattr__(name: str) -> Any:
     # One at a time: coverage brings the whole of evaluation with it, which the others do without.
-    if name not in _PRESETS:
+    if name not in PRESETS:
         raise AttributeError(f"module 'karat.presets' has no attribute {name!r}")
     return import_module(f"karat.presets.{name}")
 
 
 def __dir__() -> list[str]:
-    return list(_PRESETS)
+    return list(PRESETS)
