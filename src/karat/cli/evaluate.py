@@ -8,31 +8,12 @@ from typing import Annotated
 
 import typer
 
-from karat.cli.options import (
-    Autojunk,
-    Casefold,
-    Chunks,
-    Corpus,
-    Direction,
-    Duplicates,
-    FuzzyThreshold,
-    GoldFormat,
-    Level,
-    Matcher,
-    Missing,
-    Nfkc,
-    NoGold,
-    RunFormat,
-    ScoreThreshold,
-    TopK,
-    Unjudged,
-    Unknown,
-    ZeroWidth,
-    conventions_of,
-)
+from karat.cli.options import Scoring, scoring
 
 
+@scoring
 def evaluate_command(
+    how: Scoring,
     gold: Annotated[str, typer.Argument(help="What should be found: qrels, JSONL, CSV, …")],
     runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="What was found.")],
     measures: Annotated[
@@ -52,50 +33,16 @@ def evaluate_command(
     preset: Annotated[
         str | None, typer.Option(metavar="NAME", help="Measures and conventions.")
     ] = None,
-    level: Level = "item",
-    chunks: Chunks = None,
-    corpus: Corpus = None,
-    top_k: TopK = None,
-    score_threshold: ScoreThreshold = None,
-    fuzzy_threshold: FuzzyThreshold = 0.7,
-    matcher: Matcher = "ratio",
-    direction: Direction = "evidence",
-    autojunk: Autojunk = False,
-    casefold: Casefold = False,
-    nfkc: Nfkc = False,
-    zero_width: ZeroWidth = False,
-    gold_format: GoldFormat = None,
-    run_format: RunFormat = None,
-    missing: Missing = None,
-    unknown: Unknown = None,
-    no_gold: NoGold = None,
-    duplicates: Duplicates = None,
-    unjudged: Unjudged = None,
 ) -> None:
     """Score runs against gold: measures as rows, runs as columns."""
-    from karat.data.files import Unopened
     from karat.evaluation import Evaluator
-    from karat.match.texts import Matching
     from karat.report import files, terminal
     from karat.report.document import print_document
 
     for path in output or ():
         files.check(path)
-    evaluator = Evaluator(
-        Unopened(gold, gold_format),
-        measures,
-        conventions=conventions_of(missing, unknown, no_gold, duplicates, unjudged),
-        preset=preset,
-        level=level,
-        chunks=chunks,
-        corpus=corpus,
-        matching=Matching(
-            matcher, fuzzy_threshold, autojunk, direction, casefold, nfkc, zero_width
-        ),
-        top_k=top_k,
-        score_threshold=score_threshold,
-    )
-    scores = evaluator.all([Unopened(run, run_format) for run in runs])
+    evaluator = Evaluator(how.gold(gold), measures, preset=preset, **how.keywords)
+    scores = evaluator.all([how.run(run) for run in runs])
     sheets = [score.sheet(by=tuple(by or ()), per_query=per_query) for score in scores]
     for path in output or ():
         files.write(sheets, path)

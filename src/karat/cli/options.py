@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from karat.conventions import CHOICES, HELP
+
+if TYPE_CHECKING:
+    from karat.data.files import Unopened
 
 
 def _convention(name: str) -> typer.models.OptionInfo:
@@ -70,14 +77,70 @@ Duplicates = Annotated[str | None, _convention("duplicates")]
 Unjudged = Annotated[str | None, _convention("unjudged")]
 
 
-def conventions_of(
-    missing: str | None,
-    unknown: str | None,
-    no_gold: str | None,
-    duplicates: str | None,
-    unjudged: str | None,
-) -> dict[str, str]:
-    """Return the conventions that were said."""
+@dataclass(frozen=True)
+class Scoring:
+    """How runs are read and scored, as the flags say it."""
+
+    gold_format: str | None
+    run_format: str | None
+    keywords: dict[str, Any]
+    """What `Evaluator` and `explain` take under these names."""
+
+    def gold(self, path: str) -> Unopened:
+        """Return gold to be opened in the format that was said."""
+        from karat.data.files import Unopened
+
+        return Unopened(path, self.gold_format)
+
+    def run(self, path: str) -> Unopened:
+        """Return a run to be opened in the format that was said."""
+        from karat.data.files import Unopened
+
+        return Unopened(path, self.run_format)
+
+
+def scoring(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command all flags that say how runs are scored; it takes them as one `Scoring`.
+
+    Typer reads flags from a signature, so the flags of `_scoring` take the place of `how` in it.
+    """
+    own = inspect.signature(command, eval_str=True)
+    shared = inspect.signature(_scoring, eval_str=True).parameters
+    kept = [parameter for name, parameter in own.parameters.items() if name != "how"]
+
+    @functools.wraps(command)
+    def run(**flags: Any) -> None:
+        command(how=_scoring(**{name: flags.pop(name) for name in shared}), **flags)
+
+    merged = own.replace(parameters=[*kept, *shared.values()])
+    run.__signature__ = merged  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in merged.parameters.values()}
+    return run
+
+
+def _scoring(
+    level: Level = "item",
+    chunks: Chunks = None,
+    corpus: Corpus = None,
+    top_k: TopK = None,
+    score_threshold: ScoreThreshold = None,
+    fuzzy_threshold: FuzzyThreshold = 0.7,
+    matcher: Matcher = "ratio",
+    direction: Direction = "evidence",
+    autojunk: Autojunk = False,
+    casefold: Casefold = False,
+    nfkc: Nfkc = False,
+    zero_width: ZeroWidth = False,
+    gold_format: GoldFormat = None,
+    run_format: RunFormat = None,
+    missing: Missing = None,
+    unknown: Unknown = None,
+    no_gold: NoGold = None,
+    duplicates: Duplicates = None,
+    unjudged: Unjudged = None,
+) -> Scoring:
+    from karat.match.texts import Matching
+
     words = {
         "missing": missing,
         "unknown": unknown,
@@ -85,4 +148,15 @@ def conventions_of(
         "duplicates": duplicates,
         "unjudged": unjudged,
     }
-    return {name: word for name, word in words.items() if word}
+    keywords: dict[str, Any] = {
+        "conventions": {name: word for name, word in words.items() if word},
+        "level": level,
+        "chunks": chunks,
+        "corpus": corpus,
+        "matching": Matching(
+            matcher, fuzzy_threshold, autojunk, direction, casefold, nfkc, zero_width
+        ),
+        "top_k": top_k,
+        "score_threshold": score_threshold,
+    }
+    return Scoring(gold_format, run_format, keywords)
