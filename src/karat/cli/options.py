@@ -107,12 +107,15 @@ def scoring(command: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(command, eval_str=True)
     shared = inspect.signature(_scoring, eval_str=True).parameters
     kept = [parameter for name, parameter in own.parameters.items() if name != "how"]
+    merged = own.replace(parameters=[*kept, *shared.values()])
 
     @functools.wraps(command)
-    def run(**flags: Any) -> None:
-        command(how=_scoring(**{name: flags.pop(name) for name in shared}), **flags)
+    def run(*arguments: Any, **options: Any) -> None:
+        given = merged.bind(*arguments, **options)
+        given.apply_defaults()
+        how = _scoring(**{name: given.arguments.pop(name) for name in shared})
+        command(how=how, **given.arguments)
 
-    merged = own.replace(parameters=[*kept, *shared.values()])
     run.__signature__ = merged  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in merged.parameters.values()}
     return run
