@@ -72,6 +72,17 @@ class Sheet:
         ]
         return [*out, *self._of_few()]
 
+    def way(self) -> list[str]:
+        """Say in which way it was scored, where that is not the usual one."""
+        departures = self.conventions.departures()
+        lines = {
+            "conventions": ", ".join(f"{name}={word}" for name, word in departures.items()),
+            "level": "" if self.level == "item" else self.level,
+            "list": str(self.settings),
+            "evidence": self.matching or "",
+        }
+        return [f"{name}: {words}" for name, words in lines.items() if words]
+
     def _of_few(self) -> Iterator[str]:
         """Say which values rest on too few queries, of all of them or of a group."""
         for measure, n in self.summary.select("measure", "n").iter_rows():
