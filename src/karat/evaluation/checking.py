@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from karat.errors import counted
+from karat.errors import InputError, counted
 from karat.evaluation.scores import Scores
 from karat.match.hits import Floats
 from karat.measures import Measure, ScoreTable, parse
@@ -47,9 +47,13 @@ class Checking:
 def _members(queries: pl.DataFrame, rule: Rule) -> pl.Series:
     """Return the queries of the rule's group; labels are compared as they are written."""
     assert rule.field is not None
+    try:
+        found = list(groups(queries, [rule.field]))
+    except InputError as error:
+        error.path, error.field = rule.path, rule.key
+        raise
     by_label: dict[str | None, pl.Series] = {
-        pl.select(labels[0].cast(pl.String)).item(): members
-        for labels, members in groups(queries, [rule.field])
+        pl.select(labels[0].cast(pl.String)).item(): members for labels, members in found
     }
     if rule.value not in by_label:
         known = ", ".join(repr(label) for label in by_label if label is not None)

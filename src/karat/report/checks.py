@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from karat.report.tables import number
-from karat.stats.rules import Rule
+from karat.stats.rules import Rule, plain
 
 _GUILT = {
     "min": "lowest queries",
@@ -69,7 +69,7 @@ class Check:
         return self._of_value() if self.difference is None else self._of_change()
 
     def _of_value(self) -> str:
-        told, limit = f"{self.rule.measure} is {self.shown(self.value)}", f"{self.rule.limit:.15g}"
+        told, limit = f"{self.rule.measure} is {self.shown(self.value)}", plain(self.rule.limit)
         if self.passed:
             return told
         if not self.miss:
@@ -89,7 +89,7 @@ class Check:
         )
         if self.passed:
             return said
-        return f"{said}, {self.shown(self.miss)} more than {rule.limit:.15g}"
+        return f"{said}, {self.shown(self.miss)} more than {plain(rule.limit)}"
 
     @property
     def _wrong_side(self) -> str:

@@ -83,7 +83,7 @@ def holds_scores(path: str | os.PathLike[str]) -> bool:
             return "karat" in pl.read_parquet_metadata(source.path)
         except (pl.exceptions.PolarsError, OSError):
             return False
-    # A run in JSON may well have a query called karat, but never with a version for its results.
+    # Native files begin likewise, but with a number: the version of the format.
     return source.ending == ".json" and _VERSIONED.match(source.head) is not None
 
 

@@ -7,7 +7,6 @@ from dataclasses import field as field_of
 from typing import Literal
 
 from karat.errors import InputError
-from karat.measures.declare import spelled
 from karat.measures.names import parse
 from karat.stats.intervals import CONFIDENCE, Interval
 
@@ -21,6 +20,15 @@ SIGNS: dict[str, tuple[Kind, bool]] = {
 """What a sign means, and whether the limit itself will do."""
 CHANGES: tuple[Kind, ...] = ("max_drop", "max_rise")
 """The kinds that are about the difference from a baseline."""
+
+
+def plain(number: float) -> str:
+    """Return a number as a person writes it; it reads back as the same.
+
+    >>> plain(350.0), plain(0.02)
+    ('350', '0.02')
+    """
+    return str(number).removesuffix(".0")
 
 
 @dataclass(frozen=True)
@@ -89,9 +97,9 @@ class Rule:
 
     def __str__(self) -> str:
         unit = parse(self.measure).declaration.unit
-        words = [self.measure, self._word, spelled(self.limit), *([unit] if unit else [])]
+        words = [self.measure, self._word, plain(self.limit), *([unit] if unit else [])]
         if self.compares and self.confidence != CONFIDENCE:
-            words += ["confidence", spelled(self.confidence)]
+            words += ["confidence", plain(self.confidence)]
         return " ".join([*words, *(["strict"] if self.strict else [])])
 
     @property
