@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -249,6 +250,7 @@ def test_a_group_is_compared_with_the_same_group_of_the_baseline():
         (True, 0.0, 10),
         (False, -0.5, 10),
     ]
+    assert [c.only_baseline for c in verdict.checks] == [0, 0]
 
 
 def test_groups_of_numbers_and_truths_are_named_as_text():
@@ -464,3 +466,31 @@ def test_the_order_of_rows_changes_nothing():
         baseline=dict(reversed(FIRST.items())),
     ).as_dict()
     assert one == other
+
+
+# real runs
+
+TREC = Path(__file__).parents[2] / "shared" / "data" / "trec-dl19-passage"
+
+
+@pytest.mark.skipif(not TREC.is_dir(), reason=f"there are no runs in {TREC}")
+@pytest.mark.parametrize(
+    ("run", "baseline", "drop", "passed"),
+    [
+        ("bm25base_p", "p_bert", "0.05", False),  # a real loss
+        ("p_bert", "bm25base_p", "0 strict", True),  # a real gain
+        ("bm25tuned_p", "bm25base_p", "0.005", True),  # 0.008 lower, which 43 topics do not show
+        ("bm25tuned_p", "bm25base_p", "0.005 strict", False),
+    ],
+)
+def test_real_runs_are_judged_about_as_student_would(run, baseline, drop, passed):
+    gold, runs = TREC / "qrels.txt", TREC / "runs"
+    threshold = f"nDCG@10 max_drop {drop}"
+    check = only(karat.gate(gold, runs / f"{run}.gz", threshold, baseline=runs / f"{baseline}.gz"))
+    assert check.passed == passed
+    after, before = (
+        karat.evaluate(gold, runs / f"{name}.gz", "nDCG@10").per_query["nDCG@10"].to_numpy()
+        for name in (run, baseline)
+    )
+    ends = scipy.stats.ttest_rel(after, before).confidence_interval(0.9)
+    assert check.bound == pytest.approx(ends.low if check.rule.strict else ends.high, abs=0.01)
