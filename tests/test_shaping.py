@@ -217,7 +217,7 @@ def command(monkeypatch, capsys, tmp_path):
 
 
 def test_the_command_line_shapes_lists_and_says_so(command):
-    words = ("eval", "gold.json", "run.json", "-m", "R@3")
+    words = ("eval", "gold.json", "run.json", "-m", "R@3", "--no-intervals")
     flags = ("--top-k", "2", "--score-threshold", "0.3")
     assert command(*words, *flags) == (
         0,
