@@ -97,6 +97,7 @@ def success_at_most(hits: Hits, k: int | None, rel: int) -> Floats:
     differs="trec_eval, ranx (hit_rate) and ir_measures agree",
     params=(REL,),
     bound=success_at_most,
+    binary=True,
 )
 def success(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)
