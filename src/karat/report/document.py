@@ -62,6 +62,8 @@ def _run(sheet: Sheet) -> dict[str, Any]:
         run["per_query"] = sheet.per_query.to_dicts()
         if sheet.weights.width:
             run["weights"] = sheet.weights.to_dict(as_series=False)
+        if sheet.holes.width:
+            run["holes"] = sheet.holes.to_dict(as_series=False)
     return run
 
 

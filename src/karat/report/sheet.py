@@ -46,6 +46,8 @@ class Sheet:
     per_query: pl.DataFrame
     weights: pl.DataFrame
     """The denominators of what is summed before it is divided, row by row."""
+    holes: pl.DataFrame
+    """What judgments that were never made leave open, row by row."""
     queries: pl.DataFrame
     show_queries: bool
     """Whether a person asked to see every query."""
