@@ -46,9 +46,11 @@ def test_eval_prints_measures_as_rows_and_runs_as_columns(command, files):
     code, out, err = command("eval", "gold.jsonl", "one.run", "two.run", "-m", "RR,R@10")
     assert code == 0
     assert out == (
-        "measure                    one                    two  n\n"
-        "RR       0.5000 [0.095, 0.905]  0.7500 [0.500, 1.000]  2\n"
-        "R@10     0.5000 [0.095, 0.905]  0.7500 [0.500, 1.000]  2\n"
+        "measure                       one                    two  n\n"
+        "RR          0.5000 [0.095, 0.905]  0.7500 [0.500, 1.000]  2\n"
+        "R@10        0.5000 [0.095, 0.905]  0.7500 [0.500, 1.000]  2\n"
+        "Judged@10                  0.5000                 0.7500\n"
+        "RR at most                 1.0000                 1.0000\n"
         "95% intervals: Wilson's score interval\n"
         "95% intervals: BCa bootstrap over queries, 10,000 resamples\n"
         "two: 1 query of the run not in gold left out\n"
@@ -58,9 +60,11 @@ def test_eval_prints_measures_as_rows_and_runs_as_columns(command, files):
         "eval", "gold.jsonl", "one.run", "two.run", "-m", "RR,R@10", "--no-intervals"
     )
     assert out == (
-        "measure     one     two  n\n"
-        "RR       0.5000  0.7500  2\n"
-        "R@10     0.5000  0.7500  2\n"
+        "measure        one     two  n\n"
+        "RR          0.5000  0.7500  2\n"
+        "R@10        0.5000  0.7500  2\n"
+        "Judged@10   0.5000  0.7500\n"
+        "RR at most  1.0000  1.0000\n"
         "two: 1 query of the run not in gold left out\n"
     )
 
@@ -110,6 +114,7 @@ def test_json_holds_what_the_design_says(command, files):
         "median": 0.5,
         "n": 2,
         "left_out": 0,
+        "bounds": {"low": 0.5, "high": 1.0},
     }
     assert one["left_out"] == {}
     assert two["left_out"] == {"unknown": 1}
@@ -124,6 +129,7 @@ def test_json_holds_what_the_design_says(command, files):
         "median": 1.0,
         "n": 1,
         "left_out": 0,
+        "bounds": {"low": 1.0, "high": 1.0},
         "small": True,
     }
     assert shipping["measures"]["RR"]["value"] == 0.0
@@ -149,12 +155,13 @@ def test_output_files_are_written_by_their_ending(command, files):
     assert err == "wrote s.json\nwrote s.csv\nwrote s.parquet\nwrote s.md\n"
     assert json.loads(Path("s.json").read_text())["runs"][1]["measures"]["RR"]["value"] == 0.75
     assert Path("s.csv").read_text() == (
-        "run,measure,value,sd,median,n,left_out\n"
-        "one,RR,0.5,0.7071067811865476,0.5,2,0\ntwo,RR,0.75,0.3535533905932738,0.75,2,0\n"
+        "run,measure,value,sd,median,n,left_out,judged,bound_low,bound_high\n"
+        "one,RR,0.5,0.7071067811865476,0.5,2,0,,0.5,1.0\n"
+        "two,RR,0.75,0.3535533905932738,0.75,2,0,,0.75,1.0\n"
     )
     assert Path("s.md").read_text() == (
         "| measure | one | two | n |\n| --- | ---: | ---: | ---: |\n"
-        "| RR | 0.5000 | 0.7500 | 2 |\n\n- two: 1 query of the run not in gold left out\n"
+        "| RR | 0.5000 | 0.7500 | 2 |\n| RR at most | 1.0000 | 1.0000 |  |\n\n- two: 1 query of the run not in gold left out\n"
     )
     assert karat.Scores.read("s.parquet", run="two")["RR"] == 0.75
     with pytest.raises(karat.InputError, match="several runs in it"):
@@ -168,7 +175,7 @@ def test_output_files_are_written_by_their_ending(command, files):
 def test_what_is_true_of_every_run_is_said_once(command, files):
     Path("three.run").write_text(Path("two.run").read_text())
     _, out, _ = command("eval", "gold.jsonl", "two.run", "three.run", "-m", "RR")
-    assert out.splitlines()[3:] == ["every run: 1 query of the run not in gold left out"]
+    assert out.splitlines()[4:] == ["every run: 1 query of the run not in gold left out"]
 
 
 def test_queries_and_groups_reach_csv_and_markdown(command, files):
@@ -176,7 +183,7 @@ def test_queries_and_groups_reach_csv_and_markdown(command, files):
     assert Path("q.csv").read_text() == "run,query_id,RR\none,q1,1.0\none,q2,0.0\n"
     assert "| q2 | 0.0000 |" in Path("q.md").read_text()
     command("eval", "gold.jsonl", "one.run", "-m", "RR", "--by", "category", "-o", "g.csv")
-    assert "one,billing,RR,1.0,1.0,1.0,equal,,1.0,1,0,true" in Path("g.csv").read_text()
+    assert "one,billing,RR,1.0,1.0,1.0,equal,,1.0,1,0,,1.0,1.0,true" in Path("g.csv").read_text()
 
 
 def test_an_ending_that_cannot_be_written_stops_before_anything_is_read(command, files):

@@ -72,6 +72,10 @@ def _measures(summary: pl.DataFrame) -> dict[str, Any]:
     for row in summary.iter_rows(named=True):
         measure, n = row.pop("measure"), row["n"]
         whole[measure] = {key: row[key] for key in _KEYS if key in row}
+        if row["judged"] is not None:
+            whole[measure]["judged"] = row["judged"]
+        if row["bound_high"] is not None:
+            whole[measure]["bounds"] = {"low": row["bound_low"], "high": row["bound_high"]}
         if row.get("small"):
             whole[measure]["small"] = True
         if rests_on_few(measure, n):

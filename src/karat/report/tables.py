@@ -62,7 +62,27 @@ def table_rows(sheets: Sequence[Sheet]) -> list[list[str]]:
     for same in zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True):
         values = [with_interval(row) for row in same]
         rows.append([label(same[0]["measure"]), *values, _counts(row["n"] for row in same)])
-    return rows
+    return rows + _holes(sheets)
+
+
+def _holes(sheets: Sequence[Sheet]) -> list[list[str]]:
+    """Return rows on items that nobody judged, where there are any: how many, and what they hide.
+
+    A measure is `at most` what it would be if each of them were relevant.
+    """
+    judged: dict[str, list[str]] = {}
+    bounds: dict[str, list[str]] = {}
+    for same in zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True):
+        name = same[0]["measure"]
+        if any(row["judged"] is not None and row["judged"] < 1 for row in same):
+            judged[f"Judged@{parse(name).cutoff}"] = [number(row["judged"]) for row in same]
+        most = [number(row["bound_high"]) for row in same]
+        if any(row["bound_high"] is not None for row in same) and most != [
+            number(row["value"]) for row in same
+        ]:
+            bounds[f"{name} at most"] = most
+    asked = set(sheets[0].summary["measure"])
+    return [[name, *values, ""] for name, values in (judged | bounds).items() if name not in asked]
 
 
 def _counts(counts: Iterable[int]) -> str:
