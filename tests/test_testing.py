@@ -39,7 +39,8 @@ def test_a_gate_that_fails_raises_the_readable_verdict():
     run = {"q1": ["a"], "q2": ["x", "a"]}
     with pytest.raises(AssertionError) as error:
         assert_gate(GOLD, run, "RR >= 1")
-    assert str(error.value) == f"\n{karat.gate(GOLD, run, 'RR >= 1')}"
+    verdict = karat.gate(GOLD, run, "RR >= 1")
+    assert str(error.value) == f"{verdict.summary}\n\n{verdict}"
     assert "lowest queries: q2 0.5000" in str(error.value)
 
 

@@ -33,7 +33,8 @@ def assert_gate(gold: Any, run: Any, thresholds: Any = None, **options: Any) -> 
         raise
     _record(verdict)
     if not verdict.passed:
-        raise AssertionError(f"\n{verdict}")
+        # pytest repeats the first line in its list of failures.
+        raise AssertionError(f"{verdict.summary}\n\n{verdict}")
     return verdict
 
 

@@ -73,7 +73,10 @@ class Reporter:
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say where the report is."""
-        terminalreporter.write_line(f"karat: {len(self.entries)} gates, written to {self.path}")
+        from karat.errors import counted
+
+        gates = counted(len(self.entries), "gate")
+        terminalreporter.write_line(f"karat: {gates}, written to {self.path}")
 
 
 def _title(entry: Entry) -> str:
