@@ -82,7 +82,8 @@ def karat_dicts(gold: Any, run: Any) -> Task:
     from karat import evaluate
 
     return Task(
-        lambda: evaluate(gold, run, MEASURES), lambda scores: _karat_means(scores.summary())
+        lambda: evaluate(gold, run, MEASURES),
+        lambda scores: _karat_means(scores.summary(intervals=False)),
     )
 
 

@@ -83,8 +83,9 @@ def _holes(sheets: Sequence[Sheet]) -> list[list[str]]:
             number(row["value"]) for row in same
         ]:
             bounds[f"{name} at most"] = most
+    shares = {f"Judged@{k}": values for k, values in sorted(judged.items())}
     asked = set(sheets[0].summary["measure"])
-    return [[name, *values, ""] for name, values in (judged | bounds).items() if name not in asked]
+    return [[name, *values, ""] for name, values in (shares | bounds).items() if name not in asked]
 
 
 def _counts(counts: Iterable[int]) -> str:
