@@ -161,7 +161,8 @@ def test_output_files_are_written_by_their_ending(command, files):
     )
     assert Path("s.md").read_text() == (
         "| measure | one | two | n |\n| --- | ---: | ---: | ---: |\n"
-        "| RR | 0.5000 | 0.7500 | 2 |\n| RR at most | 1.0000 | 1.0000 |  |\n\n- two: 1 query of the run not in gold left out\n"
+        "| RR | 0.5000 | 0.7500 | 2 |\n| RR at most | 1.0000 | 1.0000 |  |\n\n"
+        "- two: 1 query of the run not in gold left out\n"
     )
     assert karat.Scores.read("s.parquet", run="two")["RR"] == 0.75
     with pytest.raises(karat.InputError, match="several runs in it"):

@@ -70,19 +70,22 @@ def _holes(sheets: Sequence[Sheet]) -> list[list[str]]:
 
     A measure is `at most` what it would be if each of them were relevant.
     """
-    judged: dict[str, list[str]] = {}
+    judged: dict[int, list[str]] = {}
     bounds: dict[str, list[str]] = {}
     for same in zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True):
         name = same[0]["measure"]
+        cutoff = parse(name).cutoff
         if any(row["judged"] is not None and row["judged"] < 1 for row in same):
-            judged[f"Judged@{parse(name).cutoff}"] = [number(row["judged"]) for row in same]
+            assert isinstance(cutoff, int)
+            judged[cutoff] = [number(row["judged"]) for row in same]
         most = [number(row["bound_high"]) for row in same]
         if any(row["bound_high"] is not None for row in same) and most != [
             number(row["value"]) for row in same
         ]:
             bounds[f"{name} at most"] = most
+    shares = {f"Judged@{k}": values for k, values in sorted(judged.items())}
     asked = set(sheets[0].summary["measure"])
-    return [[name, *values, ""] for name, values in (judged | bounds).items() if name not in asked]
+    return [[name, *values, ""] for name, values in (shares | bounds).items() if name not in asked]
 
 
 def _counts(counts: Iterable[int]) -> str:

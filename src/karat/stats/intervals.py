@@ -113,7 +113,7 @@ def _order_statistics(sample: Sample, value: float, share: float, confidence: fl
 
 def _student(sample: Sample, confidence: float) -> Interval:
     """Return Student's interval around Σ x / Σ w, then what it means for the number."""
-    error = deviation(sample.influence() / sample.slope) / math.sqrt(sample.n)
+    error = deviation(sample.influence() / sample.slope, 0.0) / math.sqrt(sample.n)
     reach = student_quantile(confidence, sample.n - 1) * error
     low, high = sample.f(np.array([sample.ratio - reach, sample.ratio + reach])).tolist()
     return Interval(low, high, "t")

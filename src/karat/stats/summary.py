@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
-from karat.measures.combine import median
 from karat.measures.table import ScoreTable
 from karat.stats.intervals import Interval, intervals
-from karat.stats.samples import Sample, deviation
+from karat.stats.samples import Sample
 
 SUMMARY = {
     "measure": pl.String,
@@ -43,8 +43,8 @@ def summary(table: ScoreTable, *, intervals: bool = True) -> pl.DataFrame:
             "low": ends.low,
             "high": ends.high,
             "method": ends.method,
-            "sd": deviation(sample.values) if sample.n > 1 else None,
-            "median": median(sample.values.tolist()) if sample.n else None,
+            "sd": sample.spread,
+            "median": float(np.median(sample.values)) if sample.n else None,
             "n": sample.n,
             "left_out": table.frame.height - sample.n,
             "judged": table.judged(measure),
