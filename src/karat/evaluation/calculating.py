@@ -20,7 +20,7 @@ from karat.measures.rank.gain import worth
 from karat.measures.reading import read
 from karat.measures.scoring import scored
 from karat.measures.workings import Noted, NotedOthers, Workings, listening
-from karat.report.explanation import Calculation, Row
+from karat.report.calculation import Calculation, Row
 
 
 def calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calculation:
