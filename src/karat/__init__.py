@@ -21,11 +21,13 @@ if TYPE_CHECKING:
         MeasureError,
     )
     from karat.evaluation import (
+        Comparison,
         Evaluator,
         Explanation,
         Finding,
         Scores,
         Validation,
+        compare,
         evaluate,
         explain,
         validate,
@@ -56,11 +58,13 @@ _HOMES = {
         "MeasureError",
     ),
     "karat.evaluation": (
+        "Comparison",
         "Evaluator",
         "Explanation",
         "Finding",
         "Scores",
         "Validation",
+        "compare",
         "evaluate",
         "explain",
         "validate",
@@ -85,6 +89,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Chunks",
+    "Comparison",
     "ConventionError",
     "Conventions",
     "Corpus",
@@ -106,6 +111,7 @@ __all__ = [
     "__version__",
     "average_precision",
     "calculate_overlap",
+    "compare",
     "evaluate",
     "explain",
     "hit_rate",

@@ -13,7 +13,17 @@ from typing import Annotated, Any
 
 import typer
 
-from karat.cli import convert, demo, evaluate, explain, locate, measures, trec_eval, validate
+from karat.cli import (
+    compare,
+    convert,
+    demo,
+    evaluate,
+    explain,
+    locate,
+    measures,
+    trec_eval,
+    validate,
+)
 from karat.errors import KaratError, KaratWarning
 from karat.version import __version__
 
@@ -54,6 +64,7 @@ def _answering(command: Callable[..., None]) -> Callable[..., None]:
 
 
 app.command("eval", no_args_is_help=True)(_answering(evaluate.evaluate_command))
+app.command("compare", no_args_is_help=True)(_answering(compare.compare_command))
 app.command("explain", no_args_is_help=True)(_answering(explain.explain_command))
 app.command("validate", no_args_is_help=True)(_answering(validate.validate_command))
 app.command("convert", no_args_is_help=True)(_answering(convert.convert_command))

@@ -1,5 +1,7 @@
-"""The verbs: evaluate, explain and validate, and what they return."""
+"""The verbs: evaluate, compare, explain and validate, and what they return."""
 
+from karat.evaluation.comparing import compare
+from karat.evaluation.comparison import Comparison
 from karat.evaluation.evaluator import Evaluator, evaluate
 from karat.evaluation.explaining import explain
 from karat.evaluation.scores import Scores
@@ -8,11 +10,13 @@ from karat.report.explanation import Explanation
 from karat.report.validation import Finding, Validation
 
 __all__ = [
+    "Comparison",
     "Evaluator",
     "Explanation",
     "Finding",
     "Scores",
     "Validation",
+    "compare",
     "evaluate",
     "explain",
     "validate",
