@@ -19,6 +19,7 @@ from karat.report import files
 from karat.report.sheet import Sheet, left_out, noted
 from karat.report.tables import number
 from karat.stats import groups
+from karat.stats.groups import Field
 from karat.stats.summary import summary
 
 
@@ -48,8 +49,15 @@ class Scores:
         self._found = found
         self.queries = queries
 
-    def summary(self) -> pl.DataFrame:
-        """Return one row a measure: measure, value, n, left_out."""
+    def summary(self, *, intervals: bool = True) -> pl.DataFrame:
+        """Return one row a measure: its value, a 95% interval, spread, and what was left out.
+
+        Without intervals, `low`, `high` and `method` are absent.
+        """
+        return self._summary if intervals else summary(self.table, intervals=False)
+
+    @cached_property
+    def _summary(self) -> pl.DataFrame:
         return summary(self.table)
 
     @property
@@ -86,9 +94,13 @@ class Scores:
             )
         return self._found
 
-    def by(self, *fields: str) -> pl.DataFrame:
-        """Return the summary for each value of a field of the queries, or of several."""
-        return groups.by(self.table, self.queries, fields)
+    def by(self, *fields: Field, intervals: bool = True) -> pl.DataFrame:
+        """Return the summary for each value of a field of the queries, or of several.
+
+        In place of a field may stand a function that gets the fields of a query, `query_id` and
+        `text` among them, and returns its group. `small` marks groups of fewer than 5 queries.
+        """
+        return groups.by(self.table, self.queries, fields, intervals=intervals)
 
     def __getitem__(self, measure: str) -> float | None:
         """Return the value of a measure, in any of its spellings."""
@@ -114,7 +126,9 @@ class Scores:
         """What was scored and should be known of, by reason."""
         return noted(self.table.counts, self.conventions)
 
-    def sheet(self, *, by: tuple[str, ...] = (), per_query: bool = False) -> Sheet:
+    def sheet(
+        self, *, by: tuple[Field, ...] = (), per_query: bool = False, intervals: bool = True
+    ) -> Sheet:
         """Return what is shown and written of these scores."""
         return Sheet(
             name=self.name,
@@ -122,9 +136,9 @@ class Scores:
             level=self.level,
             matching=self.matching,
             settings=self.settings,
-            summary=self.summary(),
+            summary=self.summary(intervals=intervals),
             counts=self.table.counts,
-            groups=self.by(*by) if by else None,
+            groups=self.by(*by, intervals=intervals) if by else None,
             per_query=self.per_query,
             weights=self.table.weights,
             queries=self.queries,
@@ -151,6 +165,6 @@ class Scores:
         )
 
     def __repr__(self) -> str:
-        values: dict[str, Any] = dict(self.summary().select("measure", "value").iter_rows())
+        values: dict[str, Any] = {name: self[name] for name in self.keys()}
         shown = ", ".join(f"{name} {number(value, name)}" for name, value in values.items())
         return f"<Scores {self.name!r}: {shown}>"

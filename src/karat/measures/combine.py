@@ -50,14 +50,15 @@ def geometric(values: list[float]) -> float:
     return math.exp(mean([math.log(max(value, LEAST_OF_GEOMETRIC)) for value in values]))
 
 
+SHARES: dict[Combine, float] = {"median": 0.5, "p50": 0.5, "p90": 0.9, "p99": 0.99}
+"""What is a quantile, and of which share."""
+
 COMBINE: dict[Combine, Callable[[list[float]], float]] = {
     "mean": mean,
     "geometric": geometric,
     "sum": math.fsum,
     "median": median,
-    "p50": partial(quantile, 0.5),
-    "p90": partial(quantile, 0.9),
-    "p99": partial(quantile, 0.99),
+    **{how: partial(quantile, SHARES[how]) for how in ("p50", "p90", "p99")},
     "max": max,
 }
 

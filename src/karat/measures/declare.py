@@ -66,6 +66,8 @@ class Declaration:
     least_queries: int = 0
     """The fewest queries that its value over queries may rest on without being marked."""
     higher_is_better: bool = True
+    binary: bool = False
+    """Whether a query's value is 0 or 1."""
     whole: bool = False
     """Whether a query's value is a whole number, and is shown so."""
     no_gold: bool = True

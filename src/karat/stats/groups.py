@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from enum import Enum
+from typing import Any
 
 import polars as pl
 
@@ -11,40 +13,95 @@ from karat.errors import InputError
 from karat.measures.table import ScoreTable
 from karat.stats.summary import SUMMARY, summary
 
+Field = str | Callable[[Mapping[str, Any]], Any]
+"""A field of the queries, or a function that makes a label of a query's fields."""
+FEW = 5
+"""Groups of fewer queries are marked: their numbers say little."""
+_TAKEN = (*SUMMARY, "small", "query_id", "text")
 
-def by(table: ScoreTable, queries: pl.DataFrame, fields: Sequence[str]) -> pl.DataFrame:
-    """Summarise the table for each value of the fields, sorted by them."""
-    fields = list(dict.fromkeys(fields))
+
+def by(
+    table: ScoreTable,
+    queries: pl.DataFrame,
+    fields: Sequence[Field],
+    *,
+    intervals: bool = True,
+) -> pl.DataFrame:
+    """Summarise the table for each value of the fields, sorted by them.
+
+    `small` marks values that rest on fewer than 5 queries.
+    """
+    known = queries.filter(pl.col("query_id").is_in(table.frame["query_id"].implode()))
+    parts = [
+        summary(of_queries(table, members), intervals=intervals).select(*group, pl.all())
+        for group, members in groups(known, fields)
+    ]
+    return pl.concat(parts).with_columns((pl.col("n") < FEW).alias("small"))
+
+
+def of_queries(table: ScoreTable, query_ids: pl.Series) -> ScoreTable:
+    """Return the rows of some queries."""
+    return table.rows(table.frame["query_id"].is_in(query_ids.implode()).arg_true())
+
+
+def groups(
+    queries: pl.DataFrame, fields: Sequence[Field]
+) -> Iterator[tuple[list[pl.Expr], pl.Series]]:
+    """Yield each group, sorted: its labels as columns, and the ids of its queries."""
+    labelled = _labelled(queries, list(dict.fromkeys(fields)))
+    names = labelled.columns[1:]
+    labelled = labelled.sort(names, nulls_last=True)
+    for key, part in labelled.partition_by(names, as_dict=True, maintain_order=True).items():
+        labels = [
+            pl.lit(value, dtype=labelled.schema[name]).alias(name)
+            for name, value in zip(names, key, strict=True)
+        ]
+        yield labels, part["query_id"]
+
+
+def _labelled(queries: pl.DataFrame, fields: Sequence[Field]) -> pl.DataFrame:
+    """Return the id of each query and its label by each field."""
     if not fields:
         raise InputError("no field is named", field="by", hint="name a field of the queries")
-    known = [name for name in queries.columns if name not in ("query_id", "text")]
+    columns = [queries["query_id"]]
     for field in fields:
-        if field in known and (queries[field].dtype.is_nested() or field in SUMMARY):
-            raise InputError(
-                f"queries cannot be grouped by {field!r}",
-                field="by",
-                hint="rename the field, and give each query one plain value",
-            )
-        if field not in known:
-            near = get_close_matches(field, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else None
-            raise InputError(
-                f"the queries of gold have no field {field!r}",
-                field="by",
-                hint=hint or f"they have {', '.join(known) or 'no fields'}",
-            )
-    labelled = (
-        table.frame.select("query_id")
-        .join(queries.select("query_id", *fields), on="query_id", how="left", maintain_order="left")
-        .with_row_index(":row")
-    )
-    groups = labelled.partition_by(fields, as_dict=True, maintain_order=True)
-    parts = []
-    for key, part in groups.items():
-        rows = summary(table.rows(part[":row"]))
-        labels = [
-            pl.lit(value, dtype=labelled.schema[field]).alias(field)
-            for field, value in zip(fields, key, strict=True)
-        ]
-        parts.append(rows.select(*labels, pl.all()))
-    return pl.concat(parts).sort(fields, maintain_order=True, nulls_last=True)
+        column = _made(queries, field) if callable(field) else _held(queries, field)
+        columns.append(column)
+    return pl.DataFrame(columns)
+
+
+def _held(queries: pl.DataFrame, field: str) -> pl.Series:
+    known = [name for name in queries.columns if name not in ("query_id", "text")]
+    if field not in known:
+        near = get_close_matches(field, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else None
+        raise InputError(
+            f"the queries of gold have no field {field!r}",
+            field="by",
+            hint=hint or f"they have {', '.join(known) or 'no fields'}",
+        )
+    if queries[field].dtype.is_nested() or field in _TAKEN:
+        raise InputError(
+            f"queries cannot be grouped by {field!r}",
+            field="by",
+            hint="rename the field, and give each query one plain value",
+        )
+    return queries[field]
+
+
+def _made(queries: pl.DataFrame, function: Callable[[Mapping[str, Any]], Any]) -> pl.Series:
+    """Call a function for each query; an Enum stands for its value."""
+    made = [function(query) for query in queries.iter_rows(named=True)]
+    name = getattr(function, "__name__", "group")
+    plain = [label.value if isinstance(label, Enum) else label for label in made]
+    try:
+        column = pl.Series(name if name.isidentifier() else "group", plain, strict=True)
+    except (TypeError, pl.exceptions.PolarsError):
+        column = pl.Series([None], dtype=pl.Object)
+    if column.dtype == pl.Object or column.dtype.is_nested():
+        raise InputError(
+            "the function that groups queries gives no plain values of one kind",
+            field="by",
+            hint="let it return a text, a number or None for every query",
+        )
+    return column

@@ -63,6 +63,7 @@ def coverage(found: Found, k: int | None) -> Floats:
     formula="1 if the top k covers every evidence of the query, else 0",
     edges=LEFT_OUT,
     differs="no other common tool has it",
+    binary=True,
 )
 def full(found: Found, k: int | None) -> Floats:
     covered, count = _covered(found, k), found.pieces.count

@@ -32,6 +32,7 @@ def reciprocal_rank(found: Found, k: int | None) -> Floats:
     formula="1 if an item of the top k covers an evidence, else 0",
     edges=LEFT_OUT,
     differs="no other common tool has it for texts",
+    binary=True,
 )
 def success(found: Found, k: int | None) -> Floats:
     return pieces.success(found.pieces, k)

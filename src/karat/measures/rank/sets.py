@@ -82,6 +82,7 @@ def f1(hits: Hits, k: int | None, rel: int) -> Floats:
     edges="without k the whole list counts",
     differs="trec_eval, ranx (hit_rate) and ir_measures agree",
     params=(REL,),
+    binary=True,
 )
 def success(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)

@@ -76,6 +76,7 @@ def f1(coverage: Coverage, k: Cutoff) -> Floats:
     formula="1 if the top k covers every gold character, else 0",
     edges="1 where gold holds no characters",
     differs="no other common tool has it",
+    binary=True,
 )
 def full(coverage: Coverage, k: Cutoff) -> Floats:
     covered = _covered(coverage, k)

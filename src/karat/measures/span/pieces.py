@@ -35,6 +35,7 @@ def reciprocal_rank(coverage: Coverage, k: int | None, min_overlap: Least) -> Fl
     title="A gold span found",
     formula="1 if an item of the top k holds enough of a gold span, else 0",
     edges=_LEFT_OUT,
+    binary=True,
 )
 def success(coverage: Coverage, k: int | None, min_overlap: Least) -> Floats:
     return pieces.success(coverage.pieces(min_overlap), k)

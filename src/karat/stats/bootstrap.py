@@ -1,0 +1,42 @@
+"""The bias-corrected and accelerated bootstrap."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from karat.match.hits import Floats
+
+
+def corrected(value: float, resampled: Floats, without_each: Floats, confidence: float) -> Floats:
+    """Return both ends of the BCa interval.
+
+    B. Efron, Better Bootstrap Confidence Intervals, 1987. The bias is how far the resampled
+    numbers lie to one side (ties to both), the acceleration comes from leaving each query out.
+    """
+    normal = NormalDist()
+    known = resampled[~np.isnan(resampled)]
+    below, same = np.count_nonzero(known < value), np.count_nonzero(known == value)
+    # Never quite 0 or 1, of which the normal quantile is infinite.
+    share = (below + same / 2 + 0.5) / (known.size + 1)
+    bias = normal.inv_cdf(share)
+    acceleration = _acceleration(without_each[~np.isnan(without_each)])
+    ends = []
+    for tail in ((1 - confidence) / 2, (1 + confidence) / 2):
+        step = bias + normal.inv_cdf(tail)
+        ends.append(normal.cdf(bias + step / (1 - acceleration * step)))
+    return np.quantile(known, ends)
+
+
+def percentile(resampled: Floats, confidence: float) -> Floats:
+    """Return both ends of the plain percentile interval."""
+    return np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+
+
+def _acceleration(without_each: Floats) -> float:
+    middle = math.fsum(without_each.tolist()) / without_each.size
+    apart = (middle - without_each).tolist()
+    spread = math.fsum(a * a for a in apart) ** 1.5
+    return math.fsum(a * a * a for a in apart) / (6 * spread) if spread else 0.0

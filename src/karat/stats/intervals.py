@@ -1,0 +1,151 @@
+"""How far a value may be from what more queries of the same kind would give."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from karat.match.hits import Floats
+from karat.stats.bootstrap import corrected
+from karat.stats.draws import resampled_sums
+from karat.stats.samples import Sample, deviation
+from karat.stats.whole import whole
+
+CONFIDENCE = 0.95
+MOST_RESAMPLED = 2_000
+"""Up to so many queries are resampled; above, the mean is normal enough for t."""
+METHODS = {
+    "bca": "BCa bootstrap over queries, 10,000 resamples",
+    "t": "Student's t over queries",
+    "wilson": "Wilson's score interval",
+    "order": "order statistics",
+    "percentile": "percentile bootstrap over queries, 10,000 resamples",
+    "equal": "all values are equal",
+}
+"""How an interval came about, in words."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Where a value lies with some confidence; an end is None where nothing bounds it."""
+
+    low: float | None = None
+    high: float | None = None
+    method: str | None = None
+
+
+def intervals(samples: Sequence[Sample], confidence: float = CONFIDENCE) -> list[Interval]:
+    """Return an interval for each sample; those that are resampled share their draws."""
+    found = [_direct(sample, confidence) for sample in samples]
+    for n in {sample.n for sample, known in zip(samples, found, strict=True) if known is None}:
+        at = [i for i, known in enumerate(found) if known is None and samples[i].n == n]
+        ends = _resampled([samples[i] for i in at], confidence)
+        for i, (low, high) in zip(at, ends, strict=True):
+            found[i] = Interval(low, high, "bca")
+    return [known for known in found if known is not None]
+
+
+def interval(sample: Sample, confidence: float = CONFIDENCE) -> Interval:
+    """Return the interval of one sample."""
+    return intervals([sample], confidence)[0]
+
+
+def _direct(sample: Sample, confidence: float) -> Interval | None:
+    """Return the interval where it needs no resampling, None where it does."""
+    if sample.value is None:
+        return Interval()
+    if sample.how == "mean" and not sample.difference and _is_share(sample):
+        return _wilson(sample, confidence)
+    if sample.constant:
+        return Interval(sample.value, sample.value, "equal")
+    if sample.share is not None:
+        return _order_statistics(sample.values, sample.share, confidence)
+    if not sample.summed:  # nothing bounds a maximum from above
+        return Interval()
+    if sample.n > MOST_RESAMPLED:
+        return _student(sample, confidence)
+    return None
+
+
+def _is_share(sample: Sample) -> bool:
+    """Tell whether the mean is a share: values of 0 and 1, both seen unless there are no others."""
+    zeros, ones = np.count_nonzero(sample.values == 0), np.count_nonzero(sample.values == 1)
+    return bool(zeros + ones == sample.n and (sample.binary or (zeros and ones)))
+
+
+def _wilson(sample: Sample, confidence: float) -> Interval:
+    """E. B. Wilson, 1927: the shares that the one seen does not reject."""
+    n, share = sample.n, float(sample.values.mean())
+    z = normal_quantile(confidence)
+    middle = share + z * z / (2 * n)
+    reach = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    low = (middle - reach) / scale if share > 0 else 0.0
+    high = (middle + reach) / scale if share < 1 else 1.0
+    return Interval(low, high, "wilson")
+
+
+def _order_statistics(values: Floats, share: float, confidence: float) -> Interval:
+    """Return the values between which the quantile lies, whatever the distribution.
+
+    How many values lie below the quantile is binomial, so the chance that it lies between the
+    l-th and the u-th value is P(l ≤ B < u). An end that would need more values is None.
+    """
+    n = values.size
+    k = np.arange(n)
+    steps = np.log((n - k) / (k + 1)) + math.log(share / (1 - share))
+    logs = np.concatenate(([0.0], np.cumsum(steps))) + n * math.log1p(-share)
+    up_to = np.cumsum(np.exp(logs))  # P(B ≤ k) for k = 0 … n
+    tail = (1 - confidence) / 2
+    low = int(np.searchsorted(up_to, tail, "right"))  # P(B < low) ≤ tail
+    high = int(np.searchsorted(up_to, 1 - tail, "left")) + 1  # P(B ≥ high) ≤ tail
+    ordered = np.sort(values)
+    return Interval(
+        float(ordered[low - 1]) if low >= 1 else None,
+        float(ordered[high - 1]) if high <= n else None,
+        "order",
+    )
+
+
+def _student(sample: Sample, confidence: float) -> Interval:
+    """Return Student's interval around Σ x / Σ w, then what it means for the number."""
+    error = deviation(sample.influence() / sample.slope) / math.sqrt(sample.n)
+    reach = student_quantile(confidence, sample.n - 1) * error
+    low, high = sample.f(np.array([sample.ratio - reach, sample.ratio + reach])).tolist()
+    return Interval(low, high, "t")
+
+
+def _resampled(samples: list[Sample], confidence: float) -> list[list[float]]:
+    columns, scales = whole(np.column_stack([c for s in samples for c in (s.x, s.w)]))
+    sums = resampled_sums(columns) / scales
+    ends = []
+    for at, sample in enumerate(samples):
+        drawn = sample.finish(sums[:, 2 * at], sums[:, 2 * at + 1])
+        value = float(sample.f(np.array([sample.ratio]))[0])
+        ends.append(corrected(value, drawn, sample.without_each(), confidence).tolist())
+    return ends
+
+
+def normal_quantile(confidence: float) -> float:
+    """Return between what ± a normal value lies with this confidence."""
+    return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def student_quantile(confidence: float, df: int) -> float:
+    """Return the same for Student's t, for the many degrees of freedom there are here.
+
+    R. A. Fisher and E. A. Cornish, 1960: the expansion around the normal quantile. From 2,000
+    degrees on it is right to 12 digits, and SciPy need not be loaded for it.
+    """
+    z = normal_quantile(confidence)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + math.fsum(term / df**power for power, term in enumerate(terms, 1))

@@ -1,0 +1,155 @@
+"""Pair: two runs on the queries that both have a value for, joined by id."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from karat.match.hits import Floats
+from karat.measures.declare import Measure
+from karat.measures.table import ScoreTable
+from karat.stats.bootstrap import corrected, percentile
+from karat.stats.draws import resampled_sums, resamples
+from karat.stats.intervals import (
+    CONFIDENCE,
+    MOST_RESAMPLED,
+    Interval,
+    intervals,
+    student_quantile,
+)
+from karat.stats.quantiles import over_rows, quantile_influence
+from karat.stats.samples import Sample, deviation
+from karat.stats.whole import whole
+
+_SAME = 1e-12
+"""Values that are as close as this, of their size, differ by rounding alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """One measure of two runs, query by query."""
+
+    measure: Measure
+    query_ids: pl.Series
+    a: Sample
+    b: Sample
+    left_out: int
+    """How many queries have a value in only one of the two."""
+
+    @property
+    def n(self) -> int:
+        """How many queries are compared."""
+        return self.a.n
+
+    @property
+    def difference(self) -> float | None:
+        """The value of b less that of a, over these queries."""
+        one, other = self.a.value, self.b.value
+        return None if one is None or other is None else other - one
+
+    @cached_property
+    def differences(self) -> Sample:
+        """What each query adds to the difference, as a sample of its own.
+
+        Of a micro mean they are weighed as the values are; of a geometric mean they are
+        differences of logarithms.
+        """
+        how = "mean" if self.a.how == "geometric" else self.a.how
+        one, other = (s.x if s.how == "geometric" else s.values for s in (self.a, self.b))
+        return Sample(how, _apart(one, other), self.a.weights, difference=True)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Return for how many queries b is higher, the same, and lower."""
+        apart = _apart(self.a.values, self.b.values)
+        wins, losses = int(np.count_nonzero(apart > 0)), int(np.count_nonzero(apart < 0))
+        return wins, self.n - wins - losses, losses
+
+    def influence(self) -> Floats:
+        """Return how much each query moves the difference, to first order."""
+        if self.a.summed:
+            return self.b.influence() - self.a.influence()
+        return quantile_influence(self.b) - quantile_influence(self.a)
+
+    def interval(self, confidence: float = CONFIDENCE) -> Interval:
+        """Return where the difference lies; one side alone holds with (1 + confidence) / 2."""
+        return pair_intervals([self], confidence)[0]
+
+
+def pair(a: ScoreTable, b: ScoreTable, measure: Measure) -> Pair:
+    """Join the values of two runs by query, never by position."""
+    name = measure.name
+    one, other = (
+        table.frame.select("query_id", value=name).hstack(
+            table.weights.select(weight=name) if name in table.weights.columns else []
+        )
+        for table in (a, b)
+    )
+    both = one.join(other, on="query_id", how="full", suffix="_b", coalesce=True).sort("query_id")
+    known, known_b = both["value"].is_not_null(), both["value_b"].is_not_null()
+    joined = both.filter(known & known_b)
+    combine = measure.declaration.combine
+    weights = [
+        joined[column].to_numpy().astype(np.float64) if column in joined.columns else None
+        for column in ("weight", "weight_b")
+    ]
+    return Pair(
+        measure,
+        joined["query_id"],
+        Sample(combine, joined["value"].to_numpy(), weights[0]),
+        Sample(combine, joined["value_b"].to_numpy(), weights[1]),
+        int((known != known_b).sum()),
+    )
+
+
+def pair_intervals(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> list[Interval]:
+    """Return an interval for each difference; those that are resampled share their draws."""
+    linear = [at for at, p in enumerate(pairs) if p.a.how in ("mean", "micro", "sum")]
+    found = intervals([pairs[at].differences for at in linear], confidence)
+    known = dict(zip(linear, found, strict=True))
+    return [known.get(at) or _joint(p, confidence) for at, p in enumerate(pairs)]
+
+
+def _joint(pair: Pair, confidence: float) -> Interval:
+    """Return the interval of a difference that is not the mean of differences."""
+    if pair.difference is None or pair.a.how == "max":
+        return Interval()
+    if not _apart(pair.a.values, pair.b.values).any():
+        return Interval(0.0, 0.0, "equal")
+    if pair.n > MOST_RESAMPLED:
+        error = deviation(pair.influence()) / math.sqrt(pair.n)
+        reach = student_quantile(confidence, pair.n - 1) * error
+        return Interval(pair.difference - reach, pair.difference + reach, "t")
+    if pair.a.summed:
+        low, high = _geometric(pair, confidence)
+        return Interval(low, high, "bca")
+    drawn = [
+        over_rows(pair.b, pair.b.values[rows]) - over_rows(pair.a, pair.a.values[rows])
+        for rows in resamples(pair.n)
+    ]
+    low, high = percentile(np.concatenate(drawn), confidence).tolist()
+    return Interval(low, high, "percentile")
+
+
+def _geometric(pair: Pair, confidence: float) -> list[float]:
+    columns, scales = whole(np.column_stack((pair.a.x, pair.b.x)))
+    sums = resampled_sums(columns) / scales
+    weights = np.full(len(sums), float(pair.n))
+    drawn = pair.b.finish(sums[:, 1], weights) - pair.a.finish(sums[:, 0], weights)
+    ends: list[float] = corrected(
+        float(pair.b.f(np.array(pair.b.ratio)) - pair.a.f(np.array(pair.a.ratio))),
+        drawn,
+        pair.b.without_each() - pair.a.without_each(),
+        confidence,
+    ).tolist()
+    return ends
+
+
+def _apart(one: Floats, other: Floats) -> Floats:
+    """Return the differences, 0 where they are no more than rounding."""
+    same = np.isclose(one, other, rtol=_SAME, atol=0.0)
+    return np.where(same, 0.0, other - one)
