@@ -1,4 +1,4 @@
-"""`karat compare`: is one run better than another, and how sure is that?"""
+"""`karat compare`: whether one run is better than another, and how sure that is."""
 
 from __future__ import annotations
 
@@ -38,11 +38,14 @@ def compare_command(
         ),
     ] = "holm",
     moved: Annotated[
-        int,
+        int | None,
         typer.Option(
-            metavar="N", min=0, help="Show the N queries that rose and fell most by -m's first."
+            metavar="N",
+            min=0,
+            help="Show N queries that rose and N that fell most, by the first measure.",
+            show_default="3, or 0 for more than 10 pairs",
         ),
-    ] = 3,
+    ] = None,
     difference: Annotated[
         float | None,
         typer.Option(metavar="X", help="Say how many queries it takes to show a difference of X."),

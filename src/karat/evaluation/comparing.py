@@ -19,7 +19,7 @@ from karat.evaluation.evaluator import Evaluator, Measures
 from karat.evaluation.scores import Scores
 from karat.match.texts import Matching
 from karat.measures import Measure, parse_all
-from karat.stats.comparison import Choices
+from karat.stats.comparison import PAIRS, Choices
 from karat.stats.groups import Field
 
 
@@ -59,6 +59,7 @@ def compare(
     names, sources = _listed(runs)
     choices = Choices(test=test, correction=correction, confidence=confidence)
     fields = [by] if isinstance(by, str) or callable(by) else list(by or ())
+    _refuse_taken(fields)
     saved = [source for source in sources if isinstance(source, Scores)]
     if measures is None and saved and (preset is None or len(saved) == len(sources)):
         measures = saved[0].table.measures
@@ -77,7 +78,7 @@ def compare(
             score_threshold=score_threshold,
         )
     scores = _scored(evaluator, names, sources, measures)
-    _refuse_the_same_name(scores)
+    _refuse_the_same_name([score.name for score in scores])
     _refuse_other_ways(scores)
     if baseline is not None:
         choices = replace(choices, baseline=_baseline(baseline, scores, sources))
@@ -95,6 +96,7 @@ def _listed(runs: Mapping[str, Any] | Iterable[Any]) -> tuple[list[str] | None, 
             hint="give {name: run, name: run} or [run, run]",
         )
     names = [str(name) for name in runs] if isinstance(runs, Mapping) else None
+    _refuse_the_same_name(names or [])
     return names, [_readable_again(source) for source in given]
 
 
@@ -138,8 +140,17 @@ def _of_measures(scores: Scores, measures: tuple[Measure, ...], name: str | None
     return same
 
 
-def _refuse_the_same_name(scores: list[Scores]) -> None:
-    names = [score.name for score in scores]
+def _refuse_taken(fields: list[Field]) -> None:
+    for field in fields:
+        if field in PAIRS:
+            raise InputError(
+                f"runs cannot be compared by {field!r}: a column of numbers is called so",
+                field="by",
+                hint="rename the field",
+            )
+
+
+def _refuse_the_same_name(names: list[str]) -> None:
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(
             f"two runs are called {twice[0]!r}", field="runs", hint="give {name: run, name: run}"

@@ -21,9 +21,11 @@ from karat.stats import comparison as statistics
 from karat.stats.comparison import Choices
 from karat.stats.groups import Field
 from karat.stats.moved import moved
+from karat.stats.pairs import pair
 
-MOVED_SHOWN = 3
-CHANGES = {
+_MOVED_SHOWN = 3
+_FEW_PAIRS = 10
+_CHANGES = {
     "item": pl.String,
     "grade": pl.Int64,
     "rank_a": pl.Int64,
@@ -84,16 +86,17 @@ class Comparison:
         A row a pair, measure and query: a, b, measure, query_id, text where it is known, value_a,
         value_b, difference.
         """
+        if n < 1:
+            raise InputError(f"{n} queries cannot be shown", field="n", hint="ask for 1 or more")
         first = self.scores[0].table
         measures = first.measures if measure is None else (first.measure(parse(measure)),)
         parts = []
         for a, b in self.pairs.select("a", "b").unique(maintain_order=True).iter_rows():
             for each in measures:
                 labels = {"a": a, "b": b, "measure": each.name}
-                rows = moved(self._tables[a], self._tables[b], each, n)
-                parts.append(
-                    rows.select(*(pl.lit(v).alias(k) for k, v in labels.items()), pl.all())
-                )
+                rows = moved(pair(self._tables[a], self._tables[b], each), n)
+                names = [pl.lit(value).alias(name) for name, value in labels.items()]
+                parts.append(rows.select(*names, pl.all()))
         whole = pl.concat(parts)
         if "text" not in self._queries.columns:
             return whole
@@ -126,17 +129,24 @@ class Comparison:
                 field="run",
                 hint="compare runs, not scores: scores hold no lists",
             )
-        return pl.DataFrame([asdict(change) for change in found], schema=CHANGES)
+        return pl.DataFrame([asdict(change) for change in found], schema=_CHANGES)
 
     def queries_needed(self, difference: float) -> pl.DataFrame:
         """Return how many queries it would take to show a difference, a row a pair and measure."""
         return statistics.queries_needed(self._tables, difference, self.choices)
 
     def sheet(
-        self, *, moved: int = MOVED_SHOWN, difference: float | None = None
+        self, *, moved: int | None = None, difference: float | None = None
     ) -> ComparisonSheet:
-        """Return what is shown and written of this comparison."""
+        """Return what is shown and written of this comparison.
+
+        `moved` is how many queries that rose and that fell are shown of each pair, by the first
+        measure: 3 if it is not said, and none where there are more than 10 pairs.
+        """
         measures = self.scores[0].table.measures
+        if moved is None:
+            many = self.pairs.height > len(measures) * _FEW_PAIRS
+            moved = 0 if many else _MOVED_SHOWN
         return ComparisonSheet(
             runs=[score.sheet() for score in self.scores],
             choices=self.choices,

@@ -63,8 +63,8 @@ def _pair(sheet: ComparisonSheet, a: str, b: str) -> Section:
             "measure": label(row["measure"]),
             **_tested(sheet, row, sheet.corrects(sheet.pairs)),
             "W/T/L": _outcomes(row),
-            "relative": "–" if row["relative"] is None else f"{row['relative']:+.1%}",
-            "dz": "–" if row["effect"] is None else f"{row['effect']:+.2f}",
+            "change": _plain(row["relative"], ".1%"),
+            "dz": _plain(row["effect"], ".2f"),
             "least": number(row["detectable"], row["measure"]),
         }
         for row in rows
@@ -98,13 +98,10 @@ def _groups(sheet: ComparisonSheet, groups: pl.DataFrame, a: str, b: str) -> Sec
 
 
 def _needed(sheet: ComparisonSheet, needed: pl.DataFrame) -> Section:
-    rows = [
-        [
-            label(measure),
-            *(number(n) for n in needed.filter(pl.col("measure") == measure)["queries"]),
-        ]
-        for measure in sheet.measures
-    ]
+    rows = []
+    for measure in sheet.measures:
+        queries = needed.filter(pl.col("measure") == measure)["queries"]
+        rows.append([label(measure), *("–" if n is None else f"{n:,}" for n in queries)])
     return Section(
         f"queries needed to show a difference of {sheet.difference:g} ({_POWER})",
         ["measure", *(title(a, b) for a, b in sheet.names)],
@@ -134,7 +131,8 @@ def interval(low: float | None, high: float | None, measure: str) -> str:
     """Show between what a difference lies; an open end is a dash."""
     if low is None and high is None:
         return "–"
-    return f"[{signed(low, measure)}, {signed(high, measure)}]"
+    ends = (signed(end, measure).removeprefix("+") for end in (low, high))
+    return f"[{', '.join(ends)}]"
 
 
 def probability(p: float | None) -> str:
@@ -142,6 +140,13 @@ def probability(p: float | None) -> str:
     if p is None:
         return "–"
     return f"<{_LEAST:.4f}" if p < _LEAST else f"{p:.4f}"
+
+
+def _plain(value: float | None, decimals: str) -> str:
+    """Show a number with its sign, 0 without one."""
+    if value is None:
+        return "–"
+    return format(value, f"+{decimals}" if value else decimals)
 
 
 def _outcomes(row: Row) -> str:
@@ -154,15 +159,17 @@ def _of_pair(frame: pl.DataFrame, a: str, b: str) -> list[Row]:
 
 def notes(sheet: ComparisonSheet) -> list[str]:
     """Say what was tested how, and what the columns mean."""
+    tested = [f"p: {TESTS[sheet.choices.test]}, two-sided", _corrected(sheet, sheet.pairs, "pairs")]
     said = [
-        f"p: {TESTS[sheet.choices.test]}, two-sided" + _corrected(sheet, sheet.pairs, "pair"),
+        "; ".join(filter(None, tested)),
         *_methods(sheet),
         "W/T/L: on how many queries the run named first is higher, the same, lower",
         "dz: the mean difference / its standard deviation over queries",
-        f"least: the smallest difference these queries could have shown ({_POWER})",
+        f"least: the smallest difference that would have shown ({_POWER})",
     ]
     if sheet.groups is not None:
-        said.append("by group: p" + _corrected(sheet, sheet.groups, "pair and group"))
+        if corrected := _corrected(sheet, sheet.groups, "pairs and groups"):
+            said.append(f"by group, {corrected}")
         if (sheet.groups["n"] < FEW).any():
             said.append(f"*: fewer than {FEW} queries")
     return said
@@ -172,11 +179,10 @@ def _corrected(sheet: ComparisonSheet, frame: pl.DataFrame, of_what: str) -> str
     n, how = tests(frame), sheet.choices.correction
     if n < 2:
         return ""
-    over = f"{n:,} {of_what.replace('pair', 'pairs').replace('group', 'groups')}"
     if how == "none":
-        return f"; not corrected over {over}"
-    by = f"; {HEADS[how]}: by {corrections.TITLES[how]}" if of_what == "pair" else " corrected"
-    return f"{by} over {over}, each measure by itself"
+        return f"p not corrected over {n:,} {of_what}"
+    by = corrections.TITLES[how]
+    return f"{HEADS[how]}: by {by} over {n:,} {of_what}, each measure by itself"
 
 
 def _methods(sheet: ComparisonSheet) -> Iterator[str]:

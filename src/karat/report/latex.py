@@ -38,9 +38,7 @@ def latex(sheet: ComparisonSheet) -> str:
     values = {
         run.name: dict(run.summary.select("measure", "value").iter_rows()) for run in sheet.runs
     }
-    best = {
-        measure: _best(measure, [of[measure] for of in values.values()]) for measure in measures
-    }
+    best = {name: _best(name, [own[name] for own in values.values()]) for name in measures}
     marks = _marks(sheet, letters)
     lines = [
         "% needs \\usepackage{booktabs}",

@@ -43,9 +43,7 @@ def print_wide(heads: list[str], rows: list[list[str]], n_labels: int, *, n_last
         _print_table(part[0], part[1:], n_labels)
 
 
-def wide_lines(
-    heads: list[str], rows: list[list[str]], n_labels: int, n_last: int = 0
-) -> list[str]:
+def wide_lines(heads: list[str], rows: list[list[str]], n_labels: int, n_last: int) -> list[str]:
     """Return a table as lines of text, in several where it does not fit 80 columns."""
     lines: list[str] = []
     for part in _shared_out(heads, rows, n_labels, n_last, WIDTH, 2):
