@@ -11,7 +11,7 @@ import polars as pl
 from karat.errors import counted
 from karat.report.comparison import ComparisonSheet, Moved, tests
 from karat.report.tables import label, number, signed, table_rows
-from karat.report.terminal import short
+from karat.report.terminal import WIDTH, short
 from karat.stats import corrections
 from karat.stats.groups import FEW
 from karat.stats.intervals import METHODS
@@ -80,7 +80,7 @@ def _groups(sheet: ComparisonSheet, groups: pl.DataFrame, a: str, b: str) -> Sec
     cells = [
         {
             "measure": label(row["measure"]),
-            **{field: "–" if row[field] is None else str(row[field]) for field in fields},
+            **{short(field, NAME_WIDTH): _label(row[field]) for field in fields},
             **_tested(sheet, row, sheet.corrects(groups)),
             "W/T/L": _outcomes(row),
             "n": f"{row['n']:,}{'*' * (row['n'] < FEW)}",
@@ -90,11 +90,15 @@ def _groups(sheet: ComparisonSheet, groups: pl.DataFrame, a: str, b: str) -> Sec
         if row["measure"] == measure
     ]
     return Section(
-        f"{title(a, b)} by {', '.join(fields)}",
+        short(f"{title(a, b)} by {', '.join(fields)}", WIDTH),
         list(cells[0]),
         [list(row.values()) for row in cells],
         n_labels=1 + len(fields),
     )
+
+
+def _label(value: Any) -> str:
+    return "–" if value is None else short(str(value), NAME_WIDTH)
 
 
 def _needed(sheet: ComparisonSheet, needed: pl.DataFrame) -> Section:

@@ -42,12 +42,13 @@ def _below(sheet: ComparisonSheet) -> Iterator[str]:
         own = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
         if own:
             yield ""
-            yield f"{title(a, b)}: the queries that moved most by {own[0].measure}"
+            measure = own[0].measure
+            yield from _wrapped(f"{title(a, b)}: the queries that moved most by {measure}")
             for moved in own:
                 yield from _moved(moved)
     yield ""
     for note in [*notes(sheet), *map(printable, sheet.remarks())]:
-        yield from textwrap.wrap(note, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        yield from _wrapped(note)
     yield from remark_lines(sheet.runs)
 
 
@@ -60,15 +61,15 @@ def _moved(moved: Moved) -> Iterator[str]:
     if moved.text and room >= _LEAST_TEXT:
         line += f"  {_begun(moved.text, room)}"
     yield line
-    if words := change_words(moved):
-        indent = " " * 4
-        yield from textwrap.wrap(
-            words,
-            WIDTH,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-        )
+    yield from _wrapped(change_words(moved), "    ", "    ")
+
+
+def _wrapped(words: str, indent: str = "", further: str = "  ") -> list[str]:
+    """Break a text into lines; wide characters take room that textwrap does not see."""
+    room = WIDTH - (width_of(words) - len(words))
+    return textwrap.wrap(
+        words, room, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False
+    )
 
 
 def _begun(words: str, room: int) -> str:
