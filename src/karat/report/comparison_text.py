@@ -47,9 +47,9 @@ def _below(sheet: ComparisonSheet) -> Iterator[str]:
             for moved in own:
                 yield from _moved(moved)
     yield ""
-    for note in [*notes(sheet), *map(printable, sheet.remarks())]:
+    said = [*notes(sheet), *map(printable, sheet.remarks()), *remark_lines(sheet.runs)]
+    for note in said:
         yield from _wrapped(note)
-    yield from remark_lines(sheet.runs)
 
 
 def _moved(moved: Moved) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _moved(moved: Moved) -> Iterator[str]:
 
 def _wrapped(words: str, indent: str = "", further: str = "  ") -> list[str]:
     """Break a text into lines; wide characters take room that textwrap does not see."""
-    room = WIDTH - (width_of(words) - len(words))
+    room = min(WIDTH, max(WIDTH // 2, WIDTH - (width_of(words) - len(words))))
     return textwrap.wrap(
         words, room, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False
     )
@@ -77,9 +77,12 @@ def _begun(words: str, room: int) -> str:
     words = printable(" ".join(words.split()))
     if width_of(words) <= room:
         return words
-    while width_of(words) > room - 1:
-        words = words[:-1]
-    return f"{words.rstrip()}…"
+    begun = ""
+    for character in words:
+        if width_of(begun + character) > room - 1:
+            break
+        begun += character
+    return f"{begun.rstrip()}…"
 
 
 def markdown(sheet: ComparisonSheet) -> str:
