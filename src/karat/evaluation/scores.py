@@ -141,6 +141,7 @@ class Scores:
             groups=self.by(*by, intervals=intervals) if by else None,
             per_query=self.per_query,
             weights=self.table.weights,
+            holes=self.table.holes,
             queries=self.queries,
             show_queries=per_query,
         )
@@ -155,7 +156,7 @@ class Scores:
         saved = files.read(path, run)
         measures = tuple(parse(name) for name in saved.measures)
         return cls(
-            ScoreTable(measures, saved.per_query, saved.counts, saved.weights),
+            ScoreTable(measures, saved.per_query, saved.counts, saved.weights, saved.holes),
             name=saved.name,
             conventions=Conventions.of(saved.conventions),
             level=saved.level,

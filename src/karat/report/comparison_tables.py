@@ -10,6 +10,7 @@ import polars as pl
 
 from karat.errors import counted
 from karat.report.comparison import ComparisonSheet, Moved, tests
+from karat.report.sheet import methods
 from karat.report.tables import label, number, signed, table_rows
 from karat.report.terminal import WIDTH, short
 from karat.stats import corrections
@@ -190,12 +191,15 @@ def _corrected(sheet: ComparisonSheet, frame: pl.DataFrame, of_what: str) -> str
 
 
 def _methods(sheet: ComparisonSheet) -> Iterator[str]:
-    """Say how intervals came about, and of which measures where that differs."""
+    """Say how the intervals of values and of differences came about, once if it is the same."""
+    of_values = methods(sheet.runs)
+    yield from of_values
     used = sheet.pairs.drop_nulls("method").group_by("method", maintain_order=True)
     of_method = {str(key[0]): part["measure"].unique(maintain_order=True) for key, part in used}
     for method, measures in of_method.items():
-        named = f" ({', '.join(measures)})" if len(of_method) > 1 else ""
-        yield f"interval: {METHODS[method]}{named}"
+        named = f" in {', '.join(measures)}" if len(of_method) > 1 else ""
+        if of_values != [f"95% intervals: {METHODS[method]}"] or named:
+            yield f"intervals of differences{named}: {METHODS[method]}"
 
 
 def change_words(moved: Moved) -> str:

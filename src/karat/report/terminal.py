@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from unicodedata import combining, east_asian_width
 
 from karat.errors import printable
-from karat.report.sheet import Sheet, remarks
+from karat.report.sheet import Sheet, methods, remarks
 from karat.report.tables import group_fields, group_table, query_table, table_rows
 
 WIDTH = 80
@@ -31,6 +31,8 @@ def show(sheets: Sequence[Sheet]) -> None:
         if (table := query_table(sheet)) is not None:
             print(f"\n{short(sheet.name, WIDTH)}")
             print_wide(*table, 1)
+    for method in methods(sheets):
+        print("\n".join(textwrap.wrap(method, WIDTH, subsequent_indent="  ")))
     for line in remark_lines(sheets):
         print(line)
 

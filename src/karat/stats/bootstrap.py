@@ -9,6 +9,9 @@ import numpy as np
 
 from karat.match.hits import Floats
 
+_ROUNDING = 1e-9
+"""What is as close as this, of the whole range, is the same number: 1/3 + 1/3 and 2/3."""
+
 
 def corrected(value: float, resampled: Floats, without_each: Floats, confidence: float) -> Floats:
     """Return both ends of the BCa interval.
@@ -18,7 +21,9 @@ def corrected(value: float, resampled: Floats, without_each: Floats, confidence:
     """
     normal = NormalDist()
     known = resampled[~np.isnan(resampled)]
-    below, same = np.count_nonzero(known < value), np.count_nonzero(known == value)
+    apart = known - value
+    apart[np.abs(apart) <= _ROUNDING * np.ptp(known)] = 0.0
+    below, same = np.count_nonzero(apart < 0), np.count_nonzero(apart == 0)
     # Never quite 0 or 1, of which the normal quantile is infinite.
     share = (below + same / 2 + 0.5) / (known.size + 1)
     bias = normal.inv_cdf(share)
