@@ -21,6 +21,7 @@ GOLD = [
 ]
 OLD = {f"q{at:02}": ["x", "a", "b"] for at in range(12)}
 NEW = {f"q{at:02}": ["a", "b"] if at else ["x", "x2", "a"] for at in range(12)}
+MIXED = {f"q{at:02}": ["x", "a"][at % 2 :] for at in range(12)}
 BAD = {f"q{at:02}": ["x", "y"] for at in range(12)}
 
 
@@ -45,28 +46,28 @@ def command(monkeypatch, capsys):
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     karat.Gold.of(GOLD).write("gold.jsonl")
-    for name, run in (("old", OLD), ("new", NEW), ("bad", BAD)):
+    for name, run in (("old", OLD), ("new", NEW), ("bad", BAD), ("mixed", MIXED)):
         karat.Run.of(run).write(f"{name}.run")
     return tmp_path
 
 
 def test_two_runs_are_shown_as_one_pair(command, files):
-    code, out, err = command("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR,P@1")
+    words = ("gold.jsonl", "old.run", "new.run", "-m", "RR,P@1")
+    code, out, err = command("compare", *words)
     assert (code, err) == (0, "")
+    values, pair, moved, notes = out.split("\n\n")
+    assert command("eval", *words)[1].startswith(f"{values}\n")
     known = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR,P@1").pairs
     low, high, least = (known[column].to_list() for column in ("low", "high", "detectable"))
-    assert out == (
-        "measure     old     new   n\n"
-        "RR       0.5000  0.9444  12\n"
-        "P@1      0.0000  0.9167  12\n"
-        "\n"
+    assert pair == (
         "new − old, 12 queries\n"
         "measure  difference      95% interval       p   W/T/L  change     dz   least\n"
         f"RR          +0.4444  [{low[0]:.4f}, {high[0]:.4f}]  0.0010  11/0/1  +88.9%  +2.31  "
         f"{least[0]:.4f}\n"
         f"P@1         +0.9167  [{low[1]:.4f}, {high[1]:.4f}]  0.0010  11/1/0       –  +3.18  "
-        f"{least[1]:.4f}\n"
-        "\n"
+        f"{least[1]:.4f}"
+    )
+    assert moved == (
         "new − old: the queries that moved most by RR\n"
         "  +0.5000  0.5000 → 1.0000  q01  question 1\n"
         "    a (2): 2 → 1\n"
@@ -75,14 +76,21 @@ def test_two_runs_are_shown_as_one_pair(command, files):
         "  +0.5000  0.5000 → 1.0000  q03  question 3\n"
         "    a (2): 2 → 1\n"
         "  -0.1667  0.5000 → 0.3333  q00  question 0\n"
-        "    a (2): 2 → 3\n"
-        "\n"
-        "p: sign-flip randomization, two-sided\n"
-        "interval: BCa bootstrap over queries, 10,000 resamples\n"
+        "    a (2): 2 → 3"
+    )
+    assert notes.startswith("p: sign-flip randomization, two-sided\n95% intervals")
+    assert notes.endswith(
+        "\nintervals of differences: BCa bootstrap over queries, 10,000 resamples\n"
         "W/T/L: on how many queries the run named first is higher, the same, lower\n"
         "dz: the mean difference / its standard deviation over queries\n"
         "least: the smallest difference that would have shown (80% power, α = 0.05)\n"
     )
+
+
+def test_how_intervals_came_about_is_said_once_if_it_is_the_same(command, files):
+    _, out, _ = command("compare", "gold.jsonl", "new.run", "mixed.run", "-m", "RR")
+    assert out.count("BCa bootstrap") == 1
+    assert "of differences" not in out
 
 
 def test_in_python_the_same_text_is_printed(command, files):
@@ -284,7 +292,7 @@ def test_markdown_is_tables_and_a_list(command, files):
     assert lines[:3] == [
         "| measure | old | new | n |",
         "| --- | ---: | ---: | ---: |",
-        "| RR | 0.5000 | 0.9444 | 12 |",
+        "| RR | 0.5000 [0.500, 0.500] | 0.9444 [0.722, 1.000] | 12 |",
     ]
     assert "**new − old, 12 queries**" in lines
     assert "| new − old | q00 | question 0 | a (2): 2 → 3 | -0.1667 |" in lines
@@ -401,7 +409,7 @@ def test_flags_that_say_how_runs_are_scored_are_used(command, files):
     _, out, _ = command(
         "compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--top-k", "1", "--moved", "0"
     )
-    assert out.splitlines()[1].split() == ["RR", "0.0000", "0.9167", "12"]
+    assert re.search(r"^RR +0\.0000 .* 0\.9167 .* 12$", out, re.MULTILINE)
     assert out.endswith("list: top_k=1\n")
     _, out, _ = command("compare", "gold.jsonl", "old.run", "new.run", "--preset", "benchmark")
     assert "conventions: duplicates=count" in out
