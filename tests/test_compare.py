@@ -327,8 +327,20 @@ def test_scores_are_taken_as_they_are():
 def test_saved_scores_are_compared_with_a_run(tmp_path):
     karat.evaluate(GOLD, OLD, "RR").write(tmp_path / "old.parquet")
     saved = karat.Scores.read(tmp_path / "old.parquet")
-    comparison = karat.compare(GOLD, [saved, karat.Run.of(NEW, name="new")])
+    new = karat.Run.of(NEW, name="new")
+    comparison = karat.compare(GOLD, [saved, new])
     assert comparison.pairs.select("a", "b", "difference").row(0) == ("run", "new", 0.125)
+    path = str(tmp_path / "old.parquet")
+    by_path = karat.compare(GOLD, [new, path], baseline=path)
+    assert by_path.pairs.equals(comparison.pairs)
+
+
+def test_how_texts_match_matters_only_where_texts_are_measured():
+    gold = [{"query_id": "q", "relevant": ["a"], "evidence": ["yes"]}]
+    run = [{"query_id": "q", "results": [{"id": "a", "text": "yes"}]}]
+    scores = karat.evaluate(gold, run, ["RR", "evidence.RR"])
+    comparison = karat.compare(gold, {"old": scores, "new": run}, "RR")
+    assert comparison.pairs["difference"].to_list() == [0.0]
 
 
 @pytest.mark.parametrize(
@@ -357,12 +369,10 @@ def test_what_cannot_be_compared_is_refused_with_a_remedy(options, said):
 
 def test_scores_made_otherwise_are_refused():
     old = karat.evaluate(GOLD, OLD, "RR", conventions={"missing": "skip"})
-    with pytest.raises(
-        InputError, match="'new' was scored with missing=zero, 'old' with missing=skip"
-    ):
+    with pytest.raises(InputError, match="missing=zero there, missing=skip here"):
         karat.compare(GOLD, {"old": old, "new": NEW})
     cut = karat.evaluate(GOLD, OLD, "RR", top_k=1)
-    with pytest.raises(InputError, match="top_k=None, 'old' with top_k=1"):
+    with pytest.raises(InputError, match="top_k=None there, top_k=1 here"):
         karat.compare(GOLD, {"old": cut, "new": NEW})
     with pytest.raises(MeasureError, match="AP was not asked for"):
         karat.compare(GOLD, {"old": cut, "new": NEW}, "AP", top_k=1)

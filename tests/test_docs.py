@@ -79,6 +79,8 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
         "evaluation.comparing",
         "evaluation.evaluator",
         "evaluation.explaining",
+        "evaluation.gating",
+        "evaluation.thresholds",
         "evaluation.validating",
         "functional",
         "match.judging",
@@ -90,6 +92,7 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
         "presets.graded",
         "presets.spans",
         "report.tables",
+        "stats.rules",
     ],
 )
 def test_the_examples_in_docstrings_hold(name):

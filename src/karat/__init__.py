@@ -27,9 +27,11 @@ if TYPE_CHECKING:
         Finding,
         Scores,
         Validation,
+        Verdict,
         compare,
         evaluate,
         explain,
+        gate,
         validate,
     )
     from karat.functional import (
@@ -64,9 +66,11 @@ _HOMES = {
         "Finding",
         "Scores",
         "Validation",
+        "Verdict",
         "compare",
         "evaluate",
         "explain",
+        "gate",
         "validate",
     ),
     "karat.functional": (
@@ -84,7 +88,7 @@ _HOMES = {
     "karat.match.texts": ("Matching",),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }
-_MODULES = ("chunk", "compat", "data", "functional", "measures", "presets")
+_MODULES = ("chunk", "compat", "data", "functional", "measures", "presets", "testing")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -108,12 +112,14 @@ __all__ = [
     "ScoreTable",
     "Scores",
     "Validation",
+    "Verdict",
     "__version__",
     "average_precision",
     "calculate_overlap",
     "compare",
     "evaluate",
     "explain",
+    "gate",
     "hit_rate",
     "locate",
     "merge_overlapping_spans",

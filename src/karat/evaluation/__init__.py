@@ -1,13 +1,15 @@
-"""The verbs: evaluate, compare, explain and validate, and what they return."""
+"""The verbs: evaluate, compare, explain, gate and validate, and what they return."""
 
 from karat.evaluation.comparing import compare
 from karat.evaluation.comparison import Comparison
 from karat.evaluation.evaluator import Evaluator, evaluate
 from karat.evaluation.explaining import explain
+from karat.evaluation.gating import gate
 from karat.evaluation.scores import Scores
 from karat.evaluation.validating import validate
 from karat.report.explanation import Explanation
 from karat.report.validation import Finding, Validation
+from karat.report.verdict import Verdict
 
 __all__ = [
     "Comparison",
@@ -16,8 +18,10 @@ __all__ = [
     "Finding",
     "Scores",
     "Validation",
+    "Verdict",
     "compare",
     "evaluate",
     "explain",
+    "gate",
     "validate",
 ]

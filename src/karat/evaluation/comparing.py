@@ -14,11 +14,13 @@ from karat.data import frames
 from karat.data.files import Unopened, flows
 from karat.data.run import Run
 from karat.errors import InputError
+from karat.evaluation.baselines import differences
 from karat.evaluation.comparison import Comparison
 from karat.evaluation.evaluator import Evaluator, Measures
 from karat.evaluation.scores import Scores
 from karat.match.texts import Matching
 from karat.measures import Measure, parse_all
+from karat.report import files
 from karat.stats.comparison import PAIRS, Choices
 from karat.stats.groups import Field
 
@@ -44,11 +46,11 @@ def compare(
 ) -> Comparison:
     """Compare runs pair by pair, each pair on the queries that both have a value for.
 
-    `runs` is `{name: run}` or a list; a run is whatever `evaluate` takes, or `Scores`. Gold may be
-    None where all are scores. With a `baseline`, by name or path, every other run is compared with
-    it, else all with all. `by` is a field of the queries to compare by as well, several of them, or
-    a function, as `scores.by` takes them. `test` is
-    randomization, t or wilcoxon; `correction` is holm, bh, bonferroni, tukey or none.
+    `runs` is `{name: run}` or a list; a run is whatever `evaluate` takes, or `Scores`, or the path
+    of saved ones. Gold may be None where all are scores. With a `baseline`, by name or path, every
+    other run is compared with it, else all with all. `by` is a field of the queries to compare by
+    as well, several of them, or a function, as `scores.by` takes them. `test` is randomization, t
+    or wilcoxon; `correction` is holm, bh, bonferroni, tukey or none.
 
     >>> gold = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
     >>> old, new = {q: ["x", "a"] for q in gold}, {q: ["a"] for q in gold}
@@ -56,10 +58,11 @@ def compare(
     >>> pairs.select("a", "b", "difference", "wins").row(0)
     ('old', 'new', 0.5, 3)
     """
-    names, sources = _listed(runs)
+    names, given = _listed(runs)
     choices = Choices(test=test, correction=correction, confidence=confidence)
     fields = [by] if isinstance(by, str) or callable(by) else list(by or ())
     _refuse_taken(fields)
+    sources = [_readable_again(source) for source in given]
     saved = [source for source in sources if isinstance(source, Scores)]
     if measures is None and saved and (preset is None or len(saved) == len(sources)):
         measures = saved[0].table.measures
@@ -81,7 +84,7 @@ def compare(
     _refuse_the_same_name([score.name for score in scores])
     _refuse_other_ways(scores)
     if baseline is not None:
-        choices = replace(choices, baseline=_baseline(baseline, scores, sources))
+        choices = replace(choices, baseline=_baseline(baseline, scores, given))
     return Comparison(scores, choices, fields, evaluator=evaluator, sources=sources)
 
 
@@ -97,15 +100,26 @@ def _listed(runs: Mapping[str, Any] | Iterable[Any]) -> tuple[list[str] | None, 
         )
     names = [str(name) for name in runs] if isinstance(runs, Mapping) else None
     _refuse_the_same_name(names or [])
-    return names, [_readable_again(source) for source in given]
+    return names, given
 
 
 def _readable_again(source: Any) -> Any:
-    """Open what can be read only once: what changed in its lists is asked for later."""
-    path = source.path if isinstance(source, Unopened) else source
-    if isinstance(path, (str, os.PathLike)) and flows(path):
+    """Take saved scores as scores, and open what can be read only once.
+
+    All else is opened when it is scored, and again for what changed in its lists.
+    """
+    path = _path(source)
+    if path is None:
+        return source
+    if flows(path):
         return Run.open(source)
-    return source
+    told = isinstance(source, Unopened) and source.format is not None
+    return Scores.read(path) if not told and files.holds_scores(path) else source
+
+
+def _path(source: Any) -> str | os.PathLike[str] | None:
+    path = source.path if isinstance(source, Unopened) else source
+    return path if isinstance(path, (str, os.PathLike)) else None
 
 
 def _scored(
@@ -159,35 +173,25 @@ def _refuse_the_same_name(names: list[str]) -> None:
 
 def _refuse_other_ways(scores: list[Scores]) -> None:
     """Refuse scores that were made in another way than the first: they would not compare."""
-    first = _way(scores[0])
+    first = scores[0]
     for score in scores[1:]:
-        for name, word in _way(score).items():
-            if word != first[name]:
-                raise InputError(
-                    f"{score.name!r} was scored with {name}={word}, "
-                    f"{scores[0].name!r} with {name}={first[name]}",
-                    field="runs",
-                    hint="score both in the same way",
-                )
+        if differing := list(differences(score, first, first.keys())):
+            raise InputError(
+                f"the scores of {score.name!r} were made in another way than those of "
+                f"{first.name!r} here: {'; '.join(differing)}",
+                field="runs",
+                hint="score both with the same settings",
+            )
 
 
-def _way(scores: Scores) -> dict[str, Any]:
-    return scores.conventions.as_dict() | {
-        "level": scores.level,
-        "top_k": scores.settings.top_k,
-        "score_threshold": scores.settings.score_threshold,
-        "matching": scores.matching,
-    }
-
-
-def _baseline(wanted: str, scores: list[Scores], sources: list[Any]) -> str:
+def _baseline(wanted: str, scores: list[Scores], given: list[Any]) -> str:
     """Return the name of the run that is called so, or was given by that path."""
     names = [score.name for score in scores]
     if wanted in names:
         return wanted
-    for name, source in zip(names, sources, strict=True):
-        path = source.path if isinstance(source, Unopened) else source
-        if isinstance(path, (str, os.PathLike)) and os.fspath(path) == os.fspath(wanted):
+    for name, source in zip(names, given, strict=True):
+        path = _path(source)
+        if path is not None and os.fspath(path) == os.fspath(wanted):
             return name
     near = get_close_matches(str(wanted), names, n=1)
     raise InputError(

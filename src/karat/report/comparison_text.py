@@ -9,8 +9,9 @@ from karat.errors import printable
 from karat.report.comparison import ComparisonSheet, Moved
 from karat.report.comparison_tables import change_words, notes, sections, title
 from karat.report.markdown import escape, piped
+from karat.report.sheet import remarks
 from karat.report.tables import number, signed
-from karat.report.terminal import WIDTH, print_wide, remark_lines, short, wide_lines, width_of
+from karat.report.terminal import WIDTH, print_wide, short, wide_lines, width_of
 
 _ID_WIDTH = 24
 _LEAST_TEXT = 12  # less of a query's text says nothing
@@ -47,9 +48,13 @@ def _below(sheet: ComparisonSheet) -> Iterator[str]:
             for moved in own:
                 yield from _moved(moved)
     yield ""
-    said = [*notes(sheet), *map(printable, sheet.remarks()), *remark_lines(sheet.runs)]
-    for note in said:
-        yield from _wrapped(note)
+    for note in _said(sheet):
+        yield from _wrapped(printable(note))
+
+
+def _said(sheet: ComparisonSheet) -> list[str]:
+    """Return what must be known beside the numbers."""
+    return [*notes(sheet), *sheet.remarks(), *remarks(sheet.runs), *sheet.runs[0].way()]
 
 
 def _moved(moved: Moved) -> Iterator[str]:
@@ -105,6 +110,5 @@ def markdown(sheet: ComparisonSheet) -> str:
         ]
         heads = ["pair", "query", "text", "changed", sheet.moved[0].measure]
         parts.append(f"**the queries that moved most**\n\n{piped(heads, rows, 4)}")
-    said = [*notes(sheet), *sheet.remarks(), *remark_lines(sheet.runs)]
-    parts.append("".join(f"- {escape(note)}\n" for note in said))
+    parts.append("".join(f"- {escape(note)}\n" for note in _said(sheet)))
     return "\n".join(parts)

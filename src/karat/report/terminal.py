@@ -31,10 +31,7 @@ def show(sheets: Sequence[Sheet]) -> None:
         if (table := query_table(sheet)) is not None:
             print(f"\n{short(sheet.name, WIDTH)}")
             print_wide(*table, 1)
-    for method in methods(sheets):
-        print("\n".join(textwrap.wrap(method, WIDTH, subsequent_indent="  ")))
-    for line in remark_lines(sheets):
-        print(line)
+    _print_remarks(sheets)
 
 
 def print_wide(heads: list[str], rows: list[list[str]], n_labels: int, *, n_last: int = 0) -> None:
@@ -110,19 +107,13 @@ def _print_rich(heads: list[str], rows: list[list[str]], n_labels: int) -> None:
     Console().print(table)
 
 
-def remark_lines(sheets: Sequence[Sheet]) -> list[str]:
-    """Return what must be known beside the numbers: what was left out, and how they were made."""
-    lines = [printable(remark) for remark in remarks(sheets)]
-    departures = sheets[0].conventions.departures()
-    if departures:
-        lines.append("conventions: " + ", ".join(f"{k}={v}" for k, v in departures.items()))
-    if sheets[0].level != "item":
-        lines.append(f"level: {sheets[0].level}")
-    if sheets[0].settings:
-        lines.append(f"list: {sheets[0].settings}")
-    if sheets[0].matching is not None:
-        lines += textwrap.wrap(f"evidence: {sheets[0].matching}", WIDTH, subsequent_indent="  ")
-    return lines
+def _print_remarks(sheets: Sequence[Sheet]) -> None:
+    for method in methods(sheets):
+        print("\n".join(textwrap.wrap(method, WIDTH, subsequent_indent="  ")))
+    for remark in remarks(sheets):
+        print(printable(remark))
+    for line in sheets[0].way():
+        print("\n".join(textwrap.wrap(line, WIDTH, subsequent_indent="  ")))
 
 
 def short(text: str, width: int) -> str:
