@@ -355,6 +355,7 @@ def test_how_texts_match_matters_only_where_texts_are_measured():
         ({"baseline": "zzz"}, "there are 'old', 'new'"),
         ({"test": "sign"}, "choose one of randomization, t, wilcoxon"),
         ({"correction": "sidak"}, "choose one of holm, bh, bonferroni, tukey, none"),
+        ({"confidence": 95}, "95 does not lie between 0 and 1"),
         ({"by": "kind"}, "no field 'kind'"),
         ({"by": "p"}, "runs cannot be compared by 'p'"),
         ({"measures": "nDGC"}, "did you mean nDCG"),
@@ -389,6 +390,8 @@ def test_questions_that_have_no_answer_are_refused():
         (lambda: comparison.changes("q1", "AP", "old", "new"), "AP was not asked for"),
         (lambda: comparison.moved("AP"), "AP was not asked for"),
         (lambda: comparison.moved(n=0), "ask for 1 or more"),
+        (lambda: comparison.queries_needed(0), "0 is no difference"),
+        (lambda: comparison.queries_needed(math.nan), "such as 0.05"),
     ):
         with pytest.raises(InputError, match=said):
             question()

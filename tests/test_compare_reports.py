@@ -330,6 +330,14 @@ def test_latex_marks_the_best_and_what_is_shown_to_be_better(command, files):
     assert "better and worse than old (sign-flip randomization, corrected by Holm over 2" in text
 
 
+def test_latex_marks_nothing_that_is_not_shown(tmp_path):
+    three = GOLD[1:4]
+    comparison = karat.compare(three, {"old": OLD, "new": NEW}, "RR")
+    assert comparison.pairs["p_corrected"].to_list() == [2 / 8]
+    comparison.write(tmp_path / "c.tex")
+    assert "$^{b}$ new & \\textbf{1.0000} \\\\\n" in (tmp_path / "c.tex").read_text()
+
+
 def test_latex_takes_lower_for_better_where_it_is(tmp_path):
     def timed(ms):
         return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -133,6 +134,12 @@ class Comparison:
 
     def queries_needed(self, difference: float) -> pl.DataFrame:
         """Return how many queries it would take to show a difference, a row a pair and measure."""
+        if not math.isfinite(difference) or difference == 0:
+            raise InputError(
+                f"{difference} is no difference that queries could show",
+                field="difference",
+                hint="such as 0.05",
+            )
         return statistics.queries_needed(self._tables, difference, self.choices)
 
     def sheet(
