@@ -312,7 +312,9 @@ def test_queries_needed_are_more_for_a_smaller_difference():
 def test_scores_are_taken_as_they_are():
     old, new = (karat.evaluate(GOLD, run, ["RR", "nDCG"]) for run in (OLD, NEW))
     fresh = karat.compare(GOLD, {"old": OLD, "new": NEW}, ["nDCG"])
-    assert karat.compare(None, {"old": old, "new": new}, "nDCG").pairs.equals(fresh.pairs)
+    saved = karat.compare(None, {"old": old, "new": new}, "nDCG")
+    assert saved.pairs.equals(fresh.pairs)
+    assert saved.scores[0].per_query.columns == ["query_id", "nDCG"]
     mixed = karat.compare(GOLD, {"old": old, "new": NEW})
     assert mixed.pairs["measure"].to_list() == ["RR", "nDCG"]
     assert mixed.pairs.filter(measure="nDCG").equals(fresh.pairs)

@@ -99,6 +99,16 @@ def test_in_python_the_same_text_is_printed(command, files):
     assert f"{comparison}\n" == out
 
 
+def test_a_terminal_shows_ruled_tables_as_wide_as_it_is(command, files, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+    _, out, _ = command(
+        "compare", "gold.jsonl", "old.run", "new.run", "bad.run", "-m", "RR", "--moved", "0"
+    )
+    assert out.count("least") == 4  # once a pair, in one table with all the rest, and below
+    assert "──" in out
+
+
 def test_several_pairs_are_corrected_and_it_is_said_over_how_many(command, files):
     words = ("compare", "gold.jsonl", "old.run", "new.run", "bad.run", "-m", "RR", "--moved", "0")
     _, out, _ = command(*words)
@@ -184,6 +194,18 @@ def test_what_changed_is_cut_to_the_most_telling(command, files):
     # Brings, at rank r, grade / log2(r + 1): item-5 gains the most, then item-4, then item-0.
     said = "    item-5 (6): 6 → 1, item-4 (5): 5 → 2, item-0 (1): 1 → – and 3 more\n"
     assert said in out
+
+
+def test_a_line_does_not_end_between_two_ranks(command, files):
+    gold = {"q": {f"a-document-of-a-long-id-{at}": 3 - at for at in range(3)}}
+    karat.Gold.of(gold).write("gold.qrels")
+    karat.Run.of({"q": ["x", *gold["q"]]}).write("old.run")
+    karat.Run.of({"q": list(gold["q"])}).write("new.run")
+    _, out, _ = command("compare", "gold.qrels", "old.run", "new.run", "-m", "nDCG")
+    lines = [line for line in out.splitlines() if line.startswith("    ")]
+    assert len(lines) == 2
+    assert not any(line.endswith("→") or line.startswith("    →") for line in lines)
+    assert " ".join("".join(lines).split()).count(" → ") == 3
 
 
 def test_everything_fits_80_columns_whatever_the_names(command, files):

@@ -66,7 +66,9 @@ def _moved(moved: Moved) -> Iterator[str]:
     if moved.text and room >= _LEAST_TEXT:
         line += f"  {_begun(moved.text, room)}"
     yield line
-    yield from _wrapped(change_words(moved), "    ", "    ")
+    whole = change_words(moved).replace(" → ", "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}")
+    for each in _wrapped(whole, "    ", "    "):
+        yield each.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _wrapped(words: str, indent: str = "", further: str = "  ") -> list[str]:
