@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import compare_oracle
 import karat
-from karat.errors import InputError, MeasureError
+from karat.errors import InputError, KaratWarning, MeasureError
 
 ITEMS = ["a", "b", "c", "d"]
 golds = st.dictionaries(
@@ -267,6 +267,18 @@ def test_spans_and_evidence_say_what_changed_too():
         ("It is paid within 14 days.", 2, None),
         ("Paid within 14 days!", None, 1),
     ]
+
+
+def test_what_was_warned_of_when_runs_were_scored_is_not_said_again():
+    gold = [{"query_id": "q", "evidence": ["paid within 14 days", " "]}]
+
+    def told(*texts):
+        return [{"query_id": "q", "results": [{"text": text} for text in texts]}]
+
+    runs = {"one": told("No.", "It is paid within 14 days."), "two": told("Paid within 14 days!")}
+    with pytest.warns(KaratWarning, match="without text"):
+        comparison = karat.compare(gold, runs, "evidence.RR")
+    assert comparison.changes("q", "evidence.RR", "one", "two").height == 2
 
 
 def test_speed_moves_and_is_of_no_item():
