@@ -338,6 +338,13 @@ def test_scores_are_taken_as_they_are():
     assert old.name == "run"
 
 
+def test_fields_of_queries_are_known_from_gold_where_scores_know_none():
+    gold = [{"query_id": q, "kind": "k", "relevant": GOLD[q]} for q in GOLD]
+    old = karat.evaluate(GOLD, OLD, "RR")
+    groups = karat.compare(gold, {"old": old, "new": NEW}, by="kind").groups
+    assert groups.select("kind", "n").rows() == [("k", 4)]
+
+
 def test_saved_scores_are_compared_with_a_run(tmp_path):
     karat.evaluate(GOLD, OLD, "RR").write(tmp_path / "old.parquet")
     saved = karat.Scores.read(tmp_path / "old.parquet")

@@ -91,6 +91,8 @@ def test_how_intervals_came_about_is_said_once_if_it_is_the_same(command, files)
     _, out, _ = command("compare", "gold.jsonl", "new.run", "mixed.run", "-m", "RR")
     assert out.count("BCa bootstrap") == 1
     assert "of differences" not in out
+    _, out, _ = command("compare", "gold.jsonl", "new.run", "mixed.run", "-m", "RR,Success@5")
+    assert "intervals of differences in RR: BCa bootstrap over queries" in out
 
 
 def test_in_python_the_same_text_is_printed(command, files):
