@@ -76,6 +76,7 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
         "data.offsets",
         "data.run",
         "data.shaping",
+        "evaluation.comparing",
         "evaluation.evaluator",
         "evaluation.explaining",
         "evaluation.gating",

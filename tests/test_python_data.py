@@ -403,3 +403,29 @@ def test_a_column_of_python_objects_is_refused():
     )
     with pytest.raises(InputError, match="Python objects"):
         Gold.of(table)
+
+
+def test_a_run_is_cut_to_what_it_says_of_some_queries():
+    run = Run.of(
+        [
+            {"query_id": "q1", "results": ["a"], "latency_ms": {"total": 5.0}},
+            {"query_id": "q2", "results": [], "latency_ms": {"total": 7.0}},
+            {"query_id": "q3", "results": [], "error": {"type": "Timeout", "message": "…"}},
+            {"query_id": "q4", "results": ["b"], "calls": [{"stage": "s", "model": "m"}]},
+        ]
+    )
+    some = run.only(["q2", "q4", "q9"])
+    assert sorted(some.query_ids) == ["q2", "q4"]
+    assert some.empty == ("q2",)
+    assert some.results["item_id"].to_list() == ["b"]
+    assert (some.failed, run.only(["q3"]).failed) == (0, 1)
+    assert some.timings["ms"].to_list() == [7.0]
+    assert (some.calls.height, run.only(["q1"]).calls.height) == (1, 0)
+
+
+def test_a_run_of_dicts_is_cut_to_some_queries():
+    run = Run.of({"q1": {"a": 1.0, "b": 2.0}, "q2": {}, "q3": {"c": 1.0}})
+    some = run.only(["q1", "q2"])
+    assert some.results["item_id"].to_list() == ["b", "a"]
+    assert some.empty == ("q2",)
+    assert run.only([]).query_ids.to_list() == []

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
         MeasureError,
     )
     from karat.evaluation import (
+        Comparison,
         Evaluator,
         Explanation,
         Finding,
         Scores,
         Validation,
         Verdict,
+        compare,
         evaluate,
         explain,
         gate,
@@ -58,12 +60,14 @@ _HOMES = {
         "MeasureError",
     ),
     "karat.evaluation": (
+        "Comparison",
         "Evaluator",
         "Explanation",
         "Finding",
         "Scores",
         "Validation",
         "Verdict",
+        "compare",
         "evaluate",
         "explain",
         "gate",
@@ -89,6 +93,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Chunks",
+    "Comparison",
     "ConventionError",
     "Conventions",
     "Corpus",
@@ -111,6 +116,7 @@ __all__ = [
     "__version__",
     "average_precision",
     "calculate_overlap",
+    "compare",
     "evaluate",
     "explain",
     "gate",

@@ -13,7 +13,18 @@ from typing import Annotated, Any
 
 import typer
 
-from karat.cli import convert, demo, evaluate, explain, gate, locate, measures, trec_eval, validate
+from karat.cli import (
+    compare,
+    convert,
+    demo,
+    evaluate,
+    explain,
+    gate,
+    locate,
+    measures,
+    trec_eval,
+    validate,
+)
 from karat.errors import KaratError, KaratWarning
 from karat.version import __version__
 
@@ -54,6 +65,7 @@ def _answering(command: Callable[..., None]) -> Callable[..., None]:
 
 
 app.command("eval", no_args_is_help=True)(_answering(evaluate.evaluate_command))
+app.command("compare", no_args_is_help=True)(_answering(compare.compare_command))
 app.command("explain", no_args_is_help=True)(_answering(explain.explain_command))
 app.command("gate", no_args_is_help=True)(_answering(gate.gate_command))
 app.command("validate", no_args_is_help=True)(_answering(validate.validate_command))

@@ -64,6 +64,12 @@ class Unopened:
     format: str | None = None
 
 
+def flows(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path leads to a pipe or the like, which can be read only once."""
+    found = Path(path)
+    return _is(Path.exists, found) and not _is(Path.is_file, found) and not _is(Path.is_dir, found)
+
+
 class Source:
     """One input file: its name, and its content with compression taken off."""
 

@@ -48,6 +48,10 @@ class Lists:
             return cls(by_query, _finite_scores(by_query))
         return cls({q: text_list(items) for q, items in by_query.items()}, None)
 
+    def only(self, query_ids: Collection[str]) -> Lists:
+        """Return the lists of some queries."""
+        return Lists.of({q: items for q, items in self.by_query.items() if q in query_ids})
+
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """How many items each query retrieved, in the order of the dict."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -150,6 +150,29 @@ class Run:
         asked = self.segments.query_ids
         emptied = asked.filter(~asked.is_in(results["query_id"].unique().implode()))
         return self._with(results=results, empty=[*self.empty, *emptied])
+
+    def only(self, query_ids: Iterable[str]) -> Run:
+        """Return what this run says of some queries, whether it was asked them or not.
+
+        >>> Run.of({"q1": ["a"], "q2": ["b"]}).only(["q2", "q3"]).results["item_id"].to_list()
+        ['b']
+        """
+        kept = set(query_ids)
+
+        def rows(table: pl.DataFrame | None) -> pl.DataFrame | None:
+            return None if table is None else table.filter(pl.col("query_id").is_in(kept))
+
+        if self.lists is None:
+            results: pl.DataFrame | Lists = self.results.filter(pl.col("query_id").is_in(kept))
+        else:
+            results = self.lists.only(kept)
+        return self._with(
+            results=results,
+            empty=[query for query in self.empty if query in kept],
+            errors=rows(self.errors),
+            timings=rows(self.timings),
+            calls=rows(self.calls),
+        )
 
     def _with(self, **changed: Any) -> Run:
         held: dict[str, Any] = {

@@ -90,9 +90,7 @@ class LocalSession:
         """Open a run and score it."""
         whole = run = Run.open(source)
         with _naming(_path(source) or run.name):  # of several, a person must know which
-            run = whole.shaped(self.settings.top_k, self.settings.score_threshold)
-            if self.corpus is not None:
-                run = run.in_code_points(self.corpus)
+            run = self._shaped(whole)
             check_run(run, self.plan)
             readings = read(self.prepared, run, self.plan)
             table = scored(self.prepared, run, self.plan, readings)
@@ -106,6 +104,14 @@ class LocalSession:
         # An id that was cut away is not one that is spelled differently.
         listed = documents(whole) if self.plan.level == "doc" else whole
         return Outcome(table, run.name, found, overlap(self.prepared, listed))
+
+    def lists(self, source: Any, query_ids: Iterable[str]) -> Run:
+        """Open a run and return its lists for some queries, as they are scored."""
+        return self._shaped(Run.open(source).only(query_ids))
+
+    def _shaped(self, run: Run) -> Run:
+        run = run.shaped(self.settings.top_k, self.settings.score_threshold)
+        return run if self.corpus is None else run.in_code_points(self.corpus)
 
 
 def _usual(gold: PreparedGold) -> tuple[str, ...]:

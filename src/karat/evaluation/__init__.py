@@ -1,5 +1,7 @@
-"""The verbs: evaluate, explain, gate and validate, and what they return."""
+"""The verbs: evaluate, compare, explain, gate and validate, and what they return."""
 
+from karat.evaluation.comparing import compare
+from karat.evaluation.comparison import Comparison
 from karat.evaluation.evaluator import Evaluator, evaluate
 from karat.evaluation.explaining import explain
 from karat.evaluation.gating import gate
@@ -10,12 +12,14 @@ from karat.report.validation import Finding, Validation
 from karat.report.verdict import Verdict
 
 __all__ = [
+    "Comparison",
     "Evaluator",
     "Explanation",
     "Finding",
     "Scores",
     "Validation",
     "Verdict",
+    "compare",
     "evaluate",
     "explain",
     "gate",

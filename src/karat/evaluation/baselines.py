@@ -24,7 +24,7 @@ def baseline_scores(
     if not isinstance(baseline, Scores):
         # What is not compared, such as latency, the baseline need not hold.
         return evaluator.only(parse_all(measures))(baseline)
-    differing = list(_differences(baseline, ours, measures))
+    differing = list(differences(baseline, ours, measures))
     if differing:
         raise InputError(
             f"the scores of the baseline were made in another way: {'; '.join(differing)}",
@@ -41,7 +41,7 @@ def _path(baseline: Any) -> str | os.PathLike[str] | None:
     return baseline if isinstance(baseline, str | os.PathLike) else None
 
 
-def _differences(baseline: Scores, ours: Scores, measures: Sequence[str]) -> Iterator[str]:
+def differences(baseline: Scores, ours: Scores, measures: Sequence[str]) -> Iterator[str]:
     """Say in what scores differ other than in their run."""
     theirs, mine = baseline.conventions.as_dict(), ours.conventions.as_dict()
     for name, word in mine.items():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -14,11 +15,14 @@ from karat.conventions import Conventions
 from karat.data.files import Unopened
 from karat.engines.local import LocalSession, Outcome
 from karat.errors import InputError, KaratWarning
+from karat.evaluation.calculating import calculation
 from karat.evaluation.scores import Scores
 from karat.evaluation.settings import settings_of
 from karat.match.overlap import Overlap
+from karat.match.prepared import PreparedGold
 from karat.match.texts import Matching
 from karat.measures import Measure
+from karat.report.calculation import Calculation
 
 Measures = str | Measure | Iterable[str | Measure]
 
@@ -127,6 +131,26 @@ class Evaluator:
         self._warn_of_strangers([outcome.overlap for outcome in outcomes])
         names = list(runs) if isinstance(runs, Mapping) else _names(sources, outcomes)
         return [self._scores(o, name) for o, name in zip(outcomes, names, strict=True)]
+
+    def calculated(
+        self, run: Any, wanted: Collection[tuple[str, Measure]]
+    ) -> dict[tuple[str, Measure], Calculation]:
+        """Open a run again and calculate some values of queries step by step.
+
+        Whatever there is to warn of was said when the run was scored.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KaratWarning)
+            lists = self._session.lists(run, {query for query, _ in wanted})
+            return {
+                (query, measure): calculation(
+                    PreparedGold(self._session.gold.only(query)),
+                    lists,
+                    query,
+                    replace(self._session.plan, measures=(measure,)),
+                )
+                for query, measure in wanted
+            }
 
     def _scores(self, outcome: Outcome, name: str | None) -> Scores:
         return Scores(

@@ -65,6 +65,11 @@ class ScoreTable:
             holes=_rows(self.holes, at),
         )
 
+    def only(self, measures: Sequence[Measure]) -> ScoreTable:
+        """Return some of the measures."""
+        names = [self.measure(measure).name for measure in measures]
+        return replace(self, measures=tuple(measures), frame=self.frame.select("query_id", *names))
+
     def measure(self, measure: Measure) -> Measure:
         """Return a measure if it is in the table."""
         if measure not in self.measures:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from karat.conventions import HELP, Conventions
 from karat.errors import printable
 from karat.measures import Measure
 from karat.measures.declare import UNITS, spelled
+from karat.report.calculation import Calculation, Row, changes
 from karat.report.tables import amount
 from karat.report.terminal import WIDTH, plain_lines, short
 
@@ -21,45 +21,6 @@ _ITEM_WIDTH = 24
 _TITLE_WIDTH = 40
 _LABEL = 13
 _HEADS = ["item", "grade", "rank 1", "rank 2", "brought 1", "2", "2 − 1"]
-
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Calculation:
-    """How the value of one query came about: what the kernel noted, and what it returned."""
-
-    run: str
-    value: float | None
-    rows: list[Row]
-    """The list as far as it counts: rank, item, grade, and what was noted of the place."""
-    columns: list[str]
-    """What was noted of places, in the order of the kernel; the last is what a place brings."""
-    counted: list[int]
-    """The ranks that the measure counted."""
-    ideal: list[Row]
-    missed: list[Row]
-    """What the measure would have rewarded, with its rank where it stands too far down."""
-    matches: list[Row]
-    """For each evidence, what covers it or comes nearest to it."""
-    numbers: dict[str, Any]
-    remarks: list[str]
-
-    @cached_property
-    def brought(self) -> dict[str, float]:
-        """What each item brought that counts, over all its places; 1 where nothing says more."""
-        brought: dict[str, float] = {}
-        for rank in self.counted:
-            row = self.rows[rank - 1]
-            worth = float(row.get(self.columns[-1]) or 0.0) if self.columns else 1.0
-            brought[row["item"]] = brought.get(row["item"], 0.0) + worth
-        return brought
-
-    @cached_property
-    def ranks(self) -> dict[str, int]:
-        """The first rank of each item: of those that count, the first that counts."""
-        ranks = {row["item"]: row["rank"] for row in reversed(self.rows)}
-        return ranks | {self.rows[rank - 1]["item"]: rank for rank in reversed(self.counted)}
 
 
 @dataclass(frozen=True)
@@ -233,20 +194,14 @@ def _side_by_side(
 
 def _items(first: Calculation, second: Calculation) -> Iterator[str]:
     """Show what each item that counts in either list brought to each, the most telling first."""
-    grades = {row["item"]: row.get("grade") for c in (first, second) for row in c.rows}
-    moved = {
-        item: (first.brought.get(item, 0.0), second.brought.get(item, 0.0))
-        for item in first.brought | second.brought
-    }
-    order = sorted(moved, key=lambda item: (-abs(moved[item][1] - moved[item][0]), item))
+    found = changes(first, second)
     rows = [
         [
-            short(item, _ITEM_WIDTH),
-            _shown(grades[item]),
-            *(_shown(calculation.ranks.get(item)) for calculation in (first, second)),
-            *map(_shown, (*moved[item], moved[item][1] - moved[item][0])),
+            short(change.item, _ITEM_WIDTH),
+            *map(_shown, (change.grade, change.rank_a, change.rank_b)),
+            *map(_shown, (change.brought_a, change.brought_b, change.difference)),
         ]
-        for item in order[:_MOST]
+        for change in found[:_MOST]
     ]
     if rows:
         columns = first.columns or second.columns
@@ -254,8 +209,8 @@ def _items(first: Calculation, second: Calculation) -> Iterator[str]:
         yield from plain_lines(_HEADS, rows, 1)
     else:
         yield "No single item counts."
-    if len(order) > _MOST:
-        yield f"… {len(order) - _MOST:,} more"
+    if len(found) > _MOST:
+        yield f"… {len(found) - _MOST:,} more"
 
 
 def _picked(calculation: Calculation) -> list[Row]:

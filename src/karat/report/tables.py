@@ -34,6 +34,18 @@ def amount(value: float) -> str:
     return f"{value:,.{max(2, decimals)}f}"
 
 
+def signed(value: float | None, measure: str) -> str:
+    """Show a difference between two values of a measure, with its sign.
+
+    >>> signed(0.25, "RR"), signed(-0.00123, "cost.mean"), signed(0.0, "RR"), signed(None, "RR")
+    ('+0.2500', '-0.00123', '0.0000', '–')
+    """
+    if value is None:
+        return "–"
+    sign = "+" if value > 0 else "-" if value < 0 else ""
+    return sign + number(abs(value), measure)
+
+
 def label(measure: str) -> str:
     """Return a measure as a table calls it: with its unit, where it has one."""
     unit = _declaration(measure).unit

@@ -21,39 +21,53 @@ _LABEL_WIDTH = 48
 def show(sheets: Sequence[Sheet]) -> None:
     """Print the table, then groups and queries where they were asked, then the remarks."""
     heads = ["measure", *(short(sheet.name, _NAME_WIDTH) for sheet in sheets), "n"]
-    _print_wide(heads, table_rows(sheets), 1, n_last=1)
+    print_wide(heads, table_rows(sheets), 1, n_last=1)
     for sheet in sheets:
         if (table := group_table(sheet)) is not None:
             fields = group_fields(sheet)
             print(f"\n{short(sheet.name, _LABEL_WIDTH)} by {', '.join(map(printable, fields))}")
-            _print_wide(*table, len(fields))
+            print_wide(*table, len(fields))
     for sheet in sheets:
         if (table := query_table(sheet)) is not None:
             print(f"\n{short(sheet.name, WIDTH)}")
-            _print_wide(*table, 1)
+            print_wide(*table, 1)
     _print_remarks(sheets)
 
 
-def _print_wide(heads: list[str], rows: list[list[str]], n_labels: int, *, n_last: int = 0) -> None:
-    """Print a table, its columns shared out over several where they do not fit the width.
+def print_wide(heads: list[str], rows: list[list[str]], n_labels: int, *, n_last: int = 0) -> None:
+    """Print a table as wide as the terminal is, in several where it does not fit."""
+    for number, part in enumerate(_shared_out(heads, rows, n_labels, n_last, _width(), _gap())):
+        if number:
+            print()
+        _print_table(part[0], part[1:], n_labels)
+
+
+def wide_lines(heads: list[str], rows: list[list[str]], n_labels: int, n_last: int) -> list[str]:
+    """Return a table as lines of text, in several where it does not fit 80 columns."""
+    lines: list[str] = []
+    for part in _shared_out(heads, rows, n_labels, n_last, WIDTH, 2):
+        lines += [""] * bool(lines) + plain_lines(part[0], part[1:], n_labels)
+    return lines
+
+
+def _shared_out(
+    heads: list[str], rows: list[list[str]], n_labels: int, n_last: int, width: int, gap: int
+) -> list[list[list[str]]]:
+    """Share the columns of a table out over as many tables as it takes to fit a width.
 
     The first columns, the labels, and the last ones stand in each of them.
     """
     lines = [[short(cell, _LABEL_WIDTH) for cell in line] for line in [heads, *rows]]
-    sizes = [max(map(width_of, column)) + _gap() for column in zip(*lines, strict=True)]
+    sizes = [max(map(width_of, column)) + gap for column in zip(*lines, strict=True)]
     end = len(heads) - n_last
     labels, last = list(range(n_labels)), list(range(end, len(heads)))
-    room = _width() + _gap() - sum(sizes[c] for c in [*labels, *last])
+    room = width + gap - sum(sizes[c] for c in [*labels, *last])
     blocks: list[list[int]] = [[]]
     for at in range(n_labels, end):
         if blocks[-1] and sum(sizes[c] for c in [*blocks[-1], at]) > room:
             blocks.append([])
         blocks[-1].append(at)
-    for number, block in enumerate(blocks):
-        if number:
-            print()
-        picked = [[line[c] for c in [*labels, *block, *last]] for line in lines]
-        _print_table(picked[0], picked[1:], n_labels)
+    return [[[line[c] for c in [*labels, *block, *last]] for line in lines] for block in blocks]
 
 
 def _print_table(heads: list[str], rows: list[list[str]], n_labels: int) -> None:

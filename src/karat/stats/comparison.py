@@ -69,6 +69,12 @@ class Choices:
                     field=field,
                     hint=f"choose one of {', '.join(words)}",
                 )
+        if not 0 < self.confidence < 1:
+            raise InputError(
+                f"{self.confidence!r} does not lie between 0 and 1",
+                field="confidence",
+                hint="0.95 is usual",
+            )
 
     def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
         """Return which runs are compared: all with the baseline, or all with each other."""

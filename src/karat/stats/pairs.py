@@ -63,10 +63,15 @@ class Pair:
         one, other = (s.x if s.how == "geometric" else s.values for s in (self.a, self.b))
         return Sample(how, _apart(one, other), self.a.weights, difference=True)
 
+    @cached_property
+    def apart(self) -> Floats:
+        """How far b lies above a on each query, 0 where that is no more than rounding."""
+        return _apart(self.a.values, self.b.values)
+
     def counts(self) -> tuple[int, int, int]:
         """Return for how many queries b is higher, the same, and lower."""
-        apart = _apart(self.a.values, self.b.values)
-        wins, losses = int(np.count_nonzero(apart > 0)), int(np.count_nonzero(apart < 0))
+        wins = int(np.count_nonzero(self.apart > 0))
+        losses = int(np.count_nonzero(self.apart < 0))
         return wins, self.n - wins - losses, losses
 
     def influence(self) -> Floats:
@@ -118,7 +123,7 @@ def _joint(pair: Pair, confidence: float) -> Interval:
     """Return the interval of a difference that is not the mean of differences."""
     if pair.difference is None or pair.a.how == "max":
         return Interval()
-    if not _apart(pair.a.values, pair.b.values).any():
+    if not pair.apart.any():
         return Interval(0.0, 0.0, "equal")
     if pair.n > MOST_RESAMPLED:
         error = deviation(pair.influence()) / math.sqrt(pair.n)

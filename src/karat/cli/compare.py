@@ -1,0 +1,90 @@
+"""`karat compare`: whether one run is better than another, and how sure that is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from karat.cli.options import Scoring, scoring
+
+
+@scoring
+def compare_command(
+    how: Scoring,
+    gold: Annotated[str, typer.Argument(help="What should be found: qrels, JSONL, CSV, …")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="What was found: two or more.")],
+    measures: Annotated[
+        list[str] | None,
+        typer.Option("-m", "--measure", metavar="NAME", help="Measures; repeat, or use commas."),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Compare all with this run, not all with all."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option("--by", metavar="FIELD", help="Also for each value of a query's field."),
+    ] = None,
+    test: Annotated[
+        str, typer.Option(metavar="randomization|t|wilcoxon", help="The test that p is of.")
+    ] = "randomization",
+    correction: Annotated[
+        str,
+        typer.Option(
+            metavar="holm|bh|bonferroni|tukey|none", help="How p is corrected for several pairs."
+        ),
+    ] = "holm",
+    moved: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Show N queries that rose and N that fell most, by the first measure.",
+            show_default="3, or 0 for more than 10 pairs",
+        ),
+    ] = None,
+    difference: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Say how many queries it takes to show a difference of X."),
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .md or .tex."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    preset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Measures and conventions.")
+    ] = None,
+) -> None:
+    """Compare runs pair by pair: differences, intervals, tests, and what moved."""
+    from karat.evaluation import compare
+    from karat.report import comparison_files
+    from karat.report.comparison import comparison_document
+    from karat.report.comparison_text import show
+    from karat.report.document import encoded
+
+    for path in output or ():
+        comparison_files.check(path)
+    comparison = compare(
+        how.gold(gold),
+        [how.run(run) for run in runs],
+        measures,
+        baseline=baseline,
+        by=by,
+        test=test,
+        correction=correction,
+        preset=preset,
+        **how.keywords,
+    )
+    sheet = comparison.sheet(moved=moved, difference=difference)
+    for path in output or ():
+        comparison_files.write(sheet, path)
+    if json:
+        print(encoded(comparison_document(sheet)).decode())
+    else:
+        show(sheet)
+    for path in output or ():
+        print(f"wrote {path}", file=sys.stderr)

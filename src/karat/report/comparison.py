@@ -1,0 +1,117 @@
+"""What is shown of a comparison, whatever shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import polars as pl
+
+from karat.errors import counted
+from karat.measures import parse
+from karat.report.calculation import Change
+from karat.report.document import document
+from karat.report.sheet import Sheet
+from karat.stats.comparison import PAIRS, Choices
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A query that moved, and what changed in its list."""
+
+    a: str
+    b: str
+    measure: str
+    query_id: str
+    value_a: float
+    value_b: float
+    difference: float
+    changes: list[Change] | None
+    """None where the lists are not at hand."""
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class ComparisonSheet:
+    """The numbers of a comparison, and what must stand beside them."""
+
+    runs: list[Sheet]
+    choices: Choices
+    pairs: pl.DataFrame
+    groups: pl.DataFrame | None
+    moved: list[Moved] = field(default_factory=list)
+    difference: float | None = None
+    needed: pl.DataFrame | None = None
+    """How many queries it would take to show the difference, where that was asked."""
+
+    @property
+    def names(self) -> list[tuple[str, str]]:
+        """The pairs, each as the names of a and b."""
+        return list(self.pairs.select("a", "b").unique(maintain_order=True).iter_rows())
+
+    @property
+    def measures(self) -> list[str]:
+        """The names of the measures, in the order asked."""
+        return self.pairs["measure"].unique(maintain_order=True).to_list()
+
+    @property
+    def group_fields(self) -> list[str]:
+        """The fields that the groups are made by."""
+        return [] if self.groups is None else [c for c in self.groups.columns if c not in PAIRS]
+
+    def corrects(self, frame: pl.DataFrame) -> bool:
+        """Tell whether there is more than one test to correct for."""
+        return self.choices.correction != "none" and tests(frame) > 1
+
+    def remarks(self) -> Iterator[str]:
+        """Say of each pair which queries it does not rest on, and what cannot be shown."""
+        for a, b in self.names:
+            own = self.pairs.filter(pl.col("a") == a, pl.col("b") == b)
+            apart = own.filter(pl.col("left_out") > 0)
+            for n, part in sorted(apart.partition_by("left_out", as_dict=True).items()):
+                named = "" if part.height == own.height else f" of {', '.join(part['measure'])}"
+                only = f"{counted(int(n[0]), 'query')} with a value in only one of the two left out"
+                yield f"{b} − {a}: {only}{named}"
+        if any(moved.changes is None for moved in self.moved):
+            yield "what changed in lists is not known where scores were given for a run"
+
+
+def tests(frame: pl.DataFrame) -> int:
+    """Return how many tests of a measure there are, at most: what it was corrected over."""
+    return max(part["p_corrected"].count() for part in frame.partition_by("measure"))
+
+
+def comparison_document(sheet: ComparisonSheet) -> dict[str, Any]:
+    """Return the numbers as plain data; absent: not asked; null: undefined."""
+    whole = document(sheet.runs) | {
+        "baseline": sheet.choices.baseline,
+        "test": sheet.choices.test,
+        "correction": sheet.choices.correction,
+        "tests": tests(sheet.pairs),
+        "confidence": sheet.choices.confidence,
+        "pairs": sheet.pairs.to_dicts(),
+    }
+    if sheet.groups is not None:
+        numbers = sheet.groups.select(PAIRS.keys()).to_dicts()
+        labels = sheet.groups.select(sheet.group_fields).to_dicts()
+        whole["groups"] = [{"by": by, **row} for by, row in zip(labels, numbers, strict=True)]
+        whole["group_tests"] = tests(sheet.groups)
+    if sheet.moved:
+        whole["moved"] = [_moved(moved) for moved in sheet.moved]
+    if sheet.needed is not None:
+        whole["queries_needed"] = sheet.needed.to_dicts()
+    return whole
+
+
+def _moved(moved: Moved) -> dict[str, Any]:
+    told = asdict(moved)
+    if moved.text is None:
+        del told["text"]
+    return told
+
+
+def better(measure: str, value: float, other: float) -> bool:
+    """Tell whether a value of a measure is better than another."""
+    higher = parse(measure).declaration.higher_is_better
+    return value > other if higher else value < other

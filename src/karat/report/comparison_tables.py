@@ -1,0 +1,219 @@
+"""The tables of a comparison as people read them, and what must be said beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from karat.errors import counted
+from karat.report.comparison import ComparisonSheet, Moved, tests
+from karat.report.sheet import methods
+from karat.report.tables import label, number, signed, table_rows
+from karat.report.terminal import WIDTH, short
+from karat.stats import corrections
+from karat.stats.groups import FEW
+from karat.stats.intervals import METHODS
+from karat.stats.power import ALPHA, POWER
+
+NAME_WIDTH = 24
+_ITEM_WIDTH = 24
+_CHANGES_SHOWN = 3
+_LEAST = 0.0001
+_POWER = f"{POWER:.0%} power, α = {ALPHA}"
+TESTS = {
+    "randomization": "sign-flip randomization",
+    "t": "paired t",
+    "wilcoxon": "Wilcoxon signed ranks",
+}
+HEADS = {"holm": "p Holm", "bh": "p BH", "bonferroni": "p Bonferroni", "tukey": "p Tukey"}
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table with its title; labels stand to the left of numbers."""
+
+    title: str
+    heads: list[str]
+    rows: list[list[str]]
+    n_labels: int = 1
+    n_last: int = 0
+
+
+def sections(sheet: ComparisonSheet) -> Iterator[Section]:
+    """Yield the values of the runs, then pair by pair what lies between them."""
+    heads = ["measure", *(short(run.name, NAME_WIDTH) for run in sheet.runs), "n"]
+    yield Section("", heads, table_rows(sheet.runs), n_last=1)
+    for a, b in sheet.names:
+        yield _pair(sheet, a, b)
+    if sheet.groups is not None:
+        for a, b in sheet.names:
+            yield _groups(sheet, sheet.groups, a, b)
+    if sheet.needed is not None:
+        yield _needed(sheet, sheet.needed)
+
+
+def _pair(sheet: ComparisonSheet, a: str, b: str) -> Section:
+    rows = _of_pair(sheet.pairs, a, b)
+    cells = [
+        {
+            "measure": label(row["measure"]),
+            **_tested(sheet, row, sheet.corrects(sheet.pairs)),
+            "W/T/L": _outcomes(row),
+            "change": _plain(row["relative"], ".1%"),
+            "dz": _plain(row["effect"], ".2f"),
+            "least": number(row["detectable"], row["measure"]),
+        }
+        for row in rows
+    ]
+    sizes = {row["n"] for row in rows}
+    least, most = min(sizes), max(sizes)
+    n = counted(most, "query") if least == most else f"{least:,}–{most:,} queries"
+    return Section(f"{title(a, b)}, {n}", list(cells[0]), [list(row.values()) for row in cells])
+
+
+def _groups(sheet: ComparisonSheet, groups: pl.DataFrame, a: str, b: str) -> Section:
+    fields, found = sheet.group_fields, _of_pair(groups, a, b)
+    cells = [
+        {
+            "measure": label(row["measure"]),
+            **{short(field, NAME_WIDTH): _label(row[field]) for field in fields},
+            **_tested(sheet, row, sheet.corrects(groups)),
+            "W/T/L": _outcomes(row),
+            "n": f"{row['n']:,}{'*' * (row['n'] < FEW)}",
+        }
+        for measure in sheet.measures
+        for row in found
+        if row["measure"] == measure
+    ]
+    return Section(
+        short(f"{title(a, b)} by {', '.join(fields)}", WIDTH),
+        list(cells[0]),
+        [list(row.values()) for row in cells],
+        n_labels=1 + len(fields),
+    )
+
+
+def _label(value: Any) -> str:
+    return "–" if value is None else short(str(value), NAME_WIDTH)
+
+
+def _needed(sheet: ComparisonSheet, needed: pl.DataFrame) -> Section:
+    rows = []
+    for measure in sheet.measures:
+        queries = needed.filter(pl.col("measure") == measure)["queries"]
+        rows.append([label(measure), *("–" if n is None else f"{n:,}" for n in queries)])
+    return Section(
+        f"queries needed to show a difference of {sheet.difference:g} ({_POWER})",
+        ["measure", *(title(a, b) for a, b in sheet.names)],
+        rows,
+    )
+
+
+def title(a: str, b: str) -> str:
+    """Name a pair by what is subtracted from what."""
+    return f"{short(b, NAME_WIDTH)} − {short(a, NAME_WIDTH)}"
+
+
+def _tested(sheet: ComparisonSheet, row: Row, corrected: bool) -> dict[str, str]:
+    """Return the difference, its interval and how sure it is."""
+    measure = row["measure"]
+    cells = {
+        "difference": signed(row["difference"], measure),
+        f"{100 * sheet.choices.confidence:g}% interval": interval(row["low"], row["high"], measure),
+        "p": probability(row["p"]),
+    }
+    if corrected:
+        cells[HEADS[sheet.choices.correction]] = probability(row["p_corrected"])
+    return cells
+
+
+def interval(low: float | None, high: float | None, measure: str) -> str:
+    """Show between what a difference lies; an open end is a dash."""
+    if low is None and high is None:
+        return "–"
+    ends = (signed(end, measure).removeprefix("+") for end in (low, high))
+    return f"[{', '.join(ends)}]"
+
+
+def probability(p: float | None) -> str:
+    """Show a p; one too small to show is not shown as 0."""
+    if p is None:
+        return "–"
+    return f"<{_LEAST:.4f}" if p < _LEAST else f"{p:.4f}"
+
+
+def _plain(value: float | None, decimals: str) -> str:
+    """Show a number with its sign, 0 without one."""
+    if value is None:
+        return "–"
+    return format(value, f"+{decimals}" if value else decimals)
+
+
+def _outcomes(row: Row) -> str:
+    return f"{row['wins']:,}/{row['ties']:,}/{row['losses']:,}"
+
+
+def _of_pair(frame: pl.DataFrame, a: str, b: str) -> list[Row]:
+    return frame.filter(pl.col("a") == a, pl.col("b") == b).to_dicts()
+
+
+def notes(sheet: ComparisonSheet) -> list[str]:
+    """Say what was tested how, and what the columns mean."""
+    tested = [f"p: {TESTS[sheet.choices.test]}, two-sided", _corrected(sheet, sheet.pairs, "pairs")]
+    said = [
+        "; ".join(filter(None, tested)),
+        *_methods(sheet),
+        "W/T/L: on how many queries the run named first is higher, the same, lower",
+        "dz: the mean difference / its standard deviation over queries",
+        f"least: the smallest difference that would have shown ({_POWER})",
+    ]
+    if sheet.groups is not None:
+        if corrected := _corrected(sheet, sheet.groups, "pairs and groups"):
+            said.append(f"by group, {corrected}")
+        if (sheet.groups["n"] < FEW).any():
+            said.append(f"*: fewer than {FEW} queries")
+    return said
+
+
+def _corrected(sheet: ComparisonSheet, frame: pl.DataFrame, of_what: str) -> str:
+    n, how = tests(frame), sheet.choices.correction
+    if n < 2:
+        return ""
+    if how == "none":
+        return f"p not corrected over {n:,} {of_what}"
+    by = corrections.TITLES[how]
+    return f"{HEADS[how]}: by {by} over {n:,} {of_what}, each measure by itself"
+
+
+def _methods(sheet: ComparisonSheet) -> Iterator[str]:
+    """Say how the intervals of values and of differences came about, once if it is the same."""
+    of_values = methods(sheet.runs)
+    yield from of_values
+    used = sheet.pairs.drop_nulls("method").group_by("method", maintain_order=True)
+    of_method = {str(key[0]): part["measure"].unique(maintain_order=True) for key, part in used}
+    for method, measures in of_method.items():
+        named = f" in {', '.join(measures)}" if len(of_method) > 1 else ""
+        if of_values != [f"95% intervals: {METHODS[method]}"] or named:
+            yield f"intervals of differences{named}: {METHODS[method]}"
+
+
+def change_words(moved: Moved) -> str:
+    """Say where the items that made the most of a difference went."""
+    found = moved.changes or []
+    words = [
+        f"{short(change.item, _ITEM_WIDTH)}"
+        f"{'' if change.grade is None else f' ({change.grade})'}: "
+        f"{_rank(change.rank_a)} → {_rank(change.rank_b)}"
+        for change in found[:_CHANGES_SHOWN]
+    ]
+    more = len(found) - _CHANGES_SHOWN
+    return ", ".join(words) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _rank(rank: int | None) -> str:
+    return "–" if rank is None else str(rank)

@@ -1,0 +1,120 @@
+"""A comparison as a LaTeX table: runs as rows, measures as columns, with marks of significance."""
+
+from __future__ import annotations
+
+from string import ascii_lowercase
+
+from karat.errors import printable
+from karat.report.comparison import ComparisonSheet, better, tests
+from karat.report.comparison_tables import TESTS
+from karat.report.tables import label, number
+from karat.stats import corrections
+from karat.stats.power import ALPHA
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "_": r"\_",
+    "%": r"\%",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "–": "--",
+    "−": "$-$",
+}
+
+
+def latex(sheet: ComparisonSheet) -> str:
+    """Return a table for a paper; it needs the package booktabs."""
+    measures = sheet.measures
+    letters = {run.name: _letters(at) for at, run in enumerate(sheet.runs)}
+    values = {
+        run.name: dict(run.summary.select("measure", "value").iter_rows()) for run in sheet.runs
+    }
+    best = {name: _best(name, [own[name] for own in values.values()]) for name in measures}
+    marks = _marks(sheet, letters)
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        "\\begin{table}",
+        "\\centering",
+        f"\\caption{{{_caption(sheet)}}}",
+        f"\\begin{{tabular}}{{l{'l' * len(measures)}}}",
+        "\\toprule",
+        " & ".join(["run", *(escape(label(measure)) for measure in measures)]) + r" \\",
+        "\\midrule",
+    ]
+    for name, own in values.items():
+        cells = []
+        for measure in measures:
+            shown = escape(number(own[measure], measure))
+            if own[measure] is not None and own[measure] == best[measure]:
+                shown = f"\\textbf{{{shown}}}"
+            mark = marks.get((name, measure), "")
+            cells.append(shown + (f"$^{{{mark}}}$" if mark else ""))
+        named = escape(name)
+        if sheet.choices.baseline is None:
+            named = f"$^{{{letters[name]}}}$ {named}"
+        lines.append(" & ".join([named, *cells]) + r" \\")
+    lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
+    return "\n".join(lines) + "\n"
+
+
+def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, str], str]:
+    """Return what stands behind a value: the runs it is shown to be better than.
+
+    With a baseline, a dagger says better than it, and a double dagger worse.
+    """
+    marks: dict[tuple[str, str], str] = {}
+    baseline = sheet.choices.baseline
+    shown = sheet.pairs.drop_nulls(["p_corrected", "value_a", "value_b"])
+    for row in shown.select("a", "b", "measure", "difference", "p_corrected").to_dicts():
+        if row["p_corrected"] >= ALPHA or row["difference"] == 0:
+            continue
+        b_is_better = better(row["measure"], row["difference"], 0.0)
+        winner, other = (row["b"], row["a"]) if b_is_better else (row["a"], row["b"])
+        if baseline is not None:
+            marks[row["b"], row["measure"]] = r"\dagger" if b_is_better else r"\ddagger"
+        else:
+            key = winner, row["measure"]
+            marks[key] = "".join(sorted([*marks.get(key, ""), letters[other]]))
+    return marks
+
+
+def _caption(sheet: ComparisonSheet) -> str:
+    choices, n = sheet.choices, tests(sheet.pairs)
+    how = TESTS[choices.test]
+    if n > 1 and choices.correction != "none":
+        how += f", corrected by {corrections.TITLES[choices.correction]} over {n} pairs"
+        how += ", each measure by itself"
+    if choices.baseline is None:
+        said = "Letters mark the runs that a value is significantly better than"
+    else:
+        name = escape(choices.baseline)
+        said = f"$\\dagger$ and $\\ddagger$ mark values significantly better and worse than {name}"
+    return f"{said} ({escape(how)}; $\\alpha = {ALPHA}$). Best values are bold."
+
+
+def _best(measure: str, values: list[float | None]) -> float | None:
+    best = None
+    for value in values:
+        if value is not None and (best is None or better(measure, value, best)):
+            best = value
+    return best
+
+
+def _letters(at: int) -> str:
+    """Return a, b, … z, aa, ab, …."""
+    more, last = divmod(at, len(ascii_lowercase))
+    return (_letters(more - 1) if more else "") + ascii_lowercase[last]
+
+
+def escape(text: str) -> str:
+    """Return a text as LaTeX sets it letter by letter."""
+    return "".join(_SPECIAL.get(character, character) for character in printable(text))

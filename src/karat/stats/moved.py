@@ -1,0 +1,30 @@
+"""The queries that moved most from one run to another."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from karat.stats.pairs import Pair
+
+
+def moved(pair: Pair, n: int) -> pl.DataFrame:
+    """Return the queries that rose most, then those that fell most, at most n of each.
+
+    Of queries that moved alike, the ids decide.
+    """
+    both = pl.DataFrame(
+        {
+            "query_id": pair.query_ids,
+            "value_a": pair.a.values,
+            "value_b": pair.b.values,
+            "difference": pair.apart,
+        }
+    )
+    rose = both.filter(pl.col("difference") > 0)
+    fell = both.filter(pl.col("difference") < 0)
+    return pl.concat(
+        [
+            rose.sort("difference", "query_id", descending=[True, False]).head(n),
+            fell.sort("difference", "query_id").head(n),
+        ]
+    )
