@@ -126,7 +126,8 @@ def _resampled(samples: list[Sample], confidence: float) -> list[list[float]]:
     for at, sample in enumerate(samples):
         drawn = sample.finish(sums[:, 2 * at], sums[:, 2 * at + 1])
         value = float(sample.f(np.array([sample.ratio]))[0])
-        ends.append(corrected(value, drawn, sample.without_each(), confidence).tolist())
+        rounding = sample.rounding * sample.slope
+        ends.append(corrected(value, drawn, sample.without_each(), confidence, rounding).tolist())
     return ends
 
 

@@ -20,14 +20,16 @@ DRAWS_OF_QUANTILES = 10_000
 """Fewer, as every draw looks for a quantile anew."""
 
 
-def randomization(differences: Floats, draws: int = DRAWS) -> Floats:
+def randomization(
+    differences: Floats, draws: int = DRAWS, rounding: Floats | float = 0.0
+) -> Floats:
     """Return the two-sided p of each column of differences: a row a query, 0 where it has none.
 
     All 2^n ways of swapping are tried where there are at most as many as draws, n being the
     queries with a difference; else p = (b + 1) / (B + 1), b of B draws reaching the difference.
-    Every column sees the same draws.
+    Every column sees the same draws. `rounding` says what is none but rounding, in each column.
     """
-    columns, _ = whole(differences)
+    columns, _ = whole(differences, rounding)
     p = np.ones(columns.shape[1])
     ways = 2.0 ** np.count_nonzero(columns, axis=0)
     for at in np.flatnonzero(ways <= draws):
