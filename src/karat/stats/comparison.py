@@ -179,11 +179,13 @@ def _rows(tables: Tables, choices: Choices) -> pl.DataFrame:
 
 
 def _spread(p: Pair) -> float | None:
-    """Return the standard deviation of what queries add to the difference."""
+    """Return the standard deviation of what queries add to the difference, if they differ in it."""
     if not p.a.summed or p.n < 2 or p.difference is None:
         return None
     # The sum over n queries is n times their mean, and so is its spread.
-    return deviation(p.influence())
+    spread = deviation(p.influence())
+    rounding = p.a.rounding * p.a.slope + p.b.rounding * p.b.slope
+    return spread if spread > rounding else None
 
 
 def _randomized(pairs: Sequence[Pair]) -> list[float | None]:

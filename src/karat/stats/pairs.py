@@ -142,6 +142,8 @@ def _joint(pair: Pair, confidence: float) -> Interval:
         return Interval()
     if not pair.apart.any():
         return Interval(0.0, 0.0, "equal")
+    if pair.a.constant and pair.b.constant:
+        return Interval(pair.difference, pair.difference, "equal")
     if pair.n > MOST_RESAMPLED:
         error = deviation(pair.influence()) / math.sqrt(pair.n)
         reach = student_quantile(confidence, pair.n - 1) * error
