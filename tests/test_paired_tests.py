@@ -229,6 +229,7 @@ def test_no_shuffle_reaches_a_clear_difference_and_p_says_of_how_many():
         ("bonferroni", "bonferroni", oracle.bonferroni),
     ],
 )
+@settings(max_examples=25)  # multipletests collects garbage at every call
 @given(
     st.lists(
         st.one_of(st.floats(0, 1), st.sampled_from([0.01, 0.04, 1.0])), min_size=1, max_size=20
