@@ -9,8 +9,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import spans, texts
-from benchmarks.measure import Measurement, Tool, largest_difference, measure
+from benchmarks import significance, spans, texts
+from benchmarks.measure import BY_CHANCE, Measurement, Tool, largest_difference, measure
 from benchmarks.peers import FIFTY, MEASURES
 from benchmarks.work import DEEP, GROWTH, LARGE, UNTIDY, WIDE, Work
 
@@ -20,10 +20,21 @@ KARAT_COMMAND = str(Path(sys.executable).with_name("karat"))
 TREC_EVAL = os.environ.get("TREC_EVAL") or shutil.which("trec_eval") or "trec_eval"
 
 KARAT = Tool("karat.evaluate", "karat_files")
+KARAT_INTERVALS = Tool("karat.evaluate, with intervals", "karat_files_intervals")
 KARAT_FIFTY = Tool("karat.evaluate, 50 measures", "karat_files_fifty")
 KARAT_DICTS = Tool("karat.evaluate, dicts", "karat_dicts")
 KARAT_PYTREC_EVAL = Tool("karat.compat.pytrec_eval", "karat_pytrec_eval_dicts")
-KARAT_EVAL = Tool("karat eval", command=(KARAT_COMMAND, "eval", "-m", ",".join(MEASURES)))
+KARAT_EVAL = Tool(
+    "karat eval --no-intervals",
+    command=(KARAT_COMMAND, "eval", "--no-intervals", "-m", ",".join(MEASURES)),
+)
+KARAT_RANDOMIZATION = Tool("karat, sign-flip randomization", "karat_randomization")
+SCIPY_RANDOMIZATION = Tool(
+    "scipy.stats.permutation_test", "scipy_randomization", needs="scipy", rounds=1
+)
+RANX_RANDOMIZATION = Tool(
+    "ranx, Fisher's test, compiled before", "ranx_randomization", needs="ranx", rounds=1
+)
 KARAT_HELP = Tool("karat --help", command=(KARAT_COMMAND, "--help"))
 KARAT_SPANS = Tool("karat.evaluate, spans", "karat_spans")
 MERGE_LOOP = Tool("a plain merge loop", "merge_loop_spans")
@@ -81,7 +92,8 @@ class Job:
 
 def from_files(*, quick: bool) -> Job:
     """TREC files, five measures: libraries against `evaluate`, commands against the command."""
-    libraries = (IR_MEASURES,) if quick else (IR_MEASURES, RANX, RANX_COMPILED)
+    libraries = (KARAT_INTERVALS, IR_MEASURES)
+    libraries += () if quick else (RANX, RANX_COMPILED)
     tools = (KARAT, *libraries, KARAT_EVAL, KARAT_TREC_EVAL, TREC_EVAL_C)
     rows, claims = [], []
     for work in (DEEP, WIDE):
@@ -215,6 +227,23 @@ def of_texts(*, quick: bool) -> Job:
     return Job(f"Text evidence: {name}", rows, claims)
 
 
+def of_differences(*, quick: bool) -> Job:
+    """The randomization test of every pair of runs; p differ by chance, as draws do."""
+    peers = (SCIPY_RANDOMIZATION,) if quick else (SCIPY_RANDOMIZATION, RANX_RANDOMIZATION)
+    best = measure((KARAT_RANDOMIZATION, *peers), rounds=_rounds(3, quick))
+    rows, claims = [Row(None, KARAT_RANDOMIZATION, best[KARAT_RANDOMIZATION], 1.0, 0.0)], []
+    for tool, wanted in zip(peers, (20, 10), strict=False):
+        ratio = _share(best, tool, KARAT_RANDOMIZATION, "seconds")
+        apart = (
+            largest_difference(tool, best[tool], best[KARAT_RANDOMIZATION], allowed=BY_CHANCE)
+            if tool in best
+            else None
+        )
+        rows.append(Row(None, tool, best.get(tool), ratio, apart))
+        claims.append(Claim(f"{significance.NAME}: karat, faster than {tool.name}", wanted, ratio))
+    return Job(f"Randomization test: {significance.NAME}", rows, claims)
+
+
 def start() -> Job:
     """What a person waits for before anything happens."""
     best = measure((KARAT_IMPORT, KARAT_HELP), rounds=2 * ROUNDS)
@@ -231,7 +260,7 @@ def every(*, quick: bool) -> list[Job]:
     if not quick:
         jobs.append(from_large_files())
     jobs += [from_untidy_files(quick=quick), growth(quick=quick), of_spans(quick=quick)]
-    return [*jobs, of_texts(quick=quick), start()]
+    return [*jobs, of_texts(quick=quick), of_differences(quick=quick), start()]
 
 
 def _rounds(rounds: int, quick: bool) -> int:

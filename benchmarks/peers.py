@@ -14,7 +14,7 @@ from statistics import fmean
 from time import perf_counter
 from typing import Any
 
-from benchmarks import spans, texts
+from benchmarks import significance, spans, texts
 
 MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
 FIFTY = tuple(
@@ -39,7 +39,13 @@ class Task:
 def karat_files(gold: str, run: str, measures: tuple[str, ...] = MEASURES) -> Task:
     from karat import evaluate
 
-    return Task(lambda: evaluate(gold, run, measures).summary(), _karat_means)
+    return Task(lambda: evaluate(gold, run, measures).summary(intervals=False), _karat_means)
+
+
+def karat_files_intervals(gold: str, run: str) -> Task:
+    from karat import evaluate
+
+    return Task(lambda: evaluate(gold, run, MEASURES).summary(), _karat_means)
 
 
 def karat_files_fifty(gold: str, run: str) -> Task:
@@ -76,7 +82,8 @@ def karat_dicts(gold: Any, run: Any) -> Task:
     from karat import evaluate
 
     return Task(
-        lambda: evaluate(gold, run, MEASURES), lambda scores: _karat_means(scores.summary())
+        lambda: evaluate(gold, run, MEASURES),
+        lambda scores: _karat_means(scores.summary(intervals=False)),
     )
 
 
@@ -110,7 +117,7 @@ def karat_spans() -> Task:
 
     gold, run = spans.tables()
     ready = Gold.of(spans=gold)
-    return Task(lambda: evaluate(ready, run, spans.MEASURES).summary(), _karat_means)
+    return Task(lambda: evaluate(ready, run, spans.MEASURES).summary(intervals=False), _karat_means)
 
 
 def merge_loop_spans() -> Task:
@@ -137,6 +144,51 @@ def karat_texts_large() -> Task:
 def difflib_texts() -> Task:
     (_, evidence), (_, chunks) = texts.columns(texts.SMALL)
     return Task(lambda: texts.difflib_sample(evidence, chunks, texts.SMALL), dict)
+
+
+def karat_randomization() -> Task:
+    from karat.stats.randomization import randomization
+
+    differences = significance.differences()
+    return Task(lambda: randomization(differences, significance.DRAWS), significance.named)
+
+
+def scipy_randomization() -> Task:
+    import numpy as np
+    from scipy.stats import permutation_test
+
+    differences = significance.differences()
+
+    def timed() -> Any:
+        # All pairs in one call, which share their draws as they do in karat.
+        return permutation_test(
+            (differences,),
+            np.mean,
+            permutation_type="samples",
+            n_resamples=significance.DRAWS,
+            batch=100,
+            vectorized=True,
+            rng=1,
+        ).pvalue
+
+    return Task(timed, significance.named)
+
+
+def ranx_randomization() -> Task:
+    from ranx.statistical_tests import fisher_randomization_test
+
+    table = significance.values()
+    fisher_randomization_test(table[:, 0], table[:, 1], n_permutations=10)  # compiles
+
+    def timed() -> list[float]:
+        return [
+            fisher_randomization_test(table[:, a], table[:, b], n_permutations=significance.DRAWS)[
+                0
+            ]
+            for a, b in significance.PAIRS
+        ]
+
+    return Task(timed, significance.named)
 
 
 def karat_import() -> Task:
@@ -167,6 +219,7 @@ TOOLS: dict[str, Callable[..., Task]] = {
     tool.__name__: tool
     for tool in (
         karat_files,
+        karat_files_intervals,
         karat_files_fifty,
         ir_measures_files,
         ranx_files,
@@ -178,6 +231,9 @@ TOOLS: dict[str, Callable[..., Task]] = {
         karat_texts,
         karat_texts_large,
         difflib_texts,
+        karat_randomization,
+        scipy_randomization,
+        ranx_randomization,
         karat_import,
     )
 }

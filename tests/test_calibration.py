@@ -62,7 +62,8 @@ def test_more_ranks_than_are_counted_out_keep_to_it_too():
 def test_few_queries_swapped_in_every_way_never_find_too_much():
     values = exchangeable(np.random.default_rng(63), 9, 2, EXPERIMENTS)
     p = randomization(values[:, 1] - values[:, 0])
-    assert within(float((p <= ALPHA).mean()), 0.04, 0.06)
+    # Of 512 ways at most 24 may be reached: 4.7%.
+    assert within(float((p <= ALPHA).mean()), 0.03, 0.06)
 
 
 PAIRS = [(a, b) for a in range(4) for b in range(a + 1, 4)]

@@ -316,7 +316,7 @@ def test_the_command_line_takes_the_preset(command):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert [line.split()[0] for line in lines[1:11]] == list(coverage.MEASURES)
-    assert lines[3].split() == ["evidence.recall@10", "0.7500", "3"]
+    assert lines[3].split()[:2] == ["evidence.recall@10", "0.7500"]
     assert not [line for line in lines if line.startswith("list:")]
     assert command(*EVAL, "--fuzzy-threshold", "1")[1].splitlines()[3].split()[1] == "0.5000"
 

@@ -56,13 +56,14 @@ conventions = st.fixed_dictionaries(
 
 
 def bits(table: ScoreTable) -> list[list[str | None]]:
-    """Every value of every query, and every value over all queries, to the last bit."""
+    """Every value and hole of every query, and every value over all queries, to the last bit."""
     rows = [
         [query, *(None if v is None else v.hex() for v in values)]
-        for query, *values in table.frame.rows()
+        for query, *values in table.frame.hstack(table.holes).rows()
     ]
     over_queries = [table.value(measure) for measure in table.measures]
-    return [table.frame.columns, *rows, [None if v is None else v.hex() for v in over_queries]]
+    names = table.frame.columns + table.holes.columns
+    return [names, *rows, [None if v is None else v.hex() for v in over_queries]]
 
 
 def rows_of(by_query):

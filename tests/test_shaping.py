@@ -217,11 +217,12 @@ def command(monkeypatch, capsys, tmp_path):
 
 
 def test_the_command_line_shapes_lists_and_says_so(command):
-    words = ("eval", "gold.json", "run.json", "-m", "R@3")
+    words = ("eval", "gold.json", "run.json", "-m", "R@3", "--no-intervals")
     flags = ("--top-k", "2", "--score-threshold", "0.3")
     assert command(*words, *flags) == (
         0,
-        "measure     run  n\nR@3      0.2500  2\nlist: top_k=2, score_threshold=0.3\n",
+        "measure      run  n\nR@3       0.2500  2\nJudged@3  0.2500\n"
+        "list: top_k=2, score_threshold=0.3\n",
         "",
     )
     told = json.loads(command(*words, *flags, "--json")[1])

@@ -25,6 +25,9 @@ def evaluate_command(
         typer.Option("--by", metavar="FIELD", help="Also for each value of a query's field."),
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="Also for each query.")] = False,
+    intervals: Annotated[
+        bool, typer.Option("--intervals/--no-intervals", help="Also between what values lie.")
+    ] = True,
     output: Annotated[
         list[Path] | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .parquet or .md."),
@@ -43,7 +46,10 @@ def evaluate_command(
         files.check(path)
     evaluator = Evaluator(how.gold(gold), measures, preset=preset, **how.keywords)
     scores = evaluator.all([how.run(run) for run in runs])
-    sheets = [score.sheet(by=tuple(by or ()), per_query=per_query) for score in scores]
+    sheets = [
+        score.sheet(by=tuple(by or ()), per_query=per_query, intervals=intervals)
+        for score in scores
+    ]
     for path in output or ():
         files.write(sheets, path)
     if json:

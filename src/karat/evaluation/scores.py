@@ -141,6 +141,7 @@ class Scores:
             groups=self.by(*by, intervals=intervals) if by else None,
             per_query=self.per_query,
             weights=self.table.weights,
+            holes=self.table.holes,
             queries=self.queries,
             show_queries=per_query,
         )
@@ -154,7 +155,7 @@ class Scores:
         """Read scores that were written as .json or .parquet; `run` picks one of several."""
         saved = files.read(path, run)
         measures = tuple(parse(name) for name in saved.measures)
-        table = ScoreTable(measures, saved.per_query, saved.counts, saved.weights)
+        table = ScoreTable(measures, saved.per_query, saved.counts, saved.weights, saved.holes)
         return cls(
             # Whoever sorted the file another way must not change which query is drawn when.
             table.rows(saved.per_query["query_id"].arg_sort()),

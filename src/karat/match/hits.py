@@ -40,6 +40,13 @@ class Places:
         first[self.query[leads]] = self.rank[leads]
         return first
 
+    @cached_property
+    def first_gap(self) -> Ints:
+        """The first rank in each query at which none of them stands."""
+        # As long as no rank was passed over, each is the how-manieth its rank says.
+        unbroken = self.query[self.rank == self.ordinal]
+        return np.bincount(unbroken, minlength=self.n_queries) + 1
+
     def within(self, cutoff: int | Ints | None) -> Places:
         """Keep the ranks up to a cutoff: one for all queries, or one for each."""
         if cutoff is None:
@@ -76,6 +83,7 @@ class Hits:
     largest_grade: int | None = None
     _relevant: dict[int, Places] = field(default_factory=dict, repr=False)
     _n_relevant: dict[int, Ints] = field(default_factory=dict, repr=False)
+    _ruled_out: dict[int, Places] = field(default_factory=dict, repr=False)
 
     @property
     def n_queries(self) -> int:
@@ -93,6 +101,16 @@ class Hits:
         if rel not in self._n_relevant:
             self._n_relevant[rel] = self.gold.where(self.gold.grade >= rel).count
         return self._n_relevant[rel]
+
+    def ruled_out(self, rel: int) -> Places:
+        """Return the places at which nothing counts, whatever the unjudged items turn out to be.
+
+        Items judged below this grade stand there, or items that stand again.
+        """
+        if rel not in self._ruled_out:
+            irrelevant = self.judged.where(self.judged.grade < rel)
+            self._ruled_out[rel] = merged(irrelevant, self.repeats)
+        return self._ruled_out[rel]
 
     @cached_property
     def judged(self) -> Places:
@@ -113,10 +131,11 @@ class Hits:
         return Hits(found, repeats, self.gold, self.slots(cutoff), self.largest_grade)
 
     def counting_repeats(self) -> Hits:
-        """Return hits in which an item that stands again is found again."""
+        """Return hits in which an item that stands again is found again, like any other."""
         if not self.repeats.query.size:
             return self
-        return Hits(merged(self.found, self.repeats), self.repeats, self.gold, self.length)
+        none = self.repeats.where(np.zeros(self.repeats.query.size, np.bool_))
+        return Hits(merged(self.found, self.repeats), none, self.gold, self.length)
 
 
 def places(n_queries: int, query: Ints, rank: Ints, grade: Ints) -> Places:
@@ -128,6 +147,8 @@ def places(n_queries: int, query: Ints, rank: Ints, grade: Ints) -> Places:
 
 def merged(one: Places, other: Places) -> Places:
     """Bring the places of both together, sorted by query and rank."""
+    if not other.query.size:
+        return one
     return places(
         one.n_queries,
         np.concatenate((one.query, other.query)),

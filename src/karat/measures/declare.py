@@ -60,6 +60,9 @@ class Declaration:
     tail: str | None = None
     """The parameter that a number behind an alias sets, as in `Rprec_mult_0.2`."""
     combine: Combine = "mean"
+    bound: Kernel | None = None
+    """What it would be if every unjudged item of the list were relevant, where that is known: for
+    measures that divide by what is relevant, such items would move the denominator too."""
     weight: Callable[[Any], Ints] | None = None
     """For `micro`: the denominator of each query, of which its value times it is whole."""
     unit: Unit | None = None

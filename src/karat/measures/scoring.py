@@ -10,10 +10,11 @@ import polars as pl
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError
-from karat.match.hits import Flags, Floats, Ints
+from karat.match.hits import Flags, Floats
 from karat.match.numbers import asked
 from karat.match.prepared import PreparedGold, prepare
 from karat.measures.declare import OF_THE_RUN, Family, Measure
+from karat.measures.holes import bound, judged_beside
 from karat.measures.plan import Plan
 from karat.measures.reading import NOTHING, Reading, read
 from karat.measures.table import ScoreTable
@@ -59,11 +60,17 @@ def scored(
     known = np.logical_or.reduce([reading.given for reading in readings.values()])
     _refuse(prepared, known & ~present, unknown, plan)
     left_out = ~present if plan.conventions.missing == "skip" else np.zeros_like(present)
-    columns, weights = [], []
+    columns, weights, holes = [], [], []
     for measure in plan.measures:
-        values, weight = _values(measure, readings, plan, left_out)
+        reading, declaration = readings[measure.declaration.family], measure.declaration
+        data = _data(measure, reading, plan)
+        values = np.where(left_out, np.nan, _values(measure, data, reading, plan))
         columns.append(pl.Series(measure.name, values, nan_to_null=True))
-        weights += [] if weight is None else [pl.Series(measure.name, weight)]
+        if declaration.weight is not None:
+            weights.append(pl.Series(measure.name, declaration.weight(data)))
+        if declaration.bound is not None:
+            holes.append(bound(measure, data, values))
+    holes += judged_beside(plan, readings)
     return ScoreTable(
         plan.measures,
         pl.DataFrame([prepared.query_ids.alias("query_id"), *columns]),
@@ -78,6 +85,7 @@ def scored(
         | _nothing(plan, readings)
         | {name: n for reading in readings.values() for name, n in reading.counts.items()},
         pl.DataFrame(weights),
+        pl.DataFrame(holes),
     )
 
 
@@ -103,26 +111,26 @@ def _nothing(plan: Plan, readings: dict[Family, Reading]) -> dict[str, int]:
     return counts
 
 
-def _values(
-    measure: Measure, readings: dict[Family, Reading], plan: Plan, left_out: Flags
-) -> tuple[Floats, Ints | None]:
-    """Return the value of each query, and its denominator where one is to be summed."""
+def _data(measure: Measure, reading: Reading, plan: Plan) -> Any:
+    """Return what the kernel reads, as the convention on duplicates has it."""
+    if measure.declaration.counts_repeats and plan.conventions.duplicates == "count":
+        return reading.data.counting_repeats()
+    return reading.data
+
+
+def _values(measure: Measure, data: Any, reading: Reading, plan: Plan) -> Floats:
+    """Return the value of each query, NaN where gold says nothing of it."""
     declaration = measure.declaration
-    reading = readings[declaration.family]
-    data = reading.data
     if measure.needs_largest_grade and plan.largest_grade is None:
         raise MeasureError(
             f"{measure} needs the largest grade of the whole gold",
             hint="give it to the plan: Plan.of(…, largest_grade=…)",
         )
-    if declaration.counts_repeats and plan.conventions.duplicates == "count":
-        data = data.counting_repeats()
     values = declaration.kernel(data, measure.cutoff, **measure.params)
-    weight = None if declaration.weight is None else declaration.weight(data)
     if declaration.no_gold and plan.conventions.no_gold != "family":
         value = {"zero": 0.0, "one": 1.0, "skip": np.nan}[plan.conventions.no_gold]
         values = np.where(reading.nothing(measure), value, values)
-    return np.where(left_out | ~reading.given, np.nan, values), weight
+    return np.where(reading.given, values, np.nan)
 
 
 def _failed(gold: PreparedGold, run: Run) -> int:

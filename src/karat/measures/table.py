@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from karat.errors import InputError, MeasureError
-from karat.measures.combine import combine, micro
+from karat.measures.combine import combine, mean, micro
 from karat.measures.declare import Measure
 
 
@@ -24,12 +24,16 @@ class ScoreTable:
     stand again in a list (repeats), are relevant (relevant), and of those were found
     (relevant_found).
     `weights` holds the denominators of the measures that are combined as `micro`, row by row.
+    `holes` holds, row by row as well, what judgments that were never made leave open: `Judged@k`
+    for each cutoff of a rank measure (null where the list is empty), and for each measure with a
+    bound, `bound:` and its name, the most it could be.
     """
 
     measures: tuple[Measure, ...]
     frame: pl.DataFrame
     counts: dict[str, int]
     weights: pl.DataFrame = field(default_factory=pl.DataFrame)
+    holes: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @classmethod
     def concat(cls, tables: Sequence[ScoreTable]) -> ScoreTable:
@@ -38,7 +42,7 @@ class ScoreTable:
             raise InputError("there is no table to bring together")
         frame = pl.concat([table.frame for table in tables])
         order = frame["query_id"].arg_sort()
-        frame, weights = frame[order], pl.concat([table.weights for table in tables])
+        frame = frame[order]
         if frame["query_id"].is_duplicated().any():
             raise InputError("a query is in two of the tables", hint="partition by whole queries")
         counts: Counter[str] = Counter()
@@ -48,13 +52,18 @@ class ScoreTable:
             tables[0].measures,
             frame,
             {key: counts[key] for key in tables[0].counts},
-            weights[order] if weights.width else weights,
+            _rows(pl.concat([table.weights for table in tables]), order),
+            _rows(pl.concat([table.holes for table in tables]), order),
         )
 
     def rows(self, at: pl.Series) -> ScoreTable:
         """Return some of the rows; what was counted is said of all."""
-        weights = self.weights[at] if self.weights.width else self.weights
-        return replace(self, frame=self.frame[at], weights=weights)
+        return replace(
+            self,
+            frame=self.frame[at],
+            weights=_rows(self.weights, at),
+            holes=_rows(self.holes, at),
+        )
 
     def measure(self, measure: Measure) -> Measure:
         """Return a measure if it is in the table."""
@@ -75,3 +84,34 @@ class ScoreTable:
             known = self.frame[measure.name].is_not_null()
             return micro(self.values(measure), self.weights[measure.name].filter(known).to_list())
         return combine(measure.declaration.combine, self.values(measure))
+
+    def judged(self, measure: Measure) -> float | None:
+        """Return how much of the top k was judged, as a mean over the lists that hold anything."""
+        return self._open(measure, judged_name(measure))
+
+    def bound(self, measure: Measure) -> float | None:
+        """Return what a measure would be if every unjudged item of the lists were relevant."""
+        return self._open(measure, bound_name(measure))
+
+    def _open(self, measure: Measure, name: str | None) -> float | None:
+        """Return the mean of a column of `holes` over the queries that the measure counts."""
+        if name not in self.holes.columns:
+            return None
+        counted = self.holes[name].filter(self.frame[measure.name].is_not_null()).drop_nulls()
+        return mean(counted.to_list()) if counted.len() else None
+
+
+def judged_name(measure: Measure) -> str | None:
+    """Return the column of `holes` that says how much of a measure's top k was judged."""
+    ranks = measure.declaration.family == "rank" and measure.declaration.cutoff == "optional"
+    return f"Judged@{measure.cutoff}" if ranks and measure.cutoff is not None else None
+
+
+def bound_name(measure: Measure) -> str:
+    """Return the column of `holes` that says the most a measure could be."""
+    return f"bound:{measure.name}"
+
+
+def _rows(beside: pl.DataFrame, at: pl.Series) -> pl.DataFrame:
+    """Return some rows of what stands beside the values; it may have no columns."""
+    return beside[at] if beside.width else beside

@@ -13,6 +13,8 @@ from karat.report.sheet import Sheet, left_out, noted, rests_on_few
 from karat.report.tables import group_fields
 from karat.version import __version__
 
+_KEYS = ("value", "low", "high", "method", "sd", "median", "n", "left_out")
+
 
 def document(sheets: Sequence[Sheet]) -> dict[str, Any]:
     """Return the numbers as plain data; absent: not asked; null: undefined."""
@@ -60,13 +62,22 @@ def _run(sheet: Sheet) -> dict[str, Any]:
         run["per_query"] = sheet.per_query.to_dicts()
         if sheet.weights.width:
             run["weights"] = sheet.weights.to_dict(as_series=False)
+        if sheet.holes.width:
+            run["holes"] = sheet.holes.to_dict(as_series=False)
     return run
 
 
 def _measures(summary: pl.DataFrame) -> dict[str, Any]:
     whole = {}
-    for measure, value, n in summary.select("measure", "value", "n").iter_rows():
-        whole[measure] = {"value": value, "n": n}
+    for row in summary.iter_rows(named=True):
+        measure, n = row.pop("measure"), row["n"]
+        whole[measure] = {key: row[key] for key in _KEYS if key in row}
+        if row["judged"] is not None:
+            whole[measure]["judged"] = row["judged"]
+        if row["bound_high"] is not None:
+            whole[measure]["bounds"] = {"low": row["bound_low"], "high": row["bound_high"]}
+        if row.get("small"):
+            whole[measure]["small"] = True
         if rests_on_few(measure, n):
             whole[measure]["note"] = f"{parse(measure).declaration.combine} of {n} samples"
     return whole

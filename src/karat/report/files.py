@@ -33,6 +33,7 @@ class Saved:
     per_query: pl.DataFrame
     queries: pl.DataFrame
     weights: pl.DataFrame
+    holes: pl.DataFrame
 
 
 def write(sheets: Sequence[Sheet], path: str | os.PathLike[str]) -> None:
@@ -95,6 +96,7 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         fields = sheet.queries.rename(lambda c: c if c == "query_id" else f"field:{c}")
         rows = sheet.per_query.join(fields, on="query_id", how="left", maintain_order="left")
         rows = rows.hstack(sheet.weights.rename(lambda c: f"weight:{c}"))
+        rows = rows.hstack(sheet.holes.rename(lambda c: f"hole:{c}"))
         frames.append(rows.select(pl.lit(sheet.name).alias("run"), pl.all()))
     told = {
         "conventions": sheets[0].conventions.as_dict(),
@@ -129,9 +131,6 @@ def _read_parquet(source: Source, run: str | None) -> Saved:
     facts = msgspec.json.decode(told)
     name = _pick(source, list(facts["counts"]), run)
     rows = pl.read_parquet(source.path).filter(pl.col("run") == name)
-    fields = [column for column in rows.columns if column.startswith("field:")]
-    queries = rows.select("query_id", *fields).rename(lambda c: c.removeprefix("field:"))
-    weights = rows.select(column for column in rows.columns if column.startswith("weight:"))
     return Saved(
         name,
         facts["conventions"],
@@ -141,9 +140,16 @@ def _read_parquet(source: Source, run: str | None) -> Saved:
         facts["counts"][name],
         facts["measures"],
         rows.select("query_id", *facts["measures"]),
-        queries,
-        weights.rename(lambda c: c.removeprefix("weight:")),
+        rows.select("query_id").hstack(_behind("field:", rows)),
+        _behind("weight:", rows),
+        _behind("hole:", rows),
     )
+
+
+def _behind(mark: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns that are marked so, without the mark."""
+    marked = rows.select(column for column in rows.columns if column.startswith(mark))
+    return marked.rename(lambda c: c.removeprefix(mark))
 
 
 def _read_json(source: Source, run: str | None) -> Saved:
@@ -158,6 +164,7 @@ def _read_json(source: Source, run: str | None) -> Saved:
         raise source.error("the values of the queries are not in it", hint="add --per-query")
     names = list(saved["measures"])
     schema = {"query_id": pl.String} | dict.fromkeys(names, pl.Float64)
+    holes = saved.get("holes", {})
     queries = told.get("queries") or [{"query_id": q["query_id"]} for q in saved["per_query"]]
     return Saved(
         saved["name"],
@@ -170,6 +177,7 @@ def _read_json(source: Source, run: str | None) -> Saved:
         pl.DataFrame(saved["per_query"], schema=schema),
         pl.DataFrame(queries, infer_schema_length=None),
         pl.DataFrame(saved.get("weights", {})),
+        pl.DataFrame(holes, schema=dict.fromkeys(holes, pl.Float64)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from karat.report.sheet import Sheet, remarks
+from karat.report.sheet import Sheet, methods, remarks
 from karat.report.tables import group_table, query_table, table_rows
 
 
@@ -18,7 +18,7 @@ def markdown(sheets: Sequence[Sheet]) -> str:
             for table in (group_table(sheet), query_table(sheet))
             if table is not None
         ]
-    if told := remarks(sheets):
+    if told := [*methods(sheets), *remarks(sheets)]:
         parts.append("".join(f"- {_escape(remark)}\n" for remark in told))
     return "\n".join(parts)
 

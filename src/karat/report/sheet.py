@@ -11,6 +11,8 @@ from karat.conventions import Conventions
 from karat.data.shaping import Settings
 from karat.errors import counted
 from karat.measures import parse
+from karat.stats.groups import FEW
+from karat.stats.intervals import METHODS
 
 WORDS = {
     "unknown": "{} of the run not in gold",
@@ -44,6 +46,8 @@ class Sheet:
     per_query: pl.DataFrame
     weights: pl.DataFrame
     """The denominators of what is summed before it is divided, row by row."""
+    holes: pl.DataFrame
+    """What judgments that were never made leave open, row by row."""
     queries: pl.DataFrame
     show_queries: bool
     """Whether a person asked to see every query."""
@@ -72,6 +76,19 @@ class Sheet:
         ]
         return [*out, *self._of_few()]
 
+    def methods(self) -> list[str]:
+        """Say how intervals came about: one sentence, or one for each way there is."""
+        if "method" not in self.summary.columns:
+            return []
+        known = self.summary.filter(pl.col("method").is_not_null())
+        of_method = known.group_by("method", maintain_order=True).agg("measure")
+        if of_method.height == 1:
+            return [f"95% intervals: {METHODS[of_method['method'][0]]}"]
+        return [
+            f"95% intervals of {', '.join(measures)}: {METHODS[method]}"
+            for method, measures in of_method.iter_rows()
+        ]
+
     def _of_few(self) -> Iterator[str]:
         """Say which values rest on too few queries, of all of them or of a group."""
         for measure, n in self.summary.select("measure", "n").iter_rows():
@@ -82,6 +99,8 @@ class Sheet:
                 sizes = self.groups.filter(pl.col("measure") == measure)["n"]
                 if few := sum(rests_on_few(measure, size) for size in sizes):
                     yield f"{measure} of fewer than {least} samples in {counted(few, 'group')}"
+        if self.groups is not None and self.groups["small"].any():
+            yield f"groups marked * have fewer than {FEW} queries: they say little"
 
 
 def remarks(sheets: Sequence[Sheet]) -> list[str]:
@@ -95,6 +114,11 @@ def remarks(sheets: Sequence[Sheet]) -> list[str]:
         for remark, names in runs_of.items()
         for name in (["every run"] if 1 < len(sheets) == len(names) else names)
     ]
+
+
+def methods(sheets: Sequence[Sheet]) -> list[str]:
+    """Say how the intervals of all runs came about; what is true of several is said once."""
+    return list(dict.fromkeys(method for sheet in sheets for method in sheet.methods()))
 
 
 def rests_on_few(measure: str, n: int) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from karat.measures import Declaration, parse
 from karat.report.sheet import Sheet
@@ -39,13 +40,52 @@ def label(measure: str) -> str:
     return measure if unit is None else f"{measure} [{unit}]"
 
 
+def with_interval(row: Mapping[str, Any]) -> str:
+    """Show a value of a summary, and between what it lies where that is known.
+
+    The ends are shown with a digit less, as they are no surer than that.
+    """
+    value, measure = number(row["value"], row["measure"]), row["measure"]
+    if row.get("method") is None:
+        return value
+    shown = _declaration(measure).unit is not None or _declaration(measure).whole
+    ends = [
+        number(end, measure) if shown or end is None else f"{end:.3f}"
+        for end in (row["low"], row["high"])
+    ]
+    return f"{value} [{', '.join(ends)}]"
+
+
 def table_rows(sheets: Sequence[Sheet]) -> list[list[str]]:
-    """Return a row a measure: its name, the value of each run, and n."""
+    """Return a row a measure: its name, the value of each run with its interval, and n."""
     rows = []
-    for at, measure in enumerate(sheets[0].summary["measure"]):
-        values = [number(sheet.summary["value"][at], measure) for sheet in sheets]
-        rows.append([label(measure), *values, _counts(sheet.summary["n"][at] for sheet in sheets)])
-    return rows
+    for same in zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True):
+        values = [with_interval(row) for row in same]
+        rows.append([label(same[0]["measure"]), *values, _counts(row["n"] for row in same)])
+    return rows + _holes(sheets)
+
+
+def _holes(sheets: Sequence[Sheet]) -> list[list[str]]:
+    """Return rows on items that nobody judged, where there are any: how many, and what they hide.
+
+    A measure is `at most` what it would be if each of them were relevant.
+    """
+    judged: dict[int, list[str]] = {}
+    bounds: dict[str, list[str]] = {}
+    for same in zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True):
+        name = same[0]["measure"]
+        cutoff = parse(name).cutoff
+        if any(row["judged"] is not None and row["judged"] < 1 for row in same):
+            assert isinstance(cutoff, int)
+            judged[cutoff] = [number(row["judged"]) for row in same]
+        most = [number(row["bound_high"]) for row in same]
+        if any(row["bound_high"] is not None for row in same) and most != [
+            number(row["value"]) for row in same
+        ]:
+            bounds[f"{name} at most"] = most
+    shares = {f"Judged@{k}": values for k, values in sorted(judged.items())}
+    asked = set(sheets[0].summary["measure"])
+    return [[name, *values, ""] for name, values in (shares | bounds).items() if name not in asked]
 
 
 def _counts(counts: Iterable[int]) -> str:
@@ -64,9 +104,10 @@ def group_table(sheet: Sheet) -> Table | None:
     fields = group_fields(sheet)
     rows = []
     for key, part in sheet.groups.partition_by(fields, as_dict=True, maintain_order=True).items():
-        values = [number(v, m) for m, v in part.select("measure", "value").iter_rows()]
+        values = [with_interval(row) for row in part.iter_rows(named=True)]
         labels = ["–" if label is None else str(label) for label in key]
-        rows.append([*labels, *values, _counts(part["n"])])
+        mark = "*" if part["small"].any() else ""
+        rows.append([*labels, *values, _counts(part["n"]) + mark])
     return [*fields, *map(label, sheet.summary["measure"]), "n"], rows
 
 
@@ -85,7 +126,8 @@ def query_table(sheet: Sheet) -> Table | None:
 def group_fields(sheet: Sheet) -> list[str]:
     """Return the fields that the groups of a sheet are made by."""
     assert sheet.groups is not None
-    return [name for name in sheet.groups.columns if name not in sheet.summary.columns]
+    known = [*sheet.summary.columns, "small"]
+    return [name for name in sheet.groups.columns if name not in known]
 
 
 @cache

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from unicodedata import combining, east_asian_width
 
 from karat.errors import printable
-from karat.report.sheet import Sheet, remarks
+from karat.report.sheet import Sheet, methods, remarks
 from karat.report.tables import group_fields, group_table, query_table, table_rows
 
 WIDTH = 80
@@ -94,6 +94,8 @@ def _print_rich(heads: list[str], rows: list[list[str]], n_labels: int) -> None:
 
 
 def _print_remarks(sheets: Sequence[Sheet]) -> None:
+    for method in methods(sheets):
+        print("\n".join(textwrap.wrap(method, WIDTH, subsequent_indent="  ")))
     for remark in remarks(sheets):
         print(printable(remark))
     departures = sheets[0].conventions.departures()

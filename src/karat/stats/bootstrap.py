@@ -9,20 +9,21 @@ import numpy as np
 
 from karat.match.hits import Floats
 
+_ROUNDING = 1e-9
+"""What is as close as this, of the whole range, is the same number: 1/3 + 1/3 and 2/3."""
 
-def corrected(
-    value: float, resampled: Floats, without_each: Floats, confidence: float, rounding: float
-) -> Floats:
+
+def corrected(value: float, resampled: Floats, without_each: Floats, confidence: float) -> Floats:
     """Return both ends of the BCa interval.
 
     B. Efron, Better Bootstrap Confidence Intervals, 1987. The bias is how far the resampled
     numbers lie to one side (ties to both), the acceleration comes from leaving each query out.
-    Of few queries many resamples tie with the value; `rounding` says what is a tie.
     """
     normal = NormalDist()
     known = resampled[~np.isnan(resampled)]
-    same = np.count_nonzero(np.abs(known - value) <= rounding)
-    below = np.count_nonzero(known < value - rounding)
+    apart = known - value
+    apart[np.abs(apart) <= _ROUNDING * np.ptp(known)] = 0.0
+    below, same = np.count_nonzero(apart < 0), np.count_nonzero(apart == 0)
     # Never quite 0 or 1, of which the normal quantile is infinite.
     share = (below + same / 2 + 0.5) / (known.size + 1)
     bias = normal.inv_cdf(share)

@@ -13,7 +13,7 @@ from karat.match.hits import Floats, Ints
 
 SEED = 20261115
 RESAMPLES = 10_000
-_CELLS = 1 << 21  # of a block: 16 MiB of floats, and less than the processor's outer cache holds
+_CELLS = 1 << 18  # of a block: 2 MiB of floats, which the cache of a core holds
 
 
 def below(bits: PCG64, limit: int, shape: tuple[int, ...]) -> Ints:

@@ -9,7 +9,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from karat.match.hits import Floats
 from karat.stats.bootstrap import corrected
 from karat.stats.draws import resampled_sums
 from karat.stats.samples import Sample, deviation
@@ -63,7 +62,7 @@ def _direct(sample: Sample, confidence: float) -> Interval | None:
     if sample.constant:
         return Interval(sample.value, sample.value, "equal")
     if sample.share is not None:
-        return _order_statistics(sample.values, sample.share, confidence)
+        return _order_statistics(sample, sample.value, sample.share, confidence)
     if not sample.summed:  # nothing bounds a maximum from above
         return Interval()
     if sample.n > MOST_RESAMPLED:
@@ -89,13 +88,13 @@ def _wilson(sample: Sample, confidence: float) -> Interval:
     return Interval(low, high, "wilson")
 
 
-def _order_statistics(values: Floats, share: float, confidence: float) -> Interval:
+def _order_statistics(sample: Sample, value: float, share: float, confidence: float) -> Interval:
     """Return the values between which the quantile lies, whatever the distribution.
 
     How many values lie below the quantile is binomial, so the chance that it lies between the
     l-th and the u-th value is P(l ≤ B < u). An end that would need more values is None.
     """
-    n = values.size
+    n = sample.n
     k = np.arange(n)
     steps = np.log((n - k) / (k + 1)) + math.log(share / (1 - share))
     logs = np.concatenate(([0.0], np.cumsum(steps))) + n * math.log1p(-share)
@@ -103,17 +102,18 @@ def _order_statistics(values: Floats, share: float, confidence: float) -> Interv
     tail = (1 - confidence) / 2
     low = int(np.searchsorted(up_to, tail, "right"))  # P(B < low) ≤ tail
     high = int(np.searchsorted(up_to, 1 - tail, "left")) + 1  # P(B ≥ high) ≤ tail
-    ordered = np.sort(values)
+    ordered = np.sort(sample.values).tolist()
+    # A quantile between two values may lie outside of what few values can bound: it is within.
     return Interval(
-        float(ordered[low - 1]) if low >= 1 else None,
-        float(ordered[high - 1]) if high <= n else None,
+        min(ordered[low - 1], value) if low >= 1 else None,
+        max(ordered[high - 1], value) if high <= n else None,
         "order",
     )
 
 
 def _student(sample: Sample, confidence: float) -> Interval:
     """Return Student's interval around Σ x / Σ w, then what it means for the number."""
-    error = deviation(sample.influence() / sample.slope) / math.sqrt(sample.n)
+    error = deviation(sample.influence() / sample.slope, 0.0) / math.sqrt(sample.n)
     reach = student_quantile(confidence, sample.n - 1) * error
     low, high = sample.f(np.array([sample.ratio - reach, sample.ratio + reach])).tolist()
     return Interval(low, high, "t")
@@ -126,8 +126,7 @@ def _resampled(samples: list[Sample], confidence: float) -> list[list[float]]:
     for at, sample in enumerate(samples):
         drawn = sample.finish(sums[:, 2 * at], sums[:, 2 * at + 1])
         value = float(sample.f(np.array([sample.ratio]))[0])
-        rounding = sample.rounding * sample.slope
-        ends.append(corrected(value, drawn, sample.without_each(), confidence, rounding).tolist())
+        ends.append(corrected(value, drawn, sample.without_each(), confidence).tolist())
     return ends
 
 

@@ -169,6 +169,5 @@ def _geometric(pair: Pair, confidence: float) -> list[float]:
         drawn,
         pair.b.without_each() - pair.a.without_each(),
         confidence,
-        pair.a.rounding * pair.a.slope + pair.b.rounding * pair.b.slope,
     ).tolist()
     return ends

@@ -90,6 +90,12 @@ class Sample:
             return micro(self.values.tolist(), self.weights.astype(np.int64).tolist())
         return combine(self.how, self.values.tolist())
 
+    @property
+    def spread(self) -> float | None:
+        """The standard deviation of the values; None of fewer than two."""
+        middle = self.value if self.how == "mean" else None
+        return deviation(self.values, middle) if self.n > 1 else None
+
     @cached_property
     def x(self) -> Floats:
         """What is summed."""
@@ -145,12 +151,12 @@ class Sample:
 
     @cached_property
     def _sum_w(self) -> float:
-        return math.fsum(self.w.tolist())
+        return float(self.n) if self.weights is None else math.fsum(self.weights.tolist())
 
 
-def deviation(values: Floats) -> float:
-    """Return the standard deviation, over n − 1, from exact sums."""
-    listed = values.tolist()
-    middle = math.fsum(listed) / len(listed)
-    squares = math.fsum((value - middle) ** 2 for value in listed)
-    return math.sqrt(squares / (len(listed) - 1))
+def deviation(values: Floats, middle: float | None = None) -> float:
+    """Return the standard deviation, over n − 1, from exact sums; the mean may be known."""
+    if middle is None:
+        middle = math.fsum(values.tolist()) / values.size
+    apart = values - middle
+    return math.sqrt(math.fsum((apart * apart).tolist()) / (values.size - 1))

@@ -10,6 +10,11 @@ from karat.measures.declare import REL, measure
 from karat.measures.workings import note, note_places
 
 
+def reciprocal_rank_at_most(hits: Hits, k: int | None, rel: int) -> Floats:
+    first = hits.ruled_out(rel).first_gap
+    return np.where(first <= hits.slots(k), 1.0 / first, 0.0)
+
+
 @measure(
     "RR",
     aliases=("recip_rank", "mrr", "reciprocal_rank", "mean_reciprocal_rank"),
@@ -18,6 +23,7 @@ from karat.measures.workings import note, note_places
     edges="its mean over queries is what others call MRR",
     differs="trec_eval's recip_rank has no cutoff, -M 10 makes it RR@10; ranx (mrr) agrees",
     params=(REL,),
+    bound=reciprocal_rank_at_most,
 )
 def reciprocal_rank(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)

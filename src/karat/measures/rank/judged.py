@@ -10,6 +10,11 @@ from karat.measures.declare import measure
 from karat.measures.workings import note, note_others, note_places
 
 
+def judged_share(hits: Hits, k: int | None) -> Floats:
+    """Return Judged@k, without a note to whoever listens to another measure."""
+    return divide(hits.judged.within(k).count, hits.items(k))
+
+
 @measure(
     "Judged",
     title="Judged share",
@@ -22,7 +27,7 @@ def judged(hits: Hits, k: int | None) -> Floats:
     found = hits.judged.within(k)
     note_places(found)
     note(judged_in_the_top=found.count, items=hits.items(k))
-    return divide(found.count, hits.items(k))
+    return judged_share(hits, k)
 
 
 @measure(

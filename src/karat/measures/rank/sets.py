@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Floats, Hits
+from karat.match.hits import Floats, Hits, Ints
 from karat.measures.arrays import divide
 from karat.measures.declare import REL, Param, measure, number_above_zero, one_of
 from karat.measures.workings import note, note_places
@@ -23,6 +23,11 @@ MULTIPLE = Param(
 )
 
 
+def precision_at_most(hits: Hits, k: int | None, rel: int, denominator: str) -> Floats:
+    open_places = hits.slots(k) - hits.ruled_out(rel).within(k).count
+    return divide(open_places, _places(hits, k, denominator))
+
+
 @measure(
     "P",
     aliases=("precision", "set_P"),
@@ -33,13 +38,18 @@ MULTIPLE = Param(
     "is mostly a kind of average precision, judged by a model",
     params=(REL, DENOMINATOR),
     counts_repeats=True,
+    bound=precision_at_most,
 )
 def precision(hits: Hits, k: int | None, rel: int, denominator: str) -> Floats:
     found = hits.relevant(rel).within(k)
     note_places(found)
-    slots = np.full(hits.n_queries, k) if k and denominator == "k" else hits.slots(k)
-    note(relevant_in_the_top=found.count, places=slots)
-    return divide(found.count, slots)
+    places = _places(hits, k, denominator)
+    note(relevant_in_the_top=found.count, places=places)
+    return divide(found.count, places)
+
+
+def _places(hits: Hits, k: int | None, denominator: str) -> Ints:
+    return np.full(hits.n_queries, k) if k and denominator == "k" else hits.slots(k)
 
 
 @measure(
@@ -74,6 +84,10 @@ def f1(hits: Hits, k: int | None, rel: int) -> Floats:
     return divide(2 * p * r, p + r)
 
 
+def success_at_most(hits: Hits, k: int | None, rel: int) -> Floats:
+    return (hits.ruled_out(rel).first_gap <= hits.slots(k)).astype(np.float64)
+
+
 @measure(
     "Success",
     aliases=("hit_rate", "hr", "hit"),
@@ -82,6 +96,7 @@ def f1(hits: Hits, k: int | None, rel: int) -> Floats:
     edges="without k the whole list counts",
     differs="trec_eval, ranx (hit_rate) and ir_measures agree",
     params=(REL,),
+    bound=success_at_most,
     binary=True,
 )
 def success(hits: Hits, k: int | None, rel: int) -> Floats:

@@ -25,6 +25,18 @@ BINARY = Param(
 )
 
 
+def rank_biased_precision_at_most(
+    hits: Hits, k: int | None, p: float, rel: int, gain: str
+) -> Floats:
+    """Return RBP if every unjudged item gained 1, and so did all that would follow the list.
+
+    Were every place so, for ever, it would be 1: what is known to gain less is taken from that.
+    """
+    found, nothing = hits.relevant(rel).within(k), hits.ruled_out(rel).within(k)
+    lost = found.total((1 - _scaled(hits, found, gain)) * power(p, found.rank - 1))
+    return 1 - (1 - p) * (lost + nothing.total(power(p, nothing.rank - 1)))
+
+
 @measure(
     "RBP",
     aliases=("rank_biased_precision",),
@@ -33,6 +45,7 @@ BINARY = Param(
     edges="unjudged items gain nothing; RBPresid says how much they could add",
     differs="ir_measures and ranx use gain=binary; trec_eval's rbp is RBP(p=0.9, gain=query)",
     params=(PERSISTENCE, REL, BINARY),
+    bound=rank_biased_precision_at_most,
     needs_largest_grade=lambda params: params["gain"] == "linear",
 )
 def rank_biased_precision(hits: Hits, k: int | None, p: float, rel: int, gain: str) -> Floats:
