@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+import karat
 import stats_oracle as oracle
 from karat.errors import InputError
 from karat.measures import parse
@@ -366,6 +367,20 @@ def test_rows_in_any_order_give_the_same_bits():
                 shuffled[name] = table_of(columns, rows.frame["query_id"], weights)
             again = compared(shuffled, Choices(correction=correction))
             assert_frame_equal(first, again, check_exact=True)
+
+
+def test_saved_scores_that_were_sorted_otherwise_give_the_same_bits(tmp_path):
+    chance = random.Random(18)
+    gold = {f"q{i}": {f"d{j}": 1 for j in range(3)} for i in range(20)}
+    run = {q: [f"d{chance.randrange(6)}", f"d{6 + chance.randrange(3)}", "d0"] for q in gold}
+    scores = karat.evaluate(gold, run, ["nDCG@3", "P@2"])
+    path = tmp_path / "scores.parquet"
+    scores.write(path)
+    told = {"karat": pl.read_parquet_metadata(path)["karat"]}
+    pl.read_parquet(path).reverse().write_parquet(path, metadata=told)
+    again = karat.Scores.read(path)
+    assert_frame_equal(again.per_query, scores.per_query, check_exact=True)
+    assert_frame_equal(again.summary(), scores.summary(), check_exact=True)
 
 
 def test_runs_the_other_way_round_give_the_same_with_other_signs():
