@@ -78,6 +78,8 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
         "data.shaping",
         "evaluation.evaluator",
         "evaluation.explaining",
+        "evaluation.gating",
+        "evaluation.thresholds",
         "evaluation.validating",
         "functional",
         "match.judging",
@@ -89,6 +91,7 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
         "presets.graded",
         "presets.spans",
         "report.tables",
+        "stats.rules",
     ],
 )
 def test_the_examples_in_docstrings_hold(name):

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
         Finding,
         Scores,
         Validation,
+        Verdict,
         evaluate,
         explain,
+        gate,
         validate,
     )
     from karat.functional import (
@@ -61,8 +63,10 @@ _HOMES = {
         "Finding",
         "Scores",
         "Validation",
+        "Verdict",
         "evaluate",
         "explain",
+        "gate",
         "validate",
     ),
     "karat.functional": (
@@ -80,7 +84,7 @@ _HOMES = {
     "karat.match.texts": ("Matching",),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }
-_MODULES = ("chunk", "compat", "data", "functional", "measures", "presets")
+_MODULES = ("chunk", "compat", "data", "functional", "measures", "presets", "testing")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -103,11 +107,13 @@ __all__ = [
     "ScoreTable",
     "Scores",
     "Validation",
+    "Verdict",
     "__version__",
     "average_precision",
     "calculate_overlap",
     "evaluate",
     "explain",
+    "gate",
     "hit_rate",
     "locate",
     "merge_overlapping_spans",

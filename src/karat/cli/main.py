@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from karat.cli import convert, demo, evaluate, explain, locate, measures, trec_eval, validate
+from karat.cli import convert, demo, evaluate, explain, gate, locate, measures, trec_eval, validate
 from karat.errors import KaratError, KaratWarning
 from karat.version import __version__
 
@@ -55,6 +55,7 @@ def _answering(command: Callable[..., None]) -> Callable[..., None]:
 
 app.command("eval", no_args_is_help=True)(_answering(evaluate.evaluate_command))
 app.command("explain", no_args_is_help=True)(_answering(explain.explain_command))
+app.command("gate", no_args_is_help=True)(_answering(gate.gate_command))
 app.command("validate", no_args_is_help=True)(_answering(validate.validate_command))
 app.command("convert", no_args_is_help=True)(_answering(convert.convert_command))
 app.command("locate", no_args_is_help=True)(_answering(locate.locate_command))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ import typer
 from karat.conventions import CHOICES, HELP
 
 if TYPE_CHECKING:
+    from karat.config import Config as Settings
     from karat.data.files import Unopened
 
 
@@ -70,6 +72,10 @@ GoldFormat = Annotated[
 RunFormat = Annotated[
     str | None, typer.Option("--format", metavar="NAME", help="The format of the runs, likewise.")
 ]
+Config = Annotated[
+    str | None,
+    typer.Option("-c", "--config", metavar="FILE", help="Settings, if not the nearest karat.toml."),
+]
 Missing = Annotated[str | None, _convention("missing")]
 Unknown = Annotated[str | None, _convention("unknown")]
 NoGold = Annotated[str | None, _convention("no_gold")]
@@ -83,6 +89,8 @@ class Scoring:
 
     gold_format: str | None
     run_format: str | None
+    config: Settings
+    """What karat.toml or [tool.karat] says; of conventions, the flags go first."""
     keywords: dict[str, Any]
     """What `Evaluator` and `explain` take under these names."""
 
@@ -136,12 +144,14 @@ def _scoring(
     zero_width: ZeroWidth = False,
     gold_format: GoldFormat = None,
     run_format: RunFormat = None,
+    config: Config = None,
     missing: Missing = None,
     unknown: Unknown = None,
     no_gold: NoGold = None,
     duplicates: Duplicates = None,
     unjudged: Unjudged = None,
 ) -> Scoring:
+    from karat.config import Config as Settings
     from karat.match.texts import Matching
 
     words = {
@@ -151,8 +161,14 @@ def _scoring(
         "duplicates": duplicates,
         "unjudged": unjudged,
     }
+    given = {name: word for name, word in words.items() if word}
+    settings = Settings.find() if config is None else Settings.read(config)
+    told = {name: word for name, word in settings.conventions.items() if name not in given}
+    if told:
+        said = ", ".join(f"{name}={word}" for name, word in told.items())
+        print(f"conventions of {settings.path}: {said}", file=sys.stderr)
     keywords: dict[str, Any] = {
-        "conventions": {name: word for name, word in words.items() if word},
+        "conventions": told | given,
         "level": level,
         "chunks": chunks,
         "corpus": corpus,
@@ -162,4 +178,4 @@ def _scoring(
         "top_k": top_k,
         "score_threshold": score_threshold,
     }
-    return Scoring(gold_format, run_format, keywords)
+    return Scoring(gold_format, run_format, settings, keywords)

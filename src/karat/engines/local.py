@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,6 +79,12 @@ class LocalSession:
         with _naming(_path(gold)):
             _need(self.prepared, plan)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
+
+    def only(self, measures: Iterable[Measure]) -> LocalSession:
+        """Return the same session for some of its measures."""
+        other = copy(self)
+        other.plan = replace(self.plan, measures=tuple(measures))
+        return other
 
     def score(self, source: Any) -> Outcome:
         """Open a run and score it."""

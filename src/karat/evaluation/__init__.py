@@ -1,11 +1,13 @@
-"""The verbs: evaluate, explain and validate, and what they return."""
+"""The verbs: evaluate, explain, gate and validate, and what they return."""
 
 from karat.evaluation.evaluator import Evaluator, evaluate
 from karat.evaluation.explaining import explain
+from karat.evaluation.gating import gate
 from karat.evaluation.scores import Scores
 from karat.evaluation.validating import validate
 from karat.report.explanation import Explanation
 from karat.report.validation import Finding, Validation
+from karat.report.verdict import Verdict
 
 __all__ = [
     "Evaluator",
@@ -13,7 +15,9 @@ __all__ = [
     "Finding",
     "Scores",
     "Validation",
+    "Verdict",
     "evaluate",
     "explain",
+    "gate",
     "validate",
 ]

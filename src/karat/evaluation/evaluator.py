@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from copy import copy
 from importlib import import_module
 from typing import Any
 
@@ -100,6 +101,12 @@ class Evaluator:
     def measures(self) -> tuple[Measure, ...]:
         """What is measured, in the order asked."""
         return self._session.plan.measures
+
+    def only(self, measures: Iterable[Measure]) -> Evaluator:
+        """Return an evaluator of some of the measures, with gold as it is prepared."""
+        other = copy(self)
+        other._session = self._session.only(measures)  # noqa: SLF001
+        return other
 
     def __call__(self, run: Any, *, name: str | None = None) -> Scores:
         """Score one run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from karat.errors import InputError, KaratWarning
 from karat.report.document import document, encoded
 from karat.report.markdown import markdown
 from karat.report.sheet import Sheet
+
+_VERSIONED = re.compile(rb'\s*\{\s*"karat"\s*:\s*"')
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,20 @@ def read(path: str | os.PathLike[str], run: str | None) -> Saved:
     if source.ending == ".json":
         return _read_json(source, run)
     raise source.error("scores are read from .json and .parquet", hint="write them so first")
+
+
+def holds_scores(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file holds scores that karat wrote, rather than a run."""
+    if not os.path.isfile(path):
+        return False
+    source = Source(path)
+    if source.ending == ".parquet":
+        try:
+            return "karat" in pl.read_parquet_metadata(source.path)
+        except (pl.exceptions.PolarsError, OSError):
+            return False
+    # Native files begin likewise, but with a number: the version of the format.
+    return source.ending == ".json" and _VERSIONED.match(source.head) is not None
 
 
 def _write_json(sheets: Sequence[Sheet], file: IO[bytes]) -> None:

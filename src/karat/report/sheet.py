@@ -76,6 +76,17 @@ class Sheet:
         ]
         return [*out, *self._of_few()]
 
+    def way(self) -> list[str]:
+        """Say in which way it was scored, where that is not the usual one."""
+        departures = self.conventions.departures()
+        lines = {
+            "conventions": ", ".join(f"{name}={word}" for name, word in departures.items()),
+            "level": "" if self.level == "item" else self.level,
+            "list": str(self.settings),
+            "evidence": self.matching or "",
+        }
+        return [f"{name}: {words}" for name, words in lines.items() if words]
+
     def methods(self) -> list[str]:
         """Say how intervals came about: one sentence, or one for each way there is."""
         if "method" not in self.summary.columns:

@@ -98,16 +98,8 @@ def _print_remarks(sheets: Sequence[Sheet]) -> None:
         print("\n".join(textwrap.wrap(method, WIDTH, subsequent_indent="  ")))
     for remark in remarks(sheets):
         print(printable(remark))
-    departures = sheets[0].conventions.departures()
-    if departures:
-        print("conventions: " + ", ".join(f"{k}={v}" for k, v in departures.items()))
-    if sheets[0].level != "item":
-        print(f"level: {sheets[0].level}")
-    if sheets[0].settings:
-        print(f"list: {sheets[0].settings}")
-    if sheets[0].matching is not None:
-        said = textwrap.wrap(f"evidence: {sheets[0].matching}", WIDTH, subsequent_indent="  ")
-        print("\n".join(said))
+    for line in sheets[0].way():
+        print("\n".join(textwrap.wrap(line, WIDTH, subsequent_indent="  ")))
 
 
 def short(text: str, width: int) -> str:

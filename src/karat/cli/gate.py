@@ -1,0 +1,74 @@
+"""`karat gate`: whether a run keeps to its thresholds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from karat.cli.options import Scoring, scoring
+
+
+@scoring
+def gate_command(
+    how: Scoring,
+    gold: Annotated[str, typer.Argument(help="What should be found: qrels, JSONL, CSV, …")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="What was found.")],
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A run, or scores that eval saved, to compare with."),
+    ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--require",
+            metavar="THRESHOLD",
+            help='Such as "nDCG@10 >= 0.6", "R@10 max_drop 0.02 confidence 0.9 strict"; repeat.',
+        ),
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write .xml (JUnit), .md or .json."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    preset: Annotated[str | None, typer.Option(metavar="NAME", help="Conventions.")] = None,
+) -> None:
+    """Hold a run against thresholds, of karat.toml or --require.
+
+    Ends with 0 if it keeps to all, with 1 if it does not, with 2 if that cannot be judged.
+    """
+    from karat.errors import KaratError
+    from karat.evaluation import gate
+    from karat.report import verdict_files
+    from karat.report.document import encoded
+    from karat.report.verdict import Entry
+
+    for path in output or ():
+        verdict_files.check(path)
+    if how.config.gate:
+        print(f"thresholds of {how.config.path}", file=sys.stderr)
+    try:
+        verdict = gate(
+            how.gold(gold),
+            how.run(run),
+            require or (),
+            baseline=None if baseline is None else how.run(baseline),
+            config=how.config,
+            preset=preset,
+            **how.keywords,
+        )
+    except KaratError as error:
+        # What was written by an earlier gate must not be taken for the answer to this one.
+        for path in output or ():
+            verdict_files.write([Entry(run, None, str(error))], path)
+        raise
+    entry = Entry(verdict.run, verdict)
+    for path in output or ():
+        verdict_files.write([entry], path)
+    print(encoded(verdict_files.document([entry])).decode() if json else verdict)
+    for path in output or ():
+        print(f"wrote {path}", file=sys.stderr)
+    if not verdict.passed:
+        raise typer.Exit(1)

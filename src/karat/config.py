@@ -1,0 +1,119 @@
+"""Settings in files: karat.toml, or [tool.karat] of pyproject.toml."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from karat.conventions import Conventions
+from karat.data.files import Source, decode
+from karat.errors import ConventionError, InputError
+
+KARAT, PYPROJECT = "karat.toml", "pyproject.toml"
+SECTIONS = ("conventions", "gate")
+_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a file says; without a file, nothing.
+
+    `conventions` are checked here. `gate` holds thresholds as they were written, since what they
+    may say depends on the measure.
+    """
+
+    path: str | None = None
+    conventions: Mapping[str, str] = field(default_factory=dict)
+    gate: Mapping[str, Any] = field(default_factory=dict)
+    section: str = ""
+    """What stands before the keys of karat.toml in this file: `tool.karat.` in pyproject.toml."""
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Config:
+        """Read a file; one called pyproject.toml must have [tool.karat]."""
+        found = _read(path)
+        if found is None:
+            raise InputError("there is no [tool.karat] in it", path=path, hint="write it there")
+        return found
+
+    @classmethod
+    def find(cls, folder: str | os.PathLike[str] = ".") -> Config:
+        """Read the nearest file, in a folder or above it; karat.toml goes before pyproject.toml."""
+        for path in _candidates(folder):
+            if (found := _read(path)) is not None:
+                return found
+        return cls()
+
+
+def _candidates(folder: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the files that may hold settings: those of the folder by their bare name."""
+    here = Path(folder).resolve()
+    for place in [Path(folder), *here.parents]:
+        for name in (KARAT, PYPROJECT):
+            if os.path.isfile(place / name):  # unlike Path.is_file, False where nothing may be seen
+                yield str(place / name)
+
+
+def _read(path: str | os.PathLike[str]) -> Config | None:
+    """Read a file, or return None for a pyproject.toml that does not speak of karat."""
+    source = Source(path)
+    content = source.read()
+    shared = source.path.name == PYPROJECT
+    # Another project's pyproject.toml may be anything: it is none of our business.
+    if shared and b"karat" not in content:
+        return None
+    told = _parsed(decode(content, source), source) if content.strip() else {}
+    if shared and "karat" not in _table(told, "tool", source):
+        return None
+    section = "tool.karat." if shared else ""
+    told = _table(told["tool"], "karat", source, "tool.") if shared else told
+    for name in told:
+        if name not in SECTIONS:
+            near = get_close_matches(name, SECTIONS, n=1)
+            hint = f"did you mean [{section}{near[0]}]?" if near else None
+            known = " and ".join(f"[{section}{each}]" for each in SECTIONS)
+            raise source.error(
+                "karat has no such setting", field=section + name, hint=hint or f"there are {known}"
+            )
+    words = _table(told, "conventions", source, section)
+    _check_conventions(words, source, section)
+    return Config(str(path), words, _table(told, "gate", source, section), section)
+
+
+def _table(told: dict[str, Any], name: str, source: Source, section: str = "") -> dict[str, Any]:
+    """Return a table by its name, an empty one where it is not there."""
+    value = told.get(name, {})
+    if not isinstance(value, dict):
+        raise source.error(
+            f"{value!r} is no table", field=section + name, hint=f"write [{section}{name}]"
+        )
+    return value
+
+
+def _parsed(text: str, source: Source) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.search(str(error))
+        line = int(place["line"]) if place and place["line"] else text.count("\n") + 1
+        problem = str(error)[: place.start()] if place else str(error)
+        raise source.error(
+            f"this is no TOML: {problem[:1].lower()}{problem[1:]}",
+            line=line,
+            hint='names of measures stand in quotes: "nDCG@10" = ">= 0.6"',
+        ) from None
+
+
+def _check_conventions(words: Mapping[str, Any], source: Source, section: str) -> None:
+    try:
+        Conventions.of(dict(words))
+    except ConventionError as error:
+        error.path = str(source.path)
+        error.field = ".".join(filter(None, [f"{section}conventions", error.field]))
+        raise

@@ -1,0 +1,61 @@
+"""The baseline of a gate: a run that is scored now, or scores that were saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from karat.data.files import Unopened
+from karat.errors import InputError
+from karat.evaluation.evaluator import Evaluator
+from karat.evaluation.scores import Scores
+from karat.measures import parse, parse_all
+from karat.report import files
+
+
+def baseline_scores(
+    baseline: Any, evaluator: Evaluator, ours: Scores, measures: Sequence[str]
+) -> Scores:
+    """Return the scores of a baseline, which must have been made as ours were."""
+    path = _path(baseline)
+    if path is not None and files.holds_scores(path):
+        baseline = Scores.read(path)
+    if not isinstance(baseline, Scores):
+        # What is not compared, such as latency, the baseline need not hold.
+        return evaluator.only(parse_all(measures))(baseline)
+    differing = list(_differences(baseline, ours, measures))
+    if differing:
+        raise InputError(
+            f"the scores of the baseline were made in another way: {'; '.join(differing)}",
+            path=path,
+            field="baseline",
+            hint="score it again with the same settings, or give its run",
+        )
+    return baseline
+
+
+def _path(baseline: Any) -> str | os.PathLike[str] | None:
+    if isinstance(baseline, Unopened):
+        return baseline.path if baseline.format is None else None
+    return baseline if isinstance(baseline, str | os.PathLike) else None
+
+
+def _differences(baseline: Scores, ours: Scores, measures: Sequence[str]) -> Iterator[str]:
+    """Say in what scores differ other than in their run."""
+    theirs, mine = baseline.conventions.as_dict(), ours.conventions.as_dict()
+    for name, word in mine.items():
+        if theirs[name] != word:
+            yield f"{name}={theirs[name]} there, {name}={word} here"
+    if baseline.level != ours.level:
+        yield f"level {baseline.level} there, {ours.level} here"
+    about_texts = any(parse(name).declaration.family == "evidence" for name in measures)
+    if about_texts and baseline.matching != ours.matching:
+        yield f"evidence by {baseline.matching} there, by {ours.matching} here"
+    for name in ("top_k", "score_threshold"):
+        there, here = getattr(baseline.settings, name), getattr(ours.settings, name)
+        if there != here:
+            yield f"{name}={there} there, {name}={here} here"
+    absent = [name for name in dict.fromkeys(measures) if name not in baseline]
+    if absent:
+        yield f"no {', '.join(absent)} there"

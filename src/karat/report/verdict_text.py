@@ -1,0 +1,97 @@
+"""A verdict for people: in a terminal, and as Markdown for the summary of a CI job."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from karat.errors import printable
+from karat.report.checks import Blamed, Check
+from karat.report.markdown import escape, piped
+from karat.report.terminal import WIDTH, plain_lines, short, width_of
+
+if TYPE_CHECKING:
+    from karat.report.verdict import Entry, Verdict
+
+_ID_WIDTH = 32
+
+
+def text(verdict: Verdict) -> str:
+    """Return a verdict as a terminal of 80 columns shows it."""
+    heads, rows = _rows(verdict)
+    columns = list(zip(heads, *rows, strict=True))
+    others = sum(max(map(width_of, column)) + 2 for at, column in enumerate(columns) if at != 1)
+    room = max(WIDTH - others, len(heads[1]))
+    cut = [[short(cell, room) if at == 1 else cell for at, cell in enumerate(r)] for r in rows]
+    lines = plain_lines(heads, cut, 2)
+    for check in verdict.failures:
+        lines += ["", *_wrapped(f"failed: {check.name}", "")]
+        for sentence in explained(check):
+            lines += _wrapped(sentence, "  ")
+    if verdict.failures:
+        lines.append("")
+    for remark in [*verdict.remarks, verdict.summary]:
+        lines += _wrapped(remark, "")
+    return "\n".join(lines)
+
+
+def markdown(entries: Sequence[Entry]) -> str:
+    """Return the gates of a report as Markdown, one after the other."""
+    return "\n".join(part for entry in entries for part in _sections(entry))
+
+
+def explained(check: Check) -> Iterator[str]:
+    """Say by how much a check failed, and which queries are to blame."""
+    yield check.reason
+    if check.blamed:
+        listed = ", ".join(_blamed(each, check) for each in check.blamed)
+        of_all = f" (of {check.to_blame:,})" if check.to_blame > len(check.blamed) else ""
+        yield f"{check.guilt}{of_all}: {listed}"
+
+
+def _blamed(query: Blamed, check: Check) -> str:
+    name, value = short(query.query_id, _ID_WIDTH), check.shown(query.value)
+    before = "" if query.baseline is None else f"{check.shown(query.baseline)} → "
+    return f"{name} {before}{value}"
+
+
+def _rows(verdict: Verdict) -> tuple[list[str], list[list[str]]]:
+    compares = any(check.rule.compares for check in verdict.checks)
+    heads = ["", "threshold", "value", *(["baseline", "bound"] if compares else []), "n"]
+    rows = []
+    for check in verdict.checks:
+        bound = "–" if check.bound is None else check.shown(check.bound)
+        compared = [check.shown(check.baseline), bound] if compares else []
+        outcome = "passed" if check.passed else "FAILED"
+        rows.append([outcome, check.name, check.shown(check.value), *compared, f"{check.n:,}"])
+    return heads, rows
+
+
+def _sections(entry: Entry) -> Iterator[str]:
+    verdict = entry.verdict
+    title = "" if verdict is not None and entry.title == verdict.run else f"{entry.title}: "
+    if verdict is None:
+        yield f"### {escape(title)}could not be judged\n\n{_quoted(entry.error or '')}\n"
+        return
+    yield f"### {escape(title + verdict.summary)}\n"
+    yield piped(*_rows(verdict), n_labels=2)
+    for check in verdict.failures:
+        sentences = "".join(f"- {escape(sentence)}\n" for sentence in explained(check))
+        yield f"**{escape(check.name)}**\n\n{sentences}"
+    if verdict.remarks:
+        yield "".join(f"- {escape(remark)}\n" for remark in verdict.remarks)
+
+
+def _quoted(message: str) -> str:
+    return "".join(f"    {printable(line)}\n" for line in message.splitlines())
+
+
+def _wrapped(sentence: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        printable(sentence),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,54 @@
+"""Gates in a test suite: `from karat.testing import assert_gate`.
+
+Nothing is imported before it is needed: pytest loads this room in every test run.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from karat.report.verdict import Entry, Verdict
+
+__all__ = ["assert_gate"]
+
+_recorded: list[Entry] | None = None
+"""What was asserted, for a report; None where nobody asked for one."""
+
+
+def assert_gate(gold: Any, run: Any, thresholds: Any = None, **options: Any) -> Verdict:
+    """Fail a test unless a run keeps to its thresholds; takes what `karat.gate` takes.
+
+    The message is the verdict, with the queries to blame. What cannot be judged stays an error.
+    """
+    __tracebackhide__ = True
+    from karat.errors import KaratError
+    from karat.evaluation import gate
+
+    try:
+        verdict = gate(gold, run, thresholds, **options)
+    except KaratError as error:
+        _record(None, str(error))
+        raise
+    _record(verdict)
+    if not verdict.passed:
+        # pytest repeats the first line in its list of failures.
+        raise AssertionError(f"{verdict.summary}\n\n{verdict}")
+    return verdict
+
+
+def start_recording() -> list[Entry]:
+    """Keep what is asserted from now on, in the list that is returned."""
+    global _recorded
+    _recorded = []
+    return _recorded
+
+
+def _record(verdict: Verdict | None, error: str | None = None) -> None:
+    if _recorded is None:
+        return
+    from karat.report.verdict import Entry
+
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
+    _recorded.append(Entry(test or "gate", verdict, error))

@@ -1,0 +1,284 @@
+"""How verdicts reach people and machines: terminal, JSON, JUnit, Markdown, exit codes."""
+
+import json
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import karat
+from karat.cli.main import main
+from karat.errors import InputError
+from karat.report import verdict_files
+from karat.report.verdict import Entry
+
+FAILED = {"results": [], "error": {"type": "Timeout", "message": "too slow"}}
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run karat in this process; return exit code, stdout and stderr."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def native(ranks):
+    """Return records in which the relevant item has these ranks; 0 stands for a failure."""
+    return [
+        {"query_id": query}
+        | (
+            {"results": [{"id": f"x{i}"} for i in range(rank - 1)] + [{"id": "a"}]}
+            if rank
+            else FAILED
+        )
+        for query, rank in ranks.items()
+    ]
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("gold.jsonl").write_text(
+        "".join(
+            json.dumps({"query_id": f"q{at}", "category": category, "relevant": ["a"]}) + "\n"
+            for at, category in enumerate(["billing"] * 3 + ["shipping"] * 3)
+        )
+    )
+    for name, ranks in {"new": [1, 2, 2, 2, 1, 0], "old": [1, 1, 1, 1, 1, 1]}.items():
+        lines = native({f"q{at}": rank for at, rank in enumerate(ranks)})
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return tmp_path
+
+
+TOML = """
+[gate]
+"recip_rank" = { min = 0.5, max_drop = 0.1 }
+[gate.by.category."billing"]
+"RR" = ">= 0.7"
+"""
+
+
+def test_a_gate_that_fails_says_what_by_how_much_and_who_is_to_blame(command, files):
+    Path("karat.toml").write_text(TOML)
+    code, out, err = command("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl")
+    assert code == 1
+    assert err == "thresholds of karat.toml\n"
+    bound = karat.gate("gold.jsonl", "new.jsonl", baseline="old.jsonl").checks[1].bound
+    assert out == (
+        "        threshold                      value  baseline    bound  n\n"
+        "passed  RR >= 0.5                     0.5833         –        –  6\n"
+        f"FAILED  RR max_drop 0.1               0.5833    1.0000  {bound:.4f}  6\n"
+        "FAILED  RR >= 0.7 [category=billing]  0.6667         –        –  3\n"
+        "\n"
+        "failed: RR max_drop 0.1\n"
+        f"  RR fell by 0.4167, from 1.0000 to 0.5833; a drop of at least {-bound:.4f} (95%\n"
+        f"    confidence), {-bound - 0.1:.4f} more than 0.1\n"
+        "  queries that fell most: q5 1.0000 → 0.0000, q1 1.0000 → 0.5000, q2 1.0000 →\n"
+        "    0.5000, q3 1.0000 → 0.5000\n"
+        "\n"
+        "failed: RR >= 0.7 [category=billing]\n"
+        "  RR is 0.6667, 0.0333 below 0.7\n"
+        "  lowest queries: q1 0.5000, q2 0.5000\n"
+        "\n"
+        "new: 1 query that the retriever failed on scored as nothing retrieved\n"
+        "new failed 2 of 3 thresholds (baseline old); with 1 query that the retriever\n"
+        "  failed on\n"
+    )
+
+
+def test_exit_codes(command, files):
+    gate = ("gate", "gold.jsonl", "new.jsonl", "--require")
+    assert command(*gate, "RR >= 0.5")[0] == 0
+    assert command(*gate, "RR >= 0.9")[0] == 1
+    for words, said in [
+        (["nDGC >= 0.5"], "did you mean nDCG"),
+        (["RR max_drop 0.1"], "'RR max_drop 0.1': max_drop needs a baseline"),
+        (["RR >= 0.5", "-o", "x.pdf"], "use one of .xml, .md, .json; .xml is JUnit"),
+        (["RR >= 0.5", "-o", "no/such.xml"], "does not exist"),
+        (["RR >= 0.5", "-c", "no.toml"], "no.toml: there is no such file"),
+    ]:
+        code, out, err = command(*gate, *words)
+        assert (code, out) == (2, "")
+        assert said in err
+    code, _, err = command("gate", "gold.jsonl", "new.jsonl")
+    assert code == 2
+    assert "gate: there is no threshold" in err
+    assert command("gate", "gold.jsonl", "nowhere.jsonl", "--require", "RR >= 0")[0] == 2
+
+
+def test_the_command_line_replaces_the_threshold_of_the_file(command, files):
+    Path("karat.toml").write_text(TOML)
+    code, out, _ = command("gate", "gold.jsonl", "new.jsonl", "--require", "mrr >= 0.1")
+    assert code == 1
+    assert [line[8:38].strip() for line in out.splitlines()[1:3]] == [
+        "RR >= 0.7 [category=billing]",
+        "RR >= 0.1",
+    ]
+    assert "max_drop" not in out
+
+
+def test_every_form_says_that_queries_have_no_answer_even_if_all_is_well(command, files):
+    code, out, err = command(
+        "gate", "gold.jsonl", "new.jsonl", "--require", "RR >= 0.5",
+        "-o", "v.xml", "-o", "v.md", "-o", "v.json",
+    )  # fmt: skip
+    assert code == 0
+    assert err == "wrote v.xml\nwrote v.md\nwrote v.json\n"
+    said = "1 query that the retriever failed on"
+    assert said in " ".join(out.splitlines()[-2:])
+    assert said in Path("v.md").read_text().splitlines()[0]
+    assert json.loads(Path("v.json").read_text())["gates"][0]["unanswered"] == {
+        "failed": 1,
+        "missing": 0,
+    }
+    root = ElementTree.parse("v.xml").getroot()
+    (skipped,) = root.iter("skipped")
+    assert skipped.get("message") == said
+    assert said in root.find("testsuite/system-out").text
+
+
+def test_json_on_stdout_is_what_a_file_holds(command, files):
+    Path("karat.toml").write_text(TOML)
+    words = ("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", "--json")
+    code, out, _ = command(*words, "-o", "v.json")
+    assert code == 1
+    assert json.loads(out) == json.loads(Path("v.json").read_text())
+    told = json.loads(out)
+    assert told["karat"] == karat.__version__
+    assert told["passed"] is False
+    (gate,) = told["gates"]
+    assert (gate["run"], gate["baseline"], gate["passed"]) == ("new", "old", False)
+    assert gate["conventions"]["missing"] == "zero"
+    value, change, group = gate["checks"]
+    assert value == {
+        "measure": "RR", "threshold": "RR >= 0.5", "kind": "min", "limit": 0.5, "passed": True,
+        "value": 3.5 / 6, "n": 6, "reason": "RR is 0.5833",
+    }  # fmt: skip
+    assert change["difference"] == 3.5 / 6 - 1
+    assert change["bound"] < -0.1
+    assert change["miss"] == -change["bound"] - 0.1
+    assert (change["confidence"], change["strict"], change["baseline"]) == (0.95, False, 1.0)
+    assert change["to_blame"] == 4
+    assert change["blamed"][0] == {"query_id": "q5", "value": 0.0, "baseline": 1.0}
+    assert group["by"] == {"category": "billing"}
+    assert group["blamed"] == [{"query_id": "q1", "value": 0.5}, {"query_id": "q2", "value": 0.5}]
+
+
+def test_junit_has_a_case_for_each_threshold(command, files):
+    Path("karat.toml").write_text(TOML)
+    command("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", "-o", "v.xml")
+    root = ElementTree.parse("v.xml").getroot()
+    assert root.tag == "testsuites"
+    (suite,) = root
+    for element in (root, suite):
+        counts = [element.get(name) for name in ("tests", "failures", "errors", "skipped")]
+        assert counts == ["4", "2", "0", "1"]
+    assert suite.get("name") == "new"
+    cases = suite.findall("testcase")
+    assert [case.get("name") for case in cases] == [
+        "RR >= 0.5",
+        "RR max_drop 0.1",
+        "RR >= 0.7 [category=billing]",
+        "every query was answered",
+    ]
+    assert {case.get("classname") for case in cases} == {"new"}
+    assert [[child.tag for child in case] for case in cases] == [
+        [],
+        ["failure"],
+        ["failure"],
+        ["skipped"],
+    ]
+    failure = cases[2].find("failure")
+    assert failure.get("message") == "RR is 0.6667, 0.0333 below 0.7"
+    assert failure.text.splitlines()[1] == "lowest queries: q1 0.5000, q2 0.5000"
+
+
+def test_markdown_is_ready_for_a_summary(command, files):
+    Path("karat.toml").write_text(TOML)
+    command("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", "-o", "v.md")
+    lines = Path("v.md").read_text().splitlines()
+    assert lines[0].startswith("### new failed 2 of 3 thresholds (baseline old); with 1 query")
+    assert lines[2:5] == [
+        "|  | threshold | value | baseline | bound | n |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+        "| passed | RR >= 0.5 | 0.5833 | – | – | 6 |",
+    ]
+    assert "- lowest queries: q1 0.5000, q2 0.5000" in lines
+    assert lines[-1] == "- new: 1 query that the retriever failed on scored as nothing retrieved"
+
+
+def test_what_could_not_be_judged_takes_the_place_of_an_older_report(command, files):
+    words = ("gate", "gold.jsonl", "new.jsonl", "-o", "v.xml", "-o", "v.md", "-o", "v.json")
+    assert command(*words, "--require", "RR >= 0.5")[0] == 0
+    code, _, err = command(*words, "--require", "RR max_drop 0.5")
+    assert code == 2
+    root = ElementTree.parse("v.xml").getroot()
+    assert [root.get(name) for name in ("tests", "failures", "errors")] == ["1", "0", "1"]
+    (error,) = root.iter("error")
+    assert error.get("message") == "'RR max_drop 0.5': max_drop needs a baseline"
+    assert f"error: {error.text}\n" == err
+    assert "could not be judged" in Path("v.md").read_text()
+    told = json.loads(Path("v.json").read_text())
+    assert told["passed"] is None
+    assert told["gates"][0]["error"] == error.text
+
+
+def hostile():
+    """Return a verdict whose names hold what would break a table, XML or a line."""
+    names = [
+        "a|b",
+        "<b>&amp;",
+        "x\x00\x1b[2J\ud800".encode("utf-8", "replace").decode(),
+        "long" * 40,
+    ]
+    gold = {name: ["a"] for name in names}
+    run = karat.Run.of({name: ["x"] for name in names}, name='r"]]><\x07\n|')
+    with pytest.warns(karat.KaratWarning):
+        return karat.gate(gold, run, "RR >= 0.5")
+
+
+def test_any_name_can_be_shown(tmp_path):
+    verdict = hostile()
+    for name in ("v.xml", "v.md", "v.json"):
+        verdict.write(tmp_path / name)
+    root = ElementTree.parse(tmp_path / "v.xml").getroot()
+    assert "a|b 0.0000" in next(root.iter("failure")).text
+    assert all(character.isprintable() for line in str(verdict).split("\n") for character in line)
+    markdown = (tmp_path / "v.md").read_text()
+    assert "a\\|b" in markdown
+    assert "<" not in markdown
+    assert json.loads((tmp_path / "v.json").read_text())["gates"][0]["run"] == verdict.run
+
+
+def test_a_terminal_of_80_columns_holds_it(files):
+    verdict = hostile()
+    assert max(map(len, str(verdict).splitlines())) <= 80
+    stage = "a stage with a very long name, so that not all of it can be shown at once"
+    record = {"results": [{"id": "a"}], "latency_ms": {stage: 5.0}}
+    run = [{"query_id": f"q{at}", **record} for at in range(6)]
+    threshold = f'latency.mean(stage="{stage}") max_rise 1 s confidence 0.99 strict'
+    text = str(karat.gate("gold.jsonl", run, threshold, baseline=run))
+    assert max(map(len, text.splitlines())) <= 80
+    assert "passed 1 threshold" in text
+
+
+def test_a_report_with_no_gate_says_neither_yes_nor_no():
+    assert verdict_files.document([])["passed"] is None
+    judged = Entry("t", karat.gate({"q": ["a"], "p": ["a"]}, {"q": ["a"], "p": ["a"]}, "RR >= 1"))
+    assert verdict_files.document([judged])["passed"] is True
+    assert verdict_files.document([judged, Entry("u", None, "no")])["passed"] is None
+
+
+def test_an_unknown_ending_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"a verdict cannot be written as '.txt'"):
+        hostile().write(tmp_path / "v.txt")

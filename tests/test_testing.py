@@ -1,0 +1,118 @@
+"""Gates in a test suite: assert_gate, and the pytest plugin that reports on them."""
+
+import json
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+import karat
+from karat.testing import assert_gate
+
+pytest_plugins = "pytester"
+
+GOLD = {"q1": ["a"], "q2": ["a"]}
+SUITE = """
+    from karat.testing import assert_gate
+
+    GOLD = {"q1": ["a"], "q2": ["a"]}
+
+    def test_good():
+        assert_gate(GOLD, {"q1": ["a"], "q2": ["a"]}, "RR >= 1")
+
+    def test_bad():
+        assert_gate(GOLD, {"q1": ["a"], "q2": ["x", "a"]}, "RR >= 1")
+
+    def test_unjudged():
+        assert_gate(GOLD, {"q1": ["a"], "q2": ["a"]}, "RR max_drop 0.1")
+"""
+
+
+def test_a_gate_that_passes_returns_its_verdict():
+    verdict = assert_gate(GOLD, {"q1": ["a"], "q2": ["a"]}, "RR >= 1", top_k=1)
+    assert verdict.passed
+    assert verdict.scored["settings"] == {"top_k": 1}
+
+
+def test_a_gate_that_fails_raises_the_readable_verdict():
+    run = {"q1": ["a"], "q2": ["x", "a"]}
+    with pytest.raises(AssertionError) as error:
+        assert_gate(GOLD, run, "RR >= 1")
+    verdict = karat.gate(GOLD, run, "RR >= 1")
+    assert str(error.value) == f"{verdict.summary}\n\n{verdict}"
+    assert "lowest queries: q2 0.5000" in str(error.value)
+
+
+def test_what_cannot_be_judged_stays_an_error():
+    with pytest.raises(karat.InputError, match="needs a baseline"):
+        assert_gate(GOLD, GOLD, "RR max_drop 0.1")
+
+
+def run_suite(pytester, *options):
+    pytester.makepyfile(test_gates=SUITE)
+    return pytester.runpytest_inprocess("-p", "no:karat", "-p", "karat.testing.plugin", *options)
+
+
+def test_the_report_holds_every_gate_by_its_test(pytester):
+    result = run_suite(pytester, "--karat-report", "gates.json")
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(
+        ["*lowest queries: q2 0.5000*", "karat: 3 gates, written to gates.json"]
+    )
+    told = json.loads((pytester.path / "gates.json").read_text())
+    assert told["passed"] is False
+    assert [(gate["title"], gate["passed"]) for gate in told["gates"]] == [
+        ("test_gates.py::test_bad", False),
+        ("test_gates.py::test_good", True),
+        ("test_gates.py::test_unjudged", None),
+    ]
+
+
+def test_the_report_may_be_junit_or_markdown(pytester):
+    run_suite(pytester, "--karat-report", "gates.xml")
+    suites = ElementTree.parse(pytester.path / "gates.xml").getroot()
+    assert [suite.get("name") for suite in suites] == [
+        "test_gates.py::test_bad",
+        "test_gates.py::test_good",
+        "test_gates.py::test_unjudged",
+    ]
+    run_suite(pytester, "--karat-report", "gates.md")
+    assert "### test_gates.py::test_bad: run failed 1 of 1 threshold" in (
+        (pytester.path / "gates.md").read_text()
+    )
+
+
+def test_without_the_option_nothing_is_written_or_said(pytester):
+    result = run_suite(pytester)
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.no_fnmatch_line("karat:*")
+
+
+def test_a_report_that_cannot_be_written_stops_the_run_at_once(pytester):
+    result = run_suite(pytester, "--karat-report", "gates.txt")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--karat-report: gates.txt: a verdict cannot be written as*"])
+
+
+def test_workers_of_xdist_hand_their_gates_over(pytester, monkeypatch):
+    pytest.importorskip("xdist")
+    run_suite(pytester, "--karat-report", "alone.json")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # other plugins take seconds to load
+    result = pytester.runpytest_subprocess(
+        *("-p", "karat.testing.plugin", "-p", "xdist", "-n", "2", "--karat-report", "shared.json")
+    )
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["karat: 3 gates, written to shared.json"])
+    alone, shared = (pytester.path / f"{name}.json" for name in ("alone", "shared"))
+    assert alone.read_bytes() == shared.read_bytes()
+
+
+def test_loading_the_plugin_loads_nothing_heavy():
+    check = (
+        "import sys, karat.testing.plugin; from karat.testing import assert_gate; "
+        "heavy = {'polars', 'numpy', 'msgspec', 'scipy', 'karat.report', 'karat.errors'}; "
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
