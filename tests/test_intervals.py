@@ -178,9 +178,8 @@ def test_mirrored_values_have_the_mirrored_interval():
     def holds(counts):
         here = interval(sample("mean", [count / 10 for count in counts], difference=True))
         there = interval(sample("mean", [1 - count / 10 for count in counts], difference=True))
-        # A quantile of the draws falls between others when seen from the other side.
-        assert abs(here.low + there.high - 1) < 0.11
-        assert abs(here.high + there.low - 1) < 0.11
+        assert here.low == pytest.approx(1 - there.high, abs=1e-9)
+        assert here.high == pytest.approx(1 - there.low, abs=1e-9)
 
     holds()
 
