@@ -57,6 +57,11 @@ def test_columns_together_have_the_p_they_have_alone(columns):
     assert randomization(with_zeros).tolist() == alone
 
 
+def test_queries_without_a_difference_are_not_swapped():
+    values = one_column([0.0] * 1_100 + [1.0, 1.0, 1.0])
+    assert randomization(values)[0] == 0.25
+
+
 def test_more_differences_are_drawn_and_the_run_itself_is_one_of_the_draws():
     values = np.linspace(0.5, 1.5, 40)
     assert randomization(one_column(values), draws=999)[0] == 1 / 1_000
