@@ -155,8 +155,10 @@ class Scores:
         """Read scores that were written as .json or .parquet; `run` picks one of several."""
         saved = files.read(path, run)
         measures = tuple(parse(name) for name in saved.measures)
+        table = ScoreTable(measures, saved.per_query, saved.counts, saved.weights, saved.holes)
         return cls(
-            ScoreTable(measures, saved.per_query, saved.counts, saved.weights, saved.holes),
+            # Whoever sorted the file another way must not change which query is drawn when.
+            table.rows(saved.per_query["query_id"].arg_sort()),
             name=saved.name,
             conventions=Conventions.of(saved.conventions),
             level=saved.level,

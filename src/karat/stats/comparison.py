@@ -104,7 +104,7 @@ def compared_by(
             hint="choose holm, bh or bonferroni where queries are grouped",
         )
     frames = []
-    for group, members in groups(queries, fields):
+    for group, members in groups(queries, fields, taken=PAIRS):
         some = {name: of_queries(table, members) for name, table in tables.items()}
         frames.append(_rows(some, choices).select(*group, pl.all()))
     return _corrected(pl.concat(frames), choices.correction)
@@ -144,13 +144,14 @@ def _rows(tables: Tables, choices: Choices) -> pl.DataFrame:
     p_randomization = _randomized(pairs)
     rows = []
     for at, (a, b, p) in enumerate(named):
+        apart = p.differences
         wins, ties, losses = p.counts()
         one, other, difference = p.a.value, p.b.value, p.difference
         spread = _spread(p)
         tests = {
             "randomization": p_randomization[at],
-            "t": student(p.differences) if p.a.summed and p.n else None,
-            "wilcoxon": wilcoxon(p.differences.x) if p.a.summed and p.n else None,
+            "t": student(apart) if p.a.summed and p.n else None,
+            "wilcoxon": wilcoxon(apart.x, apart.rounding) if p.a.summed and p.n else None,
         }
         rows.append(
             {
@@ -169,7 +170,7 @@ def _rows(tables: Tables, choices: Choices) -> pl.DataFrame:
                 "wins": wins,
                 "ties": ties,
                 "losses": losses,
-                "effect": effect_size(p.differences) if p.a.summed else None,
+                "effect": effect_size(apart) if p.a.summed else None,
                 "p": tests[choices.test],
                 "p_corrected": None,
                 **{f"p_{test}": value for test, value in tests.items()},
@@ -180,21 +181,26 @@ def _rows(tables: Tables, choices: Choices) -> pl.DataFrame:
 
 
 def _spread(p: Pair) -> float | None:
-    """Return the standard deviation of what queries add to the difference."""
+    """Return the standard deviation of what queries add to the difference, if they differ in it."""
     if not p.a.summed or p.n < 2 or p.difference is None:
         return None
     # The sum over n queries is n times their mean, and so is its spread.
-    return deviation(p.influence())
+    spread = deviation(p.influence())
+    rounding = p.a.rounding * p.a.slope + p.b.rounding * p.b.slope
+    return spread if spread > rounding else None
 
 
 def _randomized(pairs: Sequence[Pair]) -> list[float | None]:
     """Return the p of each pair; the same draws serve all of them, query by query."""
     ids = pl.concat([p.query_ids for p in pairs]).unique().sort()
     summed = [at for at, p in enumerate(pairs) if p.a.summed and p.n]
-    columns = np.zeros((ids.len(), len(summed)))
+    columns, rounding = np.zeros((ids.len(), len(summed))), np.zeros(len(summed))
     for column, at in enumerate(summed):
-        columns[ids.search_sorted(pairs[at].query_ids).to_numpy(), column] = pairs[at].differences.x
-    p: dict[int, float] = dict(zip(summed, randomization(columns).tolist(), strict=True))
+        differences = pairs[at].differences
+        columns[ids.search_sorted(pairs[at].query_ids).to_numpy(), column] = differences.x
+        rounding[column] = differences.rounding
+    found = randomization(columns, rounding=rounding).tolist()
+    p: dict[int, float] = dict(zip(summed, found, strict=True))
     for at, one in enumerate(pairs):
         if not one.a.summed and one.n:
             p[at] = swapped(one)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from enum import Enum
+from itertools import chain, count
 from typing import Any
 
 import polars as pl
@@ -17,7 +18,7 @@ Field = str | Callable[[Mapping[str, Any]], Any]
 """A field of the queries, or a function that makes a label of a query's fields."""
 FEW = 5
 """Groups of fewer queries are marked: their numbers say little."""
-_TAKEN = (*SUMMARY, "small", "query_id", "text")
+_TAKEN = (*SUMMARY, "small")
 
 
 def by(
@@ -45,10 +46,17 @@ def of_queries(table: ScoreTable, query_ids: pl.Series) -> ScoreTable:
 
 
 def groups(
-    queries: pl.DataFrame, fields: Sequence[Field]
+    queries: pl.DataFrame, fields: Sequence[Field], taken: Collection[str] = _TAKEN
 ) -> Iterator[tuple[list[pl.Expr], pl.Series]]:
-    """Yield each group, sorted: its labels as columns, and the ids of its queries."""
-    labelled = _labelled(queries, list(dict.fromkeys(fields)))
+    """Yield each group, sorted: its labels as columns, and the ids of its queries.
+
+    `taken` are the names of the columns that the labels will stand beside.
+    """
+    labelled = _labelled(queries, list(dict.fromkeys(fields)), taken)
+    if labelled.is_empty():
+        raise InputError(
+            "there is no query to group", field="by", hint="see that gold and run share queries"
+        )
     names = labelled.columns[1:]
     labelled = labelled.sort(names, nulls_last=True)
     for key, part in labelled.partition_by(names, as_dict=True, maintain_order=True).items():
@@ -59,18 +67,33 @@ def groups(
         yield labels, part["query_id"]
 
 
-def _labelled(queries: pl.DataFrame, fields: Sequence[Field]) -> pl.DataFrame:
+def _labelled(
+    queries: pl.DataFrame, fields: Sequence[Field], taken: Collection[str]
+) -> pl.DataFrame:
     """Return the id of each query and its label by each field."""
     if not fields:
         raise InputError("no field is named", field="by", hint="name a field of the queries")
-    columns = [queries["query_id"]]
+    columns = {"query_id": queries["query_id"]}
+    named = [field for field in fields if isinstance(field, str)]
     for field in fields:
-        column = _made(queries, field) if callable(field) else _held(queries, field)
-        columns.append(column)
+        if isinstance(field, str):
+            columns[field] = _held(queries, field, taken)
+        else:
+            name = _name(field, {*taken, *columns, *named, "text"})
+            columns[name] = _made(queries, field)
     return pl.DataFrame(columns)
 
 
-def _held(queries: pl.DataFrame, field: str) -> pl.Series:
+def _name(function: Callable[..., Any], taken: Collection[str]) -> str:
+    """Return what a function is called, or `group`, with a number where that is taken."""
+    own = getattr(function, "__name__", "group")
+    if own.isidentifier() and own not in taken:
+        return own
+    numbered = (f"group_{number}" for number in count(2))
+    return next(name for name in chain(["group"], numbered) if name not in taken)
+
+
+def _held(queries: pl.DataFrame, field: str, taken: Collection[str]) -> pl.Series:
     known = [name for name in queries.columns if name not in ("query_id", "text")]
     if field not in known:
         near = get_close_matches(field, known, n=1)
@@ -80,7 +103,7 @@ def _held(queries: pl.DataFrame, field: str) -> pl.Series:
             field="by",
             hint=hint or f"they have {', '.join(known) or 'no fields'}",
         )
-    if queries[field].dtype.is_nested() or field in _TAKEN:
+    if queries[field].dtype.is_nested() or field in taken:
         raise InputError(
             f"queries cannot be grouped by {field!r}",
             field="by",
@@ -92,10 +115,9 @@ def _held(queries: pl.DataFrame, field: str) -> pl.Series:
 def _made(queries: pl.DataFrame, function: Callable[[Mapping[str, Any]], Any]) -> pl.Series:
     """Call a function for each query; an Enum stands for its value."""
     made = [function(query) for query in queries.iter_rows(named=True)]
-    name = getattr(function, "__name__", "group")
     plain = [label.value if isinstance(label, Enum) else label for label in made]
     try:
-        column = pl.Series(name if name.isidentifier() else "group", plain, strict=True)
+        column = pl.Series(plain, strict=True)
     except (TypeError, pl.exceptions.PolarsError):
         column = pl.Series([None], dtype=pl.Object)
     if column.dtype == pl.Object or column.dtype.is_nested():

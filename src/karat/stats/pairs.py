@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from karat.errors import InputError, counted, printable
 from karat.match.hits import Floats
 from karat.measures.declare import Measure
 from karat.measures.table import ScoreTable
@@ -23,11 +24,8 @@ from karat.stats.intervals import (
     student_quantile,
 )
 from karat.stats.quantiles import over_rows, quantile_influence
-from karat.stats.samples import Sample, deviation
+from karat.stats.samples import SAME, Sample, deviation
 from karat.stats.whole import whole
-
-_SAME = 1e-12
-"""Values that are as close as this, of their size, differ by rounding alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +59,16 @@ class Pair:
         """
         how = "mean" if self.a.how == "geometric" else self.a.how
         one, other = (s.x if s.how == "geometric" else s.values for s in (self.a, self.b))
-        return Sample(how, _apart(one, other), self.a.weights, difference=True)
+        differ = self.apart != 0
+        size = np.maximum(np.abs(one), np.abs(other)).max(where=differ, initial=0.0)
+        apart = np.where(differ, other - one, 0.0)
+        return Sample(how, apart, self.a.weights, difference=True, size=float(size))
 
     @cached_property
     def apart(self) -> Floats:
         """How far b lies above a on each query, 0 where that is no more than rounding."""
-        return _apart(self.a.values, self.b.values)
+        same = np.isclose(self.a.values, self.b.values, rtol=SAME, atol=0.0)
+        return np.where(same, 0.0, self.b.values - self.a.values)
 
     def counts(self) -> tuple[int, int, int]:
         """Return for how many queries b is higher, the same, and lower."""
@@ -97,6 +99,7 @@ def pair(a: ScoreTable, b: ScoreTable, measure: Measure) -> Pair:
     both = one.join(other, on="query_id", how="full", suffix="_b", coalesce=True).sort("query_id")
     known, known_b = both["value"].is_not_null(), both["value_b"].is_not_null()
     joined = both.filter(known & known_b)
+    _refuse_other_gold(joined, measure)
     combine = measure.declaration.combine
     weights = [
         joined[column].to_numpy().astype(np.float64) if column in joined.columns else None
@@ -109,6 +112,20 @@ def pair(a: ScoreTable, b: ScoreTable, measure: Measure) -> Pair:
         Sample(combine, joined["value_b"].to_numpy(), weights[1]),
         int((known != known_b).sum()),
     )
+
+
+def _refuse_other_gold(joined: pl.DataFrame, measure: Measure) -> None:
+    """Refuse saved scores of another gold: a query must weigh the same in both."""
+    if "weight" not in joined.columns:
+        return
+    other = joined.filter(pl.col("weight") != pl.col("weight_b"))
+    if other.height:
+        raise InputError(
+            f"the scores rest on different gold: by {measure}, "
+            f"{counted(other.height, 'query')} count differently, "
+            f"such as {printable(other['query_id'][0])}",
+            hint="score both runs with the same gold",
+        )
 
 
 def pair_intervals(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> list[Interval]:
@@ -125,6 +142,8 @@ def _joint(pair: Pair, confidence: float) -> Interval:
         return Interval()
     if not pair.apart.any():
         return Interval(0.0, 0.0, "equal")
+    if pair.a.constant and pair.b.constant:
+        return Interval(pair.difference, pair.difference, "equal")
     if pair.n > MOST_RESAMPLED:
         error = deviation(pair.influence()) / math.sqrt(pair.n)
         reach = student_quantile(confidence, pair.n - 1) * error
@@ -152,9 +171,3 @@ def _geometric(pair: Pair, confidence: float) -> list[float]:
         confidence,
     ).tolist()
     return ends
-
-
-def _apart(one: Floats, other: Floats) -> Floats:
-    """Return the differences, 0 where they are no more than rounding."""
-    same = np.isclose(one, other, rtol=_SAME, atol=0.0)
-    return np.where(same, 0.0, other - one)

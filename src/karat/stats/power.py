@@ -49,4 +49,6 @@ def _power(shift: float, n: int) -> float:
     limit = float(stdtrit(n - 1, 1 - ALPHA / 2))
     if shift > 2 * limit + 40:  # far out, where the noncentral t loses its digits
         return 1.0
-    return float(1 - nctdtr(n - 1, shift, limit) + nctdtr(n - 1, shift, -limit))
+    other_side = float(nctdtr(n - 1, shift, -limit))
+    # So small that of 2 queries SciPy gives no number for it.
+    return float(1 - nctdtr(n - 1, shift, limit)) + (other_side if other_side > 0 else 0.0)

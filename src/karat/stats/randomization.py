@@ -7,6 +7,8 @@ R. A. Fisher, 1935; for retrieval M. Smucker, J. Allan and B. Carterette, CIKM 2
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from karat.match.hits import Floats, Ints
@@ -20,23 +22,25 @@ DRAWS_OF_QUANTILES = 10_000
 """Fewer, as every draw looks for a quantile anew."""
 
 
-def randomization(differences: Floats, draws: int = DRAWS) -> Floats:
+def randomization(
+    differences: Floats, draws: int = DRAWS, rounding: Floats | float = 0.0
+) -> Floats:
     """Return the two-sided p of each column of differences: a row a query, 0 where it has none.
 
     All 2^n ways of swapping are tried where there are at most as many as draws, n being the
     queries with a difference; else p = (b + 1) / (B + 1), b of B draws reaching the difference.
-    Every column sees the same draws.
+    Every column sees the same draws. `rounding` says what is none but rounding, in each column.
     """
-    columns, _ = whole(differences)
+    columns, _ = whole(differences, rounding)
     p = np.ones(columns.shape[1])
-    ways = 2.0 ** np.count_nonzero(columns, axis=0)
-    for at in np.flatnonzero(ways <= draws):
+    few = np.count_nonzero(columns, axis=0) <= math.floor(math.log2(draws))
+    for at in np.flatnonzero(few):
         own = columns[columns[:, at] != 0, at][:, None]
-        p[at] = _reached(own, every_pattern(len(own)))[0] / ways[at]
-    many = columns[:, ways > draws]
+        p[at] = _reached(own, every_pattern(len(own)))[0] / (1 << len(own))
+    many = columns[:, ~few]
     if many.size:
         reached = sum(_reached(many, flips) for flips in coin_flips(len(many), draws))
-        p[ways > draws] = (reached + 1) / (draws + 1)
+        p[~few] = (reached + 1) / (draws + 1)
     return p
 
 

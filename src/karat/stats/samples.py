@@ -16,6 +16,8 @@ from karat.measures.table import ScoreTable
 
 SUMMED = ("mean", "micro", "sum", "geometric")
 """What is a function of two sums over queries: f(Σ x / Σ w)."""
+SAME = 1e-12
+"""Values that are as close as this, of their size, differ by rounding alone."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,8 @@ class Sample:
     """Whether a query's value can only be 0 or 1, whatever was seen."""
     difference: bool = False
     """Whether values are differences: no share, even where all of them are 0 or 1."""
+    size: float | None = None
+    """How large the values were of which these are differences: it says how much is rounding."""
 
     @classmethod
     def of(cls, table: ScoreTable, measure: Measure) -> Sample:
@@ -66,8 +70,18 @@ class Sample:
 
     @property
     def constant(self) -> bool:
-        """Whether all queries have the same value."""
-        return bool((self.values == self.values[:1]).all())
+        """Whether all queries have the same value, but for rounding."""
+        return bool(np.ptp(self._as_added) <= self.rounding)
+
+    @cached_property
+    def rounding(self) -> float:
+        """How far apart values can be, or means of them, that are the same but for rounding."""
+        size = np.abs(self._as_added).max(initial=0.0) if self.size is None else self.size
+        return SAME * float(size)
+
+    @property
+    def _as_added(self) -> Floats:
+        return self.x if self.how == "geometric" else self.values
 
     @cached_property
     def value(self) -> float | None:

@@ -6,8 +6,6 @@ import math
 
 from karat.stats.samples import Sample, deviation
 
-_ROUNDING = 1e-12
-
 
 def effect_size(differences: Sample) -> float | None:
     """Return dz: the mean difference in standard deviations of the differences.
@@ -17,7 +15,7 @@ def effect_size(differences: Sample) -> float | None:
     if differences.n < 2:
         return None
     spread = deviation(differences.influence() / differences.slope)
-    if spread > _ROUNDING * abs(differences.ratio):
+    if spread > differences.rounding:
         return differences.ratio / spread
     return 0.0 if differences.ratio == 0 else None
 

@@ -7,14 +7,18 @@ import numpy as np
 from karat.match.hits import Floats
 
 
-def whole(columns: Floats) -> tuple[Floats, Floats]:
+def whole(columns: Floats, rounding: Floats | float = 0.0) -> tuple[Floats, Floats]:
     """Return each column scaled by a power of two and rounded, and the scales.
 
     Matrix products add in an order that depends on the processor and the number of its cores.
     A sum of up to n of these numbers stays below 2^53, so every order gives the same digits. What
     rounding changes is at most 2^-52 · n of the largest value, far below the error of any draw.
+    No unit is smaller than what is known to be `rounding` of the values already.
     """
     room = 52 - int(np.ceil(np.log2(max(len(columns), 2))))
     largest = np.abs(columns).max(axis=0, initial=0.0)
     exponents = room - np.frexp(largest)[1]
+    exponents = np.where(
+        np.greater(rounding, 0), np.minimum(exponents, -np.frexp(rounding)[1]), exponents
+    )
     return np.rint(np.ldexp(columns, exponents)), np.ldexp(1.0, exponents)

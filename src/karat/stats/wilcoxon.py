@@ -9,22 +9,19 @@ import numpy as np
 from karat.match.hits import Floats, Ints
 
 MOST_EXACT = 50
-_DIGITS = 12
 
 
-def wilcoxon(differences: Floats) -> float:
+def wilcoxon(differences: Floats, rounding: float = 0.0) -> float:
     """Return the two-sided p; queries without a difference are dropped, ties share their ranks.
 
     With up to 50 differences the distribution over all signs is counted out, ties included; with
-    more it is taken as normal, its variance corrected for ties.
+    more it is taken as normal, its variance corrected for ties. Differences that are apart by no
+    more than `rounding` are ties.
     """
     differences = differences[differences != 0]
     if not differences.size:
         return 1.0
-    sizes = np.abs(differences)
-    # Equal differences must not be told apart by their last digits.
-    sizes = np.round(sizes / sizes.max(), _DIGITS)
-    doubled, ties = _doubled_ranks(sizes)
+    doubled, ties = _doubled_ranks(np.abs(differences), rounding)
     positive = int(doubled[differences > 0].sum())
     total = int(doubled.sum())
     if differences.size <= MOST_EXACT:
@@ -35,11 +32,15 @@ def wilcoxon(differences: Floats) -> float:
     return math.erfc(abs(z) / math.sqrt(2))
 
 
-def _doubled_ranks(sizes: Floats) -> tuple[Ints, Ints]:
+def _doubled_ranks(sizes: Floats, rounding: float) -> tuple[Ints, Ints]:
     """Return twice the mean rank of each, a whole number, and how many share each size."""
-    _, group, count = np.unique(sizes, return_inverse=True, return_counts=True)
-    last = np.cumsum(count)
-    return (2 * last - count + 1)[group], count
+    order = np.argsort(sizes, kind="stable")
+    starts = np.diff(sizes[order], prepend=-np.inf) > rounding
+    group = np.cumsum(starts) - 1
+    count = np.bincount(group)
+    doubled = np.empty(sizes.size, dtype=np.int64)
+    doubled[order] = (2 * np.cumsum(count) - count + 1)[group]
+    return doubled, count
 
 
 def _exact(doubled: Ints, smaller: int) -> float:
