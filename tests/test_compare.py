@@ -378,7 +378,6 @@ def test_how_texts_match_matters_only_where_texts_are_measured():
         ({"correction": "sidak"}, "choose one of holm, bh, bonferroni, tukey, none"),
         ({"confidence": 95}, "95 does not lie between 0 and 1"),
         ({"by": "kind"}, "no field 'kind'"),
-        ({"by": "p"}, "runs cannot be compared by 'p'"),
         ({"measures": "nDGC"}, "did you mean nDCG"),
         ({"conventions": {"missing": "drop"}}, "choose one of zero, skip, error"),
     ],
@@ -387,6 +386,12 @@ def test_what_cannot_be_compared_is_refused_with_a_remedy(options, said):
     given = {"runs": {"old": OLD, "new": NEW}, "measures": "RR"} | options
     with pytest.raises(InputError, match=said):
         karat.compare(GOLD, **given)
+
+
+def test_a_field_that_is_called_like_a_column_of_pairs_is_refused():
+    gold = [{"query_id": query, "p": "x", "relevant": ["a"]} for query in GOLD]
+    with pytest.raises(InputError, match="cannot be grouped by 'p'\n  hint: rename the field"):
+        karat.compare(gold, {"old": OLD, "new": NEW}, "RR", by="p")
 
 
 def test_scores_made_otherwise_are_refused():

@@ -21,7 +21,7 @@ from karat.evaluation.scores import Scores
 from karat.match.texts import Matching
 from karat.measures import Measure, parse_all
 from karat.report import files
-from karat.stats.comparison import PAIRS, Choices
+from karat.stats.comparison import Choices
 from karat.stats.groups import Field
 
 
@@ -61,7 +61,6 @@ def compare(
     names, given = _listed(runs)
     choices = Choices(test=test, correction=correction, confidence=confidence)
     fields = [by] if isinstance(by, str) or callable(by) else list(by or ())
-    _refuse_taken(fields)
     sources = [_readable_again(source) for source in given]
     saved = [source for source in sources if isinstance(source, Scores)]
     if measures is None and saved and (preset is None or len(saved) == len(sources)):
@@ -152,16 +151,6 @@ def _of_measures(scores: Scores, measures: tuple[Measure, ...], name: str | None
     same.table = scores.table.only(measures)
     same.name = name or scores.name
     return same
-
-
-def _refuse_taken(fields: list[Field]) -> None:
-    for field in fields:
-        if field in PAIRS:
-            raise InputError(
-                f"runs cannot be compared by {field!r}: a column of numbers is called so",
-                field="by",
-                hint="rename the field",
-            )
 
 
 def _refuse_the_same_name(names: list[str]) -> None:
