@@ -184,6 +184,24 @@ def test_mirrored_values_have_the_mirrored_interval():
     holds()
 
 
+@pytest.mark.parametrize("exponent", [-1000, -300, 300, 900])
+def test_the_unit_of_values_changes_no_digit(exponent):
+    values = np.array([0.1, 0.3, 0.2, 0.9, 0.4])
+    known, found = (
+        interval(sample("mean", values)),
+        interval(sample("mean", values * 2.0**exponent)),
+    )
+    assert (found.low, found.high) == (known.low * 2.0**exponent, known.high * 2.0**exponent)
+
+
+def test_more_confidence_never_makes_a_narrower_interval():
+    values = sample("mean", [0.1] * 200 + [5.0])  # one value makes all of the spread
+    confidences = [0.5, 0.95, 0.999, *(1 - 10.0**-digits for digits in range(6, 16)), 1 - 2**-53]
+    found = [interval(values, confidence) for confidence in confidences]
+    assert [one.low for one in found] == sorted((one.low for one in found), reverse=True)
+    assert [one.high for one in found] == sorted(one.high for one in found)
+
+
 @pytest.mark.parametrize("values", [[0.1, 0.2], [1 / 3, 2 / 3], [0.7, 0.8], [0.1, 0.3, 0.2]])
 def test_resamples_that_tie_with_the_value_lie_on_both_sides(values):
     found = interval(sample("mean", values))

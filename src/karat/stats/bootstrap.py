@@ -29,9 +29,11 @@ def corrected(value: float, resampled: Floats, without_each: Floats, confidence:
     bias = normal.inv_cdf(share)
     acceleration = _acceleration(without_each[~np.isnan(without_each)])
     ends = []
-    for tail in ((1 - confidence) / 2, (1 + confidence) / 2):
-        step = bias + normal.inv_cdf(tail)
-        ends.append(normal.cdf(bias + step / (1 - acceleration * step)))
+    tail = normal.inv_cdf((1 - confidence) / 2)
+    for step in (bias + tail, bias - tail):
+        room = 1 - acceleration * step
+        # At a confidence near 1 the correction may reach past infinity: then nothing is left out.
+        ends.append(normal.cdf(bias + step / room) if room > 0 else float(step > 0))
     return np.quantile(known, ends)
 
 
@@ -42,6 +44,8 @@ def percentile(resampled: Floats, confidence: float) -> Floats:
 
 def _acceleration(without_each: Floats) -> float:
     middle = math.fsum(without_each.tolist()) / without_each.size
-    apart = (middle - without_each).tolist()
-    spread = math.fsum(a * a for a in apart) ** 1.5
-    return math.fsum(a * a * a for a in apart) / (6 * spread) if spread else 0.0
+    apart = middle - without_each
+    # It has no unit: in units of the largest, no cube vanishes or grows beyond all numbers.
+    parts = np.ldexp(apart, -np.frexp(np.abs(apart).max(initial=0.0))[1]).tolist()
+    spread = math.fsum(a * a for a in parts) ** 1.5
+    return math.fsum(a * a * a for a in parts) / (6 * spread) if spread else 0.0

@@ -120,8 +120,8 @@ def _student(sample: Sample, confidence: float) -> Interval:
 
 
 def _resampled(samples: list[Sample], confidence: float) -> list[list[float]]:
-    columns, scales = whole(np.column_stack([c for s in samples for c in (s.x, s.w)]))
-    sums = resampled_sums(columns) / scales
+    columns, exponents = whole(np.column_stack([c for s in samples for c in (s.x, s.w)]))
+    sums = np.ldexp(resampled_sums(columns), -exponents)
     ends = []
     for at, sample in enumerate(samples):
         drawn = sample.finish(sums[:, 2 * at], sums[:, 2 * at + 1])
@@ -132,7 +132,7 @@ def _resampled(samples: list[Sample], confidence: float) -> list[list[float]]:
 
 def normal_quantile(confidence: float) -> float:
     """Return between what ± a normal value lies with this confidence."""
-    return NormalDist().inv_cdf((1 + confidence) / 2)
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
 def student_quantile(confidence: float, df: int) -> float:

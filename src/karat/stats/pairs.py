@@ -160,8 +160,8 @@ def _joint(pair: Pair, confidence: float) -> Interval:
 
 
 def _geometric(pair: Pair, confidence: float) -> list[float]:
-    columns, scales = whole(np.column_stack((pair.a.x, pair.b.x)))
-    sums = resampled_sums(columns) / scales
+    columns, exponents = whole(np.column_stack((pair.a.x, pair.b.x)))
+    sums = np.ldexp(resampled_sums(columns), -exponents)
     weights = np.full(len(sums), float(pair.n))
     drawn = pair.b.finish(sums[:, 1], weights) - pair.a.finish(sums[:, 0], weights)
     ends: list[float] = corrected(

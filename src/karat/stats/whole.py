@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Floats
+from karat.match.hits import Floats, Ints
 
 
-def whole(columns: Floats, rounding: Floats | float = 0.0) -> tuple[Floats, Floats]:
-    """Return each column scaled by a power of two and rounded, and the scales.
+def whole(columns: Floats, rounding: Floats | float = 0.0) -> tuple[Floats, Ints]:
+    """Return each column times 2^e, rounded to whole numbers, and the e of each.
 
     Matrix products add in an order that depends on the processor and the number of its cores.
     A sum of up to n of these numbers stays below 2^53, so every order gives the same digits. What
-    rounding changes is at most 2^-52 · n of the largest value, far below the error of any draw.
+    rounding changes is at most 2^-51 · n of the largest value, far below the error of any draw.
     No unit is smaller than what is known to be `rounding` of the values already.
     """
     room = 52 - int(np.ceil(np.log2(max(len(columns), 2))))
@@ -21,4 +21,4 @@ def whole(columns: Floats, rounding: Floats | float = 0.0) -> tuple[Floats, Floa
     exponents = np.where(
         np.greater(rounding, 0), np.minimum(exponents, -np.frexp(rounding)[1]), exponents
     )
-    return np.rint(np.ldexp(columns, exponents)), np.ldexp(1.0, exponents)
+    return np.rint(np.ldexp(columns, exponents)), exponents
