@@ -1,7 +1,7 @@
 """What every interval and test means, from the papers: slow, obvious, nothing shared with karat.
 
 Lists hold a value a query. What can be counted out is counted out in fractions. SciPy's normal
-and t quantiles are used as they are; its own tests are held against this in test_stats.py.
+and t quantiles are used as they are; its own tests are held against this in test_paired_tests.py.
 
 Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 14 (BCa); Wilson, 1927;
 Hahn and Meeker, Statistical Intervals, 1991, section 5.2 (quantiles); Wilcoxon, 1945, with the

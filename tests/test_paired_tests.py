@@ -167,6 +167,12 @@ def test_many_signed_ranks_are_taken_as_normal(n, most, seed):
     assert found == pytest.approx(oracle.wilcoxon_by_normal(counts.tolist()), rel=1e-9)
 
 
+def test_signed_ranks_of_millions_of_ties_are_a_test_of_signs():
+    up, down = 1_101_000, 1_099_000
+    expected = 2 * stats.norm.sf((up - down) / math.sqrt(up + down))
+    assert wilcoxon(np.repeat([1.0, -1.0], [up, down])) == pytest.approx(expected, rel=1e-6)
+
+
 def test_the_normal_ranks_begin_where_counting_ends():
     counts = list(range(-20, 31))
     exact, normal = oracle.wilcoxon_by_counts(counts), oracle.wilcoxon_by_normal(counts)

@@ -27,7 +27,8 @@ def wilcoxon(differences: Floats, rounding: float = 0.0) -> float:
     if differences.size <= MOST_EXACT:
         return _exact(doubled, min(positive, total - positive))
     n = differences.size
-    variance = n * (n + 1) * (2 * n + 1) / 24 - float((ties**3 - ties).sum()) / 48
+    shared = ties.astype(np.float64)  # cubes of millions do not fit whole numbers
+    variance = n * (n + 1) * (2 * n + 1) / 24 - float((shared**3 - shared).sum()) / 48
     z = (positive - total / 2) / 2 / math.sqrt(variance)
     return math.erfc(abs(z) / math.sqrt(2))
 
