@@ -7,6 +7,7 @@ import random
 import statistics
 import subprocess
 import sys
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from karat.stats import draws, groups
 from karat.stats.comparison import Choices, compared, compared_by, queries_needed
 from karat.stats.intervals import interval
 from karat.stats.pairs import pair
+from karat.stats.randomization import swapped
 from karat.stats.samples import Sample
 from karat.stats.summary import summary
 from score_tables import MICRO, table_of
@@ -145,7 +147,9 @@ def test_the_interval_of_a_difference_resamples_pairs(rows, how, confidence):
             return geometric_mean(rows, 1, at) - geometric_mean(rows, 0, at)
         return sum(steps[i] for i in at) / len(at) * (n if how == "sum" else 1)
 
-    if len(set(steps)) == 1 and (how != "geometric" or not any(steps)):
+    # Of geometric means, equal steps make equal differences only if neither run varies.
+    alike = not any(steps) or len(set(rows)) == 1 if how == "geometric" else len(set(steps)) == 1
+    if alike:
         whole = float(statistic(range(n)))
         assert (found.low, found.high) == pytest.approx((whole, whole), abs=1e-12)
         assert found.method == "equal"
@@ -223,6 +227,39 @@ def test_many_queries_have_an_interval_of_geometric_means_and_of_quantiles():
         assert found.method == "t"
         assert found.high - found.low == pytest.approx(high - low, rel=0.25), name
         assert found.low + found.high == pytest.approx(low + high, abs=0.5 * (high - low)), name
+
+
+@pytest.mark.parametrize(("name", "share"), [("latency.p50", 0.5), ("latency.p99", 0.99)])
+def test_the_slope_at_a_quantile_is_measured_as_hall_and_sheather_say(name, share):
+    chance, n = np.random.default_rng(3), 2_500
+    a = chance.lognormal(0, 0.5, n)
+    b = a * chance.lognormal(0.1, 0.2, n)
+    z = oracle.stats.norm.ppf(share)
+    around = 1.96 ** (2 / 3) * (1.5 * oracle.stats.norm.pdf(z) ** 2 / (2 * z * z + 1) / n) ** (
+        1 / 3
+    )
+    parts = []
+    for values in (a.tolist(), b.tolist()):
+        low, at, high = (oracle.quantile(values, share + d) for d in (-around, 0, around))
+        slope = (high - low) / (2 * around)
+        parts.append([slope * (share - (value <= at)) for value in values])
+    spread = statistics.stdev(y - x for x, y in zip(*parts, strict=True))
+    found = pair(table_of({name: a}), table_of({name: b}), parse(name)).interval()
+    width = 2 * oracle.stats.t.ppf(0.975, n - 1) * spread / math.sqrt(n)
+    assert found.high - found.low == pytest.approx(width, rel=1e-9)
+
+
+def test_few_queries_that_differ_among_many_are_swapped_in_little_memory():
+    a = np.arange(20_000.0)
+    b = a.copy()
+    b[-10:] += 5_000
+    tracemalloc.start()
+    slowest = (table_of({"latency.max": values}) for values in (a, b))
+    p = swapped(pair(*slowest, parse("latency.max")))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert p == 2 / 2**10  # the maxima lie as far apart only if all are swapped, or none
+    assert peak < 50_000_000
 
 
 def blurred_pairs(differences, levels):

@@ -45,7 +45,7 @@ def times_drawn(n: int) -> NDArray[np.uint16]:
 def resampled_sums(columns: Floats) -> Floats:
     """Sum each column over the queries of each resample: exact, RESAMPLES rows."""
     times = times_drawn(len(columns))
-    sums = [times[at].astype(np.float64) @ columns for at in _slices(RESAMPLES, len(columns))]
+    sums = [times[at].astype(np.float64) @ columns for at in slices(RESAMPLES, len(columns))]
     return np.concatenate(sums)
 
 
@@ -65,11 +65,12 @@ def every_pattern(n: int) -> Floats:
 
 
 def _blocks(rows: int, columns: int) -> Iterator[int]:
-    for part in _slices(rows, columns):
+    for part in slices(rows, columns):
         yield part.stop - part.start
 
 
-def _slices(rows: int, columns: int) -> Iterator[slice]:
+def slices(rows: int, columns: int) -> Iterator[slice]:
+    """Cut rows into blocks that a cache holds."""
     step = max(1, _CELLS // max(columns, 1))
     for begin in range(0, rows, step):
         yield slice(begin, min(begin + step, rows))

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from karat.match.hits import Floats, Ints
-from karat.stats.draws import coin_flips, every_pattern
+from karat.stats.draws import coin_flips, every_pattern, slices
 from karat.stats.pairs import Pair
 from karat.stats.quantiles import over_rows
 from karat.stats.whole import whole
@@ -56,7 +56,7 @@ def _reached(columns: Floats, flips: Floats) -> Ints:
 
 def swapped(pair: Pair, draws: int = DRAWS_OF_QUANTILES) -> float:
     """Return the p of a difference of quantiles or maxima, by swapping the values themselves."""
-    apart = pair.a.values != pair.b.values
+    apart = pair.apart != 0
     n = int(np.count_nonzero(apart))
     # Only queries with two values change by swapping; the others are the same in every draw.
     if exact := 1 << min(n, 62) <= draws:
@@ -65,10 +65,10 @@ def swapped(pair: Pair, draws: int = DRAWS_OF_QUANTILES) -> float:
         blocks = coin_flips(n, draws)
     observed, reached = abs(pair.difference or 0.0), 0
     least = observed * (1 - 1e-9)
-    for flips in blocks:
-        a = np.tile(pair.a.values, (len(flips), 1))
-        b = np.tile(pair.b.values, (len(flips), 1))
-        turned = flips.astype(np.bool_)
+    # Flips of few queries come in long blocks, too long beside the values of all queries.
+    for turned in (flips[at] == 1 for flips in blocks for at in slices(len(flips), pair.n)):
+        a = np.tile(pair.a.values, (len(turned), 1))
+        b = np.tile(pair.b.values, (len(turned), 1))
         a[:, apart] = np.where(turned, pair.b.values[apart], pair.a.values[apart])
         b[:, apart] = np.where(turned, pair.a.values[apart], pair.b.values[apart])
         reached += int(
