@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 
 from karat.measures.table import ScoreTable
-from karat.stats.intervals import Interval, intervals
+from karat.stats.intervals import Interval
+from karat.stats.intervals import intervals as intervals_of
 from karat.stats.samples import Sample
 
 SUMMARY = {
@@ -34,7 +35,7 @@ def summary(table: ScoreTable, *, intervals: bool = True) -> pl.DataFrame:
     relevant, and if all are: another question than where the value lies for other queries.
     """
     samples = [Sample.of(table, measure) for measure in table.measures]
-    found = _intervals(samples) if intervals else [Interval()] * len(samples)
+    found = intervals_of(samples) if intervals else [Interval()] * len(samples)
     bounds = [table.bound(measure) for measure in table.measures]
     rows = [
         {
@@ -55,6 +56,3 @@ def summary(table: ScoreTable, *, intervals: bool = True) -> pl.DataFrame:
     ]
     frame = pl.DataFrame(rows, schema=SUMMARY)
     return frame if intervals else frame.drop(_INTERVAL)
-
-
-_intervals = intervals
