@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -146,6 +147,24 @@ def test_a_drop_that_is_allowed_passes():
 def test_the_same_run_passes_even_strictly():
     assert karat.gate(GOLD, FIRST, "RR max_drop 0.001 strict", baseline=FIRST)
     assert karat.gate(GOLD, FIRST, "RR max_drop 0", baseline=FIRST)
+
+
+def test_a_limit_that_the_bound_meets_is_said_to_be_met():
+    check = only(karat.gate(GOLD, FIRST, "RR max_drop 0 strict", baseline=FIRST))
+    assert not check.passed
+    assert (check.miss, math.copysign(1, check.miss)) == (0, 1)
+    assert check.reason == (
+        "RR stayed at 1.0000; a drop of at most 0.0000 (95% confidence), which is the limit itself"
+    )
+
+
+def test_queries_that_rounding_alone_tells_apart_are_not_to_blame():
+    before = karat.evaluate(GOLD, FIRST, "RR")
+    blurred = before.per_query.with_columns(pl.col("RR") + 1e-15)
+    before.table = replace(before.table, frame=blurred)
+    check = only(karat.gate(GOLD, mixed(10), "RR max_drop 0", baseline=before))
+    assert not check.passed
+    assert check.to_blame == 10
 
 
 def test_noise_is_no_drop_and_strictly_no_proof_of_none():

@@ -92,8 +92,7 @@ def _of_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
         )
     passed = rule.holds_at(bound)
     only_run = table.frame[rule.measure].count() - both.n
-    rises = both.b.values - both.a.values
-    gains = rises if rule.kind == "max_drop" else -rises
+    gains = both.apart if rule.kind == "max_drop" else -both.apart
     worst = () if passed else _worst(gains, gains < 0)
     return Check(
         rule,

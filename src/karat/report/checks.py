@@ -79,16 +79,24 @@ class Check:
     def _of_change(self) -> str:
         assert self.difference is not None
         assert self.bound is not None
-        word = "rose" if self.difference > 0 else "fell"
         rule, change = self.rule, self.rule.kind.removeprefix("max_")
-        said = (
-            f"{rule.measure} {word} by {self.shown(abs(self.difference))}, from "
-            f"{self.shown(self.baseline)} to {self.shown(self.value)}; a {change} of "
+        if self.difference:
+            said = (
+                f"{rule.measure} {'rose' if self.difference > 0 else 'fell'} by "
+                f"{self.shown(abs(self.difference))}, from "
+                f"{self.shown(self.baseline)} to {self.shown(self.value)}"
+            )
+        else:
+            said = f"{rule.measure} stayed at {self.shown(self.value)}"
+        said += (
+            f"; a {change} of "
             f"{'at most' if rule.strict else 'at least'} {self.shown(self._change(self.bound))} "
             f"({100 * rule.confidence:.15g}% confidence)"
         )
         if self.passed:
             return said
+        if not self.miss:
+            return f"{said}, which is the limit itself"
         return f"{said}, {self.shown(self.miss)} more than {plain(rule.limit)}"
 
     @property
@@ -97,7 +105,7 @@ class Check:
 
     def _change(self, difference: float) -> float:
         """Return a difference as a drop or a rise, whichever the rule limits."""
-        return -difference if self.rule.kind == "max_drop" else difference
+        return 0.0 - difference if self.rule.kind == "max_drop" else difference  # never −0
 
     def shown(self, value: float | None) -> str:
         """Show a number of this measure; one that would look like nothing in short form."""
