@@ -95,6 +95,13 @@ def test_how_intervals_came_about_is_said_once_if_it_is_the_same(command, files)
     assert "intervals of differences in RR: BCa bootstrap over queries" in out
 
 
+def test_of_which_run_an_interval_came_about_otherwise_is_said():
+    runs = {"old": OLD, "new": {query: ["a"] for query in OLD} | {"q01": ["x"]}}
+    text = str(karat.compare(GOLD, runs, "RR"))
+    assert "\nold: 95% intervals: all values are equal\n" in text
+    assert "\nnew: 95% intervals: Wilson's score interval\n" in text
+
+
 def test_in_python_the_same_text_is_printed(command, files):
     _, out, _ = command("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR")
     comparison = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR")
@@ -377,6 +384,19 @@ def test_latex_takes_lower_for_better_where_it_is(tmp_path):
     assert r"run & latency.mean [ms] & RR \\" in text
     assert r"$^{a}$ slow & 55.50 & \textbf{1.0000} \\" in text
     assert r"$^{b}$ fast & \textbf{10.50}$^{a}$ & \textbf{1.0000} \\" in text
+
+
+def test_latex_tells_the_marks_of_more_runs_than_there_are_letters_apart(tmp_path):
+    runs = {f"bad{at}": BAD for at in range(28)} | {"new": NEW}
+    karat.compare(GOLD, runs, "RR", correction="none").write(tmp_path / "c.tex")
+    (row,) = (line for line in (tmp_path / "c.tex").read_text().splitlines() if " new &" in line)
+    assert row.startswith(r"$^{ac}$ new &")
+    assert row.endswith(r"$^{a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,aa,ab}$ \\")
+
+
+def test_latex_takes_no_name_for_an_option_of_the_line_above(tmp_path):
+    karat.compare(GOLD, {"old": OLD, "[new]": NEW}, "RR", baseline="old").write(tmp_path / "c.tex")
+    assert "\n{}[new] & " in (tmp_path / "c.tex").read_text()
 
 
 def test_latex_sets_any_name(tmp_path):

@@ -61,6 +61,8 @@ def latex(sheet: ComparisonSheet) -> str:
         named = escape(name)
         if sheet.choices.baseline is None:
             named = f"$^{{{letters[name]}}}$ {named}"
+        elif named.startswith(("[", "*")):  # which would be taken for an option of \\ above it
+            named = f"{{}}{named}"
         lines.append(" & ".join([named, *cells]) + r" \\")
     lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
     return "\n".join(lines) + "\n"
@@ -72,6 +74,7 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
     With a baseline, a dagger says better than it, and a double dagger worse.
     """
     marks: dict[tuple[str, str], str] = {}
+    beaten: dict[tuple[str, str], list[str]] = {}
     baseline = sheet.choices.baseline
     shown = sheet.pairs.drop_nulls(["p_corrected", "value_a", "value_b"])
     for row in shown.select("a", "b", "measure", "difference", "p_corrected").to_dicts():
@@ -82,8 +85,12 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
         if baseline is not None:
             marks[row["b"], row["measure"]] = r"\dagger" if b_is_better else r"\ddagger"
         else:
-            key = winner, row["measure"]
-            marks[key] = "".join(sorted([*marks.get(key, ""), letters[other]]))
+            beaten.setdefault((winner, row["measure"]), []).append(other)
+    # Runs beyond the 26th have two letters: between those, commas tell where one ends.
+    comma = "," if len(letters) > len(ascii_lowercase) else ""
+    in_order = list(letters)
+    for key, names in beaten.items():
+        marks[key] = comma.join(letters[name] for name in sorted(names, key=in_order.index))
     return marks
 
 

@@ -128,8 +128,15 @@ def remarks(sheets: Sequence[Sheet]) -> list[str]:
 
 
 def methods(sheets: Sequence[Sheet]) -> list[str]:
-    """Say how the intervals of all runs came about; what is true of several is said once."""
-    return list(dict.fromkeys(method for sheet in sheets for method in sheet.methods()))
+    """Say how the intervals of all runs came about; where runs differ in it, of which."""
+    runs_of: dict[str, list[str]] = {}
+    for sheet in sheets:
+        for method in sheet.methods():
+            runs_of.setdefault(method, []).append(sheet.name)
+    return [
+        method if len(names) == len(sheets) else f"{', '.join(names)}: {method}"
+        for method, names in runs_of.items()
+    ]
 
 
 def rests_on_few(measure: str, n: int) -> bool:
