@@ -283,6 +283,17 @@ def test_differences_that_floats_blur_tie_as_they_should(steps, data):
         assert row["method"] == "equal"
 
 
+def test_what_is_rounding_is_measured_by_the_queries_that_differ():
+    row = row_of({"latency.mean": [1e12] + [1.0] * 5}, {"latency.mean": [1e12] + [1.5] * 5})
+    assert (row["wins"], row["ties"]) == (5, 1)
+    assert row["p"] == row["p_wilcoxon"] == 2 / 2**5
+
+
+def test_a_change_is_relative_to_the_size_of_what_changed():
+    assert row_of({"RR": [-0.5, -0.5]}, {"RR": [-0.25, -0.25]})["relative"] == 0.5
+    assert row_of({"RR": [0.0, 0.0]}, {"RR": [1.0, 0.0]})["relative"] is None
+
+
 def test_sums_of_thirds_tie_with_two_thirds():
     third = 0.1 + 0.2  # not 0.3
     row = row_of({"RR": [third, 0.5, 0.3]}, {"RR": [0.3, 0.5, third]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -116,27 +116,28 @@ class Sheet:
 
 def remarks(sheets: Sequence[Sheet]) -> list[str]:
     """Say of each run what must be known; what is true of all of several is said once."""
-    runs_of: dict[str, list[str]] = {}
-    for sheet in sheets:
-        for remark in sheet.remarks():
-            runs_of.setdefault(remark, []).append(sheet.name)
     return [
         f"{name}: {remark}"
-        for remark, names in runs_of.items()
+        for remark, names in _runs_of(sheets, Sheet.remarks).items()
         for name in (["every run"] if 1 < len(sheets) == len(names) else names)
     ]
 
 
 def methods(sheets: Sequence[Sheet]) -> list[str]:
     """Say how the intervals of all runs came about; where runs differ in it, of which."""
-    runs_of: dict[str, list[str]] = {}
-    for sheet in sheets:
-        for method in sheet.methods():
-            runs_of.setdefault(method, []).append(sheet.name)
     return [
         method if len(names) == len(sheets) else f"{', '.join(names)}: {method}"
-        for method, names in runs_of.items()
+        for method, names in _runs_of(sheets, Sheet.methods).items()
     ]
+
+
+def _runs_of(sheets: Sequence[Sheet], say: Callable[[Sheet], list[str]]) -> dict[str, list[str]]:
+    """Return each sentence once, with the names of the runs of which it is true."""
+    names: dict[str, list[str]] = {}
+    for sheet in sheets:
+        for sentence in say(sheet):
+            names.setdefault(sentence, []).append(sheet.name)
+    return names
 
 
 def rests_on_few(measure: str, n: int) -> bool:
