@@ -369,6 +369,21 @@ def test_latex_marks_nothing_that_is_not_shown(tmp_path):
     assert "$^{b}$ new & \\textbf{1.0000} \\\\\n" in (tmp_path / "c.tex").read_text()
 
 
+def test_latex_marks_no_run_that_is_as_good(tmp_path):
+    gold = {f"q{at:02}": [f"a{rank}" for rank in range(16)] for at in range(12)}
+
+    def found(numbers):
+        return {q: [f"a{rank}" for rank in range(n)] for q, n in zip(gold, numbers, strict=True)}
+
+    runs = {"old": found([11] * 12), "new": found([12] * 11 + [0])}
+    comparison = karat.compare(gold, runs, "P(denominator=k)@16", test="wilcoxon")
+    (row,) = comparison.pairs.to_dicts()
+    assert row["difference"] == 0
+    assert row["p"] < 0.05  # signed ranks do not ask about the mean
+    comparison.write(tmp_path / "c.tex")
+    assert r"0.6875}$^" not in (tmp_path / "c.tex").read_text()
+
+
 def test_latex_takes_lower_for_better_where_it_is(tmp_path):
     def timed(ms):
         return [
@@ -455,6 +470,15 @@ def test_a_comparison_that_cannot_be_made_ends_with_a_message(command, files, wo
     code, out, err = command("compare", "gold.jsonl", *words)
     assert (code, out) == (2, "")
     assert said in err
+
+
+def test_a_format_that_is_said_is_not_guessed_to_be_scores(command, files):
+    karat.evaluate(GOLD, OLD, "RR").write("old.json")
+    words = ("compare", "gold.jsonl", "old.json", "new.run", "-m", "RR", "--moved", "0")
+    assert command(*words)[0] == 0
+    code, _, err = command(*words, "--format", "trec")
+    assert code == 2
+    assert "old.json:1" in err
 
 
 def test_flags_that_say_how_runs_are_scored_are_used(command, files):
