@@ -10,24 +10,6 @@ import polars as pl
 import pytest
 
 import karat
-from karat.cli.main import main
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run karat in this process; return exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture
@@ -51,8 +33,8 @@ def test_eval_prints_measures_as_rows_and_runs_as_columns(command, files):
         "R@10        0.5000 [0.095, 0.905]  0.7500 [0.500, 1.000]  2\n"
         "Judged@10                  0.5000                 0.7500\n"
         "RR at most                 1.0000                 1.0000\n"
-        "95% intervals: Wilson's score interval\n"
-        "95% intervals: BCa bootstrap over queries, 10,000 resamples\n"
+        "one: 95% intervals: Wilson's score interval\n"
+        "two: 95% intervals: BCa bootstrap over queries, 10,000 resamples\n"
         "two: 1 query of the run not in gold left out\n"
     )
     assert err == ""

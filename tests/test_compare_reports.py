@@ -2,14 +2,12 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import karat
-from karat.cli.main import main
 from karat.report.comparison_tables import interval, probability
 from karat.report.latex import escape
 from karat.report.terminal import width_of
@@ -23,23 +21,6 @@ OLD = {f"q{at:02}": ["x", "a", "b"] for at in range(12)}
 NEW = {f"q{at:02}": ["a", "b"] if at else ["x", "x2", "a"] for at in range(12)}
 MIXED = {f"q{at:02}": ["x", "a"][at % 2 :] for at in range(12)}
 BAD = {f"q{at:02}": ["x", "y"] for at in range(12)}
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run karat in this process; return exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture
@@ -78,7 +59,7 @@ def test_two_runs_are_shown_as_one_pair(command, files):
         "  -0.1667  0.5000 → 0.3333  q00  question 0\n"
         "    a (2): 2 → 3"
     )
-    assert notes.startswith("p: sign-flip randomization, two-sided\n95% intervals")
+    assert notes.startswith("p: sign-flip randomization, two-sided\nold: 95% intervals: all values are equal\n")
     assert notes.endswith(
         "\nintervals of differences: BCa bootstrap over queries, 10,000 resamples\n"
         "W/T/L: on how many queries the run named first is higher, the same, lower\n"

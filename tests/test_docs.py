@@ -4,6 +4,7 @@ import doctest
 import importlib
 import importlib.util
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def test_the_examples_of_a_page_run_and_print_what_it_says(page, tmp_path, monke
         else:
             assert language == "console"
             command, _, expected = text.partition("\n")
-            assert karat_command(monkeypatch, capsys, command.split()[2:]) == expected
+            assert karat_command(monkeypatch, capsys, shlex.split(command)[2:]) == expected
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)

@@ -28,3 +28,4 @@ def demo_command(
         print(f"  {run.name.ljust(len(gold.name))}  what was found")
     print(f"  {results.name.ljust(len(gold.name))}  the scores")
     print(f"Next:\n  karat eval {gold} {names[-1]} --per-query")
+    print(" \\\n    ".join([f"  karat compare {gold}", *names]))
