@@ -59,7 +59,9 @@ def test_two_runs_are_shown_as_one_pair(command, files):
         "  -0.1667  0.5000 → 0.3333  q00  question 0\n"
         "    a (2): 2 → 3"
     )
-    assert notes.startswith("p: sign-flip randomization, two-sided\nold: 95% intervals: all values are equal\n")
+    assert notes.startswith(
+        "p: sign-flip randomization, two-sided\nold: 95% intervals: all values are equal\n"
+    )
     assert notes.endswith(
         "\nintervals of differences: BCa bootstrap over queries, 10,000 resamples\n"
         "W/T/L: on how many queries the run named first is higher, the same, lower\n"
