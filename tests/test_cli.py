@@ -24,6 +24,11 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_how_much_was_judged_is_shown_from_the_shortest_list_to_the_longest(command, files):
+    _, out, _ = command("eval", "gold.jsonl", "one.run", "-m", "R@10,R@5,R@20")
+    assert re.findall(r"^Judged@\d+", out, re.MULTILINE) == ["Judged@5", "Judged@10", "Judged@20"]
+
+
 def test_eval_prints_measures_as_rows_and_runs_as_columns(command, files):
     code, out, err = command("eval", "gold.jsonl", "one.run", "two.run", "-m", "RR,R@10")
     assert code == 0

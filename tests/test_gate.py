@@ -333,6 +333,13 @@ def test_saved_scores_that_were_made_otherwise_are_refused(tmp_path, made, asked
         karat.gate(GOLD, SECOND, "RR max_drop 0.4", baseline=path, **asked)
 
 
+def test_saved_scores_of_other_items_are_refused():
+    run = {query: {"a": 2.0, "x": 1.0} for query in GOLD}
+    baseline = karat.evaluate(GOLD, run, "RR", score_threshold=1.5)
+    with pytest.raises(InputError, match=r"score_threshold=1\.5 there, score_threshold=None here"):
+        karat.gate(GOLD, run, "RR max_drop 0.4", baseline=baseline)
+
+
 def test_saved_scores_of_documents_or_of_another_rule_for_texts_are_refused():
     gold = [{"query_id": q, "relevant": ["a"], "evidence": ["one two three"]} for q in ("q1", "q2")]
     run = [
