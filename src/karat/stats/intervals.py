@@ -120,12 +120,16 @@ def _student(sample: Sample, confidence: float) -> Interval:
 
 
 def _resampled(samples: list[Sample], confidence: float) -> list[list[float]]:
-    columns, exponents = whole(np.column_stack([c for s in samples for c in (s.x, s.w)]))
-    sums = np.ldexp(resampled_sums(columns), -exponents)
+    """Return both ends of each sample's BCa interval; only denominators that differ are summed."""
+    stacked = [column for s in samples for column in ((s.x,) if s.weights is None else (s.x, s.w))]
+    columns, exponents = whole(np.column_stack(stacked))
+    sums = iter(np.ldexp(resampled_sums(columns), -exponents).T)
     ends = []
-    for at, sample in enumerate(samples):
-        drawn = sample.finish(sums[:, 2 * at], sums[:, 2 * at + 1])
+    for sample in samples:
+        x = next(sums)
+        w = np.full_like(x, sample.n) if sample.weights is None else next(sums)
         value = float(sample.f(np.array([sample.ratio]))[0])
+        drawn = sample.finish(x, w)
         ends.append(corrected(value, drawn, sample.without_each(), confidence).tolist())
     return ends
 

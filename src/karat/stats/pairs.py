@@ -96,7 +96,11 @@ def pair(a: ScoreTable, b: ScoreTable, measure: Measure) -> Pair:
         )
         for table in (a, b)
     )
-    both = one.join(other, on="query_id", how="full", suffix="_b", coalesce=True).sort("query_id")
+    if one["query_id"].equals(other["query_id"]):  # as it is for runs of one gold
+        both = one.hstack(other.drop("query_id").rename(lambda column: f"{column}_b"))
+    else:
+        both = one.join(other, on="query_id", how="full", suffix="_b", coalesce=True)
+    both = both.sort("query_id")
     known, known_b = both["value"].is_not_null(), both["value_b"].is_not_null()
     joined = both.filter(known & known_b)
     _refuse_other_gold(joined, measure)
