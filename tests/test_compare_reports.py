@@ -241,6 +241,34 @@ def test_many_pairs_show_moved_queries_only_if_asked(command, files):
     assert out.count("moved most") == 9  # of 15 pairs, 6 are of equal runs
 
 
+def test_many_pairs_stand_below_each_other_measure_by_measure(command, files):
+    runs = []
+    for at in range(6):
+        runs.append(f"run{at}.run")
+        karat.Run.of(NEW if at % 2 else OLD).write(runs[-1])
+    words = ("compare", "gold.jsonl", *runs, "-m", "RR,P@1", "--difference", "0.1", "-o", "c.md")
+    _, out, _ = command(*words)
+    for title in ("RR, 12 queries", "P@1, 12 queries"):
+        table = out.split(f"\n{title}\n")[1].split("\n\n")[0].splitlines()
+        assert [line[:11] for line in table] == [
+            "pair       ",
+            *(f"run{b} − run{a}" for a in range(6) for b in range(a + 1, 6)),
+        ]
+        assert table[1].split()[3] == ("+0.4444" if title.startswith("RR") else "+0.9167")
+    needed = out.split("queries needed")[1].splitlines()
+    assert needed[1].split() == ["pair", "RR", "P@1"]
+    pairs = karat.compare("gold.jsonl", runs, "RR,P@1").queries_needed(0.1)
+    expected = pairs.filter(a="run0", b="run1")["queries"].to_list()
+    assert needed[2].split()[3:] == [str(n) for n in expected]
+    assert Path("c.md").read_text().count("| run1 − run0 |") == 3
+
+
+def test_how_the_intervals_of_groups_came_about_is_said_where_it_differs(command, files):
+    words = ("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--by", "kind")
+    _, out, _ = command(*words)
+    assert "intervals of differences of some groups: all values are equal" in out
+
+
 def test_json_holds_what_the_contract_says(command, files):
     code, out, _ = command(
         *("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR,P@1", "--by", "kind"),
@@ -352,6 +380,20 @@ def test_latex_marks_the_best_and_what_is_shown_to_be_better(command, files):
     assert "\nnew & \\textbf{0.9444}$^{\\dagger}$ \\\\\n" in text
     assert "\nbad & 0.0000$^{\\ddagger}$ \\\\\n" in text
     assert "better and worse than old (sign-flip randomization, corrected by Holm over 2" in text
+
+
+@pytest.mark.parametrize(("runs", "expected"), [(30, "xyzABC"), (60, "X,Y,Z,aa,ab,ac,ad")])
+def test_latex_letters_of_many_runs_are_those_of_the_runs(tmp_path, runs, expected):
+    """More than 26 runs, and more than there are letters."""
+    n = len(expected.split(",")) if "," in expected else len(expected)
+    lists = {f"run{at}": OLD for at in range(runs)}
+    start = {30: 23, 60: 49}[runs]
+    lists |= {f"run{at}": BAD for at in range(start, start + n)}
+    comparison = karat.compare(GOLD, lists, "RR", correction="none")
+    comparison.write(tmp_path / "c.tex")
+    assert (
+        f"$^{{a}}$ run0 & \\textbf{{0.5000}}$^{{{expected}}}$" in (tmp_path / "c.tex").read_text()
+    )
 
 
 def test_latex_marks_nothing_that_is_not_shown(tmp_path):
