@@ -80,11 +80,15 @@ class Check:
         assert self.difference is not None
         assert self.bound is not None
         word = "rose" if self.difference > 0 else "fell"
-        rule, change = self.rule, self.rule.kind.removeprefix("max_")
+        rule, limited = self.rule, self._change(self.bound)
+        change, other = ("drop", "rise") if rule.kind == "max_drop" else ("rise", "drop")
+        most = rule.strict
+        if limited < 0:  # a drop of at least -0.1 is a rise of at most 0.1
+            change, most = other, not most
         said = (
             f"{rule.measure} {word} by {self.shown(abs(self.difference))}, from "
             f"{self.shown(self.baseline)} to {self.shown(self.value)}; a {change} of "
-            f"{'at most' if rule.strict else 'at least'} {self.shown(self._change(self.bound))} "
+            f"{'at most' if most else 'at least'} {self.shown(abs(limited))} "
             f"({100 * rule.confidence:.15g}% confidence)"
         )
         if self.passed:
