@@ -95,7 +95,7 @@ def _listed(runs: Mapping[str, Any] | Iterable[Any]) -> tuple[list[str] | None, 
         raise InputError(
             "a comparison takes two runs or more",
             field="runs",
-            hint="give {name: run, name: run} or [run, run]",
+            hint="give {name: run, name: run} or [run, run]; gold comes before them",
         )
     names = [str(name) for name in runs] if isinstance(runs, Mapping) else None
     _refuse_the_same_name(names or [])
