@@ -1,8 +1,12 @@
-"""How Hypothesis runs: never by the clock; in CI always on the same examples."""
+"""How Hypothesis runs, never by the clock, in CI always on the same examples; and the command."""
 
 import os
+import sys
 
+import pytest
 from hypothesis import settings
+
+from karat.cli.main import main
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -13,3 +17,20 @@ def pytest_ignore_collect(collection_path, config):
     """Leave tests that need further packages to `make test-integration`, which names them."""
     named = any("integration" in argument for argument in config.args)
     return True if collection_path.name == "integration" and not named else None
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Run karat in this process; return exit code, stdout and stderr."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run

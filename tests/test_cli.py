@@ -10,24 +10,6 @@ import polars as pl
 import pytest
 
 import karat
-from karat.cli.main import main
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run karat in this process; return exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture

@@ -2,14 +2,12 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import karat
-from karat.cli.main import main
 from karat.report.comparison_tables import interval, probability
 from karat.report.latex import escape
 from karat.report.terminal import width_of
@@ -23,23 +21,6 @@ OLD = {f"q{at:02}": ["x", "a", "b"] for at in range(12)}
 NEW = {f"q{at:02}": ["a", "b"] if at else ["x", "x2", "a"] for at in range(12)}
 MIXED = {f"q{at:02}": ["x", "a"][at % 2 :] for at in range(12)}
 BAD = {f"q{at:02}": ["x", "y"] for at in range(12)}
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run karat in this process; return exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture

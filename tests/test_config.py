@@ -1,30 +1,12 @@
 """Settings in karat.toml and pyproject.toml: which file counts, what it may say, who obeys it."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 import karat
-from karat.cli.main import main
 from karat.config import Config
 from karat.errors import InputError
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run karat in this process; return exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 import karat
 import text_oracle
-from karat.cli.main import main
 from karat.errors import InputError
 from karat.presets import coverage
 from karat.presets.coverage import covers, evaluate_coverage, normalize
@@ -293,19 +291,12 @@ def test_a_variable_that_holds_no_number_is_named(monkeypatch, variable, value, 
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
+def command(command, monkeypatch, tmp_path):
     """Run karat on gold.jsonl and run.jsonl; return exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     for name, lines in {"gold.jsonl": GOLD, "run.jsonl": RUN}.items():
         (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", *words])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return stop.value.code or 0, *capsys.readouterr()
-
-    return run
+    return command
 
 
 EVAL = ("eval", "gold.jsonl", "run.jsonl", "--preset", "coverage")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +10,6 @@ import pytest
 
 import evidence_oracle
 import karat
-from karat.cli.main import main
 from karat.data import Gold
 from karat.data.convert import convert
 from karat.errors import ConventionError, InputError, KaratWarning, MeasureError
@@ -47,23 +45,12 @@ RUN = [
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
+def command(command, monkeypatch, tmp_path):
     """Run karat in this process, beside the files; return exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     for name, records in (("gold.jsonl", GOLD), ("run.jsonl", RUN)):
         Path(name).write_text("".join(json.dumps(record) + "\n" for record in records))
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+    return command
 
 
 # What is measured, and what must stand beside it.

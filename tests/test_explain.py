@@ -2,7 +2,7 @@
 
 import json
 import math
-import sys
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from karat.cli.main import main
 from karat.errors import ConventionError, InputError, KaratWarning
 from karat.measures import REGISTRY, parse
 from karat.report.terminal import width_of
@@ -396,20 +395,12 @@ def test_the_example_follows_the_conventions():
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
+def command(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     Path("gold.qrels").write_text("q1 0 a 2\nq1 0 b 1\n")
     Path("one.run").write_text("q1 Q0 x 1 0.9 t\nq1 Q0 a 2 0.8 t\n")
     Path("two.run").write_text("q1 Q0 b 1 0.9 t\nq1 Q0 a 2 0.8 t\n")
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", "explain", *words])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        return stop.value.code or 0, out, err
-
-    return run
+    return partial(command, "explain")
 
 
 DATA = ("--gold", "gold.qrels", "--run", "one.run", "--query", "q1")

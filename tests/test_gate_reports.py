@@ -1,35 +1,17 @@
 """How verdicts reach people and machines: terminal, JSON, JUnit, Markdown, exit codes."""
 
 import json
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 import karat
-from karat.cli.main import main
 from karat.errors import InputError
 from karat.report import verdict_files
 from karat.report.verdict import Entry
 
 FAILED = {"results": [], "error": {"type": "Timeout", "message": "too slow"}}
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run karat in this process; return exit code, stdout and stderr."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def native(ranks):

@@ -6,8 +6,8 @@ import csv
 import gzip
 import json
 import random
-import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import karat
 import locate_oracle
-from karat.cli.main import main
 from karat.errors import InputError, KaratWarning
 from karat.match import windows
 from karat.match.subsequences import strand_starts
@@ -258,16 +257,9 @@ def test_spans_counted_in_other_units_become_code_points_beside_those_found():
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
+def command(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", "locate", *words])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return stop.value.code or 0, *capsys.readouterr()
-
-    return run
+    return partial(command, "locate")
 
 
 def test_the_command_writes_gold_and_says_yes(command, tmp_path):

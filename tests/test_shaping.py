@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import polars as pl
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.cli.main import main
 from karat.errors import InputError
 
 GOLD = {"q1": {"a": 1, "c": 1}, "q2": {"b": 1}}
@@ -201,19 +199,12 @@ def test_settings_are_saved_with_the_scores(tmp_path, ending):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
+def command(command, monkeypatch, tmp_path):
     """Run karat on gold.json and run.json; return exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
     for name, content in {"gold.json": GOLD, "run.json": RUN}.items():
         (tmp_path / name).write_text(json.dumps(content))
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", *words])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        return stop.value.code or 0, *capsys.readouterr()
-
-    return run
+    return command
 
 
 def test_the_command_line_shapes_lists_and_says_so(command):

@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 import karat
 import usage_oracle
-from karat.cli.main import main
 from karat.data import Gold, Run
 from karat.data.native_usage import CALLS, TIMINGS
 from karat.errors import ConventionError, InputError, MeasureError
@@ -366,21 +364,13 @@ def test_quantiles_lie_on_a_straight_line_between_two_values():
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
+def command(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     Path("gold.jsonl").write_text("\n".join(map(json.dumps, GOLD)))
     Path("hybrid.jsonl").write_text("\n".join(map(json.dumps, RUN)))
     unpriced = line("q2", {"total": 0.0123}, [{"model": "m", "prompt_tokens": 5}])
     Path("other.jsonl").write_text("\n".join(map(json.dumps, [RUN[0], unpriced])))
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", *words])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        return stop.value.code or 0, out, err
-
-    return run
+    return command
 
 
 def test_the_table_shows_units_and_says_what_is_not_known_within_80_columns(command):

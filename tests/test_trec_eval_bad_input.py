@@ -7,14 +7,13 @@ import gzip
 import io
 import os
 import random
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from karat.cli.main import main
 from karat.compat.trec_eval import trec_eval
 from karat.compat.trec_eval.catalogue import BY_NAME, NICKNAMES
 from karat.compat.trec_eval.inputs import read_groups, read_preferences, read_zscores
@@ -53,19 +52,9 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
+def command(command):
     """Run the command in this process; return exit code, stdout and stderr."""
-
-    def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["karat", "trec_eval", *words])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        return code, *capsys.readouterr()
-
-    return run
+    return partial(command, "trec_eval")
 
 
 def check_refused(ended: tuple[int, str, str], problem: str, hint: str) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import math
-import sys
+from functools import partial
 
 import pytest
 
-from karat.cli.main import main
 from karat.compat.trec_eval import trec_eval
 from karat.compat.trec_eval.catalogue import BY_NAME, NICKNAMES
 from karat.errors import InputError, KaratWarning, MeasureError
@@ -337,32 +336,28 @@ def test_a_measure_that_needs_other_judgments_is_refused(evaluate, given, measur
 # Help and version
 
 
-def command(monkeypatch, capsys, *words: str) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["karat", "trec_eval", *words])
-    code = 0
-    try:
-        main()
-    except SystemExit as stop:
-        code = stop.code or 0
-    return code, *capsys.readouterr()
+@pytest.fixture
+def command(command):
+    """Run the command in this process; return exit code, stdout and stderr."""
+    return partial(command, "trec_eval")
 
 
-def test_the_version_is_10_0(monkeypatch, capsys):
-    code, out, err = command(monkeypatch, capsys, "-v")
+def test_the_version_is_10_0(command):
+    code, out, err = command("-v")
     assert (code, err) == (0, "")
     assert out.startswith("trec_eval 10.0")
 
 
-def test_help_names_every_flag_and_every_set_of_measures(monkeypatch, capsys):
-    code, out, err = command(monkeypatch, capsys, "-h")
+def test_help_names_every_flag_and_every_set_of_measures(command):
+    code, out, err = command("-h")
     assert (code, err) == (0, "")
     assert all(f"  -{flag} " in out for flag in "qnmclMJNRZhv")
     assert all(name in out for name in NICKNAMES)
 
 
 @pytest.mark.parametrize("name", BY_NAME)
-def test_help_explains_every_measure(name, monkeypatch, capsys):
-    code, out, err = command(monkeypatch, capsys, "-h", "-m", name)
+def test_help_explains_every_measure(name, command):
+    code, out, err = command("-h", "-m", name)
     assert (code, err) == (0, "")
     title, explanation = out.split("\n\n")[-1].splitlines()[:2]
     assert title == name
@@ -370,12 +365,12 @@ def test_help_explains_every_measure(name, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", NICKNAMES)
-def test_help_explains_every_measure_of_a_set(name, monkeypatch, capsys):
-    code, out, err = command(monkeypatch, capsys, "--help", "--measure", name)
+def test_help_explains_every_measure_of_a_set(name, command):
+    code, out, err = command("--help", "--measure", name)
     assert (code, err) == (0, "")
     assert set(NICKNAMES[name].split()) <= set(out.splitlines())
 
 
-def test_help_needs_no_files_and_reads_none(monkeypatch, capsys):
-    code, _, err = command(monkeypatch, capsys, "-h", "-m", "map", "missing.qrels", "missing.run")
+def test_help_needs_no_files_and_reads_none(command):
+    code, _, err = command("-h", "-m", "map", "missing.qrels", "missing.run")
     assert (code, err) == (0, "")

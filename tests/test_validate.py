@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import karat
 import validation_oracle
-from karat.cli.main import main
 from karat.errors import InputError
 from karat.report.validation import KINDS
 
@@ -291,17 +290,9 @@ def test_every_kind_is_described_in_the_docs():
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
+def command(command, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["karat", "validate", *words])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = capsys.readouterr()
-        return stop.value.code or 0, out, err
-
-    return run
+    return partial(command, "validate")
 
 
 def test_nothing_found_is_one_line(command):
