@@ -207,4 +207,5 @@ def _pick(source: Source, names: list[str], run: str | None) -> str:
     if run in names:
         return str(run)
     problem = f"there is no run {run!r} in it" if run else "there are several runs in it"
-    raise source.error(problem, hint=f"say run= one of {', '.join(map(repr, names))}")
+    known = ", ".join(map(repr, names))
+    raise source.error(problem, hint=f"save one alone, or in Python say run= one of {known}")
