@@ -38,8 +38,9 @@ def test_eval_prints_measures_as_rows_and_runs_as_columns(command, files):
         "R@10        0.5000 [0.095, 0.905]  0.7500 [0.500, 1.000]  2\n"
         "Judged@10                  0.5000                 0.7500\n"
         "RR at most                 1.0000                 1.0000\n"
-        "one: 95% intervals: Wilson's score interval\n"
-        "two: 95% intervals: BCa bootstrap over queries, 10,000 resamples\n"
+        "95% intervals of RR (one), R@10 (one): Wilson's score interval\n"
+        "95% intervals of RR (two), R@10 (two): BCa bootstrap over queries, 10,000\n"
+        "  resamples\n"
         "two: 1 query of the run not in gold left out\n"
     )
     assert err == ""
@@ -54,6 +55,30 @@ def test_eval_prints_measures_as_rows_and_runs_as_columns(command, files):
         "RR at most  1.0000  1.0000\n"
         "two: 1 query of the run not in gold left out\n"
     )
+
+
+def test_runs_are_named_whose_intervals_are_made_in_another_way_than_most(command, files):
+    Path("same.run").write_text(Path("two.run").read_text())
+    runs = ("one.run", "two.run", "same.run")
+    _, out, _ = command("eval", "gold.jsonl", *runs, "-m", "RR,Success@1")
+    assert "95% intervals of RR (one), Success@1: Wilson's score interval\n" in out
+    assert "95% intervals of RR: BCa bootstrap over queries, 10,000 resamples\n" in out
+
+
+def test_how_the_intervals_of_groups_came_about_is_said_where_it_differs(command, files):
+    words = ("eval", "gold.jsonl", "two.run", "-m", "RR", "--by", "category")
+    _, out, _ = command(*words)
+    assert "95% intervals of some groups: all values are equal\n" in out
+    _, out, _ = command(*words, "--no-intervals")
+    assert "95% intervals" not in out
+
+
+def test_fields_with_commas_between_them_are_told_how_to_be_named(command, files):
+    text = Path("gold.jsonl").read_text().replace('"category"', '"level": "easy", "category"')
+    Path("gold.jsonl").write_text(text)
+    code, _, err = command("eval", "gold.jsonl", "one.run", "--by", "level, category")
+    assert code == 2
+    assert "hint: name each by itself: --by level --by category\n" in err
 
 
 def test_eval_groups_and_shows_queries_and_names_departing_conventions(command, files):

@@ -353,8 +353,25 @@ def test_saved_scores_of_documents_or_of_another_rule_for_texts_are_refused():
     texts = karat.evaluate(gold, run, ["RR", "evidence.RR"], matching=fuzzy)
     with pytest.raises(InputError, match=r"evidence by .*0\.9.* there, by .*0\.7.* here"):
         karat.gate(gold, run, "evidence.RR max_drop 0", baseline=texts)
+    none = karat.evaluate(gold, run, "RR")
+    with pytest.raises(InputError, match=r"in another way: no evidence\.RR there\n"):
+        karat.gate(gold, run, "evidence.RR max_drop 0", baseline=none)
     # Without a measure of texts in the comparison, how they are compared is no matter.
     assert karat.gate(gold, run, ["RR max_drop 0", "evidence.RR >= 1"], baseline=texts)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [
+        ("RR max_drop 0.1", "RR rose by 0.5000, from 0.5000 to 1.0000; a rise of at most 0.5000"),
+        ("RR max_drop 0.1 strict", "from 0.5000 to 1.0000; a rise of at least 0.5000"),
+        ("RR max_drop 0.1", "a drop of at least 0.0000 (95% confidence)"),
+        ("RR max_drop 0.1 strict", "a drop of at most 0.0000 (95% confidence)"),
+    ],
+)
+def test_a_bound_on_the_good_side_is_said_as_what_it_is(threshold, said):
+    baseline = SECOND if "rise" in said else FIRST
+    assert said in only(karat.gate(GOLD, FIRST, threshold, baseline=baseline)).reason
 
 
 def test_queries_in_only_one_of_the_two_are_said():

@@ -196,6 +196,7 @@ def test_markdown_is_ready_for_a_summary(command, files):
         "| passed | RR >= 0.5 | 0.5833 | – | – | 6 |",
     ]
     assert "- lowest queries: q1 0.5000, q2 0.5000" in lines
+    assert "**remarks**" in lines  # so that what follows is no part of the last failure
     assert lines[-1] == "- new: 1 query that the retriever failed on scored as nothing retrieved"
 
 

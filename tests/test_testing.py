@@ -1,6 +1,7 @@
 """Gates in a test suite: assert_gate, and the pytest plugin that reports on them."""
 
 import json
+import re
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -47,6 +48,12 @@ def test_a_gate_that_fails_raises_the_readable_verdict():
 def test_what_cannot_be_judged_stays_an_error():
     with pytest.raises(karat.InputError, match="needs a baseline"):
         assert_gate(GOLD, GOLD, "RR max_drop 0.1")
+
+
+def test_of_what_cannot_be_judged_pytest_shows_the_test_and_not_the_way_into_karat(pytester):
+    result = run_suite(pytester, "-k", "unjudged")
+    places = [line for line in result.outlines if re.search(r"\.py:\d", line)]
+    assert places == ["test_gates.py:12: InputError"]
 
 
 def run_suite(pytester, *options):

@@ -154,6 +154,7 @@ def test_a_mistake_in_pyproject_is_named_with_the_whole_key():
     [
         ("R@10", "thresholds: 'R@10' is no threshold\n  hint: write \"nDCG@10 >= 0.6\""),
         (">= 0.6", "'>= 0.6' is no threshold"),
+        ("R@10 => 0.6", "'R@10 => 0.6' is no threshold"),
         (3, "3 is no threshold"),
         ("R@10 >= x", "'R@10 >= x': min: 'x' is no number"),
         ("R@10 max_drop 1 loose", "'R@10 max_drop 1 loose': R@10 is not counted in 'loose'"),

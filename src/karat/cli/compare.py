@@ -14,19 +14,27 @@ from karat.cli.options import Scoring, scoring
 @scoring
 def compare_command(
     how: Scoring,
-    gold: Annotated[str, typer.Argument(help="What should be found: qrels, JSONL, CSV, …")],
-    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="What was found: two or more.")],
+    gold: Annotated[
+        str, typer.Argument(metavar="GOLD", help="What should be found: qrels, JSONL, CSV, …")
+    ],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="What was found: two or more.")],
     measures: Annotated[
         list[str] | None,
         typer.Option("-m", "--measure", metavar="NAME", help="Measures; repeat, or use commas."),
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Compare all with this run, not all with all."),
+        typer.Option(
+            metavar="RUN", help="Compare all with this run, by name or path, not all with all."
+        ),
     ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="FIELD", help="Also for each value of a query's field."),
+        typer.Option(
+            "--by",
+            metavar="FIELD",
+            help="Also for each value of a query's field; repeat for combinations.",
+        ),
     ] = None,
     test: Annotated[
         str, typer.Option(metavar="randomization|t|wilcoxon", help="The test that p is of.")

@@ -14,15 +14,21 @@ from karat.cli.options import Scoring, scoring
 @scoring
 def evaluate_command(
     how: Scoring,
-    gold: Annotated[str, typer.Argument(help="What should be found: qrels, JSONL, CSV, …")],
-    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="What was found.")],
+    gold: Annotated[
+        str, typer.Argument(metavar="GOLD", help="What should be found: qrels, JSONL, CSV, …")
+    ],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="What was found.")],
     measures: Annotated[
         list[str] | None,
         typer.Option("-m", "--measure", metavar="NAME", help="Measures; repeat, or use commas."),
     ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option("--by", metavar="FIELD", help="Also for each value of a query's field."),
+        typer.Option(
+            "--by",
+            metavar="FIELD",
+            help="Also for each value of a query's field; repeat for combinations.",
+        ),
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="Also for each query.")] = False,
     intervals: Annotated[

@@ -14,7 +14,9 @@ from karat.cli.options import Scoring, scoring
 @scoring
 def gate_command(
     how: Scoring,
-    gold: Annotated[str, typer.Argument(help="What should be found: qrels, JSONL, CSV, …")],
+    gold: Annotated[
+        str, typer.Argument(metavar="GOLD", help="What should be found: qrels, JSONL, CSV, …")
+    ],
     run: Annotated[str, typer.Argument(metavar="RUN", help="What was found.")],
     baseline: Annotated[
         str | None,

@@ -10,7 +10,9 @@ import typer
 
 
 def locate_command(
-    gold: Annotated[str, typer.Argument(help="What should be found, with evidence texts.")],
+    gold: Annotated[
+        str, typer.Argument(metavar="GOLD", help="What should be found, with evidence texts.")
+    ],
     corpus: Annotated[
         str, typer.Option(metavar="DIR|FILE", help="The documents that the texts are from.")
     ],

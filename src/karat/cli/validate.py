@@ -10,7 +10,9 @@ from karat.cli.options import GoldFormat, RunFormat
 
 
 def validate_command(
-    gold: Annotated[str, typer.Argument(help="What should be found: qrels, JSONL, CSV, …")],
+    gold: Annotated[
+        str, typer.Argument(metavar="GOLD", help="What should be found: qrels, JSONL, CSV, …")
+    ],
     corpus: Annotated[
         str | None,
         typer.Option(metavar="DIR|FILE", help="The documents: texts, JSONL, Parquet, BEIR, …"),

@@ -49,13 +49,14 @@ def differences(baseline: Scores, ours: Scores, measures: Sequence[str]) -> Iter
             yield f"{name}={theirs[name]} there, {name}={word} here"
     if baseline.level != ours.level:
         yield f"level {baseline.level} there, {ours.level} here"
-    about_texts = any(parse(name).declaration.family == "evidence" for name in measures)
+    absent = [name for name in dict.fromkeys(measures) if name not in baseline]
+    compared = [parse(name) for name in measures if name not in absent]
+    about_texts = any(measure.declaration.family == "evidence" for measure in compared)
     if about_texts and baseline.matching != ours.matching:
         yield f"evidence by {baseline.matching} there, by {ours.matching} here"
     for name in ("top_k", "score_threshold"):
         there, here = getattr(baseline.settings, name), getattr(ours.settings, name)
         if there != here:
             yield f"{name}={there} there, {name}={here} here"
-    absent = [name for name in dict.fromkeys(measures) if name not in baseline]
     if absent:
         yield f"no {', '.join(absent)} there"

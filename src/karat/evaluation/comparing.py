@@ -95,7 +95,7 @@ def _listed(runs: Mapping[str, Any] | Iterable[Any]) -> tuple[list[str] | None, 
         raise InputError(
             "a comparison takes two runs or more",
             field="runs",
-            hint="give {name: run, name: run} or [run, run]",
+            hint="give {name: run, name: run} or [run, run]; gold comes before them",
         )
     names = [str(name) for name in runs] if isinstance(runs, Mapping) else None
     _refuse_the_same_name(names or [])
@@ -147,6 +147,13 @@ def _scored(
 
 def _of_measures(scores: Scores, measures: tuple[Measure, ...], name: str | None) -> Scores:
     """Return scores under a name, of some of their measures."""
+    absent = [measure.name for measure in measures if measure not in scores.table.measures]
+    if absent:
+        raise InputError(
+            f"the scores of {scores.name!r} hold no {', '.join(absent)}",
+            field="runs",
+            hint=f"they hold {', '.join(scores.keys())}; score the run again for others",
+        )
     same = copy.copy(scores)
     same.table = scores.table.only(measures)
     same.name = name or scores.name

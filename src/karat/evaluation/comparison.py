@@ -16,7 +16,7 @@ from karat.evaluation.evaluator import Evaluator
 from karat.evaluation.scores import Scores
 from karat.measures import Measure, parse
 from karat.report import comparison_files
-from karat.report.comparison import ComparisonSheet, Moved
+from karat.report.comparison import FEW_PAIRS, ComparisonSheet, Moved
 from karat.report.comparison_text import text
 from karat.stats import comparison as statistics
 from karat.stats.comparison import Choices
@@ -25,7 +25,6 @@ from karat.stats.moved import moved
 from karat.stats.pairs import pair
 
 _MOVED_SHOWN = 3
-_FEW_PAIRS = 10
 _CHANGES = {
     "item": pl.String,
     "grade": pl.Int64,
@@ -152,7 +151,7 @@ class Comparison:
         """
         measures = self.scores[0].table.measures
         if moved is None:
-            many = self.pairs.height > len(measures) * _FEW_PAIRS
+            many = self.pairs.height > len(measures) * FEW_PAIRS
             moved = 0 if many else _MOVED_SHOWN
         return ComparisonSheet(
             runs=[score.sheet() for score in self.scores],

@@ -39,7 +39,7 @@ def asked(config: Config, thresholds: Thresholds | None = None) -> list[Rule]:
         "there is no threshold",
         path=config.path,
         field=f"{config.section}gate",
-        hint='write "nDCG@10" = ">= 0.6" under [gate] in karat.toml, or give it as it is',
+        hint='write "nDCG@10" = ">= 0.6" under [gate] in karat.toml, or --require "nDCG@10 >= 0.6"',
     )
 
 
@@ -57,7 +57,7 @@ def rules_of(thresholds: Thresholds) -> list[Rule]:
 
 def _named(text: Any) -> list[Rule]:
     parts = _NAMED.fullmatch(text.strip()) if isinstance(text, str) else None
-    if parts is None:
+    if parts is None or parts["measure"].endswith("="):  # of R@10 => 0.5
         raise InputError(
             f"{text!r} is no threshold",
             field="thresholds",

@@ -79,7 +79,11 @@ class Check:
     def _of_change(self) -> str:
         assert self.difference is not None
         assert self.bound is not None
-        rule, change = self.rule, self.rule.kind.removeprefix("max_")
+        rule, limited = self.rule, self._change(self.bound)
+        change, other = ("drop", "rise") if rule.kind == "max_drop" else ("rise", "drop")
+        most = rule.strict
+        if limited < 0:  # a drop of at least -0.1 is a rise of at most 0.1
+            change, most = other, not most
         if self.difference:
             said = (
                 f"{rule.measure} {'rose' if self.difference > 0 else 'fell'} by "
@@ -89,8 +93,7 @@ class Check:
         else:
             said = f"{rule.measure} stayed at {self.shown(self.value)}"
         said += (
-            f"; a {change} of "
-            f"{'at most' if rule.strict else 'at least'} {self.shown(self._change(self.bound))} "
+            f"; a {change} of {'at most' if most else 'at least'} {self.shown(abs(limited))} "
             f"({100 * rule.confidence:.15g}% confidence)"
         )
         if self.passed:

@@ -15,6 +15,9 @@ from karat.report.document import document
 from karat.report.sheet import Sheet
 from karat.stats.comparison import PAIRS, Choices
 
+FEW_PAIRS = 10
+"""More pairs are shown below each other, and without the queries that moved."""
+
 
 @dataclass(frozen=True)
 class Moved:
@@ -49,6 +52,11 @@ class ComparisonSheet:
     def names(self) -> list[tuple[str, str]]:
         """The pairs, each as the names of a and b."""
         return list(self.pairs.select("a", "b").unique(maintain_order=True).iter_rows())
+
+    @property
+    def many(self) -> bool:
+        """Whether there are too many pairs to show a table of each."""
+        return len(self.names) > FEW_PAIRS
 
     @property
     def measures(self) -> list[str]:

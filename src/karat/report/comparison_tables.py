@@ -45,11 +45,15 @@ class Section:
 
 
 def sections(sheet: ComparisonSheet) -> Iterator[Section]:
-    """Yield the values of the runs, then pair by pair what lies between them."""
+    """Yield the values of the runs, then what lies between them: pair by pair, or by measure."""
     heads = ["measure", *(short(run.name, NAME_WIDTH) for run in sheet.runs), "n"]
     yield Section("", heads, table_rows(sheet.runs), n_last=1)
-    for a, b in sheet.names:
-        yield _pair(sheet, a, b)
+    if sheet.many:
+        for measure in sheet.measures:
+            yield _measure(sheet, measure)
+    else:
+        for a, b in sheet.names:
+            yield _pair(sheet, a, b)
     if sheet.groups is not None:
         for a, b in sheet.names:
             yield _groups(sheet, sheet.groups, a, b)
@@ -59,21 +63,34 @@ def sections(sheet: ComparisonSheet) -> Iterator[Section]:
 
 def _pair(sheet: ComparisonSheet, a: str, b: str) -> Section:
     rows = _of_pair(sheet.pairs, a, b)
+    return _compared(sheet, title(a, b), "measure", [label(row["measure"]) for row in rows], rows)
+
+
+def _measure(sheet: ComparisonSheet, measure: str) -> Section:
+    """Return all pairs of a measure below each other: of many, a table each is not read."""
+    rows = sheet.pairs.filter(pl.col("measure") == measure).to_dicts()
+    names = [title(row["a"], row["b"]) for row in rows]
+    return _compared(sheet, label(measure), "pair", names, rows)
+
+
+def _compared(
+    sheet: ComparisonSheet, of_what: str, head: str, names: list[str], rows: list[Row]
+) -> Section:
     cells = [
         {
-            "measure": label(row["measure"]),
+            head: name,
             **_tested(sheet, row, sheet.corrects(sheet.pairs)),
             "W/T/L": _outcomes(row),
             "change": _plain(row["relative"], ".1%"),
             "dz": _plain(row["effect"], ".2f"),
             "least": number(row["detectable"], row["measure"]),
         }
-        for row in rows
+        for name, row in zip(names, rows, strict=True)
     ]
     sizes = {row["n"] for row in rows}
     least, most = min(sizes), max(sizes)
     n = counted(most, "query") if least == most else f"{least:,}–{most:,} queries"
-    return Section(f"{title(a, b)}, {n}", list(cells[0]), [list(row.values()) for row in cells])
+    return Section(f"{of_what}, {n}", list(cells[0]), [list(row.values()) for row in cells])
 
 
 def _groups(sheet: ComparisonSheet, groups: pl.DataFrame, a: str, b: str) -> Section:
@@ -103,14 +120,16 @@ def _label(value: Any) -> str:
 
 
 def _needed(sheet: ComparisonSheet, needed: pl.DataFrame) -> Section:
-    rows = []
+    rows = [["measure", *(title(a, b) for a, b in sheet.names)]]
     for measure in sheet.measures:
         queries = needed.filter(pl.col("measure") == measure)["queries"]
         rows.append([label(measure), *("–" if n is None else f"{n:,}" for n in queries)])
+    if sheet.many:
+        rows = [list(column) for column in zip(*rows, strict=True)]
+        rows[0][0] = "pair"
+    heads, *cells = rows
     return Section(
-        f"queries needed to show a difference of {sheet.difference:g} ({_POWER})",
-        ["measure", *(title(a, b) for a, b in sheet.names)],
-        rows,
+        f"queries needed to show a difference of {sheet.difference:g} ({_POWER})", heads, cells
     )
 
 
@@ -200,6 +219,10 @@ def _methods(sheet: ComparisonSheet) -> Iterator[str]:
         named = f" in {', '.join(measures)}" if len(of_method) > 1 else ""
         if of_values != [f"95% intervals: {METHODS[method]}"] or named:
             yield f"intervals of differences{named}: {METHODS[method]}"
+    if sheet.groups is not None:
+        found = sheet.groups["method"].drop_nulls().unique(maintain_order=True)
+        if others := [METHODS[method] for method in found if method not in of_method]:
+            yield f"intervals of differences of some groups: {', '.join(others)}"
 
 
 def change_words(moved: Moved) -> str:

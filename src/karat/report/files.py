@@ -178,7 +178,10 @@ def _read_json(source: Source, run: str | None) -> Saved:
         raise source.error("this JSON holds no scores", hint="write it with karat") from error
     saved = runs[_pick(source, list(runs), run)]
     if "per_query" not in saved:
-        raise source.error("the values of the queries are not in it", hint="add --per-query")
+        raise source.error(
+            "the values of the queries are not in it",
+            hint="write it with karat eval --per-query, or as .parquet",
+        )
     names = list(saved["measures"])
     schema = {"query_id": pl.String} | dict.fromkeys(names, pl.Float64)
     holes = saved.get("holes", {})
@@ -204,4 +207,5 @@ def _pick(source: Source, names: list[str], run: str | None) -> str:
     if run in names:
         return str(run)
     problem = f"there is no run {run!r} in it" if run else "there are several runs in it"
-    raise source.error(problem, hint=f"say run= one of {', '.join(map(repr, names))}")
+    known = ", ".join(map(repr, names))
+    raise source.error(problem, hint=f"save one alone, or in Python say run= one of {known}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from string import ascii_lowercase
+from string import ascii_letters
 
 from karat.errors import printable
 from karat.report.comparison import ComparisonSheet, better, tests
@@ -74,7 +74,7 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
     With a baseline, a dagger says better than it, and a double dagger worse.
     """
     marks: dict[tuple[str, str], str] = {}
-    beaten: dict[tuple[str, str], list[str]] = {}
+    beaten: dict[tuple[str, str], set[str]] = {}
     baseline = sheet.choices.baseline
     shown = sheet.pairs.drop_nulls(["p_corrected", "value_a", "value_b"])
     for row in shown.select("a", "b", "measure", "difference", "p_corrected").to_dicts():
@@ -85,12 +85,10 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
         if baseline is not None:
             marks[row["b"], row["measure"]] = r"\dagger" if b_is_better else r"\ddagger"
         else:
-            beaten.setdefault((winner, row["measure"]), []).append(other)
-    # Runs beyond the 26th have two letters: between those, commas tell where one ends.
-    comma = "," if len(letters) > len(ascii_lowercase) else ""
-    in_order = list(letters)
-    for key, names in beaten.items():
-        marks[key] = comma.join(letters[name] for name in sorted(names, key=in_order.index))
+            beaten.setdefault((winner, row["measure"]), set()).add(other)
+    joint = "," if len(letters) > len(ascii_letters) else ""  # aa is not a twice
+    for key, others in beaten.items():
+        marks[key] = joint.join(letters[name] for name in letters if name in others)
     return marks
 
 
@@ -117,9 +115,9 @@ def _best(measure: str, values: list[float | None]) -> float | None:
 
 
 def _letters(at: int) -> str:
-    """Return a, b, … z, aa, ab, …."""
-    more, last = divmod(at, len(ascii_lowercase))
-    return (_letters(more - 1) if more else "") + ascii_lowercase[last]
+    """Return a, b, … z, A, … Z, aa, ab, …."""
+    more, last = divmod(at, len(ascii_letters))
+    return (_letters(more - 1) if more else "") + ascii_letters[last]
 
 
 def escape(text: str) -> str:

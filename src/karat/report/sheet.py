@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -87,19 +87,6 @@ class Sheet:
         }
         return [f"{name}: {words}" for name, words in lines.items() if words]
 
-    def methods(self) -> list[str]:
-        """Say how intervals came about: one sentence, or one for each way there is."""
-        if "method" not in self.summary.columns:
-            return []
-        known = self.summary.filter(pl.col("method").is_not_null())
-        of_method = known.group_by("method", maintain_order=True).agg("measure")
-        if of_method.height == 1:
-            return [f"95% intervals: {METHODS[of_method['method'][0]]}"]
-        return [
-            f"95% intervals of {', '.join(measures)}: {METHODS[method]}"
-            for method, measures in of_method.iter_rows()
-        ]
-
     def _of_few(self) -> Iterator[str]:
         """Say which values rest on too few queries, of all of them or of a group."""
         for measure, n in self.summary.select("measure", "n").iter_rows():
@@ -116,28 +103,59 @@ class Sheet:
 
 def remarks(sheets: Sequence[Sheet]) -> list[str]:
     """Say of each run what must be known; what is true of all of several is said once."""
+    runs_of: dict[str, list[str]] = {}
+    for sheet in sheets:
+        for remark in sheet.remarks():
+            runs_of.setdefault(remark, []).append(sheet.name)
     return [
         f"{name}: {remark}"
-        for remark, names in _runs_of(sheets, Sheet.remarks).items()
+        for remark, names in runs_of.items()
         for name in (["every run"] if 1 < len(sheets) == len(names) else names)
     ]
 
 
 def methods(sheets: Sequence[Sheet]) -> list[str]:
-    """Say how the intervals of all runs came about; where runs differ in it, of which."""
-    return [
-        method if len(names) == len(sheets) else f"{', '.join(names)}: {method}"
-        for method, names in _runs_of(sheets, Sheet.methods).items()
-    ]
+    """Say how intervals came about: one sentence, or one for each way there is.
+
+    Runs are named where their intervals were made in another way than those of most runs.
+    """
+    if "method" not in sheets[0].summary.columns:
+        return []
+    measures_of: dict[str, list[str]] = {}
+    for measure in sheets[0].summary["measure"]:
+        runs_of: dict[str, list[str]] = {}
+        for sheet in sheets:
+            if method := _methods(sheet)[measure]:
+                runs_of.setdefault(method, []).append(sheet.name)
+        for method, runs in runs_of.items():
+            most = 2 * len(runs) > sum(map(len, runs_of.values()))
+            named = measure if most else f"{measure} ({', '.join(runs)})"
+            measures_of.setdefault(method, []).append(named)
+    if len(measures_of) == 1:
+        said = [f"95% intervals: {METHODS[method]}" for method in measures_of]
+    else:
+        said = [
+            f"95% intervals of {', '.join(measures)}: {METHODS[method]}"
+            for method, measures in measures_of.items()
+        ]
+    if others := list(dict.fromkeys(METHODS[m] for sheet in sheets for m in _of_groups(sheet))):
+        said.append(f"95% intervals of some groups: {', '.join(others)}")
+    return said
 
 
-def _runs_of(sheets: Sequence[Sheet], say: Callable[[Sheet], list[str]]) -> dict[str, list[str]]:
-    """Return each sentence once, with the names of the runs of which it is true."""
-    names: dict[str, list[str]] = {}
-    for sheet in sheets:
-        for sentence in say(sheet):
-            names.setdefault(sentence, []).append(sheet.name)
-    return names
+def _of_groups(sheet: Sheet) -> Iterator[str]:
+    """Yield how intervals of groups came about where those of all queries did not."""
+    if sheet.groups is None:
+        return
+    of_all = _methods(sheet)
+    used = sheet.groups.select("measure", "method").unique(maintain_order=True).drop_nulls()
+    for measure, method in used.iter_rows():
+        if method != of_all[measure]:
+            yield method
+
+
+def _methods(sheet: Sheet) -> dict[str, str | None]:
+    return dict(sheet.summary.select("measure", "method").iter_rows())
 
 
 def rests_on_few(measure: str, n: int) -> bool:

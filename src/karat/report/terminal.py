@@ -109,7 +109,7 @@ def _print_rich(heads: list[str], rows: list[list[str]], n_labels: int) -> None:
 
 def _print_remarks(sheets: Sequence[Sheet]) -> None:
     for method in methods(sheets):
-        print("\n".join(textwrap.wrap(method, WIDTH, subsequent_indent="  ")))
+        print("\n".join(textwrap.wrap(printable(method), WIDTH, subsequent_indent="  ")))
     for remark in remarks(sheets):
         print(printable(remark))
     for line in sheets[0].way():

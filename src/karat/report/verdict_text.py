@@ -80,6 +80,8 @@ def _sections(entry: Entry) -> Iterator[str]:
         sentences = "".join(f"- {escape(sentence)}\n" for sentence in explained(check))
         yield f"**{escape(check.name)}**\n\n{sentences}"
     if verdict.remarks:
+        if verdict.failures:
+            yield "**remarks**\n"  # or they would go on the list of the last failure
         yield "".join(f"- {escape(remark)}\n" for remark in verdict.remarks)
 
 

@@ -96,12 +96,8 @@ def _name(function: Callable[..., Any], taken: Collection[str]) -> str:
 def _held(queries: pl.DataFrame, field: str, taken: Collection[str]) -> pl.Series:
     known = [name for name in queries.columns if name not in ("query_id", "text")]
     if field not in known:
-        near = get_close_matches(field, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else None
         raise InputError(
-            f"the queries of gold have no field {field!r}",
-            field="by",
-            hint=hint or f"they have {', '.join(known) or 'no fields'}",
+            f"the queries of gold have no field {field!r}", field="by", hint=_meant(field, known)
         )
     if queries[field].dtype.is_nested() or field in taken:
         raise InputError(
@@ -110,6 +106,15 @@ def _held(queries: pl.DataFrame, field: str, taken: Collection[str]) -> pl.Serie
             hint="rename the field, and give each query one plain value",
         )
     return queries[field]
+
+
+def _meant(field: str, known: list[str]) -> str:
+    """Say which field may be meant by one that is not there."""
+    listed = [name.strip() for name in field.split(",")]
+    if len(listed) > 1 and set(listed) <= set(known):
+        return f"name each by itself: {' '.join(f'--by {name}' for name in listed)}"
+    near = get_close_matches(field, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"they have {', '.join(known) or 'no fields'}"
 
 
 def _made(queries: pl.DataFrame, function: Callable[[Mapping[str, Any]], Any]) -> pl.Series:

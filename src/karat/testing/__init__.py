@@ -30,7 +30,7 @@ def assert_gate(gold: Any, run: Any, thresholds: Any = None, **options: Any) -> 
         verdict = gate(gold, run, thresholds, **options)
     except KaratError as error:
         _record(None, str(error))
-        raise
+        raise error.with_traceback(None) from None  # the way into karat explains nothing
     _record(verdict)
     if not verdict.passed:
         # pytest repeats the first line in its list of failures.
