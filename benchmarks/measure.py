@@ -129,9 +129,9 @@ def _once(tool: Tool, work: Work | None) -> Measurement:
 
 def _printed_values(table: str) -> dict[str, float]:
     """Read the means from the table that karat (name, value, n) or trec_eval prints."""
-    ours = dict(zip(TREC_EVAL, MEASURES, strict=True))
+    ours = dict(zip(TREC_EVAL, MEASURES, strict=True)) | {name: name for name in MEASURES}
     values = {}
-    for name, second, third in map(str.split, table.splitlines()):
-        if name != "measure":
-            values[ours.get(name, name)] = float(third if second == "all" else second)
+    for name, *cells in map(str.split, table.splitlines()):
+        if name in ours and len(cells) == 2:  # what stands below is of unjudged items
+            values[ours[name]] = float(cells[1] if cells[0] == "all" else cells[0])
     return values
