@@ -14,6 +14,7 @@ PACKAGES = (
     "numpy",
     "rapidfuzz",
     "cydifflib",
+    "scipy",
     "ir_measures",
     "pytrec_eval-terrier",
     "ranx",

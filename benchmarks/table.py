@@ -15,7 +15,7 @@ NOTES = """\
   from the best, it says that the machine was busy with other things.
 - Peak memory is the largest resident size of the whole process, imports included.
 - `× karat` is the tool's time ÷ karat's on the same work: libraries against `karat.evaluate`,
-  commands against `karat eval`.
+  commands against `karat eval --no-intervals`, since no other command computes intervals.
 - `apart` is the largest difference of a mean from karat's; commands print four digits. Scores
   are distinct even in 32 bits, so that nobody's way to break ties matters.
 - ranx compiles on its first call and keeps the result for later processes: both are shown.
