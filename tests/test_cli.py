@@ -480,3 +480,11 @@ def test_trec_eval_prints_ids_as_they_came_whatever_the_locale(files):
         "runid                 \tall\tté",
         "map                   \tall\t1.0000",
     ]
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_saved_scores_are_not_taken_for_a_run(command, files, ending):
+    command("eval", "gold.jsonl", "one.run", "-m", "RR", "--per-query", "-o", f"s.{ending}")
+    code, out, err = command("eval", "gold.jsonl", f"s.{ending}", "-m", "RR")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: s.{ending}: these are scores that karat saved, not a run\n")

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from karat.errors import InputError
 
@@ -62,6 +62,12 @@ class Unopened:
 
     path: str | os.PathLike[str]
     format: str | None = None
+
+
+def path_of(source: Any) -> str | None:
+    """Return the path that a source was given by, if it was."""
+    path = source.path if isinstance(source, Unopened) else source
+    return os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
 
 
 def flows(path: str | os.PathLike[str]) -> bool:

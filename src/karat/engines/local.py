@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -13,7 +12,7 @@ import polars as pl
 
 from karat.conventions import Conventions
 from karat.data.corpus import Corpus
-from karat.data.files import Unopened
+from karat.data.files import path_of
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.data.shaping import Settings
@@ -68,7 +67,7 @@ class LocalSession:
         self.corpus = None if corpus is None else Corpus.open(corpus)
         self.gold = Gold.open(gold)
         if self.corpus is not None:
-            with _naming(_path(gold)):
+            with _naming(path_of(gold)):
                 self.gold = self.gold.in_code_points(self.corpus)
         self.prepared = prepare(self.gold)
         if measures is None:
@@ -76,7 +75,7 @@ class LocalSession:
         plan = Plan.of(
             measures, conventions=conventions, level=level, chunks=chunks, matching=matching
         )
-        with _naming(_path(gold)):
+        with _naming(path_of(gold)):
             _need(self.prepared, plan)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 
@@ -89,7 +88,7 @@ class LocalSession:
     def score(self, source: Any) -> Outcome:
         """Open a run and score it."""
         whole = run = Run.open(source)
-        with _naming(_path(source) or run.name):  # of several, a person must know which
+        with _naming(path_of(source) or run.name):  # of several, a person must know which
             run = self._shaped(whole)
             check_run(run, self.plan)
             readings = read(self.prepared, run, self.plan)
@@ -165,12 +164,6 @@ def _naming(path: str | None) -> Iterator[None]:
     except InputError as error:
         error.path = error.path or path
         raise
-
-
-def _path(source: Any) -> str | None:
-    if isinstance(source, Unopened):
-        source = source.path
-    return os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
 
 
 def _nothing_in_common(judged: pl.Series, asked: pl.Series) -> InputError:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from karat.data.files import Unopened
+from karat.data.files import path_of
 from karat.errors import InputError
 from karat.evaluation.evaluator import Evaluator
 from karat.evaluation.scores import Scores
@@ -18,8 +17,8 @@ def baseline_scores(
     baseline: Any, evaluator: Evaluator, ours: Scores, measures: Sequence[str]
 ) -> Scores:
     """Return the scores of a baseline, which must have been made as ours were."""
-    path = _path(baseline)
-    if path is not None and files.holds_scores(path):
+    path = path_of(baseline)
+    if path is not None and files.holds_scores(baseline):
         baseline = Scores.read(path)
     if not isinstance(baseline, Scores):
         # What is not compared, such as latency, the baseline need not hold.
@@ -33,12 +32,6 @@ def baseline_scores(
             hint="score it again with the same settings, or give its run",
         )
     return baseline
-
-
-def _path(baseline: Any) -> str | os.PathLike[str] | None:
-    if isinstance(baseline, Unopened):
-        return baseline.path if baseline.format is None else None
-    return baseline if isinstance(baseline, str | os.PathLike) else None
 
 
 def differences(baseline: Scores, ours: Scores, measures: Sequence[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from karat.conventions import Conventions
 from karat.data import frames
-from karat.data.files import Unopened, flows
+from karat.data.files import Unopened, flows, path_of
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.evaluation.baselines import differences
@@ -107,18 +107,12 @@ def _readable_again(source: Any) -> Any:
 
     All else is opened when it is scored, and again for what changed in its lists.
     """
-    path = _path(source)
+    path = path_of(source)
     if path is None:
         return source
     if flows(path):
         return Run.open(source)
-    told = isinstance(source, Unopened) and source.format is not None
-    return Scores.read(path) if not told and files.holds_scores(path) else source
-
-
-def _path(source: Any) -> str | os.PathLike[str] | None:
-    path = source.path if isinstance(source, Unopened) else source
-    return path if isinstance(path, (str, os.PathLike)) else None
+    return Scores.read(path) if files.holds_scores(source) else source
 
 
 def _scored(
@@ -186,8 +180,7 @@ def _baseline(wanted: str, scores: list[Scores], given: list[Any]) -> str:
     if wanted in names:
         return wanted
     for name, source in zip(names, given, strict=True):
-        path = _path(source)
-        if path is not None and os.fspath(path) == os.fspath(wanted):
+        if path_of(source) == os.fspath(wanted):
             return name
     near = get_close_matches(str(wanted), names, n=1)
     raise InputError(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from karat.conventions import Conventions
-from karat.data.files import Unopened
+from karat.data.files import Unopened, path_of
 from karat.engines.local import LocalSession, Outcome
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.calculating import calculation
@@ -22,6 +22,7 @@ from karat.match.overlap import Overlap
 from karat.match.prepared import PreparedGold
 from karat.match.texts import Matching
 from karat.measures import Measure
+from karat.report import files
 from karat.report.calculation import Calculation
 
 Measures = str | Measure | Iterable[str | Measure]
@@ -114,7 +115,7 @@ class Evaluator:
 
     def __call__(self, run: Any, *, name: str | None = None) -> Scores:
         """Score one run."""
-        outcome = self._session.score(run)
+        outcome = self._outcome(run)
         self._warn_of_strangers([outcome.overlap])
         return self._scores(outcome, name)
 
@@ -127,7 +128,7 @@ class Evaluator:
         count as known if any of the runs holds them.
         """
         sources = list(runs.values() if isinstance(runs, Mapping) else runs)
-        outcomes = [self._session.score(source) for source in sources]
+        outcomes = [self._outcome(source) for source in sources]
         self._warn_of_strangers([outcome.overlap for outcome in outcomes])
         names = list(runs) if isinstance(runs, Mapping) else _names(sources, outcomes)
         return [self._scores(o, name) for o, name in zip(outcomes, names, strict=True)]
@@ -151,6 +152,15 @@ class Evaluator:
                 )
                 for query, measure in wanted
             }
+
+    def _outcome(self, run: Any) -> Outcome:
+        if files.holds_scores(run):
+            raise InputError(
+                "these are scores that karat saved, not a run",
+                path=path_of(run),
+                hint="give the run that they are of; compare and --baseline take saved scores",
+            )
+        return self._session.score(run)
 
     def _scores(self, outcome: Outcome, name: str | None) -> Scores:
         return Scores(

@@ -13,7 +13,7 @@ from typing import IO, Any
 import msgspec
 import polars as pl
 
-from karat.data.files import Source, check_writable, writing
+from karat.data.files import Source, Unopened, check_writable, path_of, writing
 from karat.errors import InputError, KaratWarning
 from karat.report.document import document, encoded
 from karat.report.markdown import markdown
@@ -74,9 +74,14 @@ def read(path: str | os.PathLike[str], run: str | None) -> Saved:
     raise source.error("scores are read from .json and .parquet", hint="write them so first")
 
 
-def holds_scores(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file holds scores that karat wrote, rather than a run."""
-    if not os.path.isfile(path):
+def holds_scores(given: Any) -> bool:
+    """Tell whether a path leads to scores that karat wrote, rather than to a run.
+
+    Where a format was said, it is a run.
+    """
+    path = path_of(given)
+    said = isinstance(given, Unopened) and given.format is not None
+    if path is None or said or not os.path.isfile(path):
         return False
     source = Source(path)
     if source.ending == ".parquet":
