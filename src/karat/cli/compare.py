@@ -8,34 +8,22 @@ from typing import Annotated
 
 import typer
 
-from karat.cli.options import Scoring, scoring
+from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, scoring
 
 
 @scoring
 def compare_command(
     how: Scoring,
-    gold: Annotated[
-        str, typer.Argument(metavar="GOLD", help="What should be found: qrels, JSONL, CSV, …")
-    ],
+    gold: Gold,
     runs: Annotated[list[str], typer.Argument(metavar="RUN", help="What was found: two or more.")],
-    measures: Annotated[
-        list[str] | None,
-        typer.Option("-m", "--measure", metavar="NAME", help="Measures; repeat, or use commas."),
-    ] = None,
+    measures: MeasureNames = None,
     baseline: Annotated[
         str | None,
         typer.Option(
             metavar="RUN", help="Compare all with this run, by name or path, not all with all."
         ),
     ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--by",
-            metavar="FIELD",
-            help="Also for each value of a query's field; repeat for combinations.",
-        ),
-    ] = None,
+    by: By = None,
     test: Annotated[
         str, typer.Option(metavar="randomization|t|wilcoxon", help="The test that p is of.")
     ] = "randomization",
@@ -63,9 +51,7 @@ def compare_command(
         typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .md or .tex."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    preset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Measures and conventions.")
-    ] = None,
+    preset: Preset = None,
 ) -> None:
     """Compare runs pair by pair: differences, intervals, tests, and what moved."""
     from karat.evaluation import compare

@@ -8,28 +8,16 @@ from typing import Annotated
 
 import typer
 
-from karat.cli.options import Scoring, scoring
+from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, scoring
 
 
 @scoring
 def evaluate_command(
     how: Scoring,
-    gold: Annotated[
-        str, typer.Argument(metavar="GOLD", help="What should be found: qrels, JSONL, CSV, …")
-    ],
+    gold: Gold,
     runs: Annotated[list[str], typer.Argument(metavar="RUN", help="What was found.")],
-    measures: Annotated[
-        list[str] | None,
-        typer.Option("-m", "--measure", metavar="NAME", help="Measures; repeat, or use commas."),
-    ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--by",
-            metavar="FIELD",
-            help="Also for each value of a query's field; repeat for combinations.",
-        ),
-    ] = None,
+    measures: MeasureNames = None,
+    by: By = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="Also for each query.")] = False,
     intervals: Annotated[
         bool, typer.Option("--intervals/--no-intervals", help="Also between what values lie.")
@@ -39,9 +27,7 @@ def evaluate_command(
         typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .parquet or .md."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    preset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Measures and conventions.")
-    ] = None,
+    preset: Preset = None,
 ) -> None:
     """Score runs against gold: measures as rows, runs as columns."""
     from karat.evaluation import Evaluator

@@ -8,15 +8,13 @@ from typing import Annotated
 
 import typer
 
-from karat.cli.options import Scoring, scoring
+from karat.cli.options import Gold, Scoring, scoring
 
 
 @scoring
 def gate_command(
     how: Scoring,
-    gold: Annotated[
-        str, typer.Argument(metavar="GOLD", help="What should be found: qrels, JSONL, CSV, …")
-    ],
+    gold: Gold,
     run: Annotated[str, typer.Argument(metavar="RUN", help="What was found.")],
     baseline: Annotated[
         str | None,

@@ -27,6 +27,22 @@ def _convention(name: str) -> typer.models.OptionInfo:
     return option
 
 
+Gold = Annotated[
+    str, typer.Argument(metavar="GOLD", help="What should be found: qrels, JSONL, CSV, …")
+]
+MeasureNames = Annotated[
+    list[str] | None,
+    typer.Option("-m", "--measure", metavar="NAME", help="Measures; repeat, or use commas."),
+]
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--by",
+        metavar="FIELD",
+        help="Also for each value of a query's field; repeat for combinations.",
+    ),
+]
+Preset = Annotated[str | None, typer.Option(metavar="NAME", help="Measures and conventions.")]
 Level = Annotated[
     str, typer.Option(metavar="item|doc", help="Score items, or the documents they are from.")
 ]

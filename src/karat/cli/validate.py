@@ -6,13 +6,11 @@ from typing import Annotated
 
 import typer
 
-from karat.cli.options import GoldFormat, RunFormat
+from karat.cli.options import Gold, GoldFormat, RunFormat
 
 
 def validate_command(
-    gold: Annotated[
-        str, typer.Argument(metavar="GOLD", help="What should be found: qrels, JSONL, CSV, …")
-    ],
+    gold: Gold,
     corpus: Annotated[
         str | None,
         typer.Option(metavar="DIR|FILE", help="The documents: texts, JSONL, Parquet, BEIR, …"),

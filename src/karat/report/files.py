@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 import polars as pl
 
-from karat.data.files import Source, Unopened, check_writable, path_of, writing
-from karat.errors import InputError, KaratWarning
+from karat.data.files import Source, Unopened, path_of
+from karat.errors import KaratWarning
 from karat.report.document import document, encoded
+from karat.report.endings import Endings
 from karat.report.markdown import markdown
 from karat.report.sheet import Sheet
 
@@ -37,31 +37,6 @@ class Saved:
     queries: pl.DataFrame
     weights: pl.DataFrame
     holes: pl.DataFrame
-
-
-def write(sheets: Sequence[Sheet], path: str | os.PathLike[str]) -> None:
-    """Write the numbers of one or more runs."""
-    write_to = writer(path)
-    with writing(path) as file:
-        write_to(sheets, file)
-
-
-def check(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that scores cannot be written to, before anything is computed."""
-    writer(path)
-    check_writable(path)
-
-
-def writer(path: str | os.PathLike[str]) -> Callable[[Sequence[Sheet], IO[bytes]], None]:
-    """Return the function that writes files with this ending."""
-    ending = Path(path).suffix.lower()
-    if ending not in WRITERS:
-        raise InputError(
-            f"scores cannot be written as {ending!r}",
-            path=path,
-            hint=f"use one of {', '.join(WRITERS)}",
-        )
-    return WRITERS[ending]
 
 
 def read(path: str | os.PathLike[str], run: str | None) -> Saved:
@@ -135,12 +110,16 @@ def _write_markdown(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
     file.write(markdown(sheets).encode())
 
 
-WRITERS: dict[str, Callable[[Sequence[Sheet], IO[bytes]], None]] = {
-    ".json": _write_json,
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
-    ".md": _write_markdown,
-}
+_ENDINGS: Endings[Sequence[Sheet]] = Endings(
+    "scores",
+    {
+        ".json": _write_json,
+        ".csv": _write_csv,
+        ".parquet": _write_parquet,
+        ".md": _write_markdown,
+    },
+)
+write, check = _ENDINGS.write, _ENDINGS.check
 
 
 def _read_parquet(source: Source, run: str | None) -> Saved:
