@@ -104,9 +104,10 @@ class LocalSession:
         listed = documents(whole) if self.plan.level == "doc" else whole
         return Outcome(table, run.name, found, overlap(self.prepared, listed))
 
-    def lists(self, source: Any, query_ids: Iterable[str]) -> Run:
-        """Open a run and return its lists for some queries, as they are scored."""
-        return self._shaped(Run.open(source).only(query_ids))
+    def opened(self, source: Any, query_ids: Iterable[str] | None = None) -> Run:
+        """Open a run and return its lists, or those of some queries, as they are scored."""
+        run = Run.open(source)
+        return self._shaped(run if query_ids is None else run.only(query_ids))
 
     def _shaped(self, run: Run) -> Run:
         run = run.shaped(self.settings.top_k, self.settings.score_threshold)

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from karat.conventions import Conventions
-from karat.data.files import Unopened, path_of
+from karat.data.files import Unopened, flows, path_of
+from karat.data.run import Run
 from karat.engines.local import LocalSession, Outcome
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.calculating import calculation
+from karat.evaluation.opened import Origin
 from karat.evaluation.scores import Scores
 from karat.evaluation.settings import settings_of
 from karat.match.overlap import Overlap
@@ -115,23 +117,27 @@ class Evaluator:
 
     def __call__(self, run: Any, *, name: str | None = None) -> Scores:
         """Score one run."""
-        outcome = self._outcome(run)
+        source = _readable_again(run)
+        outcome = self._outcome(source)
         self._warn_of_strangers([outcome.overlap])
-        return self._scores(outcome, name)
+        return self._scores(outcome, source, name)
 
     def all(self, runs: Mapping[str, Any] | Iterable[Any]) -> list[Scores]:
         """Score runs one after the other, so that only one is in memory at a time.
 
-        Of runs measured by evidence, the texts stay, for `scores.matches`.
+        Of runs measured by evidence, the texts stay, for `scores.matches`. A run that was given as
+        a path is opened again when its lists are asked for, as by `scores.report`.
 
         Names are the keys, or else the runs' own, made distinct by path or number. Gold ids
         count as known if any of the runs holds them.
         """
-        sources = list(runs.values() if isinstance(runs, Mapping) else runs)
+        given = runs.values() if isinstance(runs, Mapping) else runs
+        sources = [_readable_again(source) for source in given]
         outcomes = [self._outcome(source) for source in sources]
         self._warn_of_strangers([outcome.overlap for outcome in outcomes])
         names = list(runs) if isinstance(runs, Mapping) else _names(sources, outcomes)
-        return [self._scores(o, name) for o, name in zip(outcomes, names, strict=True)]
+        each = zip(outcomes, sources, names, strict=True)
+        return [self._scores(outcome, source, name) for outcome, source, name in each]
 
     def calculated(
         self, run: Any, wanted: Collection[tuple[str, Measure]]
@@ -142,7 +148,7 @@ class Evaluator:
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KaratWarning)
-            lists = self._session.lists(run, {query for query, _ in wanted})
+            lists = self._session.opened(run, {query for query, _ in wanted})
             return {
                 (query, measure): calculation(
                     PreparedGold(self._session.gold.only(query)),
@@ -162,7 +168,7 @@ class Evaluator:
             )
         return self._session.score(run)
 
-    def _scores(self, outcome: Outcome, name: str | None) -> Scores:
+    def _scores(self, outcome: Outcome, source: Any, name: str | None) -> Scores:
         return Scores(
             outcome.table,
             name=name or outcome.name or "run",
@@ -172,6 +178,7 @@ class Evaluator:
             settings=self._session.settings,
             found=outcome.found,
             queries=self._session.gold.queries,
+            origin=Origin(self._session, source),
         )
 
     def _warn_of_strangers(self, overlaps: list[Overlap | None]) -> None:
@@ -194,6 +201,12 @@ class Evaluator:
             ),
             stacklevel=3,
         )
+
+
+def _readable_again(source: Any) -> Any:
+    """Open what can be read only once; all else is opened when it is scored, and when looked at."""
+    path = path_of(source)
+    return source if path is None or not flows(path) else Run.open(source)
 
 
 def _conventions(preset: str | None, given: Conventions | dict[str, Any] | None) -> Conventions:

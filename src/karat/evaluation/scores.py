@@ -12,6 +12,7 @@ import polars as pl
 from karat.conventions import Conventions
 from karat.data.shaping import Settings
 from karat.errors import InputError
+from karat.evaluation.opened import Origin
 from karat.match.evidence import Found
 from karat.match.matches import matches
 from karat.measures import ScoreTable, parse
@@ -37,6 +38,7 @@ class Scores:
         matching: str | None = None,
         settings: Settings | None = None,
         found: Found | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.table = table
         self.name = name
@@ -47,6 +49,8 @@ class Scores:
         self.settings = settings or Settings()
         """Which part of each list was scored."""
         self._found = found
+        self.origin = origin
+        """What was scored, to be opened again; None for scores that were read from a file."""
         self.queries = queries
 
     def summary(self, *, intervals: bool = True) -> pl.DataFrame:

@@ -1,0 +1,1 @@
+"""The HTML report: one file that a person opens."""

@@ -1,0 +1,106 @@
+"""What a page shows, whatever lays it out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from karat.report.comparison import ComparisonSheet
+from karat.report.sheet import Sheet
+from karat.report.verdict import Verdict
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file that went in: what it was for, and what tells it from another."""
+
+    role: str
+    """gold, run, baseline, corpus, chunks or settings."""
+    name: str
+    """Its path as it was given, or the name of what was given in memory."""
+    size: int | None = None
+    sha256: str | None = None
+    """None for what was given in memory, and for folders."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to look at first: a sentence, and which queries it is about."""
+
+    kind: str
+    """group, nothing, unfound, duplicates, unjudged, failed or missing."""
+    text: str
+    show: Json | None = None
+    """What the table of queries is set to: {"run": name} with "outcome", or {"field", "value"}."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What the charts are drawn from; None where the data has no such thing."""
+
+    curves: pl.DataFrame | None = None
+    """(run, measure, k, value): the name of a measure without its cutoff, and the cutoff."""
+    precision_recall: pl.DataFrame | None = None
+    """(run, recall, precision): interpolated, at the eleven points of recall."""
+    latencies: pl.DataFrame | None = None
+    """(run, stage, ms): a row for each query and stage that was timed."""
+    costs: pl.DataFrame | None = None
+    """(run, stage, model, calls, prompt_tokens, completion_tokens, usd); usd null: no price."""
+    tradeoffs: pl.DataFrame | None = None
+    """(run, latency_ms, context_tokens): the median latency, and the mean tokens delivered."""
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What became of each query in one run, row by row."""
+
+    status: pl.Series
+    """0 answered, 1 not in the run, 2 failed (UInt8)."""
+    found: pl.Series
+    """How many items count as found, by the kind of gold that the first measure reads (Int32)."""
+    first: pl.Series
+    """The rank of the first of them, 0 where there is none (Int32)."""
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Everything a page knows of the queries; all columns have a row a query, in one order."""
+
+    ids: pl.Series
+    texts: pl.Series | None
+    """How each query begins."""
+    fields: pl.DataFrame
+    """The fields of the queries, as text."""
+    wanted: pl.Series
+    """How much should be found: relevant items, spans or evidences (Int32)."""
+    outcomes: list[Outcomes]
+    """One a run; empty where the lists are not at hand."""
+    lists: Sequence[Json]
+    """One a query: what each run returned, as docs of the page's data tell; may be empty."""
+    details: dict[int, Json] = field(default_factory=dict)
+    """By the number of the row: texts, calculations and highlights of the most telling queries."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """One report: of scores, of a comparison, or of a verdict with the scores behind it."""
+
+    title: str
+    created: str
+    """When, as ISO 8601 in UTC."""
+    command: str | None
+    """The command line that made it, where one did."""
+    sheets: list[Sheet]
+    comparison: ComparisonSheet | None
+    verdict: Verdict | None
+    inputs: list[Input]
+    run_settings: dict[str, Json]
+    """By the name of a run: how it says it was made."""
+    findings: list[Finding]
+    picture: Picture
+    queries: Queries
