@@ -176,9 +176,8 @@ class Evaluator:
             level=self._session.plan.level,
             matching=self._session.plan.rule,
             settings=self._session.settings,
-            found=outcome.found,
             queries=self._session.gold.queries,
-            origin=Origin(self._session, source),
+            origin=Origin(self._session, source, outcome.found),
         )
 
     def _warn_of_strangers(self, overlaps: list[Overlap | None]) -> None:

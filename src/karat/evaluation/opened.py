@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +11,12 @@ from typing import Any
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.engines.local import LocalSession
+from karat.errors import KaratWarning
+from karat.match.evidence import Found
 from karat.measures import Measure, Plan, ScoreTable
-from karat.measures.scoring import score
+from karat.measures.declare import Family
+from karat.measures.reading import Reading, read
+from karat.measures.scoring import scored
 
 
 @dataclass(frozen=True)
@@ -20,10 +25,15 @@ class Origin:
 
     session: LocalSession
     source: Any
+    found: Found | None
+    """Which texts cover which evidence, where that was asked: too dear to be done again."""
 
     def opened(self) -> Opened:
-        """Open the run again."""
-        return Opened(self.session, self.source, self.session.opened(self.source))
+        """Open the run again; whatever there is to warn of was said when it was scored."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KaratWarning)
+            run = self.session.opened(self.source)
+        return Opened(self.session, self.source, run, self.found)
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,7 @@ class Opened:
     session: LocalSession
     source: Any
     run: Run
+    found: Found | None = None
 
     @property
     def gold(self) -> Gold:
@@ -49,6 +60,15 @@ class Opened:
         """Which kinds of gold there are and this run was measured by: rank, span, evidence."""
         return frozenset(self.plan.families) & {"rank", "span", "evidence"}
 
+    @cached_property
+    def readings(self) -> dict[Family, Reading]:
+        """Gold and run brought together, for every kind of gold that was measured by."""
+        plan = self.session.only(
+            m for m in self.plan.measures if m.declaration.family in self.families
+        ).plan
+        return read(self.session.prepared, self.run, plan, self.found)
+
     def table(self, measures: Iterable[Measure]) -> ScoreTable:
         """Score the run by other measures, in the same way."""
-        return score(self.session.prepared, self.run, self.session.only(measures).plan)
+        plan, prepared = self.session.only(measures).plan, self.session.prepared
+        return scored(prepared, self.run, plan, read(prepared, self.run, plan, self.found))

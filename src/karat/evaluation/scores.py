@@ -37,7 +37,6 @@ class Scores:
         level: str = "item",
         matching: str | None = None,
         settings: Settings | None = None,
-        found: Found | None = None,
         origin: Origin | None = None,
     ) -> None:
         self.table = table
@@ -48,7 +47,6 @@ class Scores:
         """When a text covers an evidence, in words, where evidence was measured."""
         self.settings = settings or Settings()
         """Which part of each list was scored."""
-        self._found = found
         self.origin = origin
         """What was scored, to be opened again; None for scores that were read from a file."""
         self.queries = queries
@@ -90,13 +88,13 @@ class Scores:
 
     @property
     def _evidence(self) -> Found:
-        if self._found is None:
+        if self.origin is None or self.origin.found is None:
             raise InputError(
                 "these scores do not hold which evidence was matched by what",
                 field="matches",
                 hint="evaluate with a measure of evidence, such as evidence.recall@10",
             )
-        return self._found
+        return self.origin.found
 
     def by(self, *fields: Field, intervals: bool = True) -> pl.DataFrame:
         """Return the summary for each value of a field of the queries, or of several.

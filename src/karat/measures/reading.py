@@ -11,7 +11,7 @@ import numpy as np
 
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
-from karat.match.evidence import match_evidence
+from karat.match.evidence import Found, match_evidence
 from karat.match.hits import Flags, Hits
 from karat.match.ids import match_ids, stands_again
 from karat.match.level import documents
@@ -75,7 +75,10 @@ def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
 
 
 def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
-    found = match_evidence(gold, run, plan.matching, plan.chunks)
+    return _of_evidence(gold, match_evidence(gold, run, plan.matching, plan.chunks), plan)
+
+
+def _of_evidence(gold: PreparedGold, found: Found, plan: Plan) -> Reading:
     repeats = int(np.count_nonzero(found.again))
     if plan.conventions.duplicates == "error" and repeats:
         at = found.again.argmax()
@@ -141,6 +144,17 @@ NOTHING: dict[Family, str] = {
 """What queries are counted as that gold holds nothing for."""
 
 
-def read(gold: PreparedGold, run: Run, plan: Plan) -> dict[Family, Reading]:
-    """Bring gold and run together for every family that the plan asks for."""
-    return {family: way(gold, run, plan) for family, way in READ.items() if family in plan.families}
+def read(
+    gold: PreparedGold, run: Run, plan: Plan, found: Found | None = None
+) -> dict[Family, Reading]:
+    """Bring gold and run together for every family that the plan asks for.
+
+    `found` spares matching texts a second time, where these very ones were matched before.
+    """
+    wanted = {family: way for family, way in READ.items() if family in plan.families}
+    return {
+        family: _of_evidence(gold, found, plan)
+        if found is not None and family == "evidence"
+        else way(gold, run, plan)
+        for family, way in wanted.items()
+    }
