@@ -81,7 +81,7 @@ def _unsafe(best: dict[str, Any], other: dict[str, Any]) -> str | None:
         return None
     if other["bound_high"] is not None and other["bound_high"] >= best["value"]:
         most, lead = number(other["bound_high"]), number(best["value"])
-        return f"its unjudged items could lift {{name}} to {most}, above {lead}."
+        return f"its unjudged items could lift {{name}} to {most}, not below {lead}."
     if other["bound_high"] is None and best["judged"] - other["judged"] >= _UNJUDGED:
         shares = f"{1 - other['judged']:.0%} of what {{name}} returned there was never judged"
         return f"{shares}, against {1 - best['judged']:.0%} of the other."
