@@ -46,7 +46,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the text of a document: parts in order, none overlapping another."""
+    """What is known of the text of a document: parts in order, none touching another."""
 
     parts: tuple[tuple[int, str], ...] = ()
 
@@ -56,7 +56,13 @@ class Known:
         for start, text in texts:
             parts.extend(_uncovered(parts, start, text))
             parts.sort()
-        return Known(tuple(parts))
+        merged: list[tuple[int, str]] = []
+        for start, text in parts:
+            if merged and merged[-1][0] + len(merged[-1][1]) == start:
+                merged[-1] = (merged[-1][0], merged[-1][1] + text)
+            else:
+                merged.append((start, text))
+        return Known(tuple(merged))
 
     @property
     def bounds(self) -> list[int]:
@@ -64,7 +70,7 @@ class Known:
         return [at for start, text in self.parts for at in (start, start + len(text))]
 
     def text(self, start: int, end: int) -> str | None:
-        """Return a stretch that lies within a part; None if none holds it."""
+        """Return what stands in a place; None if it is not known in full."""
         at = bisect_right(self.parts, start, key=lambda part: part[0]) - 1
         if at < 0:
             return None
