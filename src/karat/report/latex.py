@@ -5,9 +5,9 @@ from __future__ import annotations
 from string import ascii_letters
 
 from karat.errors import printable
-from karat.report.comparison import ComparisonSheet, better, tests
+from karat.report.comparison import ComparisonSheet, mark, tests
 from karat.report.comparison_tables import TESTS
-from karat.report.tables import label, number
+from karat.report.tables import BETTER, best, label, number
 from karat.stats import corrections
 from karat.stats.power import ALPHA
 
@@ -38,7 +38,7 @@ def latex(sheet: ComparisonSheet) -> str:
     values = {
         run.name: dict(run.summary.select("measure", "value").iter_rows()) for run in sheet.runs
     }
-    best = {name: _best(name, [own[name] for own in values.values()]) for name in measures}
+    leaders = {name: best(name, [own[name] for own in values.values()]) for name in measures}
     marks = _marks(sheet, letters)
     lines = [
         "% needs \\usepackage{booktabs}",
@@ -54,7 +54,7 @@ def latex(sheet: ComparisonSheet) -> str:
         cells = []
         for measure in measures:
             shown = escape(number(own[measure], measure))
-            if own[measure] is not None and own[measure] == best[measure]:
+            if own[measure] is not None and own[measure] == leaders[measure]:
                 shown = f"\\textbf{{{shown}}}"
             mark = marks.get((name, measure), "")
             cells.append(shown + (f"$^{{{mark}}}$" if mark else ""))
@@ -76,11 +76,10 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
     marks: dict[tuple[str, str], str] = {}
     beaten: dict[tuple[str, str], set[str]] = {}
     baseline = sheet.choices.baseline
-    shown = sheet.pairs.drop_nulls(["p_corrected", "value_a", "value_b"])
-    for row in shown.select("a", "b", "measure", "difference", "p_corrected").to_dicts():
-        if row["p_corrected"] >= ALPHA or row["difference"] == 0:
+    for row in sheet.pairs.iter_rows(named=True):
+        if not mark(row):
             continue
-        b_is_better = better(row["measure"], row["difference"], 0.0)
+        b_is_better = mark(row) == BETTER
         winner, other = (row["b"], row["a"]) if b_is_better else (row["a"], row["b"])
         if baseline is not None:
             marks[row["b"], row["measure"]] = r"\dagger" if b_is_better else r"\ddagger"
@@ -104,14 +103,6 @@ def _caption(sheet: ComparisonSheet) -> str:
         name = escape(choices.baseline)
         said = f"$\\dagger$ and $\\ddagger$ mark values significantly better and worse than {name}"
     return f"{said} ({escape(how)}; $\\alpha = {ALPHA}$). Best values are bold."
-
-
-def _best(measure: str, values: list[float | None]) -> float | None:
-    best = None
-    for value in values:
-        if value is not None and (best is None or better(measure, value, best)):
-            best = value
-    return best
 
 
 def _letters(at: int) -> str:
