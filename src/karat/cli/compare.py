@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from karat.cli.advice import advise, after_compare
 from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, scoring
 
 
@@ -80,3 +81,5 @@ def compare_command(
         show(sheet)
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
+    if not json:
+        advise(after_compare(how, gold, runs, comparison))

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, scoring
+from karat.cli.advice import advise, after_eval
+from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, repeated, scoring
 
 
 @scoring
@@ -50,3 +51,6 @@ def evaluate_command(
         terminal.show(sheets)
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
+    if not json:
+        options = repeated(measure=measures, by=by, preset=preset)
+        advise(after_eval(how, gold, runs, options, scores))

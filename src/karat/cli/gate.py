@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from karat.cli.advice import advise, after_gate
 from karat.cli.options import Gold, Scoring, scoring
 
 
@@ -68,5 +69,7 @@ def gate_command(
     print(encoded(verdict_files.document([entry])).decode() if json else verdict)
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
+    if not json:
+        advise(after_gate(how, gold, run, baseline, verdict))
     if not verdict.passed:
         raise typer.Exit(1)

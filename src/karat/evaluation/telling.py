@@ -1,0 +1,51 @@
+"""The one query to look at next: the worst of a run, or the one that moved most between two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from karat.evaluation.comparison import Comparison
+from karat.evaluation.scores import Scores
+from karat.stats.moved import moved
+from karat.stats.pairs import pair
+
+
+@dataclass(frozen=True)
+class Telling:
+    """A query, the measure that tells, and the run or the two runs in which it does."""
+
+    measure: str
+    query_id: str
+    runs: tuple[str, ...]
+
+
+def worst(scores: Scores) -> Telling | None:
+    """Return the query with the worst value of the first measure that has values."""
+    for measure in scores.table.measures:
+        known = scores.per_query.filter(pl.col(measure.name).is_not_null())
+        if known.height:
+            column = known[measure.name]
+            at = column.arg_min() if measure.declaration.higher_is_better else column.arg_max()
+            assert at is not None
+            return Telling(measure.name, known["query_id"][at], (scores.name,))
+    return None
+
+
+def most_moved(comparison: Comparison) -> Telling | None:
+    """Return the query that moved most by the first measure, of the runs that are furthest apart.
+
+    Only runs whose lists are at hand are looked at, which saved scores have none of.
+    """
+    tables = {score.name: score.table for score in comparison.scores if score.origin is not None}
+    measure = comparison.scores[0].table.measures[0]
+    rows = comparison.pairs.filter(measure=measure.name).drop_nulls("difference")
+    furthest = rows.sort(pl.col("difference").abs(), descending=True, maintain_order=True)
+    for a, b in furthest.select("a", "b").iter_rows():
+        if a in tables and b in tables:
+            found = moved(pair(tables[a], tables[b], measure), 1)
+            if found.height:
+                most = found.row(found["difference"].abs().arg_max() or 0, named=True)
+                return Telling(measure.name, most["query_id"], (a, b))
+    return None
