@@ -156,8 +156,10 @@ def scoring(command: Callable[..., None]) -> Callable[..., None]:
 def _flag(parameter: inspect.Parameter, value: Any) -> list[str]:
     """Return the words by which a flag is given."""
     (option,) = parameter.annotation.__metadata__
-    names = option.param_decls or [f"--{parameter.name.replace('_', '-')}"]
-    return [names[-1]] if value is True else [names[-1], str(value)]
+    # Within Annotated, the place of Typer's default holds the first name.
+    names = [name for name in (option.default, *(option.param_decls or ())) if name is not ...]
+    name = names[-1] if names else f"--{parameter.name.replace('_', '-')}"
+    return [name] if value is True else [name, str(value)]
 
 
 def repeated(**given: Sequence[str] | str | None) -> list[str]:
