@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from karat.cli.advice import advise, after_compare
 from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, scoring
 
 
@@ -60,8 +61,7 @@ def compare_command(
     from karat.report.comparison_text import show
     from karat.report.document import encoded
 
-    for path in output or ():
-        comparison_files.check(path)
+    comparison_files.check(output or ())
     comparison = compare(
         how.gold(gold),
         [how.run(run) for run in runs],
@@ -74,11 +74,12 @@ def compare_command(
         **how.keywords,
     )
     sheet = comparison.sheet(moved=moved, difference=difference)
-    for path in output or ():
-        comparison_files.write(sheet, path)
+    written = [each for path in output or () for each in comparison_files.write(sheet, path)]
     if json:
         print(encoded(comparison_document(sheet)).decode())
     else:
         show(sheet)
-    for path in output or ():
+    for path in written:
         print(f"wrote {path}", file=sys.stderr)
+    if not json:
+        advise(after_compare(how, gold, runs, comparison))

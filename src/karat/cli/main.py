@@ -22,6 +22,7 @@ from karat.cli import (
     gate,
     locate,
     measures,
+    schema,
     trec_eval,
     validate,
 )
@@ -72,6 +73,7 @@ app.command("validate", no_args_is_help=True)(_answering(validate.validate_comma
 app.command("convert", no_args_is_help=True)(_answering(convert.convert_command))
 app.command("locate", no_args_is_help=True)(_answering(locate.locate_command))
 app.command("measures")(_answering(measures.measures_command))
+app.command("schema", no_args_is_help=True)(_answering(schema.schema_command))
 # trec_eval's flags are its own: nothing here may take one for karat's.
 app.command(
     "trec_eval",

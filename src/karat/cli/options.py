@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -109,6 +109,8 @@ class Scoring:
     """What karat.toml or [tool.karat] says; of conventions, the flags go first."""
     keywords: dict[str, Any]
     """What `Evaluator` and `explain` take under these names."""
+    flags: list[str] = field(default_factory=list)
+    """The flags as they were given, for another command that takes them."""
 
     def gold(self, path: str) -> Unopened:
         """Return gold to be opened in the format that was said."""
@@ -137,12 +139,37 @@ def scoring(command: Callable[..., None]) -> Callable[..., None]:
     def run(*arguments: Any, **options: Any) -> None:
         given = merged.bind(*arguments, **options)
         given.apply_defaults()
-        how = _scoring(**{name: given.arguments.pop(name) for name in shared})
-        command(how=how, **given.arguments)
+        told = {name: given.arguments.pop(name) for name in shared}
+        flags = [
+            word
+            for name, parameter in shared.items()
+            if told[name] != parameter.default
+            for word in _flag(parameter, told[name])
+        ]
+        command(how=replace(_scoring(**told), flags=flags), **given.arguments)
 
     run.__signature__ = merged  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in merged.parameters.values()}
     return run
+
+
+def _flag(parameter: inspect.Parameter, value: Any) -> list[str]:
+    """Return the words by which a flag is given."""
+    (option,) = parameter.annotation.__metadata__
+    # Within Annotated, the place of Typer's default holds the first name.
+    names = [name for name in (option.default, *(option.param_decls or ())) if name is not ...]
+    name = names[-1] if names else f"--{parameter.name.replace('_', '-')}"
+    return [name] if value is True else [name, str(value)]
+
+
+def repeated(**given: Sequence[str] | str | None) -> list[str]:
+    """Return options as words, each as often as it was given."""
+    return [
+        word
+        for name, values in given.items()
+        for value in ([values] if isinstance(values, str) else values or ())
+        for word in (f"--{name}", value)
+    ]
 
 
 def _scoring(

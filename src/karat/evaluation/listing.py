@@ -23,7 +23,7 @@ from karat.evaluation.outcomes import (
 from karat.evaluation.ranking import RankedLists
 from karat.evaluation.scores import Scores
 from karat.evaluation.shown import Shown
-from karat.evaluation.telling import telling
+from karat.stats.telling import telling
 from karat.measures import Measure
 from karat.report.page.model import Outcomes, Queries
 

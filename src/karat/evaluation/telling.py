@@ -1,30 +1,51 @@
-"""Which queries tell most, where there are too many to keep the texts of all."""
+"""The one query to look at next: the worst of a run, or the one that moved most between two."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
 
-from karat.match.hits import Flags, Floats, Ints
+import polars as pl
+
+from karat.evaluation.comparison import Comparison
+from karat.evaluation.scores import Scores
+from karat.stats.moved import moved
+from karat.stats.pairs import pair
 
 
-def telling(values: Floats, failed: Flags, n: int, *, higher_is_better: bool = True) -> Ints:
-    """Return the numbers of the n queries that tell most, in their order.
+@dataclass(frozen=True)
+class Telling:
+    """A query, the measure that tells, and the run or the two runs in which it does."""
 
-    Values have a row a run; no number where a query is left out. First come the queries that a
-    run failed on; then, by turns, those that even the best run is worst at and those whose value
-    moves most from run to run. Of equals, the first.
+    measure: str
+    query_id: str
+    runs: tuple[str, ...]
+
+
+def worst(scores: Scores) -> Telling | None:
+    """Return the query with the worst value of the first measure that has values."""
+    for measure in scores.table.measures:
+        known = scores.per_query.filter(pl.col(measure.name).is_not_null())
+        if known.height:
+            column = known[measure.name]
+            at = column.arg_min() if measure.declaration.higher_is_better else column.arg_max()
+            assert at is not None
+            return Telling(measure.name, known["query_id"][at], (scores.name,))
+    return None
+
+
+def most_moved(comparison: Comparison) -> Telling | None:
+    """Return the query that moved most by the first measure, of the runs that are furthest apart.
+
+    Only runs whose lists are at hand are looked at, which saved scores have none of.
     """
-    n_queries = values.shape[1]
-    if n >= n_queries:
-        return np.arange(n_queries)
-    known = ~np.isnan(values).all(axis=0)
-    signed = values if higher_is_better else -values
-    best = np.where(known, np.fmax.reduce(signed, axis=0), np.inf)
-    moved = np.where(known, best - np.fmin.reduce(signed, axis=0), 0.0)
-    worst_first = np.argsort(best, kind="stable")
-    most_moved_first = np.argsort(-moved, kind="stable")
-    most_moved_first[np.count_nonzero(moved) :] = -1
-    by_turns = np.stack((worst_first, most_moved_first), axis=1).ravel()
-    order = np.concatenate((np.flatnonzero(failed), by_turns[by_turns >= 0]))
-    _, first = np.unique(order, return_index=True)
-    return np.sort(order[np.sort(first)][:n])
+    tables = {score.name: score.table for score in comparison.scores if score.origin is not None}
+    measure = comparison.scores[0].table.measures[0]
+    rows = comparison.pairs.filter(measure=measure.name).drop_nulls("difference")
+    furthest = rows.sort(pl.col("difference").abs(), descending=True, maintain_order=True)
+    for a, b in furthest.select("a", "b").iter_rows():
+        if a in tables and b in tables:
+            found = moved(pair(tables[a], tables[b], measure), 1)
+            if found.height:
+                most = found.row(found["difference"].abs().arg_max() or 0, named=True)
+                return Telling(measure.name, most["query_id"], (a, b))
+    return None

@@ -1,13 +1,16 @@
-"""A comparison as a LaTeX table: runs as rows, measures as columns, with marks of significance."""
+"""Scores and comparisons as LaTeX tables: runs as rows, measures as columns."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from string import ascii_letters
+from types import MappingProxyType
 
 from karat.errors import printable
-from karat.report.comparison import ComparisonSheet, better, tests
+from karat.report.comparison import ComparisonSheet, mark, tests
 from karat.report.comparison_tables import TESTS
-from karat.report.tables import label, number
+from karat.report.sheet import Sheet, methods, remarks
+from karat.report.tables import BETTER, best, label, number, with_interval
 from karat.stats import corrections
 from karat.stats.power import ALPHA
 
@@ -32,34 +35,67 @@ _SPECIAL = {
 
 
 def latex(sheet: ComparisonSheet) -> str:
-    """Return a table for a paper; it needs the package booktabs."""
-    measures = sheet.measures
+    """Return a comparison as a table for a paper, with marks of significance."""
     letters = {run.name: _letters(at) for at, run in enumerate(sheet.runs)}
-    values = {
-        run.name: dict(run.summary.select("measure", "value").iter_rows()) for run in sheet.runs
-    }
-    best = {name: _best(name, [own[name] for own in values.values()]) for name in measures}
     marks = _marks(sheet, letters)
+    values = {
+        (run.name, row["measure"]): number(row["value"], row["measure"])
+        for run in sheet.runs
+        for row in run.summary.iter_rows(named=True)
+    }
+    named = letters if sheet.choices.baseline is None else {}
+    return _table(sheet.runs, _caption(sheet), values, named, marks)
+
+
+def latex_of_scores(sheets: Sequence[Sheet]) -> str:
+    """Return scores as a table for a paper, with intervals; remarks stand in comments."""
+    values = {
+        (sheet.name, row["measure"]): with_interval(row)
+        for sheet in sheets
+        for row in sheet.summary.iter_rows(named=True)
+    }
+    said = [*methods(sheets), *(["Best values are bold"] if len(sheets) > 1 else [])]
+    caption = ". ".join(map(escape, said))
+    beside = [*remarks(sheets), *sheets[0].way()]
+    comments = "".join(f"% {printable(remark)}\n" for remark in beside)
+    return comments + _table(sheets, caption, values)
+
+
+def _table(
+    sheets: Sequence[Sheet],
+    caption: str,
+    values: Mapping[tuple[str, str], str],
+    letters: Mapping[str, str] = MappingProxyType({}),
+    marks: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> str:
+    """Return a table of values by run and measure, the best bold; it needs the package booktabs."""
+    rows = {sheet.name: list(sheet.summary.iter_rows(named=True)) for sheet in sheets}
+    leaders = [
+        best(same[0]["measure"], [row["value"] for row in same])
+        for same in zip(*rows.values(), strict=True)
+    ]
+    measures = sheets[0].summary["measure"].to_list()
     lines = [
         "% needs \\usepackage{booktabs}",
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{_caption(sheet)}}}",
+        *([f"\\caption{{{caption}.}}"] if caption else []),
         f"\\begin{{tabular}}{{l{'l' * len(measures)}}}",
         "\\toprule",
         " & ".join(["run", *(escape(label(measure)) for measure in measures)]) + r" \\",
         "\\midrule",
     ]
-    for name, own in values.items():
+    for name, own in rows.items():
         cells = []
-        for measure in measures:
-            shown = escape(number(own[measure], measure))
-            if own[measure] is not None and own[measure] == best[measure]:
-                shown = f"\\textbf{{{shown}}}"
-            mark = marks.get((name, measure), "")
-            cells.append(shown + (f"$^{{{mark}}}$" if mark else ""))
+        for row, leader in zip(own, leaders, strict=True):
+            place = name, row["measure"]
+            value, *interval = map(escape, values[place].split(maxsplit=1))
+            if len(rows) > 1 and leader is not None and row["value"] == leader:
+                value = f"\\textbf{{{value}}}"
+            value += f"$^{{{marks[place]}}}$" if place in marks else ""
+            cells.append(" ".join([value, *interval]))
         named = escape(name)
-        if sheet.choices.baseline is None:
+        if name in letters:
             named = f"$^{{{letters[name]}}}$ {named}"
         elif named.startswith(("[", "*")):  # which would be taken for an option of \\ above it
             named = f"{{}}{named}"
@@ -76,11 +112,10 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
     marks: dict[tuple[str, str], str] = {}
     beaten: dict[tuple[str, str], set[str]] = {}
     baseline = sheet.choices.baseline
-    shown = sheet.pairs.drop_nulls(["p_corrected", "value_a", "value_b"])
-    for row in shown.select("a", "b", "measure", "difference", "p_corrected").to_dicts():
-        if row["p_corrected"] >= ALPHA or row["difference"] == 0:
+    for row in sheet.pairs.iter_rows(named=True):
+        if not mark(row):
             continue
-        b_is_better = better(row["measure"], row["difference"], 0.0)
+        b_is_better = mark(row) == BETTER
         winner, other = (row["b"], row["a"]) if b_is_better else (row["a"], row["b"])
         if baseline is not None:
             marks[row["b"], row["measure"]] = r"\dagger" if b_is_better else r"\ddagger"
@@ -103,15 +138,7 @@ def _caption(sheet: ComparisonSheet) -> str:
     else:
         name = escape(choices.baseline)
         said = f"$\\dagger$ and $\\ddagger$ mark values significantly better and worse than {name}"
-    return f"{said} ({escape(how)}; $\\alpha = {ALPHA}$). Best values are bold."
-
-
-def _best(measure: str, values: list[float | None]) -> float | None:
-    best = None
-    for value in values:
-        if value is not None and (best is None or better(measure, value, best)):
-            best = value
-    return best
+    return f"{said} ({escape(how)}; $\\alpha = {ALPHA}$). Best values are bold"
 
 
 def _letters(at: int) -> str:

@@ -1,0 +1,118 @@
+"""The last line of a command: what to run next, so that it can be run as it is printed."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from karat.cli.options import Scoring
+from karat.conventions import Conventions
+
+if TYPE_CHECKING:
+    from karat.evaluation.comparison import Comparison
+    from karat.evaluation.scores import Scores
+    from karat.report.verdict import Verdict
+
+Words = list[str]
+
+
+def advise(words: Words | None) -> None:
+    """Print a command to standard error, after all results; not one that no terminal can show."""
+    line = "" if words is None else shlex.join(words)
+    if not line.isprintable():
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return  # nobody reads any more; the command still ends as its answer says
+    if line:
+        print(f"next: {line}", file=sys.stderr)
+
+
+def after_eval(
+    how: Scoring, gold: str, runs: Sequence[str], options: Words, scores: Sequence[Scores]
+) -> Words | None:
+    """Return what to do after scores: compare several runs, or explain the worst query of one.
+
+    `options` are those that eval and compare share.
+    """
+    from karat.evaluation.telling import worst
+
+    if not _readable_again(gold, *runs):
+        return None
+    if len(runs) > 1:
+        return ["karat", "compare", *map(_path, [gold, *runs]), *options, *how.flags]
+    (score,) = scores
+    if (query := worst(score)) is None:
+        return None
+    further = _further(how, score.conventions.as_dict(), score.settings.as_dict())
+    return [*_explain(query.measure, gold, runs[0], query.query_id), *how.flags, *further]
+
+
+def after_compare(
+    how: Scoring, gold: str, runs: Sequence[str], comparison: Comparison
+) -> Words | None:
+    """Return what to do after a comparison: explain the query that moved most."""
+    from karat.evaluation.telling import most_moved
+
+    if (query := most_moved(comparison)) is None:
+        return None
+    names = [score.name for score in comparison.scores]
+    one, other = (runs[names.index(name)] for name in query.runs)
+    if not _readable_again(gold, one, other):
+        return None
+    score = comparison.scores[names.index(query.runs[0])]
+    further = _further(how, score.conventions.as_dict(), score.settings.as_dict())
+    return [*_explain(query.measure, gold, one, query.query_id, other), *how.flags, *further]
+
+
+def after_gate(
+    how: Scoring, gold: str, run: str, baseline: str | None, verdict: Verdict
+) -> Words | None:
+    """Return what to do after a gate that failed: explain the query that is most to blame."""
+    from karat.report.files import holds_scores
+
+    blamed = [check for check in verdict.failures if check.blamed]
+    if not blamed or not _readable_again(gold, run):
+        return None
+    check, runs = blamed[0], [run]
+    if check.rule.compares and baseline is not None and not holds_scores(how.run(baseline)):
+        runs = [baseline, run] if _readable_again(baseline) else runs
+    told = verdict.scored
+    words = _explain(check.rule.measure, gold, runs[0], check.blamed[0].query_id, *runs[1:])
+    return [*words, *how.flags, *_further(how, told["conventions"], told.get("settings", {}))]
+
+
+def _explain(measure: str, gold: str, run: str, query: str, other: str | None = None) -> Words:
+    words = ["karat", "explain", measure, "--gold", gold, "--run", run]
+    return [*words, *([] if other is None else ["--other", other]), "--query", query]
+
+
+def _further(how: Scoring, conventions: dict[str, str], settings: dict[str, Any]) -> Words:
+    """Return the flags for what a preset or the environment said, which explain does not ask."""
+    told = Conventions().as_dict() | how.keywords["conventions"]
+    further = {name: word for name, word in conventions.items() if word != told[name]}
+    further |= {
+        name: repr(settings[name])
+        for name in ("top_k", "score_threshold")
+        if name in settings and how.keywords[name] is None
+    }
+    return [word for name, value in further.items() for word in (_flag(name), value)]
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _path(path: str) -> str:
+    """Return a path that is taken for none of the options."""
+    return f"./{path}" if path.startswith("-") else path
+
+
+def _readable_again(*paths: str) -> bool:
+    """Tell whether paths can be read a second time, as pipes cannot."""
+    from karat.data.files import flows
+
+    return not any(map(flows, paths))

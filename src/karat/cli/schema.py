@@ -1,0 +1,17 @@
+"""`karat schema`: what the JSON that karat writes holds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def schema_command(
+    document: Annotated[str, typer.Argument(metavar="scores|comparison|verdict")],
+) -> None:
+    """Print the JSON Schema of what eval, compare or gate write as JSON."""
+    from karat.report.document import encoded
+    from karat.report.schemas import schema
+
+    print(encoded(schema(document)).decode())
