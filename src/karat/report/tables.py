@@ -53,19 +53,25 @@ def label(measure: str) -> str:
 
 
 def with_interval(row: Mapping[str, Any]) -> str:
-    """Show a value of a summary, and between what it lies where that is known.
+    """Show a value of a summary, and between what it lies where that is known."""
+    value, between = number(row["value"], row["measure"]), interval(row)
+    return f"{value} {between}" if between else value
 
-    The ends are shown with a digit less, as they are no surer than that.
+
+def interval(row: Mapping[str, Any]) -> str:
+    """Show between what a value of a summary lies, nothing where that is not known.
+
+    The ends are shown with a digit less than the value, as they are no surer than that.
     """
-    value, measure = number(row["value"], row["measure"]), row["measure"]
+    measure = row["measure"]
     if row.get("method") is None:
-        return value
+        return ""
     shown = _declaration(measure).unit is not None or _declaration(measure).whole
     ends = [
         number(end, measure) if shown or end is None else f"{end:.3f}"
         for end in (row["low"], row["high"])
     ]
-    return f"{value} [{', '.join(ends)}]"
+    return f"[{', '.join(ends)}]"
 
 
 def table_rows(sheets: Sequence[Sheet]) -> list[list[str]]:
