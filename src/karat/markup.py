@@ -25,9 +25,9 @@ Attribute = str | int | bool | None
 
 
 def shown(text: str) -> str:
-    """Return a text with what cannot be seen made visible.
+    r"""Return a text with what cannot be seen made visible.
 
-    >>> shown("a\\u202eb")
+    >>> shown("a\u202eb")
     'a⟨U+202E⟩b'
     """
     return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)

@@ -12,9 +12,10 @@ from karat.markup import Markup, brief, named, tag
 from karat.report.comparison import ComparisonSheet, better
 from karat.report.comparison_tables import probability
 from karat.report.marks import real
-from karat.report.page.gate import outcome
+from karat.report.page.gate import sign
 from karat.report.page.headline import LONGEST
 from karat.report.page.model import Page
+from karat.report.page.made import when
 from karat.report.sheet import Sheet
 from karat.report.tables import interval, number
 
@@ -30,12 +31,12 @@ def header(page: Page) -> Markup:
     facts = [
         counted(page.queries.ids.len(), "query"),
         counted(len(page.sheets), "run"),
-        tag("time", page.created, datetime=page.created),
+        when(page.created),
     ]
     return tag(
         "header",
         tag("h1", named(page.title, 200)),
-        tag("p", None if verdict is None else (outcome(verdict.passed), " "), told, class_="lead"),
+        tag("p", None if verdict is None else (sign(verdict.passed), " "), told, class_="lead"),
         tag("p", [tag("span", fact) for fact in facts], class_="facts"),
     )
 

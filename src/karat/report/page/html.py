@@ -7,7 +7,7 @@ from typing import IO
 
 import msgspec
 
-from karat.markup import Child, Markup, brief, joined, named, shown, tag
+from karat.markup import Child, Markup, brief, joined, named, tag
 from karat.report.charts import Chart, charts
 from karat.report.page.buttons import show_button
 from karat.report.page.gate import gate

@@ -39,7 +39,7 @@ def _facts(page: Page) -> Iterator[Markup]:
     sheet = page.sheets[0]
     facts: dict[str, Child] = {
         "command": tag("code", named(page.command, _LONGEST)) if page.command else None,
-        "made": tag("time", page.created, datetime=page.created),
+        "made": when(page.created),
         "measures": ", ".join(sheet.summary["measure"]),
         "scored at": f"level {sheet.level}",
         "list": str(sheet.settings) or "whole lists",
@@ -51,6 +51,12 @@ def _facts(page: Page) -> Iterator[Markup]:
         if told:
             yield tag("dt", name)
             yield tag("dd", told)
+
+
+def when(created: str) -> Markup:
+    """Return a time as people read it."""
+    day, _, time = created.partition("T")
+    return tag("time", f"{day} {time[:5]} UTC" if time else day, datetime=created)
 
 
 def _versions() -> str:
