@@ -5,8 +5,9 @@ from __future__ import annotations
 from string import ascii_letters
 
 from karat.errors import printable
-from karat.report.comparison import ComparisonSheet, better, tests
+from karat.report.comparison import ComparisonSheet, tests
 from karat.report.comparison_tables import TESTS
+from karat.report.marks import best, letter, real
 from karat.report.tables import label, number
 from karat.stats import corrections
 from karat.stats.power import ALPHA
@@ -34,11 +35,11 @@ _SPECIAL = {
 def latex(sheet: ComparisonSheet) -> str:
     """Return a table for a paper; it needs the package booktabs."""
     measures = sheet.measures
-    letters = {run.name: _letters(at) for at, run in enumerate(sheet.runs)}
+    letters = {run.name: letter(at) for at, run in enumerate(sheet.runs)}
     values = {
         run.name: dict(run.summary.select("measure", "value").iter_rows()) for run in sheet.runs
     }
-    best = {name: _best(name, [own[name] for own in values.values()]) for name in measures}
+    leading = {name: best(name, [own[name] for own in values.values()]) for name in measures}
     marks = _marks(sheet, letters)
     lines = [
         "% needs \\usepackage{booktabs}",
@@ -54,7 +55,7 @@ def latex(sheet: ComparisonSheet) -> str:
         cells = []
         for measure in measures:
             shown = escape(number(own[measure], measure))
-            if own[measure] is not None and own[measure] == best[measure]:
+            if own[measure] is not None and own[measure] == leading[measure]:
                 shown = f"\\textbf{{{shown}}}"
             mark = marks.get((name, measure), "")
             cells.append(shown + (f"$^{{{mark}}}$" if mark else ""))
@@ -73,23 +74,22 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
 
     With a baseline, a dagger says better than it, and a double dagger worse.
     """
-    marks: dict[tuple[str, str], str] = {}
-    beaten: dict[tuple[str, str], set[str]] = {}
     baseline = sheet.choices.baseline
-    shown = sheet.pairs.drop_nulls(["p_corrected", "value_a", "value_b"])
-    for row in shown.select("a", "b", "measure", "difference", "p_corrected").to_dicts():
-        if row["p_corrected"] >= ALPHA or row["difference"] == 0:
-            continue
-        b_is_better = better(row["measure"], row["difference"], 0.0)
-        winner, other = (row["b"], row["a"]) if b_is_better else (row["a"], row["b"])
-        if baseline is not None:
-            marks[row["b"], row["measure"]] = r"\dagger" if b_is_better else r"\ddagger"
-        else:
-            beaten.setdefault((winner, row["measure"]), set()).add(other)
+    if baseline is not None:
+        return {
+            (loser, measure) if winner == baseline else (winner, measure): (
+                r"\ddagger" if winner == baseline else r"\dagger"
+            )
+            for winner, loser, measure in real(sheet)
+        }
+    beaten: dict[tuple[str, str], set[str]] = {}
+    for winner, loser, measure in real(sheet):
+        beaten.setdefault((winner, measure), set()).add(loser)
     joint = "," if len(letters) > len(ascii_letters) else ""  # aa is not a twice
-    for key, others in beaten.items():
-        marks[key] = joint.join(letters[name] for name in letters if name in others)
-    return marks
+    return {
+        key: joint.join(letters[name] for name in letters if name in others)
+        for key, others in beaten.items()
+    }
 
 
 def _caption(sheet: ComparisonSheet) -> str:
@@ -104,20 +104,6 @@ def _caption(sheet: ComparisonSheet) -> str:
         name = escape(choices.baseline)
         said = f"$\\dagger$ and $\\ddagger$ mark values significantly better and worse than {name}"
     return f"{said} ({escape(how)}; $\\alpha = {ALPHA}$). Best values are bold."
-
-
-def _best(measure: str, values: list[float | None]) -> float | None:
-    best = None
-    for value in values:
-        if value is not None and (best is None or better(measure, value, best)):
-            best = value
-    return best
-
-
-def _letters(at: int) -> str:
-    """Return a, b, … z, A, … Z, aa, ab, …."""
-    more, last = divmod(at, len(ascii_letters))
-    return (_letters(more - 1) if more else "") + ascii_letters[last]
 
 
 def escape(text: str) -> str:
