@@ -18,6 +18,7 @@ from karat.measures import Measure, parse
 from karat.report import comparison_files
 from karat.report.comparison import FEW_PAIRS, ComparisonSheet, Moved
 from karat.report.comparison_text import text
+from karat.report.notebook import comparison_html
 from karat.stats import comparison as statistics
 from karat.stats.comparison import Choices
 from karat.stats.groups import Field
@@ -177,6 +178,9 @@ class Comparison:
 
     def __str__(self) -> str:
         return text(self.sheet())
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self.sheet(moved=0))
 
     def __repr__(self) -> str:
         names = ", ".join(repr(score.name) for score in self.scores)

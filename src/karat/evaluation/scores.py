@@ -17,6 +17,7 @@ from karat.match.evidence import Found
 from karat.match.matches import matches
 from karat.measures import ScoreTable, parse
 from karat.report import files
+from karat.report.notebook import scores_html
 from karat.report.sheet import Sheet, left_out, noted
 from karat.report.tables import number
 from karat.stats import groups
@@ -168,6 +169,9 @@ class Scores:
             settings=Settings(**saved.settings),
             queries=saved.queries,
         )
+
+    def _repr_html_(self) -> str:
+        return scores_html(self.sheet())
 
     def __repr__(self) -> str:
         values: dict[str, Any] = {name: self[name] for name in self.keys()}

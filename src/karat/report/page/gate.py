@@ -29,7 +29,7 @@ def gate(verdict: Verdict) -> Markup:
         )
         for check, own in zip(verdict.checks, cells, strict=True)
     ]
-    table = tag("table", tag("thead", top), tag("tbody", body), class_="values gate")
+    table = tag("table", tag("thead", top), tag("tbody", body), class_="numbers gate")
     return joined(
         scrolled(table, "Thresholds"),
         [_failure(check) for check in verdict.failures],
@@ -52,7 +52,7 @@ def _failure(check: Check) -> Markup:
         joined(tag("p", f"{check.guilt}{of_all}:"), tag("ul", blamed, class_="queries-listed"))
         if blamed
         else None,
-        class_="failure",
+        class_="broken",
     )
 
 

@@ -27,7 +27,7 @@ def grouped(sheets: Sequence[Sheet]) -> Markup | None:
         "the column. *: fewer than 5 queries, which say little."
     )
     tables = [_run(sheet, at < _OPEN) for at, sheet in enumerate(known)]
-    return joined(tables, tag("p", legend, class_="legend"))
+    return joined(tables, tag("p", legend, class_="key"))
 
 
 def _run(sheet: Sheet, opened: bool) -> Markup:
@@ -60,7 +60,7 @@ def _run(sheet: Sheet, opened: bool) -> Markup:
         )
     top = tag("thead", tag("tr", heads, tag("th", "n", scope="col")))
     by = f"by {', '.join(fields)}"
-    table = tag("table", top, tag("tbody", rows), class_="values heat")
+    table = tag("table", top, tag("tbody", rows), class_="numbers heat")
     return tag(
         "details",
         tag("summary", named(sheet.name), " ", named(by)),

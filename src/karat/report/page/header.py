@@ -14,8 +14,8 @@ from karat.report.comparison_tables import probability
 from karat.report.marks import real
 from karat.report.page.gate import sign
 from karat.report.page.headline import LONGEST
-from karat.report.page.model import Page
 from karat.report.page.made import when
+from karat.report.page.model import Page
 from karat.report.sheet import Sheet
 from karat.report.tables import interval, number
 
@@ -37,7 +37,7 @@ def header(page: Page) -> Markup:
         "header",
         tag("h1", named(page.title, 200)),
         tag("p", None if verdict is None else (sign(verdict.passed), " "), told, class_="lead"),
-        tag("p", [tag("span", fact) for fact in facts], class_="facts"),
+        tag("p", [tag("span", fact) for fact in facts], class_="about"),
     )
 
 

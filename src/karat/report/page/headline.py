@@ -28,7 +28,7 @@ def headline(sheets: Sequence[Sheet], comparison: ComparisonSheet | None) -> Mar
     said = [*methods(sheets), *remarks(sheets), *sheets[0].way()]
     return joined(
         scrolled(values(sheets, marks), "The values of each run"),
-        tag("p", marks.legend, class_="legend") if marks.legend else None,
+        tag("p", marks.legend, class_="key") if marks.legend else None,
         sentences(said),
     )
 
@@ -52,14 +52,14 @@ class Marks:
         beaten = self._beaten.get((run, measure), [])
         if self.baseline is not None:
             if self.baseline in beaten:
-                return tag("span", "▲ better", class_="mark rose")
+                return tag("span", "▲ better", class_="sign rose")
             worse = run in self._beaten.get((self.baseline, measure), [])
-            return tag("span", "▼ worse", class_="mark fell") if worse else None
+            return tag("span", "▼ worse", class_="sign fell") if worse else None
         if not beaten:
             return None
         listed = [letter(at) for at, name in enumerate(self.names) if name in beaten]
         told = ", ".join(listed) if self.lettered else f"{len(listed):,}"
-        return tag("span", f"▲ {told}", class_="mark rose")
+        return tag("span", f"▲ {told}", class_="sign rose")
 
     def head(self, at: int) -> Child:
         """Return what stands beside the name of a run."""
@@ -96,7 +96,7 @@ def values(sheets: Sequence[Sheet], marks: Marks) -> Markup:
     rows = [_row(same, marks) for same in zip(*summaries, strict=True)]
     rows += [_hole(name, exact) for name, exact in holes(sheets).items()]
     return tag(
-        "table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_="values headline"
+        "table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_="numbers headline"
     )
 
 
@@ -111,7 +111,7 @@ def _row(same: Sequence[Row], marks: Marks) -> Markup:
             tag(
                 "td",
                 tag("span", number(row["value"], measure), class_="number"),
-                tag("span", " best", class_="mark") if is_best else None,
+                tag("span", " best", class_="sign") if is_best else None,
                 joined(" ", mark) if (mark := marks.of(name, measure)) else None,
                 tag("span", between, class_="interval") if (between := interval(row)) else None,
                 bar(row, most),
@@ -152,6 +152,4 @@ def sentences(said: Sequence[str]) -> Markup | None:
 
 def scrolled(table: Markup, words: str) -> Markup:
     """Return a table that scrolls in its own box, where it is wider than the page."""
-    return tag(
-        "div", table, class_="scroll", role="region", tabindex=0, aria_label=brief(words, 200)
-    )
+    return tag("div", table, class_="box", role="region", tabindex=0, aria_label=brief(words, 200))

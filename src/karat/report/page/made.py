@@ -9,10 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 import msgspec
 
 from karat.conventions import HELP
-from karat.markup import Child, Markup, joined, named, tag
+from karat.markup import Child, Markup, joined, named, table, tag
 from karat.report.page.headline import scrolled
 from karat.report.page.model import Input, Json, Page
-from karat.report.page.plain import table
 from karat.report.sheet import Sheet
 from karat.stats.draws import RESAMPLES, SEED
 from karat.version import __version__

@@ -14,7 +14,12 @@ from karat.errors import InputError
 _MODULES = (
     "dom.js",
     "data.js",
+    "numbers.js",
+    "rows.js",
+    "calculation.js",
+    "evidence.js",
     "highlight.js",
+    "ranking.js",
     "query.js",
     "table.js",
     "charts.js",
@@ -41,7 +46,7 @@ def vega() -> str:
     check_installed()
     import vl_convert
 
-    return vl_convert.javascript_bundle()
+    return vl_convert.javascript_bundle(None)
 
 
 @cache
