@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from karat.errors import InputError
 from karat.evaluation.opened import Origin
 from karat.match.evidence import Found
 from karat.match.matches import matches
-from karat.measures import ScoreTable, parse
+from karat.measures import Measure, ScoreTable, parse
 from karat.report import files
 from karat.report.notebook import scores_html
 from karat.report.sheet import Sheet, left_out, noted
@@ -148,6 +148,22 @@ class Scores:
             queries=self.queries,
             show_queries=per_query,
         )
+
+    def plot(
+        self,
+        kind: str = "values",
+        *,
+        by: Field | Sequence[Field] | None = None,
+        measure: str | Measure | None = None,
+    ) -> Any:
+        """Draw an Altair chart: values, distribution, curves, precision_recall, groups and others.
+
+        latency and cost take a run that tells of them, groups takes `by`, a field of the queries
+        or several; `measure` draws one measure only.
+        """
+        from karat.evaluation.plotting import plot
+
+        return plot([self], kind, by=by, measure=measure)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the scores, with every query; the ending says how: json, parquet, csv, md."""
