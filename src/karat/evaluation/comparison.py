@@ -204,7 +204,10 @@ class Comparison:
         return [(one, other) for one, other in pairs if a in (None, one) and b in (None, other)]
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison; the ending says how: json, csv, md, tex."""
+        """Write the comparison; the ending says how: json, csv, md, tex.
+
+        A csv has the queries in a second file beside it.
+        """
         comparison_files.write(self.sheet(), path)
 
     def __str__(self) -> str:

@@ -166,8 +166,12 @@ class Scores:
         return plot([self], kind, by=by, measure=measure)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the scores, with every query; the ending says how: json, parquet, csv, md."""
-        files.write([self.sheet(per_query=True)], path)
+        """Write the scores; the ending says how: json, parquet, csv, md, tex.
+
+        With every query, but for md and tex; a csv has them in a second file beside it.
+        """
+        briefly = os.fspath(path).lower().endswith(".md")
+        files.write([self.sheet(per_query=not briefly)], path)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, run: str | None = None) -> Scores:

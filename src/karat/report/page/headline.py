@@ -6,12 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karat.markup import Child, Markup, brief, joined, named, tag
-from karat.measures import parse
 from karat.report.comparison import ComparisonSheet
-from karat.report.marks import best, letter, real
+from karat.report.marks import letter, real
 from karat.report.page.bars import bar, full
 from karat.report.sheet import Sheet, methods, remarks
-from karat.report.tables import counts, holes, interval, label, number
+from karat.report.tables import (
+    BETTER,
+    WORSE,
+    best,
+    counts,
+    declaration,
+    holes,
+    interval,
+    label,
+    number,
+)
 from karat.stats.power import ALPHA
 
 LONGEST = 2_000
@@ -52,14 +61,14 @@ class Marks:
         beaten = self._beaten.get((run, measure), [])
         if self.baseline is not None:
             if self.baseline in beaten:
-                return tag("span", "▲ better", class_="sign rose")
+                return tag("span", f"{BETTER} better", class_="sign rose")
             worse = run in self._beaten.get((self.baseline, measure), [])
-            return tag("span", "▼ worse", class_="sign fell") if worse else None
+            return tag("span", f"{WORSE} worse", class_="sign fell") if worse else None
         if not beaten:
             return None
         listed = [letter(at) for at, name in enumerate(self.names) if name in beaten]
         told = ", ".join(listed) if self.lettered else f"{len(listed):,}"
-        return tag("span", f"▲ {told}", class_="sign rose")
+        return tag("span", f"{BETTER} {told}", class_="sign rose")
 
     def head(self, at: int) -> Child:
         """Return what stands beside the name of a run."""
@@ -78,11 +87,11 @@ class Marks:
         if not self.compared:
             return "best: the best value of a measure; karat compare tells which lead is real"
         if self.baseline is not None:
-            told = "▲ and ▼: a real difference from the baseline, better or worse"
+            told = f"{BETTER} and {WORSE}: a real difference from the baseline, better or worse"
         elif self.lettered:
-            told = "▲ a: really better than the run marked a"
+            told = f"{BETTER} a: really better than the run marked a"
         else:
-            told = "▲ 3: really better than three other runs"
+            told = f"{BETTER} 3: really better than three other runs"
         return f"best: the best value of a measure. {told} (corrected p < {ALPHA})"
 
 
@@ -119,7 +128,7 @@ def _row(same: Sequence[Row], marks: Marks) -> Markup:
                 **exact(row),
             )
         )
-    title = tag("small", parse(measure).declaration.title)
+    title = tag("small", declaration(measure).title)
     return tag("tr", tag("th", label(measure), title, scope="row"), cells, _sizes(same))
 
 

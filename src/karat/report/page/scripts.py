@@ -46,7 +46,7 @@ def vega() -> str:
     check_installed()
     import vl_convert
 
-    return vl_convert.javascript_bundle(None)
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
 
 
 @cache
