@@ -31,7 +31,7 @@ _STYLE = """
 .karat-box .key, .karat-box .remarks, .karat-box .about { font-size: 12px; margin: .4em 0; }
 .karat-box summary { font-weight: 600; cursor: pointer; }
 .karat-box .box { overflow-x: auto; }
-.karat-box svg.gauge { display: block; width: 100%; min-width: 8em; height: 5px; margin-top: .3em; }
+.karat-box svg.gauge { display: block; width: 11em; height: 5px; margin: .3em 0 0 auto; }
 .karat-box .track { fill: currentColor; opacity: .12; }
 .karat-box .filled { fill: #4c8fce; }
 .karat-box .between { stroke: currentColor; stroke-width: 2; }

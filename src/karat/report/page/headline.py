@@ -47,14 +47,14 @@ class Marks:
 
     def __init__(self, sheets: Sequence[Sheet], comparison: ComparisonSheet | None) -> None:
         self.names = [sheet.name for sheet in sheets]
+        self.compared = comparison is not None
         self.baseline = None if comparison is None else comparison.choices.baseline
-        self.lettered = comparison is not None and self.baseline is None
         self._beaten: dict[tuple[str, str], list[str]] = {}
         if comparison is not None:
             for winner, loser, measure in real(comparison):
                 self._beaten.setdefault((winner, measure), []).append(loser)
-        self.lettered &= 2 <= len(self.names) <= _LETTERED
-        self.compared = comparison is not None
+        named_by_letter = self.baseline is None and len(self.names) <= _LETTERED
+        self.lettered = named_by_letter and bool(self._beaten)
 
     def of(self, run: str, measure: str) -> Markup | None:
         """Return what stands beside a value of a run."""
@@ -70,29 +70,30 @@ class Marks:
         told = ", ".join(listed) if self.lettered else f"{len(listed):,}"
         return tag("span", f"{BETTER} {told}", class_="sign rose")
 
-    def head(self, at: int) -> Child:
+    def head(self, at: int) -> Markup | None:
         """Return what stands beside the name of a run."""
         if self.lettered:
             return tag("span", letter(at), class_="letter")
-        return tag("span", "baseline", class_="letter") if self._is_baseline(at) else None
-
-    def _is_baseline(self, at: int) -> bool:
-        return self.names[at] == self.baseline
+        is_baseline = self.names[at] == self.baseline
+        return tag("span", "baseline", class_="letter") if is_baseline else None
 
     @property
     def legend(self) -> str:
         """What the marks say, in words."""
         if len(self.names) == 1:
             return ""
+        told = "best: the best value of a measure"
         if not self.compared:
-            return "best: the best value of a measure; karat compare tells which lead is real"
+            return f"{told}; karat compare tells which lead is real"
+        if not self._beaten:
+            return f"{told}; no difference is real (corrected p < {ALPHA})"
         if self.baseline is not None:
-            told = f"{BETTER} and {WORSE}: a real difference from the baseline, better or worse"
+            means = f"{BETTER} and {WORSE}: a real difference from the baseline, better or worse"
         elif self.lettered:
-            told = f"{BETTER} a: really better than the run marked a"
+            means = f"{BETTER} a: really better than the run marked a"
         else:
-            told = f"{BETTER} 3: really better than three other runs"
-        return f"best: the best value of a measure. {told} (corrected p < {ALPHA})"
+            means = f"{BETTER} 3: really better than three other runs"
+        return f"{told}. {means} (corrected p < {ALPHA})"
 
 
 def values(sheets: Sequence[Sheet], marks: Marks) -> Markup:
