@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karat.markup import Child, Markup, brief, joined, named, tag
+from karat.markup import Markup, brief, joined, named, tag
 from karat.report.comparison import ComparisonSheet
 from karat.report.marks import letter, real
 from karat.report.page.bars import bar, full
