@@ -9,7 +9,7 @@ import polars as pl
 
 from karat.measures import parse
 from karat.report.charts.drawing import Drawing
-from karat.report.charts.theme import by_run, listed, rows, tooltips
+from karat.report.charts.theme import axis, by_run, listed, rows, tooltips
 from karat.report.tables import number
 
 
@@ -40,7 +40,9 @@ def _by_depth(frame: pl.DataFrame, runs: Sequence[str]) -> Any:
         scale=alt.Scale(type="log", domain=[depths[0], depths[-1]], nice=False),
         axis=alt.Axis(values=depths, format="d", grid=False, labelOverlap="greedy"),
     )
-    y = alt.Y(field="value", type="quantitative", title=None, scale=alt.Scale(domainMin=0))
+    y = alt.Y(
+        field="value", type="quantitative", title=None, scale=alt.Scale(domainMin=0), axis=axis()
+    )
     return _lines(frame, runs, x, y, k="k", shown="value").properties(height=240)
 
 
@@ -49,8 +51,8 @@ def precision_recall(frame: pl.DataFrame, runs: Sequence[str]) -> Drawing:
     import altair as alt
 
     whole = alt.Scale(domain=[0, 1])
-    x = alt.X(field="recall", type="quantitative", title="recall", scale=whole)
-    y = alt.Y(field="value", type="quantitative", title="precision", scale=whole)
+    x = alt.X(field="recall", type="quantitative", title="recall", scale=whole, axis=axis())
+    y = alt.Y(field="value", type="quantitative", title="precision", scale=whole, axis=axis())
     drawn = frame.rename({"precision": "value"})
     ends = {
         run: (part["value"][0], part["value"][-1])
@@ -74,7 +76,9 @@ def _lines(frame: pl.DataFrame, runs: Sequence[str], x: Any, y: Any, **shown: st
         pl.col("value").map_elements(number, return_dtype=pl.String).alias("shown")
     )
     base = alt.Chart(rows(told)).encode(x=x, y=y, tooltip=tooltips(run="run", **shown))
-    lines = base.mark_line(strokeWidth=2).encode(**by_run(runs, "color", "strokeDash"))
+    lines = base.mark_line(strokeWidth=2).encode(
+        **by_run(runs, "color"), **by_run(runs, "strokeDash", told=False)
+    )
     points = base.mark_point(filled=True, size=45, opacity=1).encode(
         **by_run(runs, "color", "shape")
     )

@@ -12,9 +12,12 @@ from karat.errors import counted
 from karat.match.hits import Floats
 from karat.measures import parse
 from karat.report.charts.drawing import Drawing
-from karat.report.charts.theme import by_run, rows, tooltips
+from karat.report.charts.theme import axis, by_run, rows, tooltips
 from karat.report.charts.thinning import binned, edges
 from karat.report.tables import label, number
+
+MOST_LINES = 4
+"""More runs than that are drawn as strips."""
 
 
 def distribution(measure: str, per_query: Mapping[str, pl.Series], at: int = 1) -> Drawing | None:
@@ -55,26 +58,51 @@ def _chart(held: Mapping[str, Floats], runs: Sequence[str], measure: str) -> Any
     for row in found:
         ends = ")" if row["high"] < last or whole else "]"
         row["bin"] = f"[{number(row['low'], measure)}, {number(row['high'], measure)}{ends}"
-    span = alt.Scale(domain=[found[0]["low"], last], nice=False)
-    x = alt.X(field="low", type="quantitative", title=label(measure), scale=span)
-    y = alt.Y(field="queries", type="quantitative", title="queries", axis=alt.Axis(tickMinStep=1))
+    x = alt.X(
+        field="low",
+        type="quantitative",
+        title=label(measure),
+        scale=alt.Scale(domain=[found[0]["low"], last], nice=False),
+        axis=axis(grid=False, **({"tickMinStep": 1} if whole else {})),
+    )
     tips = tooltips(run="run", bin="value", queries="queries")
-    chart = alt.Chart(rows(found)).encode(x=x, y=y, tooltip=tips, **by_run(runs, "color"))
+    base = alt.Chart(rows(found)).encode(x=x, x2=alt.X2(field="high"), tooltip=tips)
+    if len(held) > MOST_LINES:
+        return _strips(base, list(held), runs)
+    y = alt.Y(
+        field="queries", type="quantitative", title="queries", stack=None, axis=axis(tickMinStep=1)
+    )
+    looks = by_run(runs, "color", "strokeDash")
+    bars = base.encode(y=y, color=looks["color"])
     if len(held) == 1:
-        return chart.mark_bar(binSpacing=1).encode(x2=alt.X2(field="high")).properties(height=220)
-    # Steps end where their last bin does.
-    ends = [row | {"low": last} for row in found if row["high"] == last]
-    data = rows(sorted(found + ends, key=lambda row: (runs.index(row["run"]), row["low"])))
-    steps = alt.Chart(data).encode(x=x, y=y, **by_run(runs, "color", "strokeDash"))
-    area = steps.mark_area(interpolate="step-after", opacity=0.1).encode(
-        y=alt.Y(field="queries", type="quantitative", title="queries", stack=None)
+        return bars.mark_bar(binSpacing=1, orient="vertical").properties(height=220)
+    # A line of steps ends where its last bin does.
+    closing = [row | {"low": last} for row in found if row["high"] == last]
+    data = rows(sorted(found + closing, key=lambda row: (runs.index(row["run"]), row["low"])))
+    steps = alt.Chart(data).encode(x=x, y=y, **looks)
+    return alt.layer(
+        steps.mark_area(interpolate="step-after", opacity=0.1),
+        steps.mark_line(interpolate="step-after", strokeWidth=2),
+        # What is pointed at is the bin of a run, not the corner of its step.
+        bars.mark_bar(opacity=0, orient="vertical"),
+    ).properties(height=220)
+
+
+def _strips(base: Any, held: Sequence[str], runs: Sequence[str]) -> Any:
+    """Draw a strip a run, the fuller the more queries: more lines could not be told apart."""
+    import altair as alt
+
+    strength = alt.Opacity(
+        field="queries",
+        type="quantitative",
+        scale=alt.Scale(type="sqrt", domainMin=0, range=[0, 1]),
+        legend=None,
     )
-    line = steps.mark_line(interpolate="step-after", strokeWidth=2)
-    # What is pointed at is the whole bin of a run, not the corner of its step.
-    touch = chart.mark_bar(opacity=0).encode(
-        x2=alt.X2(field="high"), y=alt.Y(field="queries", type="quantitative", stack=None)
+    y = alt.Y(
+        field="run", type="nominal", sort=list(runs), title=None, axis=alt.Axis(labelLimit=160)
     )
-    return alt.layer(area, line, touch).properties(height=220)
+    strips = base.mark_rect().encode(y=y, opacity=strength, **by_run(runs, "color", told=False))
+    return strips.properties(height=24 * len(held))
 
 
 def _said(run: str, column: Floats, measure: str) -> str:

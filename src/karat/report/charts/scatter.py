@@ -11,7 +11,7 @@ import polars as pl
 from karat.errors import counted
 from karat.measures import Measure
 from karat.report.charts.drawing import Drawing
-from karat.report.charts.theme import QUIET, colours, legend, rows, tooltips
+from karat.report.charts.theme import QUIET, axis, colours, legend, rows, tooltips
 from karat.report.charts.thinning import binned, edges
 from karat.report.tables import label, number, signed
 
@@ -114,8 +114,15 @@ def _chart(a: str, b: str, measure: Measure, told: pl.DataFrame, runs: Sequence[
 
     low, high = _range(told)
     span = alt.Scale(domain=[low, high], nice=False, padding=8)
-    x = {"type": "quantitative", "title": f"{label(measure.name)}, {a}", "scale": span}
-    y = {"type": "quantitative", "title": f"{label(measure.name)}, {b}", "scale": span}
+    x, y = (
+        {
+            "type": "quantitative",
+            "title": f"{label(measure.name)}, {run}",
+            "scale": span,
+            "axis": axis(),
+        }
+        for run in (a, b)
+    )
     ends = rows([{"low": low, "high": high}])
     diagonal = (
         alt.Chart(ends)
@@ -157,7 +164,7 @@ def _range(told: pl.DataFrame) -> tuple[float, float]:
         high=pl.max_horizontal(pl.col("value_a").max(), pl.col("value_b").max()),
     ).row(0)
     low, high = float(ends[0]), float(ends[1])
-    if 0 <= low and high <= 1:
+    if low >= 0 and high <= 1:
         return 0.0, 1.0
     bounds = edges(low, high)
     return float(bounds[0]), float(bounds[-1])
@@ -196,7 +203,7 @@ def _points(
         )
     return (
         alt.Chart(rows(data))
-        .mark_point(filled=True, opacity=0.75, size=50)
+        .mark_point(filled=True, opacity=0.8, size=50)
         .encode(
             x=alt.X(field="value_a", **x),
             y=alt.Y(field="value_b", **y),

@@ -10,11 +10,13 @@ import polars as pl
 from karat.errors import counted
 from karat.measures.combine import SHARES, quantile
 from karat.report.charts.drawing import Drawing
-from karat.report.charts.theme import QUIET, by_run, listed, rows, tooltips
-from karat.report.charts.thinning import POINTS, cumulative, slack
+from karat.report.charts.theme import QUIET, axis, by_run, listed, rows, tooltips
+from karat.report.charts.thinning import cumulative, slack
 from karat.report.tables import amount
 
 _RULES = ("p50", "p90", "p99")
+POINTS, LEAST_POINTS, MOST_POINTS = 500, 100, 2_000
+"""How many points a line has at most and at least, and all lines of a chart together."""
 _FAR = 100
 """Where the slowest query took so many times the fastest, the axis goes by the logarithm."""
 
@@ -39,7 +41,7 @@ def _chart(frame: pl.DataFrame, runs: Sequence[str]) -> Any:
 
     steps, marks = [], []
     for (run,), part in frame.partition_by("run", as_dict=True, maintain_order=True).items():
-        ms, share = cumulative(part["ms"].to_numpy())
+        ms, share = cumulative(part["ms"].to_numpy(), _points(frame))
         steps.append(pl.DataFrame({"run": run, "ms": ms, "share": share}))
         times = part["ms"].to_list()
         for name in _RULES:
@@ -55,7 +57,7 @@ def _chart(frame: pl.DataFrame, runs: Sequence[str]) -> Any:
         type="quantitative",
         title="milliseconds",
         scale=alt.Scale(type="log", nice=False) if far else alt.Scale(zero=True),
-        axis=alt.Axis(grid=False, labelOverlap="greedy"),
+        axis=axis(grid=False, labelOverlap="greedy"),
     )
     y = alt.Y(
         field="share",
@@ -70,14 +72,19 @@ def _chart(frame: pl.DataFrame, runs: Sequence[str]) -> Any:
     dots = alt.Chart(rows(marks)).mark_point(filled=True, size=70, opacity=1)
     return alt.layer(
         rules.mark_rule(color=QUIET, strokeDash=[2, 3]),
-        rules.mark_text(align="right", baseline="bottom", dx=-2, dy=-2, fontSize=10).encode(
-            x=alt.value("width"), text=alt.Text(field="name", type="nominal")
+        rules.mark_text(align="left", baseline="bottom", dx=3, dy=-2, fontSize=10).encode(
+            x=alt.value(0), text=alt.Text(field="name", type="nominal")
         ),
-        lines.encode(x=x, y=y, **by_run(runs, "color", "strokeDash")),
+        lines.encode(x=x, y=y, **by_run(runs, "color")),
         dots.encode(
             x=x, y=y, tooltip=tooltips(run="run", shown="latency"), **by_run(runs, "color", "shape")
         ),
     ).properties(height=240)
+
+
+def _points(frame: pl.DataFrame) -> int:
+    """Return how many points a line has: fewer where there are many lines."""
+    return max(LEAST_POINTS, min(POINTS, MOST_POINTS // frame["run"].n_unique()))
 
 
 def _caption(frame: pl.DataFrame) -> str:
@@ -87,15 +94,16 @@ def _caption(frame: pl.DataFrame) -> str:
         most = max(most, len(times))
         spent = [f"{name.upper()} {amount(quantile(SHARES[name], times))}" for name in _RULES]
         said.append(f"{run}: {', '.join(spent)} ms of {counted(len(times), 'query')}.")
-    drawn = (
+    points = _points(frame)
+    thinned = (
         ""
-        if most <= POINTS
+        if most <= points
         else (
-            f" Lines are drawn through {POINTS} points and are at most "
-            f"{slack(most):.1%} too low between them."
+            f" Lines are drawn through {points} points and are at most "
+            f"{slack(most, points):.1%} too low between them."
         )
     )
-    return f"Which share of queries was done by when. {' '.join(said)}{drawn}"
+    return f"Which share of queries was done by when. {' '.join(said)}{thinned}"
 
 
 def cost(frame: pl.DataFrame, runs: Sequence[str]) -> Drawing | None:
@@ -147,7 +155,14 @@ def _bars(priced: pl.DataFrame, runs: Sequence[str]) -> Any:
         ),
     )
     base = alt.Chart(rows(data)).encode(
-        x=alt.X(field="usd", type="quantitative", title="USD"),
+        x=alt.X(
+            field="usd",
+            type="quantitative",
+            title="USD",
+            # Room for the number behind the longest bar.
+            scale=alt.Scale(domain=[0, (priced["usd"].max() or 1) * 1.15], nice=False),
+            axis=axis(),
+        ),
         y=alt.Y(
             field="what", type="nominal", sort=kinds, title=None, axis=alt.Axis(labelLimit=180)
         ),

@@ -25,6 +25,7 @@ DASHES = ((1, 0), (6, 3), (2, 2), (9, 3, 2, 3), (4, 1))
 QUIET = "#8a8f98"
 """What is no run: diagonals, rules, the unchanged."""
 _LABEL_LIMIT = 260
+_LEGEND = 48
 
 
 def colours(runs: Sequence[str]) -> dict[str, str]:
@@ -32,8 +33,11 @@ def colours(runs: Sequence[str]) -> dict[str, str]:
     return dict(zip(runs, islice(cycle(COLOURS), len(runs)), strict=True))
 
 
-def by_run(runs: Sequence[str], *channels: str) -> dict[str, Any]:
-    """Return encodings that tell runs apart: of `color`, `shape` and `strokeDash` those asked."""
+def by_run(runs: Sequence[str], *channels: str, told: bool = True) -> dict[str, Any]:
+    """Return encodings that tell runs apart: of `color`, `shape` and `strokeDash` those asked.
+
+    `told=False` leaves the legend to other channels.
+    """
     import altair as alt
 
     ways: dict[str, tuple[Any, Sequence[Any]]] = {
@@ -41,21 +45,36 @@ def by_run(runs: Sequence[str], *channels: str) -> dict[str, Any]:
         "shape": (alt.Shape, SHAPES),
         "strokeDash": (alt.StrokeDash, DASHES),
     }
+    shown = legend(runs, lines="strokeDash" in channels) if told else None
     found = {}
     for channel in channels:
         kind, looks = ways[channel]
         scale = alt.Scale(domain=list(runs), range=list(islice(cycle(looks), len(runs))))
-        found[channel] = kind(field="run", type="nominal", scale=scale, legend=legend(runs))
+        found[channel] = kind(field="run", type="nominal", scale=scale, legend=shown)
     return found
 
 
-def legend(labels: Sequence[str]) -> Any:
+def legend(labels: Sequence[str], *, lines: bool = False) -> Any:
     """Return a legend above the chart; none where there is only one thing to tell."""
     import altair as alt
 
     if len(labels) < 2:
         return None
-    return alt.Legend(title=None, orient="top", columns=3, labelLimit=_LABEL_LIMIT)
+    stroke = {"symbolType": "stroke", "symbolStrokeWidth": 2, "symbolSize": 400}
+    # A dash around a full symbol would fray it.
+    looks = stroke if lines else {"symbolDash": [1, 0]}
+    # As many side by side as a phone has room for: Vega does not wrap.
+    columns = max(1, min(len(labels), _LEGEND // (max(map(len, labels)) + 4)))
+    return alt.Legend(
+        title=None, orient="top", columns=columns, labelLimit=_LABEL_LIMIT, symbolOpacity=1, **looks
+    )
+
+
+def axis(**settings: Any) -> Any:
+    """Return an axis of numbers with few ticks, so that their labels have room."""
+    import altair as alt
+
+    return alt.Axis(tickCount=6, labelFlush=False, **settings)
 
 
 def rows(data: pl.DataFrame | Iterable[Mapping[str, Any]]) -> Any:

@@ -8,14 +8,12 @@ import numpy as np
 
 from karat.match.hits import Floats, Ints
 
-POINTS = 500
-"""The most points of a line."""
 BINS = 20
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
 _SAME = 1e-9
 
 
-def cumulative(values: Floats, points: int = POINTS) -> tuple[Floats, Floats]:
+def cumulative(values: Floats, points: int) -> tuple[Floats, Floats]:
     """Return points of the share of values that are no larger, as a line of steps.
 
     Each point is exact. Between two of them the steps are low by at most `slack(n, points)`,
@@ -27,7 +25,7 @@ def cumulative(values: Floats, points: int = POINTS) -> tuple[Floats, Floats]:
     return kept, np.searchsorted(ordered, kept, side="right") / ordered.size
 
 
-def slack(n: int, points: int = POINTS) -> float:
+def slack(n: int, points: int) -> float:
     """Return by how much the line of `cumulative` may be too low between its points."""
     if n <= points:
         return 0.0
@@ -63,7 +61,7 @@ def _round_width(least: float) -> float:
 
 
 def binned(values: Floats, bounds: Floats) -> Ints:
-    """Return in which bin each value lies: from its edge to before the next; the last holds both."""
+    """Return in which bin each value lies; a bin holds its lower edge, the last one both."""
     at = np.searchsorted(bounds, values, side="right") - 1
     inside: Ints = np.clip(at, 0, bounds.size - 2)
     return inside

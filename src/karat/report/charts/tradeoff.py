@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from karat.measures import Measure
 from karat.report.charts.drawing import Drawing
-from karat.report.charts.theme import QUIET, by_run, listed, rows, tooltips
+from karat.report.charts.theme import QUIET, axis, by_run, listed, rows, tooltips
 from karat.report.tables import amount, label, number
 
 
@@ -19,30 +19,30 @@ def tradeoffs(
 ) -> list[Drawing]:
     """Draw the value of each run by what it took, where two runs or more say both."""
     drawings = []
-    for axis in _axes(measure):
+    for way in _ways(measure):
         told = [
             {"run": run, "took": took, "value": value}
-            for run, took in frame.select("run", axis.column).iter_rows()
+            for run, took in frame.select("run", way.column).iter_rows()
             if took is not None and (value := values[run]) is not None
         ]
         if len(told) > 1:
-            drawings.append(_drawn(told, axis, measure, runs))
+            drawings.append(_drawn(told, way, measure, runs))
     return drawings
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _Way:
     column: str
     words: str
     title: str
 
 
-def _axes(measure: Measure) -> list[_Axis]:
+def _ways(measure: Measure) -> list[_Way]:
     few = "all" if measure.cutoff is None else f"the first {measure.cutoff}"
     return [
-        _Axis("latency_ms", "median latency", "median latency, ms"),
-        _Axis("context_tokens", "context tokens", "prompt tokens a query, mean"),
-        _Axis("context_characters", "context characters", f"characters of {few} results, mean"),
+        _Way("latency_ms", "median latency", "median latency, ms"),
+        _Way("context_tokens", "context tokens", "prompt tokens a query, mean"),
+        _Way("context_characters", "context characters", f"characters of {few} results, mean"),
     ]
 
 
@@ -59,9 +59,7 @@ def front(points: Sequence[tuple[float, float]], *, higher: bool) -> list[bool]:
     ]
 
 
-def _drawn(
-    told: list[dict[str, Any]], axis: _Axis, measure: Measure, runs: Sequence[str]
-) -> Drawing:
+def _drawn(told: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequence[str]) -> Drawing:
     higher = measure.declaration.higher_is_better
     best = front([(row["took"], row["value"]) for row in told], higher=higher)
     on_front = [row["run"] for row, is_best in zip(told, best, strict=True) if is_best]
@@ -76,21 +74,23 @@ def _drawn(
     ]
     said = [f"{row['run']} {row['shown']} for {row['shown_took']}" for row in data]
     return Drawing(
-        f"tradeoff-{axis.column.replace('_', '-')}",
+        f"tradeoff-{way.column.replace('_', '-')}",
         "speed",
-        f"{measure} by {axis.words}",
-        f"{measure} by {axis.title}: {listed(said)}. No other run is both better and takes less "
+        f"{measure} by {way.words}",
+        f"{measure} by {way.title}: {listed(said)}. No other run is both better and takes less "
         f"than {listed(on_front)}; the dashed line goes through what is so.",
-        _chart(data, axis, measure, runs),
+        _chart(data, way, measure, runs),
     )
 
 
-def _chart(data: list[dict[str, Any]], axis: _Axis, measure: Measure, runs: Sequence[str]) -> Any:
+def _chart(data: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequence[str]) -> Any:
     import altair as alt
 
     spread = alt.Scale(zero=False, padding=30)
-    x = alt.X(field="took", type="quantitative", title=axis.title, scale=spread)
-    y = alt.Y(field="value", type="quantitative", title=label(measure.name), scale=spread)
+    x = alt.X(field="took", type="quantitative", title=way.title, scale=spread, axis=axis())
+    y = alt.Y(
+        field="value", type="quantitative", title=label(measure.name), scale=spread, axis=axis()
+    )
     best = sorted((row for row in data if row["front"]), key=lambda row: row["took"])
     line = (
         alt.Chart(rows(best))
@@ -98,17 +98,28 @@ def _chart(data: list[dict[str, Any]], axis: _Axis, measure: Measure, runs: Sequ
         .encode(x=x, y=y)
     )
     base = alt.Chart(rows(data)).encode(
-        x=x, y=y, tooltip=tooltips(run="run", shown=measure.name, shown_took=axis.title)
+        x=x, y=y, tooltip=tooltips(run="run", shown=measure.name, shown_took=way.title)
     )
     # The best are full, the others are rings: to be told apart without the line, too.
     dots = [
         alt.Chart(rows(part))
         .mark_point(filled=filled, size=130, opacity=1, strokeWidth=2)
-        .encode(x=x, y=y, tooltip=base.encoding.tooltip, **by_run(runs, "color", "shape"))
+        .encode(
+            x=x, y=y, tooltip=base.encoding.tooltip, **by_run(runs, "color", "shape", told=False)
+        )
         for filled in (True, False)
         if (part := [row for row in data if row["front"] == filled])
     ]
-    names = base.mark_text(align="left", dx=10, dy=-8, limit=160).encode(
-        text=alt.Text(field="run", type="nominal")
-    )
-    return alt.layer(line, *dots, names).properties(height=260)
+    return alt.layer(line, *dots, *_names(data, x, y)).properties(height=260)
+
+
+def _names(data: list[dict[str, Any]], x: Any, y: Any) -> Iterator[Any]:
+    """Write names beside their points, towards the middle: there is room."""
+    import altair as alt
+
+    least, most = (end(row["took"] for row in data) for end in (min, max))
+    for align, dx in (("left", 10), ("right", -10)):
+        part = [row for row in data if (row["took"] > (least + most) / 2) == (align == "right")]
+        if part:
+            names = alt.Chart(rows(part)).mark_text(align=align, dx=dx, dy=-8, limit=160)
+            yield names.encode(x=x, y=y, text=alt.Text(field="run", type="nominal"))

@@ -9,7 +9,7 @@ import polars as pl
 
 from karat.measures import Measure, parse
 from karat.report.charts.drawing import Drawing
-from karat.report.charts.theme import by_run, listed, rows, tooltips
+from karat.report.charts.theme import axis, by_run, listed, rows, tooltips
 from karat.report.tables import number, with_interval
 
 
@@ -29,11 +29,11 @@ def values(summaries: Mapping[str, pl.DataFrame]) -> list[Drawing]:
         Drawing(
             f"values-{at}",
             "curves",
-            f"Values by run, {axis}" if axis != _QUALITY else "Values by run",
+            f"Values by run, {name}" if name != _QUALITY else "Values by run",
             _caption(same),
-            _chart(same, runs, axis),
+            _chart(same, runs, name),
         )
-        for at, (axis, same) in enumerate(axes.items(), 1)
+        for at, (name, same) in enumerate(axes.items(), 1)
     ]
 
 
@@ -47,7 +47,7 @@ def _axis(measure: Measure) -> str:
     return "a number of items" if measure.declaration.whole else _QUALITY
 
 
-def _chart(told: list[dict[str, Any]], runs: list[str], axis: str) -> Any:
+def _chart(told: list[dict[str, Any]], runs: list[str], name: str) -> Any:
     import altair as alt
 
     measures = list(dict.fromkeys(row["measure"] for row in told))
@@ -68,7 +68,8 @@ def _chart(told: list[dict[str, Any]], runs: list[str], axis: str) -> Any:
         type="nominal",
         sort=measures,
         title=None,
-        axis=alt.Axis(labelLimit=200, grid=False, domain=False, ticks=False),
+        scale=alt.Scale(paddingInner=0.35, paddingOuter=0.15),
+        axis=alt.Axis(labelLimit=160, grid=False, domain=False, ticks=False),
     )
     base = alt.Chart(rows(data)).encode(
         y=y,
@@ -76,14 +77,19 @@ def _chart(told: list[dict[str, Any]], runs: list[str], axis: str) -> Any:
         tooltip=tooltips(run="run", measure="measure", shown="value", n="queries"),
         **by_run(runs, "color"),
     )
-    x = {"type": "quantitative", "title": axis, "scale": alt.Scale(zero=False)}
+    x = {
+        "type": "quantitative",
+        "title": name,
+        "scale": alt.Scale(zero=False),
+        "axis": axis(),
+    }
     intervals = base.mark_rule(strokeWidth=2.5, opacity=0.55, strokeCap="round").encode(
         x=alt.X(field="low", **x), x2=alt.X2(field="high")
     )
     dots = base.mark_point(filled=True, size=75, opacity=1).encode(
         x=alt.X(field="value", **x), **by_run(runs, "shape")
     )
-    height = len(measures) * max(26, 13 * len(runs) + 10)
+    height = len(measures) * (14 * len(runs) + 14)
     return alt.layer(intervals, dots).properties(height=height)
 
 
