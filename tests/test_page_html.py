@@ -11,16 +11,17 @@ from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import karat
 from karat.errors import InputError
 from karat.report.comparison import ComparisonSheet
 from karat.report.page import html, scripts
-from karat.report.page.model import Finding, Input, Page
+from karat.report.page.model import Finding, Input, Page, Picture, Queries
 from karat.report.sheet import Sheet
 from karat.report.tables import with_interval
-from page_data import HOSTILE, a_page
+from page_data import HOSTILE
 
 STATIC = Path(scripts.__file__).parent / "static"
 GOLD = {f"q{n}": {"a": 2, "b": 1} for n in range(12)}
@@ -86,6 +87,11 @@ class Document(HTMLParser):
         return found
 
     @property
+    def markup(self) -> str:
+        """All but what stands in scripts, which nobody sees as it is."""
+        return re.sub(r"<script.*?</script>", "", self.written.decode(), flags=re.DOTALL)
+
+    @property
     def sections(self) -> list[str | None]:
         return [each.attributes["id"] for each in self.root.all("section")]
 
@@ -103,19 +109,30 @@ def _below(element: Element) -> list[Element]:
 
 def of_sheets(sheets: list[Sheet], comparison: ComparisonSheet | None = None) -> Page:
     ids = sheets[0].per_query["query_id"]
-    page = a_page()
-    n = len(ids)
-    queries = replace(
-        page.queries,
-        ids=ids,
-        texts=None,
-        fields=page.queries.fields.clear().select([]),
-        wanted=page.queries.wanted.head(1).extend_constant(2, n - 1),
-        outcomes=[],
-        lists=[],
-        details={},
+    return Page(
+        title="a report",
+        created="2026-01-01T00:00:00Z",
+        command=None,
+        sheets=sheets,
+        comparison=comparison,
+        verdict=None,
+        inputs=[],
+        run_settings={},
+        findings=[],
+        picture=Picture(),
+        queries=Queries(
+            ids=ids,
+            texts=None,
+            fields=pl.DataFrame(),
+            wanted=pl.Series([2] * len(ids), dtype=pl.Int32),
+            outcomes=[],
+            lists=[],
+        ),
     )
-    return replace(page, sheets=sheets, comparison=comparison, queries=queries)
+
+
+def scored() -> Page:
+    return of_sheets([karat.evaluate(GOLD, FAIR, MEASURES).sheet()])
 
 
 def compared(runs: dict[str, dict[str, list[str]]], **choices: str) -> Page:
@@ -186,11 +203,17 @@ def test_with_a_baseline_marks_say_better_or_worse() -> None:
 
 
 def test_of_many_runs_those_that_one_is_better_than_are_counted() -> None:
-    runs = {f"run {n}": GOOD if n < 5 else POOR for n in range(37)}
-    document = Document(compared(runs))
-    first = document.section("headline").one("table").one("tbody").all("tr")[0].all("td")
-    assert [sign.text for sign in first[0].all("span", **{"class": "rose"})] == ["▲ 32"]
-    assert len(first) == 38
+    runs = {f"run {n}": GOOD if n < 5 else POOR for n in range(9)}
+    first = Document(compared(runs)).section("headline").one("tbody").all("tr")[0].all("td")
+    assert [sign.text for sign in first[0].all("span", **{"class": "rose"})] == ["▲ 4"]
+
+
+def test_as_many_runs_as_there_are_have_a_column() -> None:
+    evaluate = karat.Evaluator(GOLD, ["RR"])
+    names = [f"run {n}" for n in range(37)]
+    page = of_sheets([evaluate(karat.Run.of(FAIR, name=name)).sheet() for name in names])
+    heads = Document(page).section("headline").one("thead").all("th")
+    assert [head.text.strip() for head in heads] == ["measure", *names, "n"]
 
 
 def test_groups_are_shaded_by_value() -> None:
@@ -243,7 +266,7 @@ def test_a_measure_without_a_value_is_a_dash() -> None:
 
 def test_a_verdict_says_in_words_what_failed_and_why() -> None:
     verdict = karat.gate(GOLD, FAIR, ["RR >= 0.9", "P@2 >= 0.1"])
-    page = replace(of_sheets([karat.evaluate(GOLD, FAIR, MEASURES).sheet()]), verdict=verdict)
+    page = replace(scored(), verdict=verdict)
     document = Document(page)
     section = document.section("verdict")
     assert [strong.text for strong in section.all("strong")] == ["✗ failed", "✓ passed"]
@@ -256,7 +279,7 @@ def test_a_verdict_says_in_words_what_failed_and_why() -> None:
 def test_findings_lead_to_their_queries() -> None:
     show = {"field": "kind", "value": '"<k>\x00'}
     found = [Finding("group", "far under", show), Finding("unjudged", "unsafe")]
-    section = Document(replace(a_page(), findings=found)).section("first")
+    section = Document(replace(scored(), findings=found)).section("first")
     first, second = section.all("li")
     assert json.loads(first.one("button").attributes["data-show"] or "") == show
     assert second.text == "unsafe"
@@ -265,7 +288,7 @@ def test_findings_lead_to_their_queries() -> None:
 
 def test_how_it_was_made_holds_what_it_takes_to_do_it_again() -> None:
     page = replace(
-        a_page(),
+        scored(),
         command="karat eval 'my gold' run",
         inputs=[Input("gold", "my gold", 1234, "ab" * 32), Input("run", "in memory")],
         run_settings={"a": {"top_k": 20, "model": "<m>"}, "b": {}},
@@ -306,17 +329,15 @@ def test_a_hostile_name_is_a_text_and_changes_nothing_else(harm: str) -> None:
 
     harmed, plain = Document(page(harm)), Document(page("plain"))
     assert harmed.shape == plain.shape
-    assert b"\x00" not in harmed.written
-    assert "\u202e" not in harmed.written.decode()
+    assert not set("\x00\u202e\u2066") & set(harmed.markup)
 
 
-def test_names_of_a_megabyte_are_cut() -> None:
-    name = "n" * 1_000_000
+def test_names_without_end_are_cut() -> None:
+    name = "n" * 100_000
     page = compared({name: GOOD, "other": POOR})
     page = replace(page, title=name, findings=[Finding("nothing", name)], command=name)
-    plain = len(Document(compared({"name": GOOD, "other": POOR})).written)
-    in_data = name.encode()  # the page's data names the run once, in full
-    assert len(Document(page).written) < plain + len(in_data) + 100_000
+    plain = Document(compared({"name": GOOD, "other": POOR}))
+    assert len(Document(page).markup) < len(plain.markup) + 50_000
 
 
 def test_only_scripts_that_the_policy_names_can_run() -> None:

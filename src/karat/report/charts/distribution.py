@@ -43,7 +43,7 @@ def histogram(held: Mapping[str, Floats], *, whole: bool) -> list[dict[str, Any]
         low, high = 0.0, 1.0
     bounds = edges(low, high, whole=whole)
     return [
-        {"run": run, "low": bounds[at], "high": bounds[at + 1], "queries": int(n)}
+        {"run": run, "low": float(bounds[at]), "high": float(bounds[at + 1]), "queries": int(n)}
         for run, column in held.items()
         for at, n in enumerate(np.bincount(binned(column, bounds), minlength=bounds.size - 1))
     ]

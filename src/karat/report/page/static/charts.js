@@ -49,7 +49,7 @@ export function startCharts(openQuery) {
 }
 
 async function drawChart(place, spec, openQuery) {
-  const options = { ast: true, actions: false, renderer: "svg", config: CHART_LOOK };
+  const options = { mode: "vega-lite", ast: true, actions: false, renderer: "svg", config: CHART_LOOK };
   const { view } = await vegaEmbed(place, spec, options);
   view.addEventListener("click", (event, item) => {
     const query = item?.datum?.query_id;
