@@ -7,10 +7,11 @@ from string import ascii_letters
 from types import MappingProxyType
 
 from karat.errors import printable
-from karat.report.comparison import ComparisonSheet, mark, tests
+from karat.report.comparison import ComparisonSheet, tests
 from karat.report.comparison_tables import TESTS
+from karat.report.marks import letter, real
 from karat.report.sheet import Sheet, methods, remarks
-from karat.report.tables import BETTER, best, label, number, with_interval
+from karat.report.tables import best, label, number, with_interval
 from karat.stats import corrections
 from karat.stats.power import ALPHA
 
@@ -36,7 +37,7 @@ _SPECIAL = {
 
 def latex(sheet: ComparisonSheet) -> str:
     """Return a comparison as a table for a paper, with marks of significance."""
-    letters = {run.name: _letters(at) for at, run in enumerate(sheet.runs)}
+    letters = {run.name: letter(at) for at, run in enumerate(sheet.runs)}
     marks = _marks(sheet, letters)
     values = {
         (run.name, row["measure"]): number(row["value"], row["measure"])
@@ -112,15 +113,13 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
     marks: dict[tuple[str, str], str] = {}
     beaten: dict[tuple[str, str], set[str]] = {}
     baseline = sheet.choices.baseline
-    for row in sheet.pairs.iter_rows(named=True):
-        if not mark(row):
-            continue
-        b_is_better = mark(row) == BETTER
-        winner, other = (row["b"], row["a"]) if b_is_better else (row["a"], row["b"])
-        if baseline is not None:
-            marks[row["b"], row["measure"]] = r"\dagger" if b_is_better else r"\ddagger"
+    for winner, loser, measure in real(sheet):
+        if baseline is None:
+            beaten.setdefault((winner, measure), set()).add(loser)
+        elif winner == baseline:
+            marks[loser, measure] = r"\ddagger"
         else:
-            beaten.setdefault((winner, row["measure"]), set()).add(other)
+            marks[winner, measure] = r"\dagger"
     joint = "," if len(letters) > len(ascii_letters) else ""  # aa is not a twice
     for key, others in beaten.items():
         marks[key] = joint.join(letters[name] for name in letters if name in others)
@@ -139,12 +138,6 @@ def _caption(sheet: ComparisonSheet) -> str:
         name = escape(choices.baseline)
         said = f"$\\dagger$ and $\\ddagger$ mark values significantly better and worse than {name}"
     return f"{said} ({escape(how)}; $\\alpha = {ALPHA}$). Best values are bold"
-
-
-def _letters(at: int) -> str:
-    """Return a, b, … z, A, … Z, aa, ab, …."""
-    more, last = divmod(at, len(ascii_letters))
-    return (_letters(more - 1) if more else "") + ascii_letters[last]
 
 
 def escape(text: str) -> str:

@@ -58,19 +58,25 @@ def label(measure: str) -> str:
 
 
 def with_interval(row: Mapping[str, Any]) -> str:
-    """Show a value of a summary, and between what it lies where that is known.
+    """Show a value of a summary, and between what it lies where that is known."""
+    value, between = number(row["value"], row["measure"]), interval(row)
+    return f"{value} {between}" if between else value
 
-    The ends are shown with a digit less, as they are no surer than that.
+
+def interval(row: Mapping[str, Any]) -> str:
+    """Show between what a value of a summary lies, nothing where that is not known.
+
+    The ends are shown with a digit less than the value, as they are no surer than that.
     """
-    value, measure = number(row["value"], row["measure"]), row["measure"]
+    measure = row["measure"]
     if row.get("method") is None:
-        return value
+        return ""
     shown = declaration(measure).unit is not None or declaration(measure).whole
     ends = [
         number(end, measure) if shown or end is None else f"{end:.3f}"
         for end in (row["low"], row["high"])
     ]
-    return f"{value} [{', '.join(ends)}]"
+    return f"[{', '.join(ends)}]"
 
 
 def table_rows(sheets: Sequence[Sheet]) -> list[list[str]]:
@@ -78,36 +84,35 @@ def table_rows(sheets: Sequence[Sheet]) -> list[list[str]]:
     rows = []
     for same in zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True):
         values = [with_interval(row) for row in same]
-        rows.append([label(same[0]["measure"]), *values, _counts(row["n"] for row in same)])
-    return rows + _holes(sheets)
+        rows.append([label(same[0]["measure"]), *values, counts(row["n"] for row in same)])
+    return rows + [[name, *map(number, values), ""] for name, values in holes(sheets).items()]
 
 
-def _holes(sheets: Sequence[Sheet]) -> list[list[str]]:
+def holes(sheets: Sequence[Sheet]) -> dict[str, list[float | None]]:
     """Return rows on items that nobody judged, where there are any: how many, and what they hide.
 
     A measure is `at most` what it would be if each of them were relevant.
     """
-    judged: dict[int, list[str]] = {}
-    bounds: dict[str, list[str]] = {}
+    judged: dict[int, list[float | None]] = {}
+    bounds: dict[str, list[float | None]] = {}
     for same in zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True):
         name = same[0]["measure"]
         cutoff = parse(name).cutoff
         if any(row["judged"] is not None and row["judged"] < 1 for row in same):
             assert isinstance(cutoff, int)
-            judged[cutoff] = [number(row["judged"]) for row in same]
-        most = [number(row["bound_high"]) for row in same]
-        if any(row["bound_high"] is not None for row in same) and most != [
-            number(row["value"]) for row in same
-        ]:
+            judged[cutoff] = [row["judged"] for row in same]
+        most = [row["bound_high"] for row in same]
+        values = [number(row["value"]) for row in same]
+        if any(bound is not None for bound in most) and list(map(number, most)) != values:
             bounds[f"{name} at most"] = most
     shares = {f"Judged@{k}": values for k, values in sorted(judged.items())}
     asked = set(sheets[0].summary["measure"])
-    return [[name, *values, ""] for name, values in (shares | bounds).items() if name not in asked]
+    return {name: values for name, values in (shares | bounds).items() if name not in asked}
 
 
-def _counts(counts: Iterable[int]) -> str:
+def counts(sizes: Iterable[int]) -> str:
     """Show how many queries values rest on: one number, or from the fewest to the most."""
-    least, most = min(known := list(counts)), max(known)
+    least, most = min(known := list(sizes)), max(known)
     return f"{least:,}" if least == most else f"{least:,}–{most:,}"
 
 
@@ -124,7 +129,7 @@ def group_table(sheet: Sheet) -> Table | None:
         values = [with_interval(row) for row in part.iter_rows(named=True)]
         labels = ["–" if label is None else str(label) for label in key]
         mark = "*" if part["small"].any() else ""
-        rows.append([*labels, *values, _counts(part["n"]) + mark])
+        rows.append([*labels, *values, counts(part["n"]) + mark])
     return [*fields, *map(label, sheet.summary["measure"]), "n"], rows
 
 

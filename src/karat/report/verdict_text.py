@@ -19,7 +19,7 @@ _ID_WIDTH = 32
 
 def text(verdict: Verdict) -> str:
     """Return a verdict as a terminal of 80 columns shows it."""
-    heads, rows = _rows(verdict)
+    heads, rows = check_rows(verdict)
     columns = list(zip(heads, *rows, strict=True))
     others = sum(max(map(width_of, column)) + 2 for at, column in enumerate(columns) if at != 1)
     room = max(WIDTH - others, len(heads[1]))
@@ -56,7 +56,8 @@ def _blamed(query: Blamed, check: Check) -> str:
     return f"{name} {before}{value}"
 
 
-def _rows(verdict: Verdict) -> tuple[list[str], list[list[str]]]:
+def check_rows(verdict: Verdict) -> tuple[list[str], list[list[str]]]:
+    """Return heads and a row a check: its outcome, its threshold, and the numbers."""
     compares = any(check.rule.compares for check in verdict.checks)
     heads = ["", "threshold", "value", *(["baseline", "bound"] if compares else []), "n"]
     rows = []
@@ -75,7 +76,7 @@ def _sections(entry: Entry) -> Iterator[str]:
         yield f"### {escape(title)}could not be judged\n\n{_quoted(entry.error or '')}\n"
         return
     yield f"### {escape(title + verdict.summary)}\n"
-    yield piped(*_rows(verdict), n_labels=2)
+    yield piped(*check_rows(verdict), n_labels=2)
     for check in verdict.failures:
         sentences = "".join(f"- {escape(sentence)}\n" for sentence in explained(check))
         yield f"**{escape(check.name)}**\n\n{sentences}"

@@ -1,0 +1,65 @@
+"""A verdict: each threshold, whether it is kept, and why not."""
+
+from __future__ import annotations
+
+from karat.markup import Markup, joined, named, tag
+from karat.report.checks import Blamed, Check
+from karat.report.page.buttons import query_button
+from karat.report.page.headline import scrolled, sentences
+from karat.report.verdict import Verdict
+from karat.report.verdict_text import check_rows
+
+
+def gate(verdict: Verdict) -> Markup:
+    """Return the thresholds as a table, and the reasons of failures."""
+    heads, cells = check_rows(verdict)
+    top = tag(
+        "tr",
+        [
+            tag("th", head or "outcome", scope="col", class_=_side(at))
+            for at, head in enumerate(heads)
+        ],
+    )
+    body = [
+        tag(
+            "tr",
+            tag("td", sign(check.passed, " passed" if check.passed else " failed")),
+            tag("th", named(own[1], 200), scope="row"),
+            [tag("td", cell) for cell in own[2:]],
+        )
+        for check, own in zip(verdict.checks, cells, strict=True)
+    ]
+    table = tag("table", tag("thead", top), tag("tbody", body), class_="numbers gate")
+    return joined(
+        scrolled(table, "Thresholds"),
+        [_failure(check) for check in verdict.failures],
+        sentences(verdict.remarks),
+    )
+
+
+def sign(passed: bool, word: str = "") -> Markup:
+    """Return a sign, with a word where none stands beside it: colour says nothing alone."""
+    return tag("strong", "✓" if passed else "✗", word, class_="passed" if passed else "failed")
+
+
+def _failure(check: Check) -> Markup:
+    blamed = [tag("li", _blamed(each, check)) for each in check.blamed]
+    of_all = f" (of {check.to_blame:,})" if check.to_blame > len(check.blamed) else ""
+    return tag(
+        "div",
+        tag("h3", named(check.name, 200)),
+        tag("p", check.reason),
+        joined(tag("p", f"{check.guilt}{of_all}:"), tag("ul", blamed, class_="queries-listed"))
+        if blamed
+        else None,
+        class_="broken",
+    )
+
+
+def _blamed(query: Blamed, check: Check) -> Markup:
+    before = "" if query.baseline is None else f"{check.shown(query.baseline)} → "
+    return joined(query_button(query.query_id), f" {before}{check.shown(query.value)}")
+
+
+def _side(at: int) -> str | None:
+    return "label" if at < 2 else None

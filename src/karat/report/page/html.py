@@ -1,0 +1,136 @@
+"""The file: everything a page shows, in one HTML document that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+import msgspec
+
+from karat.markup import Child, Markup, brief, joined, named, tag
+from karat.report.charts import Chart, charts
+from karat.report.page.buttons import show_button
+from karat.report.page.gate import gate
+from karat.report.page.groups import grouped
+from karat.report.page.header import header
+from karat.report.page.headline import LONGEST, headline
+from karat.report.page.made import made
+from karat.report.page.model import Finding, Page
+from karat.report.page.packing import packed
+from karat.report.page.pairs import pairs
+from karat.report.page.scripts import check_installed, digest, own, styles, vega
+
+__all__ = ["check_installed", "write"]
+
+_TITLES = {
+    "verdict": "Verdict",
+    "first": "What to look at first",
+    "headline": "Values",
+    "pairs": "Differences",
+    "curves": "Curves",
+    "groups": "Groups",
+    "speed": "Speed and cost",
+    "queries": "Queries",
+    "made": "How this was made",
+}
+_WITHOUT_SCRIPTS = "The queries are unpacked by a script, and scripts are off."
+
+
+def write(page: Page, file: IO[bytes]) -> None:
+    """Write a page; its parts one after the other, as the queries can take many megabytes."""
+    for part in _parts(page):
+        file.write(part.encode())
+
+
+def _parts(page: Page) -> Iterator[str]:
+    drawn, data = charts(page), packed(page)
+    sections = dict(_sections(page, drawn))
+    scripts = [vega(), own()]
+    yield "<!doctype html>\n"
+    yield f'<html lang="en"><head>{_head(page, scripts)}</head>\n<body>'
+    yield tag("a", "Skip to the report", href="#main", class_="skip")
+    yield header(page)
+    anchors = [tag("a", _TITLES[name], href=f"#{name}") for name in sections]
+    yield tag("nav", anchors, aria_label="Parts of this report")
+    yield '\n<main id="main">\n'
+    for name, content in sections.items():
+        title = tag("h2", _TITLES[name], id=f"{name}-title")
+        yield tag("section", title, content, id=name, aria_labelledby=f"{name}-title") + "\n"
+    yield "</main>\n"
+    yield _data("page", "application/json", _json(data.json))
+    specs = [
+        {"id": c.id, "section": c.section, "title": c.title, "caption": c.caption, "spec": c.spec}
+        for c in drawn
+    ]
+    yield _data("charts", "application/json", _json(specs))
+    for number, block in enumerate(data.blocks):
+        yield _data(f"b{number}", "text/plain", block)
+    for script in scripts:
+        yield f'<script type="module">{script}</script>\n'
+    yield "</body></html>\n"
+
+
+def _head(page: Page, scripts: list[str]) -> Markup:
+    policy = (
+        f"default-src 'none'; script-src {' '.join(map(digest, scripts))}; "
+        "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return joined(
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{brief(page.title, 200)} – karat"),
+        Markup(f"<style>{styles()}</style>"),
+    )
+
+
+def _sections(page: Page, drawn: list[Chart]) -> Iterator[tuple[str, Child]]:
+    """Yield the sections that there is something to show in, in the order they are read."""
+    content: dict[str, Markup | None] = {
+        "verdict": None if page.verdict is None else gate(page.verdict),
+        "first": _findings(page.findings) if page.findings else None,
+        "headline": headline(page.sheets, page.comparison),
+        "pairs": None if page.comparison is None else pairs(page.comparison),
+        "groups": grouped(page.sheets),
+        "queries": tag("noscript", tag("p", _WITHOUT_SCRIPTS)),
+        "made": made(page),
+    }
+    for name in _TITLES:
+        figures = [_figure(chart) for chart in drawn if chart.section == name]
+        below = tag("div", figures, class_="figures") if figures else None
+        if (above := content.get(name)) or below:
+            yield name, (above, below)
+
+
+def _findings(findings: list[Finding]) -> Markup:
+    items = [
+        tag(
+            "li",
+            named(finding.text, LONGEST),
+            (" ", show_button(finding.show)) if finding.show else None,
+            class_=f"finding {finding.kind}",
+        )
+        for finding in findings
+    ]
+    return tag("ul", items, class_="findings")
+
+
+def _figure(chart: Chart) -> Markup:
+    """Return the place of a chart; its caption says in words what it draws."""
+    caption = tag(
+        "figcaption",
+        tag("strong", named(chart.title, 200)),
+        " ",
+        tag("span", named(chart.caption, LONGEST)),
+    )
+    return tag("figure", caption, tag("div", class_="drawing"), id=f"chart-{chart.id}")
+
+
+def _json(value: object) -> str:
+    """Return JSON that a script element can hold: nothing in it looks like a tag."""
+    return msgspec.json.encode(value).decode().replace("<", "\\u003c")
+
+
+def _data(name: str, kind: str, content: str) -> str:
+    return f'<script type="{kind}" id="{name}">{content}</script>\n'

@@ -1,0 +1,143 @@
+"""The queries of a page as a browser reads them: columns and lists, packed in blocks.
+
+A block is unpacked only when something in it is looked at, so that a page with 100,000 queries
+opens at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from karat.errors import InputError
+from karat.match.spans import Budget
+from karat.measures import parse
+from karat.report.page.model import Json, Outcomes, Page
+from karat.report.tables import label
+
+LISTS_A_BLOCK = 256
+MOST_WORDS = 1000
+"""A field with more distinct values is sent as texts: nobody picks from so long a list."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What a page says of its queries, and the blocks that it points into by number."""
+
+    json: Json
+    blocks: list[str]
+
+
+def packed(page: Page) -> Packed:
+    """Pack the values, lists and details of all queries."""
+    queries = page.queries
+    for sheet in page.sheets:
+        if not sheet.per_query["query_id"].equals(queries.ids):
+            raise InputError(
+                f"{sheet.name} was scored on other queries, or in another order",
+                hint="score all runs against the same gold",
+            )
+    blocks = _Blocks()
+    measures = page.sheets[0].summary["measure"].to_list()
+    names = [sheet.name for sheet in page.sheets]
+    json = {
+        "runs": names,
+        "pair": _pair(page, names),
+        "measures": [_measure(name) for name in measures],
+        "n": len(queries.ids),
+        "ids": blocks.json(queries.ids.to_list()),
+        "texts": None if queries.texts is None else blocks.json(queries.texts.to_list()),
+        "fields": [_field(blocks, column) for column in queries.fields.iter_columns()],
+        "wanted": blocks.numbers(queries.wanted, "<i4"),
+        "values": [
+            [blocks.numbers(sheet.per_query[name], "<f8") for name in measures]
+            for sheet in page.sheets
+        ],
+        "outcomes": [_outcomes(blocks, each) for each in queries.outcomes],
+        "lists": {
+            "size": LISTS_A_BLOCK,
+            "blocks": [
+                blocks.json(queries.lists[start : start + LISTS_A_BLOCK])
+                for start in range(0, len(queries.lists), LISTS_A_BLOCK)
+            ],
+        },
+        "details": {
+            str(row): blocks.json(detail) for row, detail in sorted(queries.details.items())
+        },
+    }
+    return Packed(json, blocks.packed)
+
+
+class _Blocks:
+    """The blocks so far; adding one returns its number."""
+
+    def __init__(self) -> None:
+        self.packed: list[str] = []
+
+    def json(self, value: Any) -> int:
+        return self._add(msgspec.json.encode(value))
+
+    def numbers(self, column: pl.Series, kind: str) -> int:
+        """Add a column of numbers, little endian; what is null is no number."""
+        if kind == "<f8":
+            column = column.cast(pl.Float64).fill_null(float("nan"))
+        return self._add(np.ascontiguousarray(column.to_numpy().astype(kind)).tobytes())
+
+    def _add(self, data: bytes) -> int:
+        # Without the time of packing, the same page is the same bytes.
+        self.packed.append(base64.b64encode(gzip.compress(data, 6, mtime=0)).decode())
+        return len(self.packed) - 1
+
+
+def _measure(name: str) -> Json:
+    measure = parse(name)
+    declaration = measure.declaration
+    return {
+        "name": name,
+        "label": label(name),
+        "title": declaration.title,
+        "higher": declaration.higher_is_better,
+        "unit": declaration.unit,
+        "whole": declaration.whole,
+        "cutoff": measure.cutoff if isinstance(measure.cutoff, int) else None,
+        "budget": measure.cutoff.characters if isinstance(measure.cutoff, Budget) else None,
+        "family": declaration.family,
+    }
+
+
+def _pair(page: Page, names: list[str]) -> list[int] | None:
+    """Return which two runs are set against each other first, the earlier one before."""
+    if len(names) < 2:
+        return None
+    if page.comparison is not None and page.comparison.names:
+        return [names.index(name) for name in page.comparison.names[0]]
+    return [0, 1]
+
+
+def _field(blocks: _Blocks, column: pl.Series) -> Json:
+    """Pack a field: its words in order and a code a query, so that codes sort as words do."""
+    words = column.drop_nulls().unique().sort()
+    if len(words) > MOST_WORDS:
+        return {"name": column.name, "texts": blocks.json(column.to_list())}
+    codes = column.replace_strict(
+        words, pl.Series(range(len(words)), dtype=pl.Int32), default=-1, return_dtype=pl.Int32
+    )
+    return {
+        "name": column.name,
+        "words": words.to_list(),
+        "codes": blocks.numbers(codes, "<i4"),
+    }
+
+
+def _outcomes(blocks: _Blocks, outcomes: Outcomes) -> Json:
+    return {
+        "status": blocks.numbers(outcomes.status, "<u1"),
+        "found": blocks.numbers(outcomes.found, "<i4"),
+        "first": blocks.numbers(outcomes.first, "<i4"),
+    }

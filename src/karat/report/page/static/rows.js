@@ -1,0 +1,96 @@
+// The queries as rows: what they are sorted and filtered by. Rows are numbers into columns.
+
+import { column } from "./data.js";
+
+export const OUTCOMES = [
+  ["nothing", "nothing found"],
+  ["some", "some found"],
+  ["all", "everything found"],
+  ["failed", "failed"],
+  ["missing", "not in the run"],
+  ["empty", "nothing to find"],
+];
+const MISSING = 1; // the status of a query that is not in the run
+const FAILED = 2;
+
+// Unpack the columns that every view needs; values follow when a measure is chosen.
+export async function openRows(page) {
+  const fields = page.fields.map(async (field) => ({
+    name: field.name,
+    words: field.words ?? null,
+    codes: field.words ? await column(field.codes, Int32Array) : null,
+    texts: field.words ? null : await column(field.texts),
+  }));
+  const outcomes = page.outcomes.map(async (each) => ({
+    status: await column(each.status, Uint8Array),
+    found: await column(each.found, Int32Array),
+    first: await column(each.first, Int32Array),
+  }));
+  const rows = {
+    n: page.n,
+    ids: await column(page.ids),
+    texts: page.texts === null ? null : await column(page.texts),
+    fields: await Promise.all(fields),
+    wanted: await column(page.wanted, Int32Array),
+    outcomes: await Promise.all(outcomes),
+  };
+  rows.codes = rows.outcomes.map((each) => outcomeCodes(each, rows.wanted));
+  return rows;
+}
+
+// Return the values of one measure, a column a run.
+export function valuesOf(page, measure) {
+  return Promise.all(page.values.map((blocks) => column(blocks[measure], Float64Array)));
+}
+
+// Say of each query which of OUTCOMES it is.
+function outcomeCodes({ status, found }, wanted) {
+  const at = Object.fromEntries(OUTCOMES.map(([name], code) => [name, code]));
+  return Uint8Array.from(status, (each, row) => {
+    if (each === FAILED) return at.failed;
+    if (each === MISSING) return at.missing;
+    if (wanted[row] === 0) return at.empty;
+    if (found[row] === 0) return at.nothing;
+    return found[row] < wanted[row] ? at.some : at.all;
+  });
+}
+
+export function fieldText(field, row) {
+  return field.words ? (field.words[field.codes[row]] ?? null) : field.texts[row];
+}
+
+// Tell whether no run found anything of what a query wants.
+export function isUnfound(rows, row) {
+  return rows.wanted[row] > 0 && rows.outcomes.every(({ found }) => found[row] === 0);
+}
+
+export function difference(values, state, row) {
+  return values[state.run][row] - values[state.against][row];
+}
+
+// Sort all rows by a number each; what has none comes last either way, and ties stay in order.
+export function sortedRows(keys, descending) {
+  const sign = descending ? -1 : 1;
+  const ready = Float64Array.from(keys, (key) => (Number.isNaN(key) ? Infinity : sign * key));
+  const order = Uint32Array.from(ready, (_, row) => row);
+  // Equal infinities differ by NaN, which is falsy: their rows decide.
+  return order.sort((a, b) => ready[a] - ready[b] || a - b);
+}
+
+// Give texts the numbers of their order, with numbers inside them read as such.
+export function textKeys(texts) {
+  const { compare } = new Intl.Collator("en", { numeric: true });
+  const order = Uint32Array.from(texts, (_, row) => row);
+  order.sort((a, b) => (texts[a] === null) - (texts[b] === null) || compare(texts[a] ?? "", texts[b] ?? ""));
+  const keys = new Float64Array(texts.length);
+  order.forEach((row, place) => {
+    keys[row] = texts[row] === null ? NaN : place;
+  });
+  return keys;
+}
+
+// Keep the rows that pass every test, in their order.
+export function passing(order, tests) {
+  if (!tests.length) return order;
+  return order.filter((row) => tests.every((test) => test(row)));
+}
