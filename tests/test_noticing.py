@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.evaluation.noticing import findings
+from karat.evaluation.noticing import notices
 from karat.evaluation.scores import Scores
 from karat.evaluation.unfound import unfound
 from karat.report.page.model import Outcomes, Queries
@@ -44,7 +44,7 @@ def queries(scores: list[Scores], found: list[list[int]], **fields: list[str | N
 
 
 def told(scores: list[Scores], known: Queries, kind: str) -> list[str]:
-    return [each.text for each in findings(scores, opened(scores), known) if each.kind == kind]
+    return [each.text for each in notices(scores, opened(scores), known) if each.kind == kind]
 
 
 @given(
@@ -114,7 +114,7 @@ def test_queries_without_an_answer_come_first():
     ]
     gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
     scores = [karat.evaluate(gold, run, "R@5")]
-    first, second, *_ = findings(scores, opened(scores), queries(scores, [[0, 1, 0]]))
+    first, second, *_ = notices(scores, opened(scores), queries(scores, [[0, 1, 0]]))
     assert first.text == "The retriever failed on 1 of 3 queries (33%) in run."
     assert first.show == {"run": "run", "outcome": "failed"}
     assert second.text == "1 of 3 queries (33%) of gold not in run."
@@ -164,7 +164,7 @@ def test_a_group_far_under_the_rest_is_named():
     scores = [karat.evaluate(gold, run, ["RR"])]
     kinds = ["billing" if n % 4 == 0 else "shipping" for n in range(40)]
     known = queries(scores, [], category=kinds, id=[f"{n}" for n in range(40)])
-    (found,) = [each for each in findings(scores, opened(scores), known) if each.kind == "group"]
+    (found,) = [each for each in notices(scores, opened(scores), known) if each.kind == "group"]
     assert (
         found.text
         == "category 'billing' in run: RR is 0.1000 over 10 queries, 0.9000 below the rest."

@@ -18,7 +18,7 @@ import karat
 from karat.errors import InputError
 from karat.report.comparison import ComparisonSheet
 from karat.report.page import html, scripts
-from karat.report.page.model import Finding, Input, Page, Picture, Queries
+from karat.report.page.model import Input, Notice, Page, Picture, Queries
 from karat.report.sheet import Sheet
 from karat.report.tables import with_interval
 from page_data import HOSTILE
@@ -118,7 +118,7 @@ def of_sheets(sheets: list[Sheet], comparison: ComparisonSheet | None = None) ->
         verdict=None,
         inputs=[],
         run_settings={},
-        findings=[],
+        notices=[],
         picture=Picture(),
         queries=Queries(
             ids=ids,
@@ -278,8 +278,8 @@ def test_a_verdict_says_in_words_what_failed_and_why() -> None:
 
 def test_findings_lead_to_their_queries() -> None:
     show = {"field": "kind", "value": '"<k>\x00'}
-    found = [Finding("group", "far under", show), Finding("unjudged", "unsafe")]
-    section = Document(replace(scored(), findings=found)).section("first")
+    found = [Notice("group", "far under", show), Notice("unjudged", "unsafe")]
+    section = Document(replace(scored(), notices=found)).section("first")
     first, second = section.all("li")
     assert json.loads(first.one("button").attributes["data-show"] or "") == show
     assert second.text == "unsafe"
@@ -323,7 +323,7 @@ def test_a_hostile_name_is_a_text_and_changes_nothing_else(harm: str) -> None:
             command=name,
             inputs=[Input("run", name)],
             run_settings={name: {name: name}},
-            findings=[Finding("nothing", name, {"run": name})],
+            notices=[Notice("nothing", name, {"run": name})],
             verdict=karat.gate(gold, karat.Run.of(FAIR, name=name), ["RR >= 0.9"]),
         )
 
@@ -335,7 +335,7 @@ def test_a_hostile_name_is_a_text_and_changes_nothing_else(harm: str) -> None:
 def test_names_without_end_are_cut() -> None:
     name = "n" * 100_000
     page = compared({name: GOOD, "other": POOR})
-    page = replace(page, title=name, findings=[Finding("nothing", name)], command=name)
+    page = replace(page, title=name, notices=[Notice("nothing", name)], command=name)
     plain = Document(compared({"name": GOOD, "other": POOR}))
     assert len(Document(page).markup) < len(plain.markup) + 50_000
 

@@ -10,6 +10,7 @@ import typer
 
 from karat.cli.advice import advise, after_compare
 from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, scoring
+from karat.cli.outputs import TEXTS, Outputs, ReportTexts, making
 
 
 @scoring
@@ -49,10 +50,13 @@ def compare_command(
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .md or .tex."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write .html, .json, .csv, .md or .tex."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     preset: Preset = None,
+    report_texts: ReportTexts = TEXTS,
 ) -> None:
     """Compare runs pair by pair: differences, intervals, tests, and what moved."""
     from karat.evaluation import compare
@@ -61,7 +65,7 @@ def compare_command(
     from karat.report.comparison_text import show
     from karat.report.document import encoded
 
-    comparison_files.check(output or ())
+    wanted = Outputs.of(output, comparison_files.check)
     comparison = compare(
         how.gold(gold),
         [how.run(run) for run in runs],
@@ -74,7 +78,10 @@ def compare_command(
         **how.keywords,
     )
     sheet = comparison.sheet(moved=moved, difference=difference)
-    written = [each for path in output or () for each in comparison_files.write(sheet, path)]
+    written = [each for path in wanted.files for each in comparison_files.write(sheet, path)]
+    written += wanted.write_pages(
+        comparison.scores, comparison=comparison, making=making(how, report_texts)
+    )
     if json:
         print(encoded(comparison_document(sheet)).decode())
     else:

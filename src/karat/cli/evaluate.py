@@ -10,6 +10,7 @@ import typer
 
 from karat.cli.advice import advise, after_eval
 from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, repeated, scoring
+from karat.cli.outputs import TEXTS, Outputs, ReportTexts, making
 
 
 @scoring
@@ -26,25 +27,30 @@ def evaluate_command(
     output: Annotated[
         list[Path] | None,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="Write .json, .csv, .parquet, .md or .tex."
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write .html, .json, .csv, .parquet, .md or .tex.",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     preset: Preset = None,
+    report_texts: ReportTexts = TEXTS,
 ) -> None:
     """Score runs against gold: measures as rows, runs as columns."""
     from karat.evaluation import Evaluator
     from karat.report import files, terminal
     from karat.report.document import print_document
 
-    files.check(output or ())
+    wanted = Outputs.of(output, files.check)
     evaluator = Evaluator(how.gold(gold), measures, preset=preset, **how.keywords)
     scores = evaluator.all([how.run(run) for run in runs])
     sheets = [
         score.sheet(by=tuple(by or ()), per_query=per_query, intervals=intervals)
         for score in scores
     ]
-    written = [each for path in output or () for each in files.write(sheets, path)]
+    written = [each for path in wanted.files for each in files.write(sheets, path)]
+    written += wanted.write_pages(scores, by=tuple(by or ()), making=making(how, report_texts))
     if json:
         print_document(sheets)
     else:

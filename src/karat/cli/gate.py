@@ -10,6 +10,7 @@ import typer
 
 from karat.cli.advice import advise, after_gate
 from karat.cli.options import Gold, Scoring, scoring
+from karat.cli.outputs import TEXTS, Outputs, ReportTexts, making
 
 
 @scoring
@@ -31,22 +32,25 @@ def gate_command(
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write .xml (JUnit), .md or .json."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write .html, .xml (JUnit), .md or .json."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     preset: Annotated[str | None, typer.Option(metavar="NAME", help="Conventions.")] = None,
+    report_texts: ReportTexts = TEXTS,
 ) -> None:
     """Hold a run against thresholds, of karat.toml or --require.
 
     Ends with 0 if it keeps to all, with 1 if it does not, with 2 if that cannot be judged.
     """
     from karat.errors import KaratError
-    from karat.evaluation import gate
+    from karat.evaluation import gate, reporting
     from karat.report import verdict_files
     from karat.report.document import encoded
     from karat.report.verdict import Entry
 
-    verdict_files.check(output or ())
+    wanted = Outputs.of(output, verdict_files.check)
     if how.config.gate:
         print(f"thresholds of {how.config.path}", file=sys.stderr)
     try:
@@ -61,13 +65,18 @@ def gate_command(
         )
     except KaratError as error:
         # What was written by an earlier gate must not be taken for the answer to this one.
-        for path in output or ():
+        for path in wanted.files:
             verdict_files.write([Entry(run, None, str(error))], path)
+        for path in wanted.pages:
+            reporting.write_failure(run, str(error), path)
         raise
     entry = Entry(verdict.run, verdict)
-    written = [each for path in output or () for each in verdict_files.write([entry], path)]
+    written = [each for path in wanted.files for each in verdict_files.write([entry], path)]
+    for path in wanted.pages:
+        assert verdict.basis is not None
+        verdict.basis.report(verdict, path, making(how, report_texts))
     print(encoded(verdict_files.document([entry])).decode() if json else verdict)
-    for path in written:
+    for path in [*written, *wanted.pages]:
         print(f"wrote {path}", file=sys.stderr)
     if not json:
         advise(after_gate(how, gold, run, baseline, verdict))

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import polars as pl
 
@@ -16,6 +17,7 @@ from karat.measures import Measure, parse
 from karat.report import comparison_files
 from karat.report.comparison import FEW_PAIRS, ComparisonSheet, Moved
 from karat.report.comparison_text import text
+from karat.report.making import TEXTS, Making
 from karat.report.notebook import comparison_html
 from karat.stats import comparison as statistics
 from karat.stats.comparison import Choices
@@ -45,6 +47,7 @@ class Comparison:
     ) -> None:
         self.scores = list(scores)
         self.choices = choices
+        self.by = tuple(by)
         self._tables = {score.name: score.table for score in scores}
         self._lists = Lists({score.name: score for score in scores})
         # All scores of one gold know the same of its queries; saved ones may know less.
@@ -197,6 +200,17 @@ class Comparison:
             return [(a, b)]
         pairs = self.pairs.select("a", "b").unique(maintain_order=True).iter_rows()
         return [(one, other) for one, other in pairs if a in (None, one) and b in (None, other)]
+
+    def report(self, path: str | os.PathLike[str], *, texts: int = TEXTS) -> None:
+        """Write an HTML page that a person opens, down to each query.
+
+        For `texts` queries, the most telling ones, it holds the texts of their lists and their
+        calculations.
+        """
+        from karat.evaluation import reporting
+
+        page = reporting.page(self.scores, comparison=self, making=Making(texts))
+        reporting.write(page, path)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison; the ending says how: json, csv, md, tex.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from karat.config import Config
@@ -17,6 +18,7 @@ from karat.evaluation.thresholds import Thresholds, asked
 from karat.match.texts import Matching
 from karat.measures import parse
 from karat.report.checks import Check
+from karat.report.making import Making
 from karat.report.verdict import Verdict
 
 
@@ -85,7 +87,24 @@ def gate(
         missing=max(counts["missing"], counts["not_run"]),
         remarks=tuple(_remarks(scores, before, checks, baseline)),
         scored=_scored(scores),
+        basis=Judged(scores, before),
     )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The scores that a verdict rests on."""
+
+    scores: Scores
+    before: Scores | None
+
+    def report(self, verdict: Verdict, path: str | os.PathLike[str], making: Making) -> None:
+        """Write a page that opens with the verdict; the baseline stands beside if it is whole."""
+        from karat.evaluation import reporting
+
+        whole = self.before is not None and self.before.keys() == self.scores.keys()
+        runs = [self.before, self.scores] if self.before is not None and whole else [self.scores]
+        reporting.write(reporting.page(runs, verdict=verdict, making=making), path)
 
 
 def _config(given: Config | str | os.PathLike[str] | None, thresholds: Thresholds | None) -> Config:

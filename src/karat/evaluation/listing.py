@@ -23,9 +23,9 @@ from karat.evaluation.outcomes import (
 from karat.evaluation.ranking import RankedLists
 from karat.evaluation.scores import Scores
 from karat.evaluation.shown import Shown
-from karat.stats.telling import telling
 from karat.measures import Measure
 from karat.report.page.model import Outcomes, Queries
+from karat.stats.telling import telling
 
 BEGINNING = 120
 """How many characters of a query's text are known of every query."""

@@ -16,9 +16,8 @@ from karat.evaluation.unfound import unfound
 from karat.match.hits import Floats
 from karat.match.spans import Coverage
 from karat.measures import Measure
-from karat.report.comparison import better
-from karat.report.page.model import Finding, Queries
-from karat.report.tables import number
+from karat.report.page.model import Notice, Queries
+from karat.report.tables import better, number
 from karat.report.terminal import short
 from karat.stats.apart import apart
 
@@ -29,9 +28,9 @@ _AGAIN = 0.1
 _NAME_WIDTH = 60
 
 
-def findings(scores: Sequence[Scores], opened: Sequence[Opened], queries: Queries) -> list[Finding]:
+def notices(scores: Sequence[Scores], opened: Sequence[Opened], queries: Queries) -> list[Notice]:
     """Return what stands out, the gravest first; `opened` are the runs whose lists are at hand."""
-    kinds: list[Iterable[Finding]] = [
+    kinds: list[Iterable[Notice]] = [
         _unanswered(scores),
         _unjudged(scores),
         _nothing_found(scores, queries),
@@ -39,21 +38,21 @@ def findings(scores: Sequence[Scores], opened: Sequence[Opened], queries: Querie
         _groups(scores, queries),
         _again(scores, opened),
     ]
-    return [finding for kind in kinds for finding in islice(kind, _SHOWN)]
+    return [notice for kind in kinds for notice in islice(kind, _SHOWN)]
 
 
-def _unanswered(scores: Sequence[Scores]) -> Iterator[Finding]:
+def _unanswered(scores: Sequence[Scores]) -> Iterator[Notice]:
     for score in scores:
         counts = score.table.counts
         if n := counts["failed"]:
             text = f"The retriever failed on {_of(n, counts['queries'], 'query')} in {score.name}."
-            yield Finding("failed", text, {"run": score.name, "outcome": "failed"})
+            yield Notice("failed", text, {"run": score.name, "outcome": "failed"})
         if n := max(counts["missing"], counts["not_run"]):
             text = f"{_of(n, counts['queries'], 'query')} of gold not in {score.name}."
-            yield Finding("missing", text, {"run": score.name, "outcome": "missing"})
+            yield Notice("missing", text, {"run": score.name, "outcome": "missing"})
 
 
-def _unjudged(scores: Sequence[Scores]) -> Iterator[Finding]:
+def _unjudged(scores: Sequence[Scores]) -> Iterator[Notice]:
     """Say where items that nobody judged leave open which run is best."""
     rows = [score.summary(intervals=False).to_dicts() for score in scores]
     for same in zip(*rows, strict=True):
@@ -68,11 +67,11 @@ def _unjudged(scores: Sequence[Scores]) -> Iterator[Finding]:
     )
     if len(scores) == 1 and same[0]["judged"] <= 1 - _UNJUDGED:
         share = f"{1 - same[0]['judged']:.0%} of the items that {measure} looks at"
-        yield Finding("unjudged", f"{share} were never judged; they count as irrelevant.")
+        yield Notice("unjudged", f"{share} were never judged; they count as irrelevant.")
     for at in range(len(scores)):
         if why := _unsafe(same[best], same[at]) if at != best else None:
             names = f"{scores[best].name} is ahead of {scores[at].name} in {measure}, but "
-            yield Finding("unjudged", names + why.format(name=scores[at].name))
+            yield Notice("unjudged", names + why.format(name=scores[at].name))
 
 
 def _unsafe(best: dict[str, Any], other: dict[str, Any]) -> str | None:
@@ -88,7 +87,7 @@ def _unsafe(best: dict[str, Any], other: dict[str, Any]) -> str | None:
     return None
 
 
-def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Finding]:
+def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
     if not queries.outcomes:
         return
     wanted = queries.wanted > 0
@@ -96,14 +95,14 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Findi
     empty = [wanted & (own.status == 0) & (own.found == 0) for own in queries.outcomes]
     if len(scores) > 1 and (n := int(reduce(lambda a, b: a & b, empty).sum())):
         text = f"No run found anything for {_of(n, total, 'query')}."
-        yield Finding("nothing", text, {"run": scores[0].name, "outcome": "nothing"})
+        yield Notice("nothing", text, {"run": scores[0].name, "outcome": "nothing"})
     for score, own in sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum())):
         if n := int(own.sum()):
             text = f"{score.name} found nothing for {_of(n, total, 'query')}."
-            yield Finding("nothing", text, {"run": score.name, "outcome": "nothing"})
+            yield Notice("nothing", text, {"run": score.name, "outcome": "nothing"})
 
 
-def _found_by_none(opened: Sequence[Opened]) -> Iterator[Finding]:
+def _found_by_none(opened: Sequence[Opened]) -> Iterator[Notice]:
     if not opened:
         return
     for kind in unfound(opened):
@@ -113,10 +112,10 @@ def _found_by_none(opened: Sequence[Opened]) -> Iterator[Finding]:
         such = f"such as {short(repr(piece), _NAME_WIDTH)} for query {short(repr(query), 24)}"
         missed = _of(kind.left.height, kind.wanted, kind.what)
         where = "in any list" if len(opened) == 1 else "in any list of any run"
-        yield Finding("unfound", f"{missed} not {where}, {such}.")
+        yield Notice("unfound", f"{missed} not {where}, {such}.")
 
 
-def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Finding]:
+def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
     """Say which groups lie below the rest in the first measure that is a mean."""
     measure = next((m for m in scores[0].table.measures if _is_mean(m)), None)
     if measure is None:
@@ -133,7 +132,7 @@ def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Finding]:
         gap = f"{number(abs(group.difference))} {'below' if higher else 'above'} the rest"
         value = f"{measure.name} is {number(group.mean)} over {counted(group.n, 'query')}"
         text = f"{field} {short(repr(group.label), _NAME_WIDTH)} in {run}: {value}, {gap}."
-        yield Finding("group", text, {"field": field, "value": group.label, "run": run})
+        yield Notice("group", text, {"field": field, "value": group.label, "run": run})
 
 
 def _is_mean(measure: Measure) -> bool:
@@ -146,16 +145,18 @@ def _labelled(
 ) -> Iterator[tuple[str, dict[str, Floats]]]:
     """Yield the values of each group of queries, for every field with a few labels."""
     values = score.per_query[measure.name]
-    for field in queries.fields.columns:
-        labels = queries.fields[field]
-        if not 2 <= labels.n_unique() <= _MOST_LABELS:
-            continue
-        known = pl.DataFrame({"label": labels, "value": values}).drop_nulls()
+    for field in few_labelled(queries.fields):
+        known = pl.DataFrame({"label": queries.fields[field], "value": values}).drop_nulls()
         parts = known.partition_by("label", as_dict=True, maintain_order=True)
         yield field, {str(key[0]): part["value"].to_numpy() for key, part in parts.items()}
 
 
-def _again(scores: Sequence[Scores], opened: Sequence[Opened]) -> Iterator[Finding]:
+def few_labelled(fields: pl.DataFrame) -> list[str]:
+    """Return the fields that tell kinds of queries apart: of two values or more, but few."""
+    return [each.name for each in fields.iter_columns() if 2 <= each.n_unique() <= _MOST_LABELS]
+
+
+def _again(scores: Sequence[Scores], opened: Sequence[Opened]) -> Iterator[Notice]:
     """Say where lists hold again what they hold above already."""
     known = {id(each.source): each for each in opened}
     for score in scores:
@@ -163,14 +164,14 @@ def _again(scores: Sequence[Scores], opened: Sequence[Opened]) -> Iterator[Findi
         if n := score.table.counts["repeats"]:
             total = "" if one is None else f" of {one.run.results.height:,}"
             text = f"{n:,}{total} places of {score.name} hold an item that stands above already."
-            yield Finding("duplicates", text)
+            yield Notice("duplicates", text)
         if one is not None and "span" in one.families:
             coverage: Coverage = one.readings["span"].data
             whole = coverage.within(None)
             raw, merged = int(whole.raw.sum()), int(whole.merged.sum())
             if raw and (share := 1 - merged / raw) >= _AGAIN:
                 text = f"{share:.0%} of the characters that {score.name} returned for a query"
-                yield Finding("duplicates", f"{text} stand in an item above already.")
+                yield Notice("duplicates", f"{text} stand in an item above already.")
 
 
 def _of(n: int, total: int, word: str) -> str:

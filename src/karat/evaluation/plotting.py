@@ -50,8 +50,11 @@ def plot(
     chosen = None if measure is None else scores[0].table.measure(parse(measure))
     fields = () if by is None else (by,) if isinstance(by, str) or callable(by) else tuple(by)
     names = [score.name for score in scores]
+    intervals = kind in ("values", "groups")
+    sheets = [score.sheet(by=fields, intervals=intervals) for score in scores]
     subject = Subject(
-        [score.sheet(by=fields, intervals=kind in ("values", "groups")) for score in scores],
+        sheets,
+        sheets if fields else [],
         _picture(scores, kind, chosen) if kind in _OF_LISTS else Picture(),
         list(combinations(names, 2)) if pairs is None else list(pairs),
         chosen,

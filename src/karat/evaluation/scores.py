@@ -17,6 +17,7 @@ from karat.match.evidence import Found
 from karat.match.matches import matches
 from karat.measures import Measure, ScoreTable, parse
 from karat.report import files
+from karat.report.making import TEXTS, Making
 from karat.report.notebook import scores_html
 from karat.report.sheet import Sheet, left_out, noted
 from karat.report.tables import number
@@ -164,6 +165,19 @@ class Scores:
         from karat.evaluation.plotting import plot
 
         return plot([self], kind, by=by, measure=measure)
+
+    def report(
+        self, path: str | os.PathLike[str], *, by: Sequence[Field] = (), texts: int = TEXTS
+    ) -> None:
+        """Write an HTML page that a person opens, down to each query.
+
+        Groups are by the fields of the queries that have few values, or by those named. For `texts`
+        queries, the most telling ones, it holds the texts of their lists and their calculations.
+        """
+        from karat.evaluation import reporting
+
+        fields = [by] if isinstance(by, str) else by
+        reporting.write(reporting.page([self], by=fields, making=Making(texts)), path)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the scores; the ending says how: json, parquet, csv, md, tex.

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from karat.errors import counted
+from karat.errors import InputError, counted
 from karat.report import verdict_files, verdict_text
 from karat.report.checks import Check
+from karat.report.making import TEXTS, Making
+
+
+class Basis(Protocol):
+    """The scores that a verdict rests on, which can show themselves beside it."""
+
+    def report(self, verdict: Verdict, path: str | os.PathLike[str], making: Making) -> None:
+        """Write a page that opens with the verdict."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,8 @@ class Verdict:
     """What was left out or counted, and how it was scored, in sentences."""
     scored: dict[str, Any] = field(default_factory=dict)
     """By which conventions, level, matching rule and settings."""
+    basis: Basis | None = field(default=None, repr=False, compare=False)
+    """What it rests on, for a report of it."""
 
     @property
     def passed(self) -> bool:
@@ -77,6 +87,15 @@ class Verdict:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the verdict; the ending says how: .xml for JUnit, .md, .json."""
         verdict_files.write([Entry(self.run, self)], path)
+
+    def report(self, path: str | os.PathLike[str], *, texts: int = TEXTS) -> None:
+        """Write an HTML page: the verdict, and the scores it rests on.
+
+        For `texts` queries, the most telling ones, it holds texts and calculations.
+        """
+        if self.basis is None:
+            raise InputError("the scores of this verdict are not at hand", hint="judge again")
+        self.basis.report(self, path, Making(texts))
 
     def __str__(self) -> str:
         return verdict_text.text(self)

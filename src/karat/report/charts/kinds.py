@@ -24,6 +24,7 @@ from karat.stats.pairs import pair
 
 MOST_DISTRIBUTIONS = 6
 MOST_PAIRS = 10
+MOST_GROUPINGS = 6
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Subject:
     """What charts are drawn of: runs, which of their measures, and which pairs of them."""
 
     sheets: list[Sheet]
+    groups: list[Sheet]
+    """Those that are drawn by groups."""
     picture: Picture
     pairs: list[tuple[str, str]]
     chosen: Measure | None = None
@@ -59,7 +62,7 @@ def charts(page: Page) -> list[Chart]:
     """Return the charts of a page, each only where the data has it."""
     runs = [sheet.name for sheet in page.sheets]
     pairs = list(combinations(runs, 2)) if page.comparison is None else page.comparison.names
-    subject = Subject(page.sheets, page.picture, pairs)
+    subject = Subject(page.sheets, page.groups[:MOST_GROUPINGS], page.picture, pairs)
     return [drawing.on_page() for draw in KINDS.values() for drawing in draw(subject)]
 
 
@@ -96,7 +99,7 @@ def _precision_recall(of: Subject) -> list[Drawing]:
 def _groups(of: Subject) -> list[Drawing]:
     names = [measure.name for measure in of.measures]
     drawn = [
-        groups(sheet, names, at, named=len(of.sheets) > 1) for at, sheet in enumerate(of.sheets, 1)
+        groups(sheet, names, at, named=len(of.sheets) > 1) for at, sheet in enumerate(of.groups, 1)
     ]
     return [drawing for drawing in drawn if drawing is not None]
 

@@ -15,7 +15,7 @@ from karat.report.page.groups import grouped
 from karat.report.page.header import header
 from karat.report.page.headline import LONGEST, headline
 from karat.report.page.made import made
-from karat.report.page.model import Finding, Page
+from karat.report.page.model import Notice, Page
 from karat.report.page.packing import packed
 from karat.report.page.pairs import pairs
 from karat.report.page.scripts import check_installed, digest, own, styles, vega
@@ -89,10 +89,10 @@ def _sections(page: Page, drawn: list[Chart]) -> Iterator[tuple[str, Child]]:
     """Yield the sections that there is something to show in, in the order they are read."""
     content: dict[str, Markup | None] = {
         "verdict": None if page.verdict is None else gate(page.verdict),
-        "first": _findings(page.findings) if page.findings else None,
+        "first": _notices(page.notices) if page.notices else None,
         "headline": headline(page.sheets, page.comparison),
         "pairs": None if page.comparison is None else pairs(page.comparison),
-        "groups": grouped(page.sheets),
+        "groups": grouped(page.groups),
         "queries": tag("noscript", tag("p", _WITHOUT_SCRIPTS)),
         "made": made(page),
     }
@@ -103,17 +103,17 @@ def _sections(page: Page, drawn: list[Chart]) -> Iterator[tuple[str, Child]]:
             yield name, (above, below)
 
 
-def _findings(findings: list[Finding]) -> Markup:
+def _notices(notices: list[Notice]) -> Markup:
     items = [
         tag(
             "li",
-            named(finding.text, LONGEST),
-            (" ", show_button(finding.show)) if finding.show else None,
-            class_=f"finding {finding.kind}",
+            named(notice.text, LONGEST),
+            (" ", show_button(notice.show)) if notice.show else None,
+            class_=f"notice {notice.kind}",
         )
-        for finding in findings
+        for notice in notices
     ]
-    return tag("ul", items, class_="findings")
+    return tag("ul", items, class_="notices")
 
 
 def _figure(chart: Chart) -> Markup:

@@ -29,7 +29,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Notice:
     """Something to look at first: a sentence, and which queries it is about."""
 
     kind: str
@@ -96,11 +96,13 @@ class Page:
     command: str | None
     """The command line that made it, where one did."""
     sheets: list[Sheet]
+    groups: list[Sheet]
+    """The same by groups: for each way of grouping, one a run."""
     comparison: ComparisonSheet | None
     verdict: Verdict | None
     inputs: list[Input]
     run_settings: dict[str, Json]
     """By the name of a run: how it says it was made."""
-    findings: list[Finding]
+    notices: list[Notice]
     picture: Picture
     queries: Queries

@@ -1,0 +1,68 @@
+"""Where a command writes: into files by their ending, and into pages, which show far more."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from karat.cli.options import Scoring
+
+if TYPE_CHECKING:
+    from karat.evaluation.scores import Scores
+    from karat.report.making import Making
+
+ReportTexts = Annotated[
+    int,
+    typer.Option(
+        metavar="N", min=0, help="In .html, keep texts and calculations of so many queries."
+    ),
+]
+TEXTS = 500
+_PAGES = (".html", ".htm")
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What was asked for with -o."""
+
+    files: list[Path]
+    pages: list[Path]
+
+    @classmethod
+    def of(cls, paths: Iterable[Path] | None, check: Callable[[list[Path]], None]) -> Outputs:
+        """Sort paths, and refuse those that cannot be written, before anything is computed."""
+        given = list(paths or ())
+        pages = [path for path in given if path.suffix.lower() in _PAGES]
+        wanted = cls([path for path in given if path not in pages], pages)
+        check(wanted.files)
+        if pages:
+            from karat.evaluation import reporting
+
+            reporting.check(pages)
+        return wanted
+
+    def write_pages(self, scores: Sequence[Scores], **about: Any) -> list[Path]:
+        """Make a page once, where one is asked for, and write it; return where it is."""
+        if self.pages:
+            from karat.evaluation import reporting
+
+            page = reporting.page(scores, **about)
+            for path in self.pages:
+                reporting.write(page, path)
+        return self.pages
+
+
+def making(how: Scoring, texts: int) -> Making:
+    """Return what a page says of its own making."""
+    from karat.report.making import Making
+
+    ours = Path(sys.argv[0]).stem in ("karat", "__main__")
+    command = shlex.join(["karat", *sys.argv[1:]]) if ours else None
+    heeded = how.config.path if how.config.conventions or how.config.gate else None
+    return Making(texts, command, None if heeded is None else str(heeded))

@@ -1,0 +1,81 @@
+"""The HTML report: what stands on a page of scores, of a comparison or of a verdict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from karat.data.files import check_writable, writing
+from karat.evaluation.comparison import Comparison
+from karat.evaluation.listing import queries
+from karat.evaluation.noticing import few_labelled, notices
+from karat.evaluation.picturing import picture
+from karat.evaluation.provenance import inputs
+from karat.evaluation.scores import Scores
+from karat.report.making import Making
+from karat.report.page import html
+from karat.report.page.model import Page
+from karat.report.verdict import Verdict
+from karat.stats.comparison import Choices
+from karat.stats.groups import Field
+
+_FEW_RUNS = 5
+_FIELDS = 3
+
+
+def page(
+    scores: Sequence[Scores],
+    *,
+    comparison: Comparison | None = None,
+    verdict: Verdict | None = None,
+    by: Sequence[Field] = (),
+    making: Making | None = None,
+) -> Page:
+    """Put a page together; of runs that are not at hand, as of saved scores, it shows values."""
+    making = making or Making()
+    if comparison is not None:
+        by = comparison.by
+    if comparison is None and 2 <= len(scores) <= _FEW_RUNS:
+        comparison = Comparison(scores, Choices(), by)
+    opened = [None if score.origin is None else score.origin.opened() for score in scores]
+    at_hand = [each for each in opened if each is not None]
+    known = queries(scores, opened, texts=making.texts)
+    ways = [tuple(by)] if by else [(field,) for field in few_labelled(known.fields)[:_FIELDS]]
+    return Page(
+        title=_title(scores, verdict),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=making.command,
+        sheets=[score.sheet() for score in scores],
+        groups=[score.sheet(by=each) for each in ways for score in scores],
+        comparison=None if comparison is None else comparison.sheet(),
+        verdict=verdict,
+        inputs=inputs(scores, settings=making.settings),
+        run_settings={
+            score.name: each.run.settings
+            for score, each in zip(scores, opened, strict=True)
+            if each is not None and each.run.settings
+        },
+        notices=notices(scores, at_hand, known),
+        picture=picture(scores, opened),
+        queries=known,
+    )
+
+
+def check(paths: Iterable[str | os.PathLike[str]]) -> None:
+    """Refuse what would keep a page from being written, before anything is computed."""
+    html.check_installed()
+    for path in paths:
+        check_writable(path)
+
+
+def write(page: Page, path: str | os.PathLike[str]) -> None:
+    """Write a page whole, or not at all."""
+    with writing(path) as file:
+        html.write(page, file)
+
+
+def _title(scores: Sequence[Scores], verdict: Verdict | None) -> str:
+    names = ", ".join(score.name for score in scores[:_FEW_RUNS])
+    more = f" and {len(scores) - _FEW_RUNS} more" if len(scores) > _FEW_RUNS else ""
+    return f"{names}{more}" if verdict is None else verdict.summary
