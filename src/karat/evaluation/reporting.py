@@ -79,3 +79,9 @@ def _title(scores: Sequence[Scores], verdict: Verdict | None) -> str:
     names = ", ".join(score.name for score in scores[:_FEW_RUNS])
     more = f" and {len(scores) - _FEW_RUNS} more" if len(scores) > _FEW_RUNS else ""
     return f"{names}{more}" if verdict is None else verdict.summary
+
+
+def write_failure(title: str, problem: str, path: str | os.PathLike[str]) -> None:
+    """Write a page that says why there is no answer."""
+    with writing(path) as file:
+        html.write_failure(title, problem, file)

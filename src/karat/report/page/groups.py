@@ -19,8 +19,6 @@ from karat.report.tables import (
     number,
 )
 
-_OPEN = 3
-"""Of more runs, the tables are folded."""
 _SHADES = 10
 
 
@@ -33,11 +31,11 @@ def grouped(sheets: Sequence[Sheet]) -> Markup | None:
         "Shade: the value, from 0 to 1; of amounts such as milliseconds, from 0 to the largest of "
         "the column. *: fewer than 5 queries, which say little."
     )
-    tables = [_run(sheet, at < _OPEN) for at, sheet in enumerate(known)]
+    tables = [_run(sheet) for sheet in known]
     return joined(tables, tag("p", legend, class_="key"))
 
 
-def _run(sheet: Sheet, opened: bool) -> Markup:
+def _run(sheet: Sheet) -> Markup:
     assert sheet.groups is not None
     fields, groups = group_fields(sheet), sheet.groups
     most = {measure: _most(groups, measure) for measure in sheet.summary["measure"]}
@@ -72,7 +70,6 @@ def _run(sheet: Sheet, opened: bool) -> Markup:
         "details",
         tag("summary", named(sheet.name), " ", named(by)),
         scrolled(table, f"{sheet.name} {by}"),
-        open=opened,
     )
 
 

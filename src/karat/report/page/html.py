@@ -10,7 +10,7 @@ import msgspec
 from karat.markup import Child, Markup, brief, joined, named, tag
 from karat.report.charts import Chart, charts
 from karat.report.page.buttons import show_button
-from karat.report.page.gate import gate
+from karat.report.page.gate import gate, sign
 from karat.report.page.groups import grouped
 from karat.report.page.header import header
 from karat.report.page.headline import LONGEST, headline
@@ -42,12 +42,20 @@ def write(page: Page, file: IO[bytes]) -> None:
         file.write(part.encode())
 
 
+def write_failure(title: str, problem: str, file: IO[bytes]) -> None:
+    """Write a page that holds nothing but why there is no answer."""
+    said = tag("p", sign(False), " ", tag("span", problem, class_="problem"), class_="lead")
+    body = tag("header", tag("h1", named(title, 200)), said)
+    whole = f'<html lang="en"><head>{_head(title, [])}</head>\n<body>{body}</body></html>\n'
+    file.write(f"<!doctype html>\n{whole}".encode())
+
+
 def _parts(page: Page) -> Iterator[str]:
     drawn, data = charts(page), packed(page)
     sections = dict(_sections(page, drawn))
     scripts = [vega(), own()]
     yield "<!doctype html>\n"
-    yield f'<html lang="en"><head>{_head(page, scripts)}</head>\n<body>'
+    yield f'<html lang="en"><head>{_head(page.title, scripts)}</head>\n<body>'
     yield tag("a", "Skip to the report", href="#main", class_="skip")
     yield header(page)
     anchors = [tag("a", _TITLES[name], href=f"#{name}") for name in sections]
@@ -70,9 +78,10 @@ def _parts(page: Page) -> Iterator[str]:
     yield "</body></html>\n"
 
 
-def _head(page: Page, scripts: list[str]) -> Markup:
+def _head(title: str, scripts: list[str]) -> Markup:
+    allowed = " ".join(map(digest, scripts)) or "'none'"
     policy = (
-        f"default-src 'none'; script-src {' '.join(map(digest, scripts))}; "
+        f"default-src 'none'; script-src {allowed}; "
         "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     )
     return joined(
@@ -80,7 +89,7 @@ def _head(page: Page, scripts: list[str]) -> Markup:
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"{brief(page.title, 200)} – karat"),
+        tag("title", f"{brief(title, 200)} – karat"),
         Markup(f"<style>{styles()}</style>"),
     )
 
@@ -98,9 +107,10 @@ def _sections(page: Page, drawn: list[Chart]) -> Iterator[tuple[str, Child]]:
     }
     for name in _TITLES:
         figures = [_figure(chart) for chart in drawn if chart.section == name]
-        below = tag("div", figures, class_="figures") if figures else None
-        if (above := content.get(name)) or below:
-            yield name, (above, below)
+        drawings = tag("div", figures, class_="figures") if figures else None
+        if (told := content.get(name)) or drawings:
+            # Tables of groups say in full what their map shows, so the map comes first.
+            yield name, (drawings, told) if name == "groups" else (told, drawings)
 
 
 def _notices(notices: list[Notice]) -> Markup:
