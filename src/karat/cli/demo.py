@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -19,11 +20,14 @@ def demo_command(
 
     gold, runs = copy_example(folder)
     names = [str(run) for run in runs]
-    results = folder / "scores.json"
+    outputs = [folder / "scores.json"]
+    if find_spec("altair") and find_spec("vl_convert"):  # karat[report]
+        outputs.append(folder / "report.html")
     print(f"The files are in {folder}:")
     print(f"  {gold.name}  what should be found")
     for run in runs:
         print(f"  {run.name.ljust(len(gold.name))}  what was found")
-    command = [f"$ karat eval {gold}", *names, f"--by category -o {results}"]
+    written = " ".join(f"-o {path}" for path in outputs)
+    command = [f"$ karat eval {gold}", *names, f"--by category {written}"]
     print("\n" + " \\\n    ".join(command), "\n", flush=True)
-    evaluate_command(str(gold), names, by=["category"], output=[results])
+    evaluate_command(str(gold), names, by=["category"], output=outputs)

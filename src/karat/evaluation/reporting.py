@@ -78,7 +78,7 @@ def write(page: Page, path: str | os.PathLike[str]) -> None:
 def _title(scores: Sequence[Scores], verdict: Verdict | None) -> str:
     names = ", ".join(score.name for score in scores[:_FEW_RUNS])
     more = f" and {len(scores) - _FEW_RUNS} more" if len(scores) > _FEW_RUNS else ""
-    return f"{names}{more}" if verdict is None else verdict.summary
+    return f"{names}{more}" if verdict is None else f"Gate of {verdict.run}"
 
 
 def write_failure(title: str, problem: str, path: str | os.PathLike[str]) -> None:
