@@ -13,9 +13,17 @@ from karat.errors import InputError
 
 _MODULES = (
     "dom.js",
+    "numbers.js",
     "data.js",
+    "rows.js",
+    "ranking.js",
+    "calculation.js",
     "highlight.js",
+    "evidence.js",
     "query.js",
+    "columns.js",
+    "filters.js",
+    "controls.js",
     "table.js",
     "charts.js",
     "main.js",
