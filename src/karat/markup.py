@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
 # Control characters but newline and tab, what changes the direction of writing, and halves of
@@ -25,9 +25,9 @@ Attribute = str | int | bool | None
 
 
 def shown(text: str) -> str:
-    """Return a text with what cannot be seen made visible.
+    r"""Return a text with what cannot be seen made visible.
 
-    >>> shown("a\\u202eb")
+    >>> shown("a\u202eb")
     'a⟨U+202E⟩b'
     """
     return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
@@ -67,6 +67,23 @@ def tag(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
 def joined(*children: Child) -> Markup:
     """Return children one after the other, text among them escaped."""
     return Markup("".join(map(_written, children)))
+
+
+def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], n_labels: int = 1) -> Markup:
+    """Return a table: labels to the left, numbers to the right."""
+    sides = ["label" if at < n_labels else None for at in range(len(heads))]
+    top = [
+        tag("th", head, scope="col", class_=side) for head, side in zip(heads, sides, strict=True)
+    ]
+    body = [
+        tag(
+            "tr",
+            tag("th", row[0], scope="row"),
+            [tag("td", cell, class_=side) for cell, side in zip(row[1:], sides[1:], strict=True)],
+        )
+        for row in rows
+    ]
+    return tag("table", tag("thead", tag("tr", top)), tag("tbody", body), class_="numbers")
 
 
 def named(text: str, most: int = 80) -> Markup:

@@ -60,8 +60,7 @@ def compare_command(
     from karat.report.comparison_text import show
     from karat.report.document import encoded
 
-    for path in output or ():
-        comparison_files.check(path)
+    comparison_files.check(output or ())
     comparison = compare(
         how.gold(gold),
         [how.run(run) for run in runs],
@@ -74,11 +73,10 @@ def compare_command(
         **how.keywords,
     )
     sheet = comparison.sheet(moved=moved, difference=difference)
-    for path in output or ():
-        comparison_files.write(sheet, path)
+    written = [each for path in output or () for each in comparison_files.write(sheet, path)]
     if json:
         print(encoded(comparison_document(sheet)).decode())
     else:
         show(sheet)
-    for path in output or ():
+    for path in written:
         print(f"wrote {path}", file=sys.stderr)

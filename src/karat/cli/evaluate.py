@@ -24,7 +24,9 @@ def evaluate_command(
     ] = True,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write .json, .csv, .parquet or .md."),
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write .json, .csv, .parquet, .md or .tex."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     preset: Preset = None,
@@ -34,19 +36,17 @@ def evaluate_command(
     from karat.report import files, terminal
     from karat.report.document import print_document
 
-    for path in output or ():
-        files.check(path)
+    files.check(output or ())
     evaluator = Evaluator(how.gold(gold), measures, preset=preset, **how.keywords)
     scores = evaluator.all([how.run(run) for run in runs])
     sheets = [
         score.sheet(by=tuple(by or ()), per_query=per_query, intervals=intervals)
         for score in scores
     ]
-    for path in output or ():
-        files.write(sheets, path)
+    written = [each for path in output or () for each in files.write(sheets, path)]
     if json:
         print_document(sheets)
     else:
         terminal.show(sheets)
-    for path in output or ():
+    for path in written:
         print(f"wrote {path}", file=sys.stderr)

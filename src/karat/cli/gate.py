@@ -45,8 +45,7 @@ def gate_command(
     from karat.report.document import encoded
     from karat.report.verdict import Entry
 
-    for path in output or ():
-        verdict_files.check(path)
+    verdict_files.check(output or ())
     if how.config.gate:
         print(f"thresholds of {how.config.path}", file=sys.stderr)
     try:
@@ -65,10 +64,9 @@ def gate_command(
             verdict_files.write([Entry(run, None, str(error))], path)
         raise
     entry = Entry(verdict.run, verdict)
-    for path in output or ():
-        verdict_files.write([entry], path)
+    written = [each for path in output or () for each in verdict_files.write([entry], path)]
     print(encoded(verdict_files.document([entry])).decode() if json else verdict)
-    for path in output or ():
+    for path in written:
         print(f"wrote {path}", file=sys.stderr)
     if not verdict.passed:
         raise typer.Exit(1)

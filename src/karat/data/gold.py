@@ -27,6 +27,7 @@ from karat.data.gold_tables import (
     spans_table,
 )
 from karat.data.judgments import judgments_frame, judgments_of
+from karat.data.notebook import gold_html
 from karat.data.offsets import unit_named
 from karat.data.places import in_code_points
 from karat.errors import InputError
@@ -273,6 +274,9 @@ class Gold:
         if isinstance(source, Unopened):
             return cls.read(source.path, format=source.format)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
+
+    def _repr_html_(self) -> str:
+        return gold_html(self)
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""

@@ -13,6 +13,7 @@ from karat.data import frames, hugging_face
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.lists import Lists
+from karat.data.notebook import run_html
 from karat.data.offsets import unit_named
 from karat.data.order import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
 from karat.data.places import in_code_points
@@ -206,6 +207,9 @@ class Run:
         if isinstance(source, Unopened):
             return cls.read(source.path, format=source.format)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
+
+    def _repr_html_(self) -> str:
+        return run_html(self)
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""

@@ -18,6 +18,7 @@ from karat.measures import Measure, parse
 from karat.report import comparison_files
 from karat.report.comparison import FEW_PAIRS, ComparisonSheet, Moved
 from karat.report.comparison_text import text
+from karat.report.notebook import comparison_html
 from karat.stats import comparison as statistics
 from karat.stats.comparison import Choices
 from karat.stats.groups import Field
@@ -112,13 +113,7 @@ class Comparison:
         A row an item: item, grade, rank_a, rank_b, and what it brings to the measure in each. A
         rank is null where the item stands too far down to count, or not at all.
         """
-        for run in (a, b):
-            if run not in self._tables:
-                raise InputError(
-                    f"no run is called {run!r}",
-                    field="run",
-                    hint=f"there are {', '.join(map(repr, self._tables))}",
-                )
+        self._known(a, b)
         if str(query) not in self._tables[a].frame["query_id"]:
             raise InputError(f"there is no query {query!r}", field="query", hint="check its id")
         known = self._tables[a].measure(parse(measure))
@@ -130,6 +125,16 @@ class Comparison:
                 hint="compare runs, not scores: scores hold no lists",
             )
         return pl.DataFrame([asdict(change) for change in found], schema=_CHANGES)
+
+    def _known(self, *runs: str) -> None:
+        """Refuse a run that is not compared."""
+        for run in runs:
+            if run not in self._tables:
+                raise InputError(
+                    f"no run is called {run!r}",
+                    field="run",
+                    hint=f"there are {', '.join(map(repr, self._tables))}",
+                )
 
     def queries_needed(self, difference: float) -> pl.DataFrame:
         """Return how many queries it would take to show a difference, a row a pair and measure."""
@@ -171,12 +176,45 @@ class Comparison:
             for row, found in zip(rows, self._lists.changes(places), strict=True)
         ]
 
+    def plot(
+        self,
+        kind: str = "values",
+        *,
+        by: Field | Sequence[Field] | None = None,
+        measure: str | Measure | None = None,
+        a: str | None = None,
+        b: str | None = None,
+    ) -> Any:
+        """Draw an Altair chart of all runs, as `Scores.plot` does of one; or scatter and tradeoff.
+
+        `scatter` sets run b against run a by a measure: the first, if none is said, and of every
+        pair, if no run is said.
+        """
+        from karat.evaluation.plotting import plot
+
+        self._known(*(run for run in (a, b) if run is not None))
+        if kind != "scatter" and (a, b) != (None, None):
+            raise InputError(f"{kind} is not of a pair", field="plot", hint="leave a and b out")
+        return plot(self.scores, kind, by=by, measure=measure, pairs=self._pairs(a, b))
+
+    def _pairs(self, a: str | None, b: str | None) -> list[tuple[str, str]]:
+        if a is not None and b is not None:
+            return [(a, b)]
+        pairs = self.pairs.select("a", "b").unique(maintain_order=True).iter_rows()
+        return [(one, other) for one, other in pairs if a in (None, one) and b in (None, other)]
+
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison; the ending says how: json, csv, md, tex."""
+        """Write the comparison; the ending says how: json, csv, md, tex.
+
+        A csv has the queries in a second file beside it.
+        """
         comparison_files.write(self.sheet(), path)
 
     def __str__(self) -> str:
         return text(self.sheet())
+
+    def _repr_html_(self) -> str:
+        return comparison_html(self.sheet(moved=0))
 
     def __repr__(self) -> str:
         names = ", ".join(repr(score.name) for score in self.scores)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,9 @@ from karat.errors import InputError
 from karat.evaluation.opened import Origin
 from karat.match.evidence import Found
 from karat.match.matches import matches
-from karat.measures import ScoreTable, parse
+from karat.measures import Measure, ScoreTable, parse
 from karat.report import files
+from karat.report.notebook import scores_html
 from karat.report.sheet import Sheet, left_out, noted
 from karat.report.tables import number
 from karat.stats import groups
@@ -148,9 +149,29 @@ class Scores:
             show_queries=per_query,
         )
 
+    def plot(
+        self,
+        kind: str = "values",
+        *,
+        by: Field | Sequence[Field] | None = None,
+        measure: str | Measure | None = None,
+    ) -> Any:
+        """Draw an Altair chart: values, distribution, curves, precision_recall, groups and others.
+
+        latency and cost take a run that tells of them, groups takes `by`, a field of the queries
+        or several; `measure` draws one measure only.
+        """
+        from karat.evaluation.plotting import plot
+
+        return plot([self], kind, by=by, measure=measure)
+
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the scores, with every query; the ending says how: json, parquet, csv, md."""
-        files.write([self.sheet(per_query=True)], path)
+        """Write the scores; the ending says how: json, parquet, csv, md, tex.
+
+        With every query, but for md and tex; a csv has them in a second file beside it.
+        """
+        briefly = os.fspath(path).lower().endswith(".md")
+        files.write([self.sheet(per_query=not briefly)], path)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, run: str | None = None) -> Scores:
@@ -168,6 +189,9 @@ class Scores:
             settings=Settings(**saved.settings),
             queries=saved.queries,
         )
+
+    def _repr_html_(self) -> str:
+        return scores_html(self.sheet())
 
     def __repr__(self) -> str:
         values: dict[str, Any] = {name: self[name] for name in self.keys()}

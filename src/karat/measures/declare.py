@@ -73,6 +73,8 @@ class Declaration:
     """Whether a query's value is 0 or 1."""
     whole: bool = False
     """Whether a query's value is a whole number, and is shown so."""
+    unbounded: bool = False
+    """Whether it may lie outside 0 and 1, though it is neither whole nor of a unit."""
     no_gold: bool = True
     """Whether the convention `no_gold` says its value where nothing is relevant."""
     counts_repeats: bool = False
@@ -85,6 +87,11 @@ class Declaration:
     def reads_gold(self) -> bool:
         """Whether it reads more of gold than which queries there are."""
         return self.family not in OF_THE_RUN
+
+    @property
+    def bounded(self) -> bool:
+        """Whether its values lie between 0 and 1."""
+        return not self.unbounded and not self.whole and self.unit is None
 
 
 @dataclass(frozen=True, eq=False)

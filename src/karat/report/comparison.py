@@ -9,11 +9,15 @@ from typing import Any
 import polars as pl
 
 from karat.errors import counted
-from karat.measures import parse
 from karat.report.calculation import Change
 from karat.report.document import document
 from karat.report.sheet import Sheet
+from karat.report.tables import BETTER, WORSE, better
 from karat.stats.comparison import PAIRS, Choices
+from karat.stats.power import ALPHA
+
+Row = dict[str, Any]
+"""A row of pairs: a pair of runs, and a measure."""
 
 FEW_PAIRS = 10
 """More pairs are shown below each other, and without the queries that moved."""
@@ -119,7 +123,10 @@ def _moved(moved: Moved) -> dict[str, Any]:
     return told
 
 
-def better(measure: str, value: float, other: float) -> bool:
-    """Tell whether a value of a measure is better than another."""
-    higher = parse(measure).declaration.higher_is_better
-    return value > other if higher else value < other
+def mark(row: Row) -> str:
+    """Return what stands before a difference that is shown: whether b is better or worse."""
+    difference, p = row["difference"], row["p_corrected"]
+    # Signed ranks may tell runs apart whose means are the same.
+    if p is None or p >= ALPHA or not difference:
+        return ""
+    return BETTER if better(row["measure"], difference, 0.0) else WORSE

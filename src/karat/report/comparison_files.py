@@ -4,16 +4,40 @@ from __future__ import annotations
 
 from typing import IO
 
+import polars as pl
+
 from karat.report.comparison import ComparisonSheet, comparison_document
 from karat.report.comparison_text import markdown
 from karat.report.document import encoded
 from karat.report.endings import Endings
 from karat.report.latex import latex
 
+_OF_B = "\0b"  # no measure ends so
+
 
 def _write_csv(sheet: ComparisonSheet, file: IO[bytes]) -> None:
     """Write a row a pair and measure, or a row for each group of these where groups are asked."""
     (sheet.pairs if sheet.groups is None else sheet.groups).write_csv(file)
+
+
+def _write_queries(sheet: ComparisonSheet, file: IO[bytes]) -> None:
+    """Write a row a pair, measure and query, pair by pair: of many, only one is in memory."""
+    values = {run.name: run.per_query for run in sheet.runs}
+    for at, (a, b) in enumerate(sheet.names):
+        both = values[a].join(values[b], on="query_id", how="full", coalesce=True, suffix=_OF_B)
+        both = both.sort("query_id")
+        for number, measure in enumerate(sheet.measures):
+            one, other = pl.col(measure), pl.col(measure + _OF_B)
+            rows = both.select(
+                pl.lit(a).alias("a"),
+                pl.lit(b).alias("b"),
+                pl.lit(measure).alias("measure"),
+                "query_id",
+                one.alias("value_a"),
+                other.alias("value_b"),
+                (other - one).alias("difference"),
+            )
+            rows.write_csv(file, include_header=at == number == 0)
 
 
 _ENDINGS: Endings[ComparisonSheet] = Endings(
@@ -24,5 +48,6 @@ _ENDINGS: Endings[ComparisonSheet] = Endings(
         ".md": lambda sheet, file: file.write(markdown(sheet).encode()),
         ".tex": lambda sheet, file: file.write(latex(sheet).encode()),
     },
+    queries={".csv": _write_queries},
 )
 write, check = _ENDINGS.write, _ENDINGS.check

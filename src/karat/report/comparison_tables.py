@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from karat.errors import counted
-from karat.report.comparison import ComparisonSheet, Moved, tests
+from karat.report.bars import Drawing, drawn
+from karat.report.comparison import ComparisonSheet, Moved, Row, mark, tests
 from karat.report.sheet import methods
-from karat.report.tables import label, number, signed, table_rows
+from karat.report.tables import BETTER, WORSE, label, number, signed, table_rows
 from karat.report.terminal import WIDTH, short
 from karat.stats import corrections
 from karat.stats.groups import FEW
@@ -30,7 +31,8 @@ TESTS = {
 }
 HEADS = {"holm": "p Holm", "bh": "p BH", "bonferroni": "p Bonferroni", "tukey": "p Tukey"}
 
-Row = dict[str, Any]
+Names = list[tuple[str, str]]
+"""Pairs, each as the names of a and b."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +44,30 @@ class Section:
     rows: list[list[str]]
     n_labels: int = 1
     n_last: int = 0
+    drawing: Drawing = field(default_factory=dict)
+    """How a terminal draws the values."""
 
 
 def sections(sheet: ComparisonSheet) -> Iterator[Section]:
-    """Yield the values of the runs, then what lies between them: pair by pair, or by measure."""
+    """Yield the values of the runs, then what lies between them."""
     heads = ["measure", *(short(run.name, NAME_WIDTH) for run in sheet.runs), "n"]
-    yield Section("", heads, table_rows(sheet.runs), n_last=1)
+    yield Section("", heads, table_rows(sheet.runs), n_last=1, drawing=drawn(sheet.runs))
+    yield from between(sheet, sheet.names, sheet.measures)
+
+
+def between(sheet: ComparisonSheet, names: Names, measures: list[str]) -> Iterator[Section]:
+    """Yield what lies between the runs of some pairs: pair by pair, or of many by measure."""
     if sheet.many:
-        for measure in sheet.measures:
-            yield _measure(sheet, measure)
+        for measure in measures:
+            yield _measure(sheet, names, measure)
     else:
-        for a, b in sheet.names:
+        for a, b in names:
             yield _pair(sheet, a, b)
     if sheet.groups is not None:
-        for a, b in sheet.names:
-            yield _groups(sheet, sheet.groups, a, b)
+        for a, b in names:
+            yield _groups(sheet, sheet.groups, a, b, measures)
     if sheet.needed is not None:
-        yield _needed(sheet, sheet.needed)
+        yield _needed(sheet, sheet.needed, names, measures)
 
 
 def _pair(sheet: ComparisonSheet, a: str, b: str) -> Section:
@@ -66,11 +75,12 @@ def _pair(sheet: ComparisonSheet, a: str, b: str) -> Section:
     return _compared(sheet, title(a, b), "measure", [label(row["measure"]) for row in rows], rows)
 
 
-def _measure(sheet: ComparisonSheet, measure: str) -> Section:
-    """Return all pairs of a measure below each other: of many, a table each is not read."""
-    rows = sheet.pairs.filter(pl.col("measure") == measure).to_dicts()
-    names = [title(row["a"], row["b"]) for row in rows]
-    return _compared(sheet, label(measure), "pair", names, rows)
+def _measure(sheet: ComparisonSheet, names: Names, measure: str) -> Section:
+    """Return pairs of a measure below each other: of many, a table each is not read."""
+    found = sheet.pairs.filter(pl.col("measure") == measure).to_dicts()
+    rows = [row for row in found if (row["a"], row["b"]) in names]
+    titles = [title(row["a"], row["b"]) for row in rows]
+    return _compared(sheet, label(measure), "pair", titles, rows)
 
 
 def _compared(
@@ -93,7 +103,9 @@ def _compared(
     return Section(f"{of_what}, {n}", list(cells[0]), [list(row.values()) for row in cells])
 
 
-def _groups(sheet: ComparisonSheet, groups: pl.DataFrame, a: str, b: str) -> Section:
+def _groups(
+    sheet: ComparisonSheet, groups: pl.DataFrame, a: str, b: str, measures: list[str]
+) -> Section:
     fields, found = sheet.group_fields, _of_pair(groups, a, b)
     cells = [
         {
@@ -103,7 +115,7 @@ def _groups(sheet: ComparisonSheet, groups: pl.DataFrame, a: str, b: str) -> Sec
             "W/T/L": _outcomes(row),
             "n": f"{row['n']:,}{'*' * (row['n'] < FEW)}",
         }
-        for measure in sheet.measures
+        for measure in measures
         for row in found
         if row["measure"] == measure
     ]
@@ -119,10 +131,13 @@ def _label(value: Any) -> str:
     return "–" if value is None else short(str(value), NAME_WIDTH)
 
 
-def _needed(sheet: ComparisonSheet, needed: pl.DataFrame) -> Section:
-    rows = [["measure", *(title(a, b) for a, b in sheet.names)]]
-    for measure in sheet.measures:
-        queries = needed.filter(pl.col("measure") == measure)["queries"]
+def _needed(
+    sheet: ComparisonSheet, needed: pl.DataFrame, names: Names, measures: list[str]
+) -> Section:
+    rows = [["measure", *(title(a, b) for a, b in names)]]
+    for measure in measures:
+        found = needed.filter(pl.col("measure") == measure).select("a", "b", "queries")
+        queries = [n for a, b, n in found.iter_rows() if (a, b) in names]
         rows.append([label(measure), *("–" if n is None else f"{n:,}" for n in queries)])
     if sheet.many:
         rows = [list(column) for column in zip(*rows, strict=True)]
@@ -142,7 +157,7 @@ def _tested(sheet: ComparisonSheet, row: Row, corrected: bool) -> dict[str, str]
     """Return the difference, its interval and how sure it is."""
     measure = row["measure"]
     cells = {
-        "difference": signed(row["difference"], measure),
+        "difference": f"{mark(row)} {signed(row['difference'], measure)}".lstrip(),
         f"{100 * sheet.choices.confidence:g}% interval": interval(row["low"], row["high"], measure),
         "p": probability(row["p"]),
     }
@@ -179,6 +194,15 @@ def _outcomes(row: Row) -> str:
 
 def _of_pair(frame: pl.DataFrame, a: str, b: str) -> list[Row]:
     return frame.filter(pl.col("a") == a, pl.col("b") == b).to_dicts()
+
+
+def legend(sheet: ComparisonSheet) -> list[str]:
+    """Say what the marks mean, where there are any."""
+    frames = [sheet.pairs, *([] if sheet.groups is None else [sheet.groups])]
+    if not any(mark(row) for frame in frames for row in frame.iter_rows(named=True)):
+        return []
+    p = HEADS[sheet.choices.correction] if any(map(sheet.corrects, frames)) else "p"
+    return [f"{BETTER} better, {WORSE} worse: {p} < {ALPHA}"]
 
 
 def notes(sheet: ComparisonSheet) -> list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from karat.errors import printable
+from karat.report.bars import LEGEND
 from karat.report.comparison import ComparisonSheet, Moved
-from karat.report.comparison_tables import change_words, notes, sections, title
-from karat.report.markdown import escape, piped
+from karat.report.comparison_tables import between, change_words, legend, notes, sections, title
+from karat.report.headline import of_comparison, pairs_of_best
+from karat.report.markdown import escape, folded, listed, piped, values
 from karat.report.sheet import remarks
 from karat.report.tables import number, signed
 from karat.report.terminal import WIDTH, print_wide, short, wide_lines, width_of
@@ -28,16 +30,23 @@ def text(sheet: ComparisonSheet) -> str:
 
 def show(sheet: ComparisonSheet) -> None:
     """Print everything; in a terminal, tables are ruled and as wide as it is."""
+    bars = False
     for number_of_section, section in enumerate(sections(sheet)):
         if number_of_section:
             print()
         if section.title:
             print(section.title)
-        print_wide(section.heads, section.rows, section.n_labels, n_last=section.n_last)
-    print("\n".join(_below(sheet)))
+        bars |= print_wide(
+            section.heads,
+            section.rows,
+            section.n_labels,
+            n_last=section.n_last,
+            drawing=section.drawing,
+        )
+    print("\n".join(_below(sheet, [LEGEND] * bars)))
 
 
-def _below(sheet: ComparisonSheet) -> Iterator[str]:
+def _below(sheet: ComparisonSheet, drawn: Sequence[str] = ()) -> Iterator[str]:
     """Yield what stands below the tables."""
     for a, b in sheet.names:
         own = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
@@ -48,19 +57,21 @@ def _below(sheet: ComparisonSheet) -> Iterator[str]:
             for moved in own:
                 yield from _moved(moved)
     yield ""
-    for note in _said(sheet):
+    for note in [*drawn, *legend(sheet), *notes(sheet), *_remarks(sheet)]:
         yield from _wrapped(printable(note))
+    yield ""
+    yield from _wrapped(printable(of_comparison(sheet)))
 
 
-def _said(sheet: ComparisonSheet) -> list[str]:
+def _remarks(sheet: ComparisonSheet) -> list[str]:
     """Return what must be known beside the numbers."""
-    return [*notes(sheet), *sheet.remarks(), *remarks(sheet.runs), *sheet.runs[0].way()]
+    return [*sheet.remarks(), *remarks(sheet.runs), *sheet.runs[0].way()]
 
 
 def _moved(moved: Moved) -> Iterator[str]:
-    values = f"{number(moved.value_a, moved.measure)} → {number(moved.value_b, moved.measure)}"
+    both = f"{number(moved.value_a, moved.measure)} → {number(moved.value_b, moved.measure)}"
     line = (
-        f"  {signed(moved.difference, moved.measure)}  {values}  {short(moved.query_id, _ID_WIDTH)}"
+        f"  {signed(moved.difference, moved.measure)}  {both}  {short(moved.query_id, _ID_WIDTH)}"
     )
     room = WIDTH - width_of(line) - 2
     if moved.text and room >= _LEAST_TEXT:
@@ -93,24 +104,34 @@ def _begun(words: str, room: int) -> str:
 
 
 def markdown(sheet: ComparisonSheet) -> str:
-    """Return everything as Markdown, for a pull request or a notebook."""
-    parts = [
-        (f"**{escape(section.title)}**\n\n" if section.title else "")
-        + piped(section.heads, section.rows, section.n_labels)
-        for section in sections(sheet)
-    ]
+    """Return what matters as Markdown, for a pull request: first which run is best.
+
+    Of many pairs, those of the best run are shown, by the first measure.
+    """
+    names, measures = sheet.names, sheet.measures
+    if sheet.many:
+        names, measures = pairs_of_best(sheet), measures[:1]
+    parts = [f"**{escape(of_comparison(sheet))}**\n", values(sheet.runs)]
+    for section in between(sheet, names, measures):
+        table = piped(section.heads, section.rows, section.n_labels)
+        parts.append(f"**{escape(section.title)}**\n\n{table}")
     if sheet.moved:
-        rows = [
-            [
-                title(moved.a, moved.b),
-                moved.query_id,
-                moved.text or "",
-                change_words(moved),
-                signed(moved.difference, moved.measure),
-            ]
-            for moved in sheet.moved
-        ]
         heads = ["pair", "query", "text", "changed", sheet.moved[0].measure]
+        rows = [_moved_cells(moved) for moved in sheet.moved]
         parts.append(f"**the queries that moved most**\n\n{piped(heads, rows, 4)}")
-    parts.append("".join(f"- {escape(note)}\n" for note in _said(sheet)))
+    left = len(sheet.names) - len(names)
+    more = [f"{left:,} other pairs: not shown, .json and .csv hold them"] if left else []
+    if told := [*legend(sheet), *more, *_remarks(sheet)]:
+        parts.append(listed(told))
+    parts.append(folded("what the columns mean, and how they came about", notes(sheet)))
     return "\n".join(parts)
+
+
+def _moved_cells(moved: Moved) -> list[str]:
+    return [
+        title(moved.a, moved.b),
+        moved.query_id,
+        moved.text or "",
+        change_words(moved),
+        signed(moved.difference, moved.measure),
+    ]

@@ -10,7 +10,7 @@ import polars as pl
 
 from karat.measures import parse
 from karat.report.sheet import Sheet, left_out, noted, rests_on_few
-from karat.report.tables import group_fields
+from karat.report.tables import group_fields, group_parts
 from karat.version import __version__
 
 _KEYS = ("value", "low", "high", "method", "sd", "median", "n", "left_out")
@@ -53,10 +53,9 @@ def _run(sheet: Sheet) -> dict[str, Any]:
     }
     if sheet.groups is not None:
         fields = group_fields(sheet)
-        parts = sheet.groups.partition_by(fields, as_dict=True, maintain_order=True)
         run["groups"] = [
             {"by": dict(zip(fields, key, strict=True)), "measures": _measures(part)}
-            for key, part in parts.items()
+            for key, part in group_parts(sheet)
         ]
     if sheet.show_queries:
         run["per_query"] = sheet.per_query.to_dicts()

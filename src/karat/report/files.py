@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -13,9 +12,9 @@ import msgspec
 import polars as pl
 
 from karat.data.files import Source, Unopened, path_of
-from karat.errors import KaratWarning
 from karat.report.document import document, encoded
 from karat.report.endings import Endings
+from karat.report.latex import latex_of_scores
 from karat.report.markdown import markdown
 from karat.report.sheet import Sheet
 
@@ -73,17 +72,18 @@ def _write_json(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
 
 
 def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    """Write a row for each run and measure, or for each run and query where these are asked."""
-    frames = []
-    for sheet in sheets:
-        table = sheet.groups if sheet.groups is not None else sheet.summary
-        if sheet.show_queries:
-            table = sheet.per_query
-            if sheet.groups is not None:
-                lost = KaratWarning("a CSV of queries cannot hold groups; write .json for both")
-                warnings.warn(lost, stacklevel=2)
-        frames.append(table.select(pl.lit(sheet.name).alias("run"), pl.all()))
-    pl.concat(frames).write_csv(file)
+    """Write a row for each run and measure, or for each group of these where groups are asked."""
+    _named((s.name, s.summary if s.groups is None else s.groups) for s in sheets).write_csv(file)
+
+
+def _write_queries(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    """Write a row for each run and query."""
+    _named((sheet.name, sheet.per_query) for sheet in sheets).write_csv(file)
+
+
+def _named(frames: Iterable[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
+    """Return the rows of all runs, with the name of the run before them."""
+    return pl.concat(frame.select(pl.lit(name).alias("run"), pl.all()) for name, frame in frames)
 
 
 def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
@@ -94,7 +94,7 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         rows = sheet.per_query.join(fields, on="query_id", how="left", maintain_order="left")
         rows = rows.hstack(sheet.weights.rename(lambda c: f"weight:{c}"))
         rows = rows.hstack(sheet.holes.rename(lambda c: f"hole:{c}"))
-        frames.append(rows.select(pl.lit(sheet.name).alias("run"), pl.all()))
+        frames.append((sheet.name, rows))
     told = {
         "conventions": sheets[0].conventions.as_dict(),
         "level": sheets[0].level,
@@ -103,11 +103,15 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         "measures": sheets[0].summary["measure"].to_list(),
         "counts": {sheet.name: sheet.counts for sheet in sheets},
     }
-    pl.concat(frames).write_parquet(file, metadata={"karat": msgspec.json.encode(told).decode()})
+    _named(frames).write_parquet(file, metadata={"karat": msgspec.json.encode(told).decode()})
 
 
 def _write_markdown(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
     file.write(markdown(sheets).encode())
+
+
+def _write_latex(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    file.write(latex_of_scores(sheets).encode())
 
 
 _ENDINGS: Endings[Sequence[Sheet]] = Endings(
@@ -117,7 +121,9 @@ _ENDINGS: Endings[Sequence[Sheet]] = Endings(
         ".csv": _write_csv,
         ".parquet": _write_parquet,
         ".md": _write_markdown,
+        ".tex": _write_latex,
     },
+    queries={".csv": _write_queries},
 )
 write, check = _ENDINGS.write, _ENDINGS.check
 

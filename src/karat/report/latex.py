@@ -1,14 +1,17 @@
-"""A comparison as a LaTeX table: runs as rows, measures as columns, with marks of significance."""
+"""Scores and comparisons as LaTeX tables: runs as rows, measures as columns."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from string import ascii_letters
+from types import MappingProxyType
 
 from karat.errors import printable
 from karat.report.comparison import ComparisonSheet, tests
 from karat.report.comparison_tables import TESTS
-from karat.report.marks import best, letter, real
-from karat.report.tables import label, number
+from karat.report.marks import letter, real
+from karat.report.sheet import Sheet, methods, remarks
+from karat.report.tables import best, label, number, with_interval
 from karat.stats import corrections
 from karat.stats.power import ALPHA
 
@@ -33,34 +36,67 @@ _SPECIAL = {
 
 
 def latex(sheet: ComparisonSheet) -> str:
-    """Return a table for a paper; it needs the package booktabs."""
-    measures = sheet.measures
+    """Return a comparison as a table for a paper, with marks of significance."""
     letters = {run.name: letter(at) for at, run in enumerate(sheet.runs)}
-    values = {
-        run.name: dict(run.summary.select("measure", "value").iter_rows()) for run in sheet.runs
-    }
-    leading = {name: best(name, [own[name] for own in values.values()]) for name in measures}
     marks = _marks(sheet, letters)
+    values = {
+        (run.name, row["measure"]): number(row["value"], row["measure"])
+        for run in sheet.runs
+        for row in run.summary.iter_rows(named=True)
+    }
+    named = letters if sheet.choices.baseline is None else {}
+    return _table(sheet.runs, _caption(sheet), values, named, marks)
+
+
+def latex_of_scores(sheets: Sequence[Sheet]) -> str:
+    """Return scores as a table for a paper, with intervals; remarks stand in comments."""
+    values = {
+        (sheet.name, row["measure"]): with_interval(row)
+        for sheet in sheets
+        for row in sheet.summary.iter_rows(named=True)
+    }
+    said = [*methods(sheets), *(["Best values are bold"] if len(sheets) > 1 else [])]
+    caption = ". ".join(map(escape, said))
+    beside = [*remarks(sheets), *sheets[0].way()]
+    comments = "".join(f"% {printable(remark)}\n" for remark in beside)
+    return comments + _table(sheets, caption, values)
+
+
+def _table(
+    sheets: Sequence[Sheet],
+    caption: str,
+    values: Mapping[tuple[str, str], str],
+    letters: Mapping[str, str] = MappingProxyType({}),
+    marks: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> str:
+    """Return a table of values by run and measure, the best bold; it needs the package booktabs."""
+    rows = {sheet.name: list(sheet.summary.iter_rows(named=True)) for sheet in sheets}
+    leaders = [
+        best(same[0]["measure"], [row["value"] for row in same])
+        for same in zip(*rows.values(), strict=True)
+    ]
+    measures = sheets[0].summary["measure"].to_list()
     lines = [
         "% needs \\usepackage{booktabs}",
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{_caption(sheet)}}}",
+        *([f"\\caption{{{caption}.}}"] if caption else []),
         f"\\begin{{tabular}}{{l{'l' * len(measures)}}}",
         "\\toprule",
         " & ".join(["run", *(escape(label(measure)) for measure in measures)]) + r" \\",
         "\\midrule",
     ]
-    for name, own in values.items():
+    for name, own in rows.items():
         cells = []
-        for measure in measures:
-            shown = escape(number(own[measure], measure))
-            if own[measure] is not None and own[measure] == leading[measure]:
-                shown = f"\\textbf{{{shown}}}"
-            mark = marks.get((name, measure), "")
-            cells.append(shown + (f"$^{{{mark}}}$" if mark else ""))
+        for row, leader in zip(own, leaders, strict=True):
+            place = name, row["measure"]
+            value, *interval = map(escape, values[place].split(maxsplit=1))
+            if len(rows) > 1 and leader is not None and row["value"] == leader:
+                value = f"\\textbf{{{value}}}"
+            value += f"$^{{{marks[place]}}}$" if place in marks else ""
+            cells.append(" ".join([value, *interval]))
         named = escape(name)
-        if sheet.choices.baseline is None:
+        if name in letters:
             named = f"$^{{{letters[name]}}}$ {named}"
         elif named.startswith(("[", "*")):  # which would be taken for an option of \\ above it
             named = f"{{}}{named}"
@@ -74,22 +110,20 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
 
     With a baseline, a dagger says better than it, and a double dagger worse.
     """
-    baseline = sheet.choices.baseline
-    if baseline is not None:
-        return {
-            (loser, measure) if winner == baseline else (winner, measure): (
-                r"\ddagger" if winner == baseline else r"\dagger"
-            )
-            for winner, loser, measure in real(sheet)
-        }
+    marks: dict[tuple[str, str], str] = {}
     beaten: dict[tuple[str, str], set[str]] = {}
+    baseline = sheet.choices.baseline
     for winner, loser, measure in real(sheet):
-        beaten.setdefault((winner, measure), set()).add(loser)
+        if baseline is None:
+            beaten.setdefault((winner, measure), set()).add(loser)
+        elif winner == baseline:
+            marks[loser, measure] = r"\ddagger"
+        else:
+            marks[winner, measure] = r"\dagger"
     joint = "," if len(letters) > len(ascii_letters) else ""  # aa is not a twice
-    return {
-        key: joint.join(letters[name] for name in letters if name in others)
-        for key, others in beaten.items()
-    }
+    for key, others in beaten.items():
+        marks[key] = joint.join(letters[name] for name in letters if name in others)
+    return marks
 
 
 def _caption(sheet: ComparisonSheet) -> str:
@@ -103,7 +137,7 @@ def _caption(sheet: ComparisonSheet) -> str:
     else:
         name = escape(choices.baseline)
         said = f"$\\dagger$ and $\\ddagger$ mark values significantly better and worse than {name}"
-    return f"{said} ({escape(how)}; $\\alpha = {ALPHA}$). Best values are bold."
+    return f"{said} ({escape(how)}; $\\alpha = {ALPHA}$). Best values are bold"
 
 
 def escape(text: str) -> str:

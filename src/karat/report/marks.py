@@ -1,15 +1,13 @@
-"""Which differences between runs are real, and how that is marked."""
+"""Which runs are really better than which, and by what letters they go."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from string import ascii_letters
 from typing import NamedTuple
 
-import polars as pl
-
-from karat.report.comparison import ComparisonSheet, better
-from karat.stats.power import ALPHA
+from karat.report.comparison import ComparisonSheet, mark
+from karat.report.tables import BETTER
 
 
 class Real(NamedTuple):
@@ -21,21 +19,12 @@ class Real(NamedTuple):
 
 
 def real(sheet: ComparisonSheet) -> Iterator[Real]:
-    """Yield the differences whose corrected p is below 0.05, as the pairs stand."""
-    known = sheet.pairs.drop_nulls(["p_corrected", "value_a", "value_b"])
-    shown = known.filter(pl.col("p_corrected") < ALPHA, pl.col("difference") != 0)
-    for a, b, measure, difference in shown.select("a", "b", "measure", "difference").iter_rows():
-        b_is_better = better(measure, difference, 0.0)
-        yield Real(b, a, measure) if b_is_better else Real(a, b, measure)
-
-
-def best(measure: str, values: Sequence[float | None]) -> float | None:
-    """Return the best of several values, None where there is none."""
-    found = None
-    for value in values:
-        if value is not None and (found is None or better(measure, value, found)):
-            found = value
-    return found
+    """Yield the differences that are marked, as the pairs stand."""
+    for row in sheet.pairs.iter_rows(named=True):
+        if shown := mark(row):
+            a, b = row["a"], row["b"]
+            winner, loser = (b, a) if shown == BETTER else (a, b)
+            yield Real(winner, loser, row["measure"])
 
 
 def letter(at: int) -> str:

@@ -7,8 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import polars as pl
+
 from karat.measures import Declaration, parse
 from karat.report.sheet import Sheet
+
+BETTER, WORSE = "▲", "▼"
+"""What stands before a difference that is real."""
 
 
 def number(value: float | object | None, measure: str | None = None) -> str:
@@ -17,9 +22,9 @@ def number(value: float | object | None, measure: str | None = None) -> str:
         return "–"
     if not isinstance(value, float):
         return str(value)
-    if measure is not None and value.is_integer() and _declaration(measure).whole:
+    if measure is not None and value.is_integer() and declaration(measure).whole:
         return f"{value:,.0f}"
-    if measure is not None and _declaration(measure).unit is not None:
+    if measure is not None and declaration(measure).unit is not None:
         return amount(value)
     return f"{value:.4f}"
 
@@ -48,7 +53,7 @@ def signed(value: float | None, measure: str) -> str:
 
 def label(measure: str) -> str:
     """Return a measure as a table calls it: with its unit, where it has one."""
-    unit = _declaration(measure).unit
+    unit = declaration(measure).unit
     return measure if unit is None else f"{measure} [{unit}]"
 
 
@@ -66,7 +71,7 @@ def interval(row: Mapping[str, Any]) -> str:
     measure = row["measure"]
     if row.get("method") is None:
         return ""
-    shown = _declaration(measure).unit is not None or _declaration(measure).whole
+    shown = declaration(measure).unit is not None or declaration(measure).whole
     ends = [
         number(end, measure) if shown or end is None else f"{end:.3f}"
         for end in (row["low"], row["high"])
@@ -120,12 +125,19 @@ def group_table(sheet: Sheet) -> Table | None:
         return None
     fields = group_fields(sheet)
     rows = []
-    for key, part in sheet.groups.partition_by(fields, as_dict=True, maintain_order=True).items():
+    for key, part in group_parts(sheet):
         values = [with_interval(row) for row in part.iter_rows(named=True)]
         labels = ["–" if label is None else str(label) for label in key]
         mark = "*" if part["small"].any() else ""
         rows.append([*labels, *values, counts(part["n"]) + mark])
     return [*fields, *map(label, sheet.summary["measure"]), "n"], rows
+
+
+def group_parts(sheet: Sheet) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
+    """Return each group as its labels and a row a measure."""
+    assert sheet.groups is not None
+    fields = group_fields(sheet)
+    return list(sheet.groups.partition_by(fields, as_dict=True, maintain_order=True).items())
 
 
 def query_table(sheet: Sheet) -> Table | None:
@@ -148,5 +160,20 @@ def group_fields(sheet: Sheet) -> list[str]:
 
 
 @cache
-def _declaration(measure: str) -> Declaration:
+def declaration(measure: str) -> Declaration:
+    """Return what is declared of a measure."""
     return parse(measure).declaration
+
+
+def better(measure: str, value: float, other: float) -> bool:
+    """Tell whether a value of a measure is better than another."""
+    return value > other if declaration(measure).higher_is_better else value < other
+
+
+def best(measure: str, values: Iterable[float | None]) -> float | None:
+    """Return the best of some values of a measure, None where there is no value."""
+    leader = None
+    for value in values:
+        if value is not None and (leader is None or better(measure, value, leader)):
+            leader = value
+    return leader

@@ -6,104 +6,166 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from unicodedata import combining, east_asian_width
 
 from karat.errors import printable
+from karat.report.bars import CHARACTERS, LEGEND, Drawing, Drawn, drawn, drawn_groups
 from karat.report.sheet import Sheet, methods, remarks
-from karat.report.tables import group_fields, group_table, query_table, table_rows
+from karat.report.tables import BETTER, WORSE, group_fields, group_table, query_table, table_rows
 
 WIDTH = 80
 _NAME_WIDTH = 24
 _LABEL_WIDTH = 48
+_BAR_WIDTHS = range(8, 3, -1)
+_COLOURS = {f"[{CHARACTERS}]+$": "cyan", f"^ *{BETTER}": "green", f"^ *{WORSE}": "red"}
+_NOTHING: Drawing = {}
+
+Lines = list[list[str]]
 
 
 def show(sheets: Sequence[Sheet]) -> None:
     """Print the table, then groups and queries where they were asked, then the remarks."""
     heads = ["measure", *(short(sheet.name, _NAME_WIDTH) for sheet in sheets), "n"]
-    print_wide(heads, table_rows(sheets), 1, n_last=1)
+    bars = print_wide(heads, table_rows(sheets), 1, n_last=1, drawing=drawn(sheets))
     for sheet in sheets:
         if (table := group_table(sheet)) is not None:
             fields = group_fields(sheet)
             print(f"\n{short(sheet.name, _LABEL_WIDTH)} by {', '.join(map(printable, fields))}")
-            print_wide(*table, len(fields))
+            bars |= print_wide(*table, len(fields), drawing=drawn_groups(sheet))
     for sheet in sheets:
         if (table := query_table(sheet)) is not None:
             print(f"\n{short(sheet.name, WIDTH)}")
             print_wide(*table, 1)
+    if bars:
+        print(LEGEND)
     _print_remarks(sheets)
 
 
-def print_wide(heads: list[str], rows: list[list[str]], n_labels: int, *, n_last: int = 0) -> None:
-    """Print a table as wide as the terminal is, in several where it does not fit."""
-    for number, part in enumerate(_shared_out(heads, rows, n_labels, n_last, _width(), _gap())):
+def print_wide(
+    heads: list[str],
+    rows: list[list[str]],
+    n_labels: int,
+    *,
+    n_last: int = 0,
+    drawing: Drawing = _NOTHING,
+) -> bool:
+    """Print a table as wide as the terminal is, in several where it does not fit.
+
+    In a terminal, values have bars beside them where there is room; tell whether there was.
+    """
+    lines, bars = _cut(heads, rows), False
+    blocks = _shared_out(lines, n_labels, n_last, _width(), _gap())
+    if any(each.ends for each in drawing.values()) and _draws():
+        for width in _BAR_WIDTHS:
+            wider = [lines[0], *_with_bars(lines[1:], drawing, width)]
+            if _fits(wider, blocks, _width(), _gap()):
+                lines, bars = wider, True
+                break
+    for number, block in enumerate(blocks):
         if number:
             print()
-        _print_table(part[0], part[1:], n_labels)
+        part = [[line[column] for column in block] for line in lines]
+        if _ruled():
+            bold = {(at, c) for at, c in _leaders(drawing) if c in block}
+            _print_rich(part, n_labels, {(at, block.index(c)) for at, c in bold})
+        else:
+            print("\n".join(plain_lines(part[0], part[1:], n_labels)))
+    return bars
 
 
 def wide_lines(heads: list[str], rows: list[list[str]], n_labels: int, n_last: int) -> list[str]:
     """Return a table as lines of text, in several where it does not fit 80 columns."""
+    whole = _cut(heads, rows)
     lines: list[str] = []
-    for part in _shared_out(heads, rows, n_labels, n_last, WIDTH, 2):
+    for block in _shared_out(whole, n_labels, n_last, WIDTH, 2):
+        part = [[line[column] for column in block] for line in whole]
         lines += [""] * bool(lines) + plain_lines(part[0], part[1:], n_labels)
     return lines
 
 
-def _shared_out(
-    heads: list[str], rows: list[list[str]], n_labels: int, n_last: int, width: int, gap: int
-) -> list[list[list[str]]]:
+def _cut(heads: list[str], rows: list[list[str]]) -> Lines:
+    return [[short(cell, _LABEL_WIDTH) for cell in line] for line in [heads, *rows]]
+
+
+def _shared_out(lines: Lines, n_labels: int, n_last: int, width: int, gap: int) -> list[list[int]]:
     """Share the columns of a table out over as many tables as it takes to fit a width.
 
     The first columns, the labels, and the last ones stand in each of them.
     """
-    lines = [[short(cell, _LABEL_WIDTH) for cell in line] for line in [heads, *rows]]
-    sizes = [max(map(width_of, column)) + gap for column in zip(*lines, strict=True)]
-    end = len(heads) - n_last
-    labels, last = list(range(n_labels)), list(range(end, len(heads)))
+    sizes = [size + gap for size in _sizes(lines)]
+    end = len(sizes) - n_last
+    labels, last = list(range(n_labels)), list(range(end, len(sizes)))
     room = width + gap - sum(sizes[c] for c in [*labels, *last])
     blocks: list[list[int]] = [[]]
     for at in range(n_labels, end):
         if blocks[-1] and sum(sizes[c] for c in [*blocks[-1], at]) > room:
             blocks.append([])
         blocks[-1].append(at)
-    return [[[line[c] for c in [*labels, *block, *last]] for line in lines] for block in blocks]
+    return [[*labels, *block, *last] for block in blocks]
 
 
-def _print_table(heads: list[str], rows: list[list[str]], n_labels: int) -> None:
-    if _ruled():
-        _print_rich(heads, rows, n_labels)
-        return
-    print("\n".join(plain_lines(heads, rows, n_labels)))
+def _fits(lines: Lines, blocks: list[list[int]], width: int, gap: int) -> bool:
+    """Tell whether columns that are shared out so fit a width."""
+    sizes = _sizes(lines)
+    return all(sum(sizes[c] + gap for c in block) - gap <= width for block in blocks)
+
+
+def _with_bars(rows: Lines, drawing: Drawing, width: int) -> Lines:
+    """Return rows with bars behind the values that have one, and room where others have."""
+    columns = {column for (_, column), each in drawing.items() if each.ends is not None}
+    none = Drawn(None, best=False)
+    return [
+        [
+            f"{cell} {drawing.get((at, column), none).bar(width)}" if column in columns else cell
+            for column, cell in enumerate(row)
+        ]
+        for at, row in enumerate(rows)
+    ]
+
+
+def _leaders(drawing: Drawing) -> Iterator[tuple[int, int]]:
+    return (place for place, each in drawing.items() if each.best)
+
+
+def _sizes(lines: Lines) -> list[int]:
+    return [max(map(width_of, column)) for column in zip(*lines, strict=True)]
 
 
 def plain_lines(heads: list[str], rows: list[list[str]], n_labels: int) -> list[str]:
     """Return a table as lines of text: labels to the left, numbers to the right."""
-    sizes = [max(width_of(line[at]) for line in [heads, *rows]) for at in range(len(heads))]
-    lines = []
-    for line in [heads, *rows]:
-        cells = []
-        for at, (cell, size) in enumerate(zip(line, sizes, strict=True)):
-            gap = " " * (size - width_of(cell))
-            cells.append(cell + gap if at < n_labels else gap + cell)
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    return ["  ".join(line).rstrip() for line in _justified([heads, *rows], n_labels)]
 
 
-def _print_rich(heads: list[str], rows: list[list[str]], n_labels: int) -> None:
+def _justified(lines: Lines, n_labels: int) -> Iterator[list[str]]:
+    """Yield lines whose cells are as wide as their column."""
+    sizes = _sizes(lines)
+    for line in lines:
+        gaps = [" " * (size - width_of(cell)) for cell, size in zip(line, sizes, strict=True)]
+        yield [
+            cell + gap if at < n_labels else gap + cell
+            for at, (cell, gap) in enumerate(zip(line, gaps, strict=True))
+        ]
+
+
+def _print_rich(lines: Lines, n_labels: int, bold: set[tuple[int, int]]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    heads, *rows = _justified(lines, n_labels)
     for at, head in enumerate(heads):
-        label = at < n_labels
-        table.add_column(
-            Text(head), justify="left" if label else "right", style="bold" if at == 0 else None
-        )
-    for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_column(Text(head), style="bold" if at == 0 else None)
+    for at, row in enumerate(rows):
+        cells = [Text(cell) for cell in row]
+        for column, cell in enumerate(cells[n_labels:], start=n_labels):
+            for pattern, style in _COLOURS.items():
+                cell.highlight_regex(pattern, style)
+            if (at, column) in bold:
+                cell.highlight_regex(r"^ *[^ ]+", "bold")
+        table.add_row(*cells)
     Console().print(table)
 
 
@@ -147,6 +209,15 @@ def width_of(text: str) -> int:
 
 def _ruled() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
+def _draws() -> bool:
+    """Tell whether there is a terminal that can show block characters."""
+    try:
+        CHARACTERS.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return sys.stdout.isatty()
 
 
 def _gap() -> int:

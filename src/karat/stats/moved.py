@@ -7,12 +7,9 @@ import polars as pl
 from karat.stats.pairs import Pair
 
 
-def moved(pair: Pair, n: int) -> pl.DataFrame:
-    """Return the queries that rose most, then those that fell most, at most n of each.
-
-    Of queries that moved alike, the ids decide.
-    """
-    both = pl.DataFrame(
+def differing(pair: Pair) -> pl.DataFrame:
+    """Return a row a query: query_id, value_a, value_b, and the difference, 0 if it is rounding."""
+    return pl.DataFrame(
         {
             "query_id": pair.query_ids,
             "value_a": pair.a.values,
@@ -20,6 +17,14 @@ def moved(pair: Pair, n: int) -> pl.DataFrame:
             "difference": pair.apart,
         }
     )
+
+
+def moved(pair: Pair, n: int) -> pl.DataFrame:
+    """Return the queries that rose most, then those that fell most, at most n of each.
+
+    Of queries that moved alike, the ids decide.
+    """
+    both = differing(pair)
     rose = both.filter(pl.col("difference") > 0)
     fell = both.filter(pl.col("difference") < 0)
     return pl.concat(

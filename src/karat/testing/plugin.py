@@ -41,7 +41,7 @@ class Reporter:
         from karat.testing import start_recording
 
         try:
-            verdict_files.check(path)
+            verdict_files.check([path])
         except InputError as error:
             raise pytest.UsageError(f"{OPTION}: {error}") from None
         self.path = path

@@ -69,6 +69,7 @@ def geometric_ap(hits: Hits, k: None, rel: int) -> Floats:
     differs="trec_eval's yaap is this (Robertson, ECIR 2012)",
     cutoff="none",
     params=(REL,),
+    unbounded=True,
     no_gold=False,
 )
 def smoothed_ap(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001

@@ -20,6 +20,7 @@ from karat.measures.workings import note, note_places
     edges="grades below 0 gain nothing",
     differs="ranx' dcg and trec_eval's dcg are linear too; ranx' dcg_burges is gain=exp2",
     params=(GAIN,),
+    unbounded=True,
     no_gold=False,
 )
 def dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
@@ -34,6 +35,7 @@ def dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
     edges="what the query offers, whatever was retrieved",
     differs="trec_eval's ideal_dcg agrees",
     params=(GAIN,),
+    unbounded=True,
     no_gold=False,
 )
 def ideal_dcg(hits: Hits, k: int | None, gain: Any) -> Floats:

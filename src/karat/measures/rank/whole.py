@@ -66,6 +66,7 @@ def set_ap(hits: Hits, k: None, rel: int) -> Floats:
         Param("d", 0.0, "the worth of any other document left alone", number),
         Param("documents", 0, "how many documents there are in all", whole_number_from(0)),
     ),
+    unbounded=True,
     no_gold=False,
 )
 def utility(

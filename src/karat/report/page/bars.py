@@ -10,7 +10,9 @@ from karat.markup import Markup, tag
 
 def full(rows: Sequence[Mapping[str, Any]]) -> float:
     """Return the value that a full bar stands for: 1, or the most of what lies beyond."""
-    known = [row[end] for row in rows for end in ("value", "high") if row.get(end) is not None]
+    known: list[float] = [
+        row[end] for row in rows for end in ("value", "high") if row.get(end) is not None
+    ]
     return max([1.0, *known])
 
 
@@ -26,7 +28,7 @@ def bar(row: Mapping[str, Any], most: float) -> Markup | None:
     if low is not None and high is not None:
         ends = {"x1": _share(low, most), "x2": _share(high, most)}
         drawn.append(tag("line", class_="between", y1="50%", y2="50%", **ends))
-    return tag("svg", *drawn, class_="bar", aria_hidden="true")
+    return tag("svg", *drawn, class_="gauge", aria_hidden="true")
 
 
 def _share(value: float, most: float) -> str:

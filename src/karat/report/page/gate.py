@@ -5,13 +5,13 @@ from __future__ import annotations
 from karat.markup import Markup, joined, named, tag
 from karat.report.checks import Blamed, Check
 from karat.report.page.buttons import query_button
-from karat.report.page.headline import LONGEST, scrolled, sentences
+from karat.report.page.headline import scrolled, sentences
 from karat.report.verdict import Verdict
 from karat.report.verdict_text import check_rows
 
 
 def gate(verdict: Verdict) -> Markup:
-    """Return the outcome in a line, the thresholds as a table, and the reasons of failures."""
+    """Return the thresholds as a table, and the reasons of failures."""
     heads, cells = check_rows(verdict)
     top = tag(
         "tr",
@@ -23,25 +23,23 @@ def gate(verdict: Verdict) -> Markup:
     body = [
         tag(
             "tr",
-            tag("td", outcome(check.passed)),
+            tag("td", sign(check.passed, " passed" if check.passed else " failed")),
             tag("th", named(own[1], 200), scope="row"),
             [tag("td", cell) for cell in own[2:]],
         )
         for check, own in zip(verdict.checks, cells, strict=True)
     ]
-    table = tag("table", tag("thead", top), tag("tbody", body), class_="values gate")
+    table = tag("table", tag("thead", top), tag("tbody", body), class_="numbers gate")
     return joined(
-        tag("p", outcome(verdict.passed), " ", named(verdict.summary, LONGEST), class_="outcome"),
         scrolled(table, "Thresholds"),
         [_failure(check) for check in verdict.failures],
         sentences(verdict.remarks),
     )
 
 
-def outcome(passed: bool) -> Markup:
-    """Return a sign and a word, so that colour says nothing alone."""
-    words = "✓ passed" if passed else "✗ failed"
-    return tag("strong", words, class_="passed" if passed else "failed")
+def sign(passed: bool, word: str = "") -> Markup:
+    """Return a sign, with a word where none stands beside it: colour says nothing alone."""
+    return tag("strong", "✓" if passed else "✗", word, class_="passed" if passed else "failed")
 
 
 def _failure(check: Check) -> Markup:
@@ -54,7 +52,7 @@ def _failure(check: Check) -> Markup:
         joined(tag("p", f"{check.guilt}{of_all}:"), tag("ul", blamed, class_="queries-listed"))
         if blamed
         else None,
-        class_="failure",
+        class_="broken",
     )
 
 

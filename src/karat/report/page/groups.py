@@ -7,10 +7,17 @@ from collections.abc import Sequence
 import polars as pl
 
 from karat.markup import Markup, joined, named, tag
-from karat.measures import parse
 from karat.report.page.headline import exact, scrolled
 from karat.report.sheet import Sheet
-from karat.report.tables import counts, group_fields, interval, label, number
+from karat.report.tables import (
+    counts,
+    declaration,
+    group_fields,
+    group_parts,
+    interval,
+    label,
+    number,
+)
 
 _OPEN = 3
 """Of more runs, the tables are folded."""
@@ -27,7 +34,7 @@ def grouped(sheets: Sequence[Sheet]) -> Markup | None:
         "the column. *: fewer than 5 queries, which say little."
     )
     tables = [_run(sheet, at < _OPEN) for at, sheet in enumerate(known)]
-    return joined(tables, tag("p", legend, class_="legend"))
+    return joined(tables, tag("p", legend, class_="key"))
 
 
 def _run(sheet: Sheet, opened: bool) -> Markup:
@@ -37,7 +44,7 @@ def _run(sheet: Sheet, opened: bool) -> Markup:
     heads = [tag("th", named(field), scope="col", class_="label") for field in fields]
     heads += [tag("th", label(measure), scope="col") for measure in most]
     rows = []
-    for key, part in groups.partition_by(fields, as_dict=True, maintain_order=True).items():
+    for key, part in group_parts(sheet):
         labels = [named("–" if value is None else str(value)) for value in key]
         small = "*" if part["small"].any() else ""
         rows.append(
@@ -60,7 +67,7 @@ def _run(sheet: Sheet, opened: bool) -> Markup:
         )
     top = tag("thead", tag("tr", heads, tag("th", "n", scope="col")))
     by = f"by {', '.join(fields)}"
-    table = tag("table", top, tag("tbody", rows), class_="values heat")
+    table = tag("table", top, tag("tbody", rows), class_="numbers heat")
     return tag(
         "details",
         tag("summary", named(sheet.name), " ", named(by)),
@@ -71,8 +78,7 @@ def _run(sheet: Sheet, opened: bool) -> Markup:
 
 def _most(groups: pl.DataFrame, measure: str) -> float:
     """Return the value of the darkest shade."""
-    declaration = parse(measure).declaration
-    if declaration.unit is None and not declaration.whole:
+    if declaration(measure).bounded:
         return 1.0
     return groups.filter(pl.col("measure") == measure)["value"].max() or 1.0  # type: ignore[return-value]
 

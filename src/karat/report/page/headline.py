@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karat.markup import Child, Markup, brief, joined, named, tag
-from karat.measures import parse
+from karat.markup import Markup, brief, joined, named, tag
 from karat.report.comparison import ComparisonSheet
-from karat.report.marks import best, letter, real
+from karat.report.marks import letter, real
 from karat.report.page.bars import bar, full
 from karat.report.sheet import Sheet, methods, remarks
-from karat.report.tables import counts, holes, interval, label, number
+from karat.report.tables import (
+    BETTER,
+    WORSE,
+    best,
+    counts,
+    declaration,
+    holes,
+    interval,
+    label,
+    number,
+)
 from karat.stats.power import ALPHA
 
 LONGEST = 2_000
@@ -28,7 +37,7 @@ def headline(sheets: Sequence[Sheet], comparison: ComparisonSheet | None) -> Mar
     said = [*methods(sheets), *remarks(sheets), *sheets[0].way()]
     return joined(
         scrolled(values(sheets, marks), "The values of each run"),
-        tag("p", marks.legend, class_="legend") if marks.legend else None,
+        tag("p", marks.legend, class_="key") if marks.legend else None,
         sentences(said),
     )
 
@@ -38,52 +47,53 @@ class Marks:
 
     def __init__(self, sheets: Sequence[Sheet], comparison: ComparisonSheet | None) -> None:
         self.names = [sheet.name for sheet in sheets]
+        self.compared = comparison is not None
         self.baseline = None if comparison is None else comparison.choices.baseline
-        self.lettered = comparison is not None and self.baseline is None
         self._beaten: dict[tuple[str, str], list[str]] = {}
         if comparison is not None:
             for winner, loser, measure in real(comparison):
                 self._beaten.setdefault((winner, measure), []).append(loser)
-        self.lettered &= 2 <= len(self.names) <= _LETTERED
-        self.compared = comparison is not None
+        named_by_letter = self.baseline is None and len(self.names) <= _LETTERED
+        self.lettered = named_by_letter and bool(self._beaten)
 
     def of(self, run: str, measure: str) -> Markup | None:
         """Return what stands beside a value of a run."""
         beaten = self._beaten.get((run, measure), [])
         if self.baseline is not None:
             if self.baseline in beaten:
-                return tag("span", "▲ better", class_="mark rose")
+                return tag("span", f"{BETTER} better", class_="sign rose")
             worse = run in self._beaten.get((self.baseline, measure), [])
-            return tag("span", "▼ worse", class_="mark fell") if worse else None
+            return tag("span", f"{WORSE} worse", class_="sign fell") if worse else None
         if not beaten:
             return None
         listed = [letter(at) for at, name in enumerate(self.names) if name in beaten]
         told = ", ".join(listed) if self.lettered else f"{len(listed):,}"
-        return tag("span", f"▲ {told}", class_="mark rose")
+        return tag("span", f"{BETTER} {told}", class_="sign rose")
 
-    def head(self, at: int) -> Child:
+    def head(self, at: int) -> Markup | None:
         """Return what stands beside the name of a run."""
         if self.lettered:
             return tag("span", letter(at), class_="letter")
-        return tag("span", "baseline", class_="letter") if self._is_baseline(at) else None
-
-    def _is_baseline(self, at: int) -> bool:
-        return self.names[at] == self.baseline
+        is_baseline = self.names[at] == self.baseline
+        return tag("span", "baseline", class_="letter") if is_baseline else None
 
     @property
     def legend(self) -> str:
         """What the marks say, in words."""
         if len(self.names) == 1:
             return ""
+        told = "best: the best value of a measure"
         if not self.compared:
-            return "best: the best value of a measure; karat compare tells which lead is real"
+            return f"{told}; karat compare tells which lead is real"
+        if not self._beaten:
+            return f"{told}; no difference is real (corrected p < {ALPHA})"
         if self.baseline is not None:
-            told = "▲ and ▼: a real difference from the baseline, better or worse"
+            means = f"{BETTER} and {WORSE}: a real difference from the baseline, better or worse"
         elif self.lettered:
-            told = "▲ a: really better than the run marked a"
+            means = f"{BETTER} a: really better than the run marked a"
         else:
-            told = "▲ 3: really better than three other runs"
-        return f"best: the best value of a measure. {told} (corrected p < {ALPHA})"
+            means = f"{BETTER} 3: really better than three other runs"
+        return f"{told}. {means} (corrected p < {ALPHA})"
 
 
 def values(sheets: Sequence[Sheet], marks: Marks) -> Markup:
@@ -96,7 +106,7 @@ def values(sheets: Sequence[Sheet], marks: Marks) -> Markup:
     rows = [_row(same, marks) for same in zip(*summaries, strict=True)]
     rows += [_hole(name, exact) for name, exact in holes(sheets).items()]
     return tag(
-        "table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_="values headline"
+        "table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_="numbers headline"
     )
 
 
@@ -111,7 +121,7 @@ def _row(same: Sequence[Row], marks: Marks) -> Markup:
             tag(
                 "td",
                 tag("span", number(row["value"], measure), class_="number"),
-                tag("span", " best", class_="mark") if is_best else None,
+                tag("span", " best", class_="sign") if is_best else None,
                 joined(" ", mark) if (mark := marks.of(name, measure)) else None,
                 tag("span", between, class_="interval") if (between := interval(row)) else None,
                 bar(row, most),
@@ -119,7 +129,7 @@ def _row(same: Sequence[Row], marks: Marks) -> Markup:
                 **exact(row),
             )
         )
-    title = tag("small", parse(measure).declaration.title)
+    title = tag("small", declaration(measure).title)
     return tag("tr", tag("th", label(measure), title, scope="row"), cells, _sizes(same))
 
 
@@ -152,6 +162,4 @@ def sentences(said: Sequence[str]) -> Markup | None:
 
 def scrolled(table: Markup, words: str) -> Markup:
     """Return a table that scrolls in its own box, where it is wider than the page."""
-    return tag(
-        "div", table, class_="scroll", role="region", tabindex=0, aria_label=brief(words, 200)
-    )
+    return tag("div", table, class_="box", role="region", tabindex=0, aria_label=brief(words, 200))

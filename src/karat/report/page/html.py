@@ -7,7 +7,7 @@ from typing import IO
 
 import msgspec
 
-from karat.markup import Child, Markup, brief, joined, named, shown, tag
+from karat.markup import Child, Markup, brief, joined, named, tag
 from karat.report.charts import Chart, charts
 from karat.report.page.buttons import show_button
 from karat.report.page.gate import gate
@@ -33,6 +33,7 @@ _TITLES = {
     "queries": "Queries",
     "made": "How this was made",
 }
+_WITHOUT_SCRIPTS = "The queries are unpacked by a script, and scripts are off."
 
 
 def write(page: Page, file: IO[bytes]) -> None:
@@ -86,22 +87,20 @@ def _head(page: Page, scripts: list[str]) -> Markup:
 
 def _sections(page: Page, drawn: list[Chart]) -> Iterator[tuple[str, Child]]:
     """Yield the sections that there is something to show in, in the order they are read."""
-    content: dict[str, Child] = {
+    content: dict[str, Markup | None] = {
         "verdict": None if page.verdict is None else gate(page.verdict),
         "first": _findings(page.findings) if page.findings else None,
         "headline": headline(page.sheets, page.comparison),
         "pairs": None if page.comparison is None else pairs(page.comparison),
         "groups": grouped(page.sheets),
+        "queries": tag("noscript", tag("p", _WITHOUT_SCRIPTS)),
+        "made": made(page),
     }
-    without = "The queries are unpacked by a script, and scripts are off."
     for name in _TITLES:
         figures = [_figure(chart) for chart in drawn if chart.section == name]
-        if name == "queries":
-            yield name, tag("noscript", tag("p", without))
-        elif name == "made":
-            yield name, made(page)
-        elif (own_content := content.get(name)) or figures:
-            yield name, (own_content, tag("div", figures, class_="figures") if figures else None)
+        below = tag("div", figures, class_="figures") if figures else None
+        if (above := content.get(name)) or below:
+            yield name, (above, below)
 
 
 def _findings(findings: list[Finding]) -> Markup:
@@ -119,7 +118,12 @@ def _findings(findings: list[Finding]) -> Markup:
 
 def _figure(chart: Chart) -> Markup:
     """Return the place of a chart; its caption says in words what it draws."""
-    caption = tag("figcaption", tag("strong", chart.title), " ", tag("span", chart.caption))
+    caption = tag(
+        "figcaption",
+        tag("strong", named(chart.title, 200)),
+        " ",
+        tag("span", named(chart.caption, LONGEST)),
+    )
     return tag("figure", caption, tag("div", class_="drawing"), id=f"chart-{chart.id}")
 
 

@@ -9,10 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 import msgspec
 
 from karat.conventions import HELP
-from karat.markup import Child, Markup, joined, named, tag
+from karat.markup import Child, Markup, joined, named, table, tag
 from karat.report.page.headline import scrolled
 from karat.report.page.model import Input, Json, Page
-from karat.report.page.plain import table
 from karat.report.sheet import Sheet
 from karat.stats.draws import RESAMPLES, SEED
 from karat.version import __version__
@@ -39,7 +38,7 @@ def _facts(page: Page) -> Iterator[Markup]:
     sheet = page.sheets[0]
     facts: dict[str, Child] = {
         "command": tag("code", named(page.command, _LONGEST)) if page.command else None,
-        "made": tag("time", page.created, datetime=page.created),
+        "made": when(page.created),
         "measures": ", ".join(sheet.summary["measure"]),
         "scored at": f"level {sheet.level}",
         "list": str(sheet.settings) or "whole lists",
@@ -51,6 +50,12 @@ def _facts(page: Page) -> Iterator[Markup]:
         if told:
             yield tag("dt", name)
             yield tag("dd", told)
+
+
+def when(created: str) -> Markup:
+    """Return a time as people read it."""
+    day, _, time = created.partition("T")
+    return tag("time", f"{day} {time[:5]} UTC" if time else day, datetime=created)
 
 
 def _versions() -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karat.markup import Markup, joined, named, tag
+from karat.markup import Markup, joined, named, table, tag
 from karat.report.comparison import ComparisonSheet, Moved
 from karat.report.comparison_tables import change_words, notes, sections, title
 from karat.report.page.buttons import query_button
 from karat.report.page.headline import scrolled, sentences
-from karat.report.page.plain import table
 from karat.report.sheet import methods
 from karat.report.tables import number, signed
 
@@ -20,12 +19,18 @@ _TEXT = 200
 
 def pairs(sheet: ComparisonSheet) -> Markup:
     """Return the tables of differences, the queries that moved most, and how it was tested."""
+    return joined(differences(sheet), _all_moved(sheet), said(sheet))
+
+
+def said(sheet: ComparisonSheet) -> Markup | None:
+    """Return how it was tested, but what is said of the values already."""
     of_values = methods(sheet.runs)
-    said = [note for note in notes(sheet) if note not in of_values]
-    return joined(_tables(sheet), _all_moved(sheet), sentences([*said, *sheet.remarks()]))
+    own = [note for note in notes(sheet) if note not in of_values]
+    return sentences([*own, *sheet.remarks()])
 
 
-def _tables(sheet: ComparisonSheet) -> Iterator[Markup]:
+def differences(sheet: ComparisonSheet) -> Iterator[Markup]:
+    """Yield the tables of differences, long ones folded."""
     for section in sections(sheet):
         if not section.title:
             continue  # the values, which the headline shows

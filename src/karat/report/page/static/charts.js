@@ -9,12 +9,12 @@ const CHART_LOOK = {
     gridColor: "var(--line)",
     labelColor: "var(--muted)",
     tickColor: "var(--line-strong)",
-    titleColor: "var(--ink)",
+    titleColor: "var(--text)",
     titleFontWeight: 500,
   },
-  header: { labelColor: "var(--ink)", titleColor: "var(--ink)" },
-  legend: { labelColor: "var(--muted)", titleColor: "var(--ink)", titleFontWeight: 500 },
-  title: { color: "var(--ink)", subtitleColor: "var(--muted)" },
+  header: { labelColor: "var(--text)", titleColor: "var(--text)" },
+  legend: { labelColor: "var(--muted)", titleColor: "var(--text)", titleFontWeight: 500 },
+  title: { color: "var(--text)", subtitleColor: "var(--muted)" },
   view: { stroke: "var(--line)" },
 };
 
@@ -49,7 +49,7 @@ export function startCharts(openQuery) {
 }
 
 async function drawChart(place, spec, openQuery) {
-  const options = { ast: true, actions: false, renderer: "svg", config: CHART_LOOK };
+  const options = { mode: "vega-lite", ast: true, actions: false, renderer: "svg", config: CHART_LOOK };
   const { view } = await vegaEmbed(place, spec, options);
   view.addEventListener("click", (event, item) => {
     const query = item?.datum?.query_id;

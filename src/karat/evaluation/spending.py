@@ -1,0 +1,162 @@
+"""What runs took: time, money, and how much a reader of their lists is given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from karat.data.chunks import Chunks
+from karat.data.run import Run
+from karat.errors import InputError
+from karat.evaluation.opened import Opened
+from karat.match.described import described
+from karat.match.hits import Floats
+from karat.match.level import documents
+from karat.match.numbers import asked, listed
+from karat.match.usage import Usage
+from karat.measures import Measure
+from karat.measures.combine import combine, mean
+from karat.measures.run.cost import prices_of
+
+TOTAL = "total"
+GENERATION = "generation"
+_LATENCIES = {"run": pl.String, "stage": pl.String, "ms": pl.Float64}
+_COSTS = {
+    "run": pl.String,
+    "stage": pl.String,
+    "model": pl.String,
+    "calls": pl.Int64,
+    "prompt_tokens": pl.Int64,
+    "completion_tokens": pl.Int64,
+    "usd": pl.Float64,
+}
+_TRADEOFFS = {
+    "run": pl.String,
+    "latency_ms": pl.Float64,
+    "context_tokens": pl.Float64,
+    "context_characters": pl.Float64,
+}
+
+
+def latencies(runs: Mapping[str, Opened]) -> pl.DataFrame | None:
+    """Return what each query took in each stage, as latency measures see it: total first."""
+    parts = [
+        pl.DataFrame({"run": name, "stage": stage, "ms": ms}, schema=_LATENCIES)
+        for name, opened in runs.items()
+        for stage, ms in _stages(opened).items()
+    ]
+    return pl.concat(parts) if parts else None
+
+
+def costs(runs: Mapping[str, Opened]) -> pl.DataFrame | None:
+    """Return a row for each stage and model; calls without a price stand in a row of their own."""
+    rows = [
+        (name, *row)
+        for name, opened in runs.items()
+        if (calls := _usage(opened, opened.run.calls)) is not None
+        for row in _spent(calls)
+    ]
+    return pl.DataFrame(rows, _COSTS, orient="row") if rows else None
+
+
+def tradeoffs(runs: Mapping[str, Opened], measure: Measure | None) -> pl.DataFrame | None:
+    """Return what each run took for its quality: time, and the length of what it delivered.
+
+    Latency is the median of `total`, or of the only stage. Tokens are those that were counted:
+    of the prompts of the stage `generation`, as a mean over queries. Characters are those of the
+    items that the measure looks at. None is guessed from another.
+    """
+    rows = [
+        (name, _median(opened), _context_tokens(opened), _context_characters(opened, measure))
+        for name, opened in runs.items()
+    ]
+    frame = pl.DataFrame(rows, _TRADEOFFS, orient="row")
+    known = frame.select(pl.any_horizontal(pl.all().exclude("run").is_not_null()).any()).item()
+    return frame if known else None
+
+
+def _usage(opened: Opened, table: pl.DataFrame | None) -> Usage | None:
+    known = opened.session.prepared.query_ids
+    return None if table is None else Usage.of(known, opened.run, table)
+
+
+def _stages(opened: Opened) -> dict[str, Floats]:
+    timings = _usage(opened, opened.run.timings)
+    if timings is None:
+        return {}
+    stages = timings.table["stage"].unique().sort().to_list()
+    found = {}
+    for stage in sorted(stages, key=lambda name: name != TOTAL):
+        timed = timings.where(stage=stage)
+        total = timed.total(timed.table["ms"].to_numpy())
+        found[stage] = total[timed.places.count > 0]
+    return found
+
+
+def _spent(calls: Usage) -> list[tuple[object, ...]]:
+    usd = pl.Series("usd", prices_of(calls), nan_to_null=True)
+    table = calls.table.with_columns(usd).with_columns(unpriced=usd.is_null())
+    tokens = [
+        pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
+        for name in ("prompt_tokens", "completion_tokens")
+    ]
+    kinds = ["stage", "model", "unpriced"]
+    groups = table.group_by(kinds).agg(pl.len().alias("calls"), *tokens, "usd")
+    return [
+        (*row[:2], *row[3:-1], None if row[2] else math.fsum(row[-1]))
+        for row in groups.sort(kinds, nulls_last=True).iter_rows()
+    ]
+
+
+def _median(opened: Opened) -> float | None:
+    stages = _stages(opened)
+    chosen = stages.get(TOTAL) if len(stages) > 1 else next(iter(stages.values()), None)
+    return None if chosen is None else combine("p50", chosen.tolist())
+
+
+def _context_tokens(opened: Opened) -> float | None:
+    calls = _usage(opened, opened.run.calls)
+    if calls is None:
+        return None
+    made = calls.where(stage=GENERATION)
+    tokens = made.table["prompt_tokens"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    counted = made.total(tokens)[made.places.count > 0]
+    known = counted[~np.isnan(counted)].tolist()
+    return mean(known) if known else None
+
+
+def _context_characters(opened: Opened, measure: Measure | None) -> float | None:
+    """Return the mean length of the top k of the queries that the run was asked."""
+    if measure is None or not isinstance(measure.cutoff, int | None):
+        return None
+    run = documents(opened.run) if opened.plan.level == "doc" else opened.run
+    known = opened.session.prepared.query_ids
+    n_asked = int(np.count_nonzero(asked(known, run)[0]))
+    lengths = _lengths(run, opened.plan.chunks)
+    if lengths is None or not n_asked:
+        return None
+    number, rank = listed(known, run)
+    delivered = number >= 0
+    if measure.cutoff is not None:
+        delivered &= rank <= measure.cutoff
+    counted = lengths.filter(delivered)
+    return None if counted.null_count() else int(counted.sum()) / n_asked
+
+
+def _lengths(run: Run, chunks: Chunks | None) -> pl.Series | None:
+    """Return how many characters each result has, where the run or the table of chunks says."""
+    results = run.results
+    if "text" not in results.columns and "start" not in results.columns:
+        try:
+            results = described(run, chunks, "text", "start", "end")
+        except InputError:  # the table may lack what no measure asked of it
+            return None
+    ways = []
+    if "text" in results.columns:
+        ways.append(pl.col("text").str.len_chars().cast(pl.Int64))
+    if "start" in results.columns:
+        ways.append(pl.col("end") - pl.col("start"))
+    return results.select(pl.coalesce(ways)).to_series() if ways else None

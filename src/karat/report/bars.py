@@ -1,0 +1,75 @@
+"""Values drawn: a bar of block characters from 0 to 1, with the interval shaded in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from karat.report.sheet import Sheet
+from karat.report.tables import best, declaration, group_fields, group_parts
+
+SURE, DOUBTFUL, POSSIBLE, REST = "█", "▓", "░", "·"
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+CHARACTERS = SURE + DOUBTFUL + POSSIBLE + REST + _EIGHTHS.strip()
+
+LEGEND = f"bars: from 0 to 1; {DOUBTFUL} and {POSSIBLE} are within the interval"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How a terminal draws a value: along which bar, and whether it is the best of its row."""
+
+    ends: tuple[float, float, float] | None
+    """The low end of its interval, the value, the high end; None where 0 to 1 says nothing."""
+    best: bool
+
+    def bar(self, width: int) -> str:
+        """Return the bar: solid up to the low end, then shaded; the value ends to an eighth.
+
+        >>> Drawn((0.25, 0.5625, 0.875), False).bar(8)
+        '██▓▓▌░░·'
+        """
+        if self.ends is None:
+            return " " * width
+        low, value, high = (min(max(end, 0.0), 1.0) * width for end in self.ends)
+        eighths = round(8 * value)
+        full, part = divmod(eighths, 8)
+        cells = [SURE if at + 0.5 <= low else DOUBTFUL for at in range(full)]
+        cells += [_EIGHTHS[part]] * bool(part)
+        cells += [POSSIBLE if at + 0.5 <= high else REST for at in range(len(cells), width)]
+        return "".join(cells)
+
+
+Drawing = Mapping[tuple[int, int], Drawn]
+"""By row and column of a table."""
+
+
+def drawn(sheets: Sequence[Sheet]) -> Drawing:
+    """Return how the values in the table of runs are drawn: a row a measure, a column a run."""
+    drawing = {}
+    rows = zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True)
+    for at, same in enumerate(rows):
+        values = [row["value"] for row in same]
+        leader = best(same[0]["measure"], values) if len(set(values)) > 1 else None
+        for column, row in enumerate(same, start=1):
+            leads = leader is not None and row["value"] == leader
+            drawing[at, column] = Drawn(_ends(row), leads)
+    return drawing
+
+
+def drawn_groups(sheet: Sheet) -> Drawing:
+    """Return how the values of groups are drawn: a row a group, a column a measure."""
+    return {
+        (at, column): Drawn(_ends(row), best=False)
+        for at, (_, part) in enumerate(group_parts(sheet))
+        for column, row in enumerate(part.iter_rows(named=True), start=len(group_fields(sheet)))
+    }
+
+
+def _ends(row: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    value = row["value"]
+    if value is None or not declaration(row["measure"]).bounded:
+        return None
+    low, high = (value if row.get(end) is None else row[end] for end in ("low", "high"))
+    return low, value, high

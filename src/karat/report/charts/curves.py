@@ -1,0 +1,96 @@
+"""Values by depth, and precision by recall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from karat.measures import parse
+from karat.report.charts.drawing import Drawing
+from karat.report.charts.theme import axis, by_run, listed, rows, tooltips
+from karat.report.tables import number
+
+
+def curves(frame: pl.DataFrame, runs: Sequence[str]) -> list[Drawing]:
+    """Draw each measure by k: (run, measure, k, value)."""
+    return [
+        Drawing(
+            f"curve-{at}",
+            "curves",
+            f"{parse(measure).declaration.title} by k ({measure}@k)",
+            _caption(measure, part),
+            _by_depth(part.drop("measure"), runs),
+        )
+        for at, ((measure,), part) in enumerate(
+            frame.partition_by("measure", as_dict=True, maintain_order=True).items(), 1
+        )
+    ]
+
+
+def _by_depth(frame: pl.DataFrame, runs: Sequence[str]) -> Any:
+    import altair as alt
+
+    depths = frame["k"].unique().sort().to_list()
+    x = alt.X(
+        field="k",
+        type="quantitative",
+        title="k, the first so many results",
+        scale=alt.Scale(type="log", domain=[depths[0], depths[-1]], nice=False),
+        axis=alt.Axis(values=depths, format="d", grid=False, labelOverlap="greedy"),
+    )
+    y = alt.Y(
+        field="value", type="quantitative", title=None, scale=alt.Scale(domainMin=0), axis=axis()
+    )
+    return _lines(frame, runs, x, y, k="k", shown="value").properties(height=240)
+
+
+def precision_recall(frame: pl.DataFrame, runs: Sequence[str]) -> Drawing:
+    """Draw interpolated precision by recall: (run, recall, precision)."""
+    import altair as alt
+
+    whole = alt.Scale(domain=[0, 1])
+    x = alt.X(field="recall", type="quantitative", title="recall", scale=whole, axis=axis())
+    y = alt.Y(field="value", type="quantitative", title="precision", scale=whole, axis=axis())
+    drawn = frame.rename({"precision": "value"})
+    ends = {
+        run: (part["value"][0], part["value"][-1])
+        for (run,), part in drawn.partition_by("run", as_dict=True, maintain_order=True).items()
+    }
+    said = [f"{run} falls from {first:.3f} to {last:.3f}" for run, (first, last) in ends.items()]
+    return Drawing(
+        "precision-recall",
+        "curves",
+        "Interpolated precision by recall",
+        f"The highest precision from each point of recall on, as a mean over queries: "
+        f"from recall 0 to recall 1, {listed(said)}.",
+        _lines(drawn, runs, x, y, recall="recall", shown="precision").properties(height=240),
+    )
+
+
+def _lines(frame: pl.DataFrame, runs: Sequence[str], x: Any, y: Any, **shown: str) -> Any:
+    import altair as alt
+
+    told = frame.with_columns(
+        pl.col("value").map_elements(number, return_dtype=pl.String).alias("shown")
+    )
+    base = alt.Chart(rows(told)).encode(x=x, y=y, tooltip=tooltips(run="run", **shown))
+    lines = base.mark_line(strokeWidth=2).encode(
+        **by_run(runs, "color"), **by_run(runs, "strokeDash", told=False)
+    )
+    points = base.mark_point(filled=True, size=45, opacity=1).encode(
+        **by_run(runs, "color", "shape")
+    )
+    return alt.layer(lines, points)
+
+
+def _caption(measure: str, frame: pl.DataFrame) -> str:
+    said = []
+    for (run,), part in frame.partition_by("run", as_dict=True, maintain_order=True).items():
+        first, last = part.row(0, named=True), part.row(-1, named=True)
+        said.append(
+            f"{run} goes from {number(first['value'])} at k = {first['k']} "
+            f"to {number(last['value'])} at k = {last['k']}"
+        )
+    return f"{measure} of the first k results: {listed(said)}."

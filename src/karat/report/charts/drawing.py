@@ -1,0 +1,48 @@
+"""A chart with what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Section = Literal["curves", "groups", "speed", "pairs"]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of a page, as Vega-Lite takes it."""
+
+    id: str
+    section: Section
+    title: str
+    caption: str
+    """What it shows, in words: for those who do not see it, and for those who do."""
+    spec: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A chart as Altair draws it; a page and a notebook show the same."""
+
+    id: str
+    section: Section
+    title: str
+    caption: str
+    chart: Any
+
+    def on_page(self) -> Chart:
+        """Return it as wide as the page lets it, in the colours of the page."""
+        spec = self.chart.properties(width="container").to_dict()
+        # The page says which version draws it, and how text and axes look.
+        for key in ("$schema", "config"):
+            spec.pop(key, None)
+        return Chart(self.id, self.section, self.title, self.caption, spec)
+
+
+def together(drawings: Sequence[Drawing], width: int = 480) -> Any:
+    """Return one Altair chart of one or several, each under its title."""
+    import altair as alt
+
+    titled = [drawing.chart.properties(title=drawing.title, width=width) for drawing in drawings]
+    return titled[0] if len(titled) == 1 else alt.vconcat(*titled)

@@ -1,0 +1,184 @@
+"""How long runs took, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from karat.errors import counted
+from karat.measures.combine import SHARES, quantile
+from karat.report.charts.drawing import Drawing
+from karat.report.charts.theme import QUIET, axis, by_run, listed, rows, tooltips
+from karat.report.charts.thinning import cumulative, slack
+from karat.report.tables import amount
+
+_RULES = ("p50", "p90", "p99")
+POINTS, LEAST_POINTS, MOST_POINTS = 500, 100, 2_000
+"""How many points a line has at most and at least, and all lines of a chart together."""
+_FAR = 100
+"""Where the slowest query took so many times the fastest, the axis goes by the logarithm."""
+
+
+def latency(frame: pl.DataFrame, runs: Sequence[str]) -> list[Drawing]:
+    """Draw for each stage which share of queries was done by when: (run, stage, ms)."""
+    parts = frame.partition_by("stage", as_dict=True, maintain_order=True)
+    return [
+        Drawing(
+            f"latency-{at}",
+            "speed",
+            f"Latency of the stage {stage}",
+            _caption(part),
+            _chart(part, runs),
+        )
+        for at, ((stage,), part) in enumerate(parts.items(), 1)
+    ]
+
+
+def _chart(frame: pl.DataFrame, runs: Sequence[str]) -> Any:
+    import altair as alt
+
+    steps, marks = [], []
+    for (run,), part in frame.partition_by("run", as_dict=True, maintain_order=True).items():
+        ms, share = cumulative(part["ms"].to_numpy(), _points(frame))
+        steps.append(pl.DataFrame({"run": run, "ms": ms, "share": share}))
+        times = part["ms"].to_list()
+        for name in _RULES:
+            at = quantile(SHARES[name], times)
+            shown = f"{name.upper()} {amount(at)} ms"
+            marks.append({"run": run, "ms": at, "share": SHARES[name], "shown": shown})
+    low, high = frame["ms"].min(), frame["ms"].max()
+    assert isinstance(low, float)
+    assert isinstance(high, float)
+    far = low > 0 and high > _FAR * low
+    x = alt.X(
+        field="ms",
+        type="quantitative",
+        title="milliseconds",
+        scale=alt.Scale(type="log", nice=False) if far else alt.Scale(zero=True),
+        axis=axis(grid=False, labelOverlap="greedy"),
+    )
+    y = alt.Y(
+        field="share",
+        type="quantitative",
+        title="share of queries",
+        scale=alt.Scale(domain=[0, 1]),
+        axis=alt.Axis(format="%", grid=False, values=[0, 0.25, 0.5, 0.75, 1]),
+    )
+    levels = [{"share": SHARES[name], "name": name.upper()} for name in _RULES]
+    rules = alt.Chart(rows(levels)).encode(y=y)
+    lines = alt.Chart(rows(pl.concat(steps))).mark_line(interpolate="step-after", strokeWidth=2)
+    dots = alt.Chart(rows(marks)).mark_point(filled=True, size=70, opacity=1)
+    return alt.layer(
+        rules.mark_rule(color=QUIET, strokeDash=[2, 3]),
+        rules.mark_text(align="left", baseline="bottom", dx=3, dy=-2, fontSize=10).encode(
+            x=alt.value(0), text=alt.Text(field="name", type="nominal")
+        ),
+        lines.encode(x=x, y=y, **by_run(runs, "color")),
+        dots.encode(
+            x=x, y=y, tooltip=tooltips(run="run", shown="latency"), **by_run(runs, "color", "shape")
+        ),
+    ).properties(height=240)
+
+
+def _points(frame: pl.DataFrame) -> int:
+    """Return how many points a line has: fewer where there are many lines."""
+    return max(LEAST_POINTS, min(POINTS, MOST_POINTS // frame["run"].n_unique()))
+
+
+def _caption(frame: pl.DataFrame) -> str:
+    said, most = [], 0
+    for (run,), part in frame.partition_by("run", as_dict=True, maintain_order=True).items():
+        times = part["ms"].to_list()
+        most = max(most, len(times))
+        spent = [f"{name.upper()} {amount(quantile(SHARES[name], times))}" for name in _RULES]
+        said.append(f"{run}: {', '.join(spent)} ms of {counted(len(times), 'query')}.")
+    points = _points(frame)
+    thinned = (
+        ""
+        if most <= points
+        else (
+            f" Lines are drawn through {points} points and are at most "
+            f"{slack(most, points):.1%} too low between them."
+        )
+    )
+    return f"Which share of queries was done by when. {' '.join(said)}{thinned}"
+
+
+def cost(frame: pl.DataFrame, runs: Sequence[str]) -> Drawing | None:
+    """Draw what each model cost in each stage; None where no call has a price."""
+    named = frame.with_columns(
+        pl.concat_str(
+            pl.col("model").fill_null("–"), pl.lit(", "), pl.col("stage").fill_null("–")
+        ).alias("what")
+    )
+    priced = named.filter(pl.col("usd").is_not_null())
+    if not priced.height:
+        return None
+    said = [
+        f"{run}: {amount(part['usd'].sum())} USD"
+        for (run,), part in priced.partition_by("run", as_dict=True, maintain_order=True).items()
+    ]
+    unpriced = named.filter(pl.col("usd").is_null())
+    missing = [
+        f"{counted(row['calls'], 'call')} of {row['what']} in {row['run']}"
+        for row in unpriced.iter_rows(named=True)
+    ]
+    unknown = f" Without a price, and not in it: {listed(missing)}." if missing else ""
+    return Drawing(
+        "cost",
+        "speed",
+        "Cost by model and stage, all queries",
+        f"{'; '.join(said)}.{unknown}",
+        _bars(priced, runs),
+    )
+
+
+def _bars(priced: pl.DataFrame, runs: Sequence[str]) -> Any:
+    import altair as alt
+
+    kinds = (
+        priced.group_by("what")
+        .agg(pl.col("usd").max())
+        .sort("usd", "what", descending=[True, False])
+    )["what"].to_list()
+    data = priced.select(
+        "run",
+        "what",
+        "usd",
+        "calls",
+        pl.col("usd").map_elements(amount, return_dtype=pl.String).alias("shown"),
+        *(
+            pl.col(name).map_elements(lambda n: f"{n:,}", return_dtype=pl.String).fill_null("–")
+            for name in ("prompt_tokens", "completion_tokens")
+        ),
+    )
+    base = alt.Chart(rows(data)).encode(
+        x=alt.X(
+            field="usd",
+            type="quantitative",
+            title="USD",
+            # Room for the number behind the longest bar.
+            scale=alt.Scale(domain=[0, (priced["usd"].max() or 1) * 1.15], nice=False),
+            axis=axis(),
+        ),
+        y=alt.Y(
+            field="what", type="nominal", sort=kinds, title=None, axis=alt.Axis(labelLimit=180)
+        ),
+        yOffset=alt.YOffset(field="run", type="nominal", scale=alt.Scale(domain=list(runs))),
+        tooltip=tooltips(
+            run="run",
+            what="model, stage",
+            shown="USD",
+            calls="calls",
+            prompt_tokens="prompt tokens",
+            completion_tokens="completion tokens",
+        ),
+    )
+    bars = base.mark_bar(cornerRadius=2).encode(**by_run(runs, "color"))
+    texts = base.mark_text(align="left", dx=4, fontSize=10).encode(
+        text=alt.Text(field="shown", type="nominal")
+    )
+    height = len(kinds) * max(30, 16 * len(runs) + 8)
+    return alt.layer(bars, texts).properties(height=height)

@@ -1,0 +1,125 @@
+"""What quality costs: by latency, and by how much of a context is filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from karat.measures import Measure
+from karat.report.charts.drawing import Drawing
+from karat.report.charts.theme import QUIET, axis, by_run, listed, rows, tooltips
+from karat.report.tables import amount, label, number
+
+
+def tradeoffs(
+    frame: pl.DataFrame, measure: Measure, values: Mapping[str, float | None], runs: Sequence[str]
+) -> list[Drawing]:
+    """Draw the value of each run by what it took, where two runs or more say both."""
+    drawings = []
+    for way in _ways(measure):
+        told = [
+            {"run": run, "took": took, "value": value}
+            for run, took in frame.select("run", way.column).iter_rows()
+            if took is not None and (value := values[run]) is not None
+        ]
+        if len(told) > 1:
+            drawings.append(_drawn(told, way, measure, runs))
+    return drawings
+
+
+@dataclass(frozen=True)
+class _Way:
+    column: str
+    words: str
+    title: str
+
+
+def _ways(measure: Measure) -> list[_Way]:
+    few = "all" if measure.cutoff is None else f"the first {measure.cutoff}"
+    return [
+        _Way("latency_ms", "median latency", "median latency, ms"),
+        _Way("context_tokens", "context tokens", "prompt tokens a query, mean"),
+        _Way("context_characters", "context characters", f"characters of {few} results, mean"),
+    ]
+
+
+def front(points: Sequence[tuple[float, float]], *, higher: bool) -> list[bool]:
+    """Tell which points (took, value) no other beats: by taking less, or by being better.
+
+    >>> front([(1, 0.5), (2, 0.7), (3, 0.6)], higher=True)
+    [True, True, False]
+    """
+    signed = [(took, value if higher else -value) for took, value in points]
+    return [
+        not any(a <= took and b >= value and (a, b) != (took, value) for a, b in signed)
+        for took, value in signed
+    ]
+
+
+def _drawn(told: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequence[str]) -> Drawing:
+    higher = measure.declaration.higher_is_better
+    best = front([(row["took"], row["value"]) for row in told], higher=higher)
+    on_front = [row["run"] for row, is_best in zip(told, best, strict=True) if is_best]
+    data = [
+        row
+        | {
+            "front": is_best,
+            "shown": number(row["value"], measure.name),
+            "shown_took": amount(row["took"]),
+        }
+        for row, is_best in zip(told, best, strict=True)
+    ]
+    said = [f"{row['run']} {row['shown']} for {row['shown_took']}" for row in data]
+    return Drawing(
+        f"tradeoff-{way.column.replace('_', '-')}",
+        "speed",
+        f"{measure} by {way.words}",
+        f"{measure} by {way.title}: {listed(said)}. No other run is both better and takes less "
+        f"than {listed(on_front)}; the dashed line goes through what is so.",
+        _chart(data, way, measure, runs),
+    )
+
+
+def _chart(data: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequence[str]) -> Any:
+    import altair as alt
+
+    spread = alt.Scale(zero=False, padding=30)
+    x = alt.X(field="took", type="quantitative", title=way.title, scale=spread, axis=axis())
+    y = alt.Y(
+        field="value", type="quantitative", title=label(measure.name), scale=spread, axis=axis()
+    )
+    best = sorted((row for row in data if row["front"]), key=lambda row: row["took"])
+    line = (
+        alt.Chart(rows(best))
+        .mark_line(color=QUIET, strokeDash=[4, 4], interpolate="step-after")
+        .encode(x=x, y=y)
+    )
+    base = alt.Chart(rows(data)).encode(
+        x=x, y=y, tooltip=tooltips(run="run", shown=measure.name, shown_took=way.title)
+    )
+    # The best are full, the others are rings: to be told apart without the line, too.
+    dots = [
+        alt.Chart(rows(part))
+        .mark_point(filled=filled, size=130, opacity=1, strokeWidth=2)
+        .encode(
+            x=x, y=y, tooltip=base.encoding.tooltip, **by_run(runs, "color", "shape", told=False)
+        )
+        for filled in (True, False)
+        if (part := [row for row in data if row["front"] == filled])
+    ]
+    return alt.layer(line, *dots, *_names(data, x, y)).properties(height=260)
+
+
+def _names(data: list[dict[str, Any]], x: Any, y: Any) -> Iterator[Any]:
+    """Write names beside their points, towards the middle: there is room."""
+    import altair as alt
+
+    least, most = (end(row["took"] for row in data) for end in (min, max))
+    for align, dx in (("left", 10), ("right", -10)):
+        part = [row for row in data if (row["took"] > (least + most) / 2) == (align == "right")]
+        if part:
+            names = alt.Chart(rows(part)).mark_text(align=align, dx=dx, dy=-8, limit=160)
+            yield names.encode(x=x, y=y, text=alt.Text(field="run", type="nominal"))

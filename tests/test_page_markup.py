@@ -1,0 +1,105 @@
+"""Markup: whatever stands in it as text comes out as text."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from unicodedata import category
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karat.markup import Markup, brief, joined, named, shown, table, tag
+
+TEXTS = st.text(st.characters() | st.sampled_from("<>&\"'\x00\r\n\t\u202e\u2066\u061c/!-"))
+TURNS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+
+
+class Reader(HTMLParser):
+    """What a browser makes of markup: elements with their attributes, and texts."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, name: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((name, dict(attributes)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def slowly_shown(text: str) -> str:
+    seen = ""
+    for character in text:
+        unseen = category(character) in ("Cc", "Cs") and character not in "\n\t"
+        if unseen or ord(character) in TURNS:
+            seen += "⟨U+" + hex(ord(character))[2:].upper().zfill(4) + "⟩"
+        else:
+            seen += character
+    return seen
+
+
+@given(TEXTS)
+def test_what_cannot_be_seen_is_made_visible(text: str) -> None:
+    assert shown(text) == slowly_shown(text)
+
+
+@given(TEXTS)
+def test_a_text_stays_a_text_in_an_element_and_in_an_attribute(text: str) -> None:
+    reader = Reader(tag("p", text, title=text))
+    assert reader.elements == [("p", {"title": slowly_shown(text)})]
+    assert reader.text == slowly_shown(text)
+
+
+@given(TEXTS)
+def test_markup_is_what_any_encoding_can_write(text: str) -> None:
+    tag("p", text, [text, tag("b", text)], title=text).encode()
+
+
+def test_children_are_nested_and_what_is_none_is_left_out() -> None:
+    made = tag("p", None, "a & b", [tag("b", "c"), ["d", None]], class_=None, hidden=True, id=3)
+    assert made == '<p hidden id="3">a &amp; b<b>c</b>d</p>'
+    assert isinstance(made, Markup)
+
+
+def test_void_elements_have_no_end() -> None:
+    assert tag("meta", http_equiv="x", content='"') == '<meta http-equiv="x" content="&quot;">'
+
+
+def test_markup_is_not_escaped_twice() -> None:
+    assert joined(tag("b", "<"), "<") == "<b>&lt;</b>&lt;"
+
+
+@given(TEXTS, st.integers(3, 20))
+def test_a_long_text_keeps_both_ends(text: str, most: int) -> None:
+    cut = brief(text, most)
+    if len(text) <= most:
+        assert cut == text
+    else:
+        head, tail = cut[: most // 2], cut[most // 2 + 1 :]
+        assert len(cut) == most
+        assert cut[most // 2] == "…"
+        assert text.startswith(head)
+        assert text.endswith(tail)
+
+
+def test_a_name_of_the_data_turns_nothing_around_it() -> None:
+    assert named("abc", 3) == "<bdi>abc</bdi>"
+
+
+def test_a_table_has_heads_of_columns_and_of_rows() -> None:
+    made = table(["a", "b"], [["1", "2"]])
+    assert made == (
+        '<table class="numbers"><thead><tr><th scope="col" class="label">a</th>'
+        '<th scope="col">b</th></tr></thead><tbody><tr><th scope="row">1</th><td>2</td></tr>'
+        "</tbody></table>"
+    )
+
+
+def test_a_row_that_is_too_short_is_an_error() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        table(["a", "b"], [["1"]])
