@@ -17,7 +17,7 @@ HOSTILE = {
 }
 LONG = "x" * 1_000_000
 TEXTS = [*HOSTILE, LONG, "How do I get a refund?", "Where is my parcel?", "Is there a phone?"]
-IDS = [f"q{number}" for number in range(len(TEXTS) - 1)] + ["</script>q9&amp;"]
+IDS = [f"q{number}" for number in range(len(TEXTS) - 1)] + ["z</script>&amp;"]
 CATEGORIES = ["billing", "billing", "delivery", "<b>", None] * 2
 DOCUMENT = "The refund is paid within 14 days. <i>Shipping</i> takes a week.\r\nCall us \u202enow!"
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import base64
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import numpy as np
 import polars as pl
 
 from karat.errors import InputError
@@ -71,14 +71,14 @@ def packed(page: Page) -> Packed:
             str(row): blocks.json(detail) for row, detail in sorted(queries.details.items())
         },
     }
-    return Packed(json, blocks.packed)
+    return Packed(json, blocks.packed())
 
 
 class _Blocks:
     """The blocks so far; adding one returns its number."""
 
     def __init__(self) -> None:
-        self.packed: list[str] = []
+        self._data: list[bytes] = []
 
     def json(self, value: Any) -> int:
         return self._add(msgspec.json.encode(value))
@@ -87,12 +87,21 @@ class _Blocks:
         """Add a column of numbers, little endian; what is null is no number."""
         if kind == "<f8":
             column = column.cast(pl.Float64).fill_null(float("nan"))
-        return self._add(np.ascontiguousarray(column.to_numpy().astype(kind)).tobytes())
+        return self._add(column.to_numpy().astype(kind).tobytes())
+
+    def packed(self) -> list[str]:
+        """Compress every block; zlib lets go of the interpreter, so that threads share the work."""
+        with ThreadPoolExecutor() as threads:
+            return list(threads.map(_compressed, self._data))
 
     def _add(self, data: bytes) -> int:
-        # Without the time of packing, the same page is the same bytes.
-        self.packed.append(base64.b64encode(gzip.compress(data, 6, mtime=0)).decode())
-        return len(self.packed) - 1
+        self._data.append(data)
+        return len(self._data) - 1
+
+
+def _compressed(data: bytes) -> str:
+    # Without the time of packing, the same page is the same bytes.
+    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
 def _measure(name: str) -> Json:

@@ -23,7 +23,7 @@ export function calculationOf(calculation, measure) {
     missedItems(missed),
     ideal.length ? [element("h5", {}, "Ideal list"), rowsTable("Ideal list", ideal.slice(0, TOP))] : null,
     ideal.length > TOP ? element("p", { class: "note" }, `${ideal.length - TOP} more`) : null,
-    element("ul", { class: "facts" }, [...facts, ...remarks, `${measure.name} = ${exact(value)}`].map((fact) => dataText("li", {}, fact, 400)))
+    element("ul", { class: "told" }, [...facts, ...remarks, `${measure.name} = ${exact(value)}`].map((fact) => dataText("li", {}, fact, 400)))
   );
 }
 

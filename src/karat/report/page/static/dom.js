@@ -53,10 +53,10 @@ export function setOptions(select, options, chosen) {
 }
 
 // A bar as wide as a share of its cell; the browser is told by CSSOM, as the page allows no markup.
-export function bar(share) {
-  const fill = element("span", { class: "bar-fill" });
+export function gauge(share) {
+  const fill = element("span", { class: "gauge-fill" });
   fill.style.setProperty("width", `${100 * Math.min(1, Math.max(0, share))}%`);
-  return element("span", { class: "bar", "aria-hidden": "true" }, fill);
+  return element("span", { class: "gauge", "aria-hidden": "true" }, fill);
 }
 
 // A table that scrolls inside its own box, which a keyboard reaches.

@@ -43,7 +43,7 @@ function legend({ measure }, run) {
   const keys = Object.entries(KINDS).map(([kind, words]) => element("li", {}, element("mark", { class: kind }, words)));
   const limit = measure.cutoff ?? measure.budget;
   const words = limit === null ? "Retrieved: anywhere in the list." : `Retrieved: as far down as ${measure.name} looks; ranks beyond it stand in brackets.`;
-  return element("div", { class: "legend" }, element("ul", {}, keys), element("p", { class: "note" }, `${words} Ranks in the margin stand where an item begins.`));
+  return element("div", {}, element("ul", { class: "kinds" }, keys), element("p", { class: "note" }, `${words} Ranks in the margin stand where an item begins.`));
 }
 
 function documentOf({ doc_id: name, length, pieces }, run, most) {

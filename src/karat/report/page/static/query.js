@@ -1,9 +1,10 @@
 // One query: its text and fields, each run's list side by side, how the value came about.
 
-import { bar, choice, dataText, element, scrolling, shown } from "./dom.js";
+import { choice, dataText, element, scrolling, shown } from "./dom.js";
 import { detailOf, listOf } from "./data.js";
-import { counted, grouped, number, signed } from "./numbers.js";
+import { counted, grouped, number } from "./numbers.js";
 import { fieldText, valuesOf } from "./rows.js";
+import { differenceCell } from "./columns.js";
 import { calculationOf } from "./calculation.js";
 import { documentsOf } from "./highlight.js";
 import { evidenceOf } from "./evidence.js";
@@ -12,7 +13,7 @@ import { rankedList } from "./ranking.js";
 const SIDE_BY_SIDE = 4; // runs; of more, only the two set against each other are shown at first
 
 // Make the view of a query, a dialog that is empty until a row is opened.
-export function createView(table, { measureChosen }) {
+export function createView(table, change) {
   const content = element("div", { class: "query-content" });
   const place = element("span", { class: "place", role: "status" });
   const step = (words, by) =>
@@ -29,7 +30,7 @@ export function createView(table, { measureChosen }) {
     current = null;
     content.replaceChildren();
     // Without the part behind '#', but not by going to it: the page must not jump.
-    if (location.hash.startsWith("#query=")) history.replaceState(null, "", location.pathname + location.search);
+    if (asksForQuery()) history.replaceState({ closed: true }, "", location.pathname + location.search);
   });
   // A click beside the dialog closes it: only there is the dialog itself what was clicked.
   dialog.addEventListener("click", (event) => {
@@ -44,8 +45,8 @@ export function createView(table, { measureChosen }) {
     if (row === current) return;
     current = row;
     if (!dialog.isConnected) document.body.append(dialog);
+    linkTo(table.rows.ids[row]);
     if (!dialog.open) dialog.showModal();
-    history.replaceState(null, "", `#query=${encodeURIComponent(table.rows.ids[row])}`);
     await render();
     dialog.scrollTop = 0;
   }
@@ -71,7 +72,7 @@ export function createView(table, { measureChosen }) {
     const { page, state } = query;
     const measures = page.measures.map(({ label }, at) => [String(at), label]);
     const setMeasure = async (measure) => {
-      await measureChosen(Number(measure));
+      await change({ measure: Number(measure) });
       await render();
       content.querySelector("select")?.focus();
     };
@@ -90,6 +91,19 @@ export function createView(table, { measureChosen }) {
   }
 
   return { open, close: () => dialog.open && dialog.close() };
+}
+
+function asksForQuery() {
+  return location.hash.startsWith("#query=");
+}
+
+// Name the query in the address, so that it can be linked to and that going back closes it.
+function linkTo(id) {
+  const hash = `#query=${encodeURIComponent(id)}`;
+  if (location.hash === hash) return;
+  // What a closed query left behind in the history is used again.
+  const again = asksForQuery() || history.state?.closed;
+  history[again ? "replaceState" : "pushState"](null, "", hash);
 }
 
 function queryText({ rows, row, list, detail }) {
@@ -120,21 +134,25 @@ function wantedWords({ n_wanted: wanted }) {
 
 // Every measure of the query, so that the chosen one does not stand alone.
 function ofAllMeasures({ page, state, row, values, measure }, runs) {
-  const heads = ["measure", ...runs.map((run) => page.runs[run])];
-  const against = state.against;
+  const compared = (run) => state.against !== null && run !== state.against;
+  const head = runs.map((run) => {
+    const span = compared(run) ? "2" : null;
+    return dataText("th", { scope: "col", class: "numeric", colspan: span }, page.runs[run], 60);
+  });
   const lines = page.measures.map((each, at) => {
     const cells = runs.map((run) => {
       const value = values[at][run][row];
       const known = Number.isNaN(value) ? null : String(value);
-      const moved = run === against || against === null ? NaN : value - values[at][against][row];
-      const sign = moved > 0 || moved < 0 ? element("small", { class: (moved > 0) === each.higher ? "better" : "worse" }, ` ${signed(moved, each)}`) : null;
-      return element("td", { class: "numeric", "data-value": known }, number(value, each), sign);
+      const cell = element("td", { class: "numeric", "data-value": known }, number(value, each));
+      if (!compared(run)) return cell;
+      return [cell, differenceCell(value - values[at][state.against][row], each)];
     });
-    const chosen = each === measure;
-    return element("tr", { class: chosen ? "chosen" : null }, element("th", { scope: "row", title: each.title }, each.label), cells);
+    const name = element("th", { scope: "row", title: each.title }, each.label);
+    return element("tr", { class: each === measure ? "chosen" : null }, name, cells);
   });
-  const head = heads.map((name, at) => dataText("th", { scope: "col", class: at ? "numeric" : null }, name, 60));
-  return scrolling("Values of the query", element("table", { class: "values" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, lines)));
+  const heads = element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "measure"), head));
+  const table = element("table", { class: "measured" }, heads, element("tbody", {}, lines));
+  return scrolling("Values of the query", table);
 }
 
 function notKept({ page, detail, list }) {
@@ -145,14 +163,14 @@ function notKept({ page, detail, list }) {
 }
 
 function runPanel(query, run) {
-  const { page, rows, row, list, detail, values, state, measure, codes } = query;
+  const { page, rows, row, list, detail, values, state, measure } = query;
   const value = values[state.measure][run][row];
   const known = detail?.runs[run];
   return element(
     "section",
     { class: "run", "aria-label": page.runs[run] },
     dataText("h4", {}, page.runs[run], 80),
-    element("p", { class: "value" }, `${measure.label} `, element("strong", {}, number(value, measure)), Number.isNaN(value) ? " left out" : null),
+    element("p", { class: "run-value" }, `${measure.label} `, element("strong", {}, number(value, measure)), Number.isNaN(value) ? " left out" : null),
     happened(rows, row, run, known),
     usage(known),
     list ? rankedList(query, run) : null,

@@ -40,7 +40,7 @@ function kindsOf(list, results) {
   const said = (value) => (value === null ? "" : grouped(value));
   return [
     has(1) && { head: "grade", cell: ({ grade }) => said(grade) },
-    has(2) && { head: "new gold characters", cell: ({ characters }) => said(characters) },
+    has(2) && { head: "gold characters", cell: ({ characters }) => said(characters) },
     has(3) && { head: "evidence", cell: ({ evidence }) => (evidence ?? []).map((each) => each + 1).join(", ") },
     [...results.values()].some(({ score }) => score !== null) && {
       head: "score",
@@ -54,26 +54,30 @@ function line({ rows, row, measure }, run, place, kinds, result) {
   const beyond = measure.cutoff !== null && place.rank > measure.cutoff;
   const ends = place.rank === measure.cutoff;
   const names = [place.hit && "hit", first && "first", beyond && "beyond", ends && "cutoff"];
-  const mark = first ? "first ✓" : place.hit ? "✓" : null;
   return element(
     "tr",
     { class: names.filter(Boolean).join(" ") || null },
     element("td", { class: "numeric" }, grouped(place.rank)),
-    element("td", { class: "item" }, itemOf(place, result), mark && element("span", { class: "mark", title: first ? "the first hit" : "a hit" }, mark)),
+    element("td", { class: "item" }, itemOf(place, result, hitMark(place, first))),
     kinds.map(({ cell }) => element("td", { class: "numeric" }, cell(place, result)))
   );
 }
 
+function hitMark({ hit }, first) {
+  if (!hit && !first) return null;
+  return element("span", { class: "hit-mark" }, first ? "✓ first hit" : "✓ hit");
+}
+
 // An item's name, and where it is known its text to unfold.
-function itemOf(place, result) {
+function itemOf(place, result, mark) {
   const name = dataText("code", {}, place.item, LABEL);
-  if (!result || (result.text ?? null) === null) return name;
+  if (!result || (result.text ?? null) === null) return [name, mark];
   const where = result.doc_id !== null && result.start !== null ? `${result.doc_id}[${result.start}:${result.end}]` : null;
   const cut = result.length > result.text.length ? `… (${counted(result.length, "character")} in all)` : "";
   return element(
     "details",
     {},
-    element("summary", {}, name),
+    element("summary", {}, name, mark),
     where && where !== place.item ? dataText("p", { class: "where" }, where, LABEL) : null,
     dataText("p", { class: "chunk" }, result.text + cut)
   );

@@ -1,0 +1,353 @@
+"""The table of queries and the view of one, in a browser."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import polars as pl
+import pytest
+from page_data import DOCUMENT, HOSTILE, IDS, LONG, TEXTS, a_page, some_queries
+from playwright.sync_api import expect
+
+from karat.report.page import scripts
+from karat.report.page.html import write
+from karat.report.tables import number, signed
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return written(a_page(), tmp_path_factory.mktemp("page") / "page.html")
+
+
+def written(page, path):
+    with path.open("wb") as file:
+        write(page, file)
+    return path
+
+
+def ids_shown(page):
+    return page.locator(".queries button.open").all_text_contents()
+
+
+def choose(page, label, option):
+    page.locator("#queries").get_by_label(label, exact=True).select_option(label=option)
+
+
+def dialog_of(page):
+    return page.locator("dialog[open]")
+
+
+def open_query(page, query):
+    page.locator("#queries").get_by_role("button", name=query, exact=True).click()
+    expect(dialog_of(page).locator("h3")).to_contain_text(query)
+
+
+def test_the_queries_that_lost_most_come_first(path, opened):
+    page = opened(path)
+    expect(page.locator("#queries-order")).to_contain_text("What lost most from a to <b>")
+    assert ids_shown(page) == [IDS[-1], *IDS[1:-1], IDS[0]]
+    expect(page.get_by_role("status").first).to_have_text("10 queries")
+
+
+def test_with_one_run_the_worst_come_first(tmp_path, opened):
+    page = a_page()
+    queries = replace(page.queries, outcomes=page.queries.outcomes[:1])
+    one = replace(page, sheets=page.sheets[:1], queries=queries)
+    page = opened(written(one, tmp_path / "one.html"))
+    assert ids_shown(page) == IDS
+    expect(page.locator("#queries-order")).to_contain_text("The worst of a come first.")
+    expect(page.locator("#queries").get_by_label("against")).to_have_count(0)
+
+
+def test_values_are_those_of_the_scores(path, opened):
+    page = opened(path)
+    measures = a_page().sheets[0].summary["measure"].to_list()
+    for measure in measures:
+        choose(page, "measure", measure)
+        page.get_by_role("button", name="query", exact=False).first.click()
+        for row, query in enumerate(IDS):
+            line = page.locator(f".queries tr[data-row='{row}']")
+            values = [sheet.per_query[measure][row] for sheet in a_page().sheets]
+            cells = line.locator(".value").all()
+            assert [float(cell.get_attribute("data-value")) for cell in cells] == values, query
+            assert [cell.inner_text() for cell in cells] == [number(v, measure) for v in values]
+            expect(line.locator(".difference")).to_contain_text(
+                signed(values[1] - values[0], measure)
+            )
+
+
+def test_columns_sort_either_way_with_what_is_missing_last(path, opened):
+    page = opened(path)
+    head = page.locator(".queries thead")
+    head.get_by_role("button", name="query").click()
+    assert ids_shown(page) == IDS
+    head.get_by_role("button", name="query").click()
+    assert ids_shown(page) == IDS[::-1]
+    expect(head.locator("[aria-sort]")).to_have_attribute("aria-sort", "descending")
+    categories = page.queries["category"] if hasattr(page, "queries") else None
+    assert categories is None
+    for ends in (["<b>", "<b>"], ["delivery", "delivery"]):
+        head.get_by_role("button", name="category").click()
+        cells = page.locator(".queries td.field:nth-of-type(1)").all_text_contents()
+        assert cells[:2] == ends
+        assert cells[-2:] == ["–", "–"]
+
+
+@pytest.mark.parametrize(
+    ("choices", "left"),
+    [
+        ({"outcome": "failed (1)"}, ["q8"]),
+        ({"outcome": "not in the run (1)"}, [IDS[-1]]),
+        ({"outcome": "some found (8)"}, IDS[:8]),
+        ({"run": "a", "outcome": "nothing found (1)"}, ["q0"]),
+        ({"run": "a", "outcome": "everything found (9)"}, IDS[1:]),
+        ({"movement": "better"}, ["q0"]),
+        ({"movement": "worse"}, IDS[1:]),
+        ({"group": "category", "is": "<b> (2)"}, ["q3", "q8"]),
+        ({"group": "category", "is": "– (2)"}, ["q4", IDS[-1]]),
+        ({"group": "category", "is": "billing (4)", "movement": "better"}, ["q0"]),
+    ],
+)
+def test_filters_leave_the_queries_they_say(path, opened, choices, left):
+    page = opened(path)
+    for label, option in choices.items():
+        choose(page, label, option)
+    assert sorted(ids_shown(page)) == left
+    said = f"{len(left)} {'query' if len(left) == 1 else 'queries'} (of 10)"
+    expect(page.get_by_role("status").first).to_have_text(said)
+    page.get_by_role("button", name="clear filters").click()
+    assert len(ids_shown(page)) == 10
+
+
+def test_search_finds_ids_and_texts_in_any_case(path, opened):
+    page = opened(path)
+    box = page.get_by_role("searchbox")
+    box.fill("REFUND")
+    expect(page.locator(".queries tbody tr")).to_have_count(1)
+    assert ids_shown(page) == ["q7"]
+    box.fill("z</SCRIPT>")
+    expect(page.get_by_role("button", name=IDS[-1])).to_be_visible()
+    assert ids_shown(page) == [IDS[-1]]
+    box.fill("nothing is like this")
+    expect(page.get_by_role("status").first).to_have_text("No query is like this.")
+
+
+def test_what_would_do_harm_is_shown_as_text_and_runs_nothing(path, opened):
+    page = opened(path)
+    for row, text in enumerate(HOSTILE):
+        open_query(page, IDS[row])
+        visible = re.sub("[\x00\u202e\u2066]", lambda m: f"⟨U+{ord(m[0]):04X}⟩", text)
+        expect(dialog_of(page).locator(".full")).to_have_text(visible)
+        assert visible[:40] in dialog_of(page).inner_text()
+        page.keyboard.press("Escape")
+    assert page.evaluate("window.harm") is None
+    assert page.locator("#queries img, #queries script, dialog img, dialog script").count() == 0
+
+
+def test_a_line_of_a_million_characters_is_shown_inside_its_box(path, opened):
+    page = opened(path)
+    open_query(page, "q6")
+    assert len(dialog_of(page).locator(".full").text_content()) == len(LONG)
+    wide, room = page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
+    assert wide <= room
+
+
+def test_a_query_opens_by_keyboard_and_escape_gives_the_row_back(path, opened):
+    page = opened(path)
+    page.locator(".queries button.open").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    second = ids_shown(page)[2]
+    page.keyboard.press("Enter")
+    expect(dialog_of(page).locator("h3")).to_have_text(f"Query {second}")
+    assert page.evaluate("location.hash") == f"#query={second}"
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).not_to_be_visible()
+    assert page.evaluate("location.hash") == ""
+    assert page.evaluate("document.activeElement.textContent") == second
+
+
+def test_next_goes_on_in_the_order_of_the_table(path, opened):
+    page = opened(path)
+    order = ids_shown(page)
+    open_query(page, order[3])
+    dialog_of(page).get_by_role("button", name="next").click()
+    expect(dialog_of(page).locator("h3")).to_have_text(f"Query {order[4]}")
+    expect(dialog_of(page).locator(".place")).to_have_text("5 of 10")
+    page.go_back()
+    expect(page.locator("dialog")).not_to_be_visible()
+
+
+def test_a_link_leads_to_a_query_whatever_its_id_is(path, opened):
+    page = opened(path, "#query=z%3C%2Fscript%3E%26amp%3B")
+    expect(dialog_of(page).locator("h3")).to_have_text(f"Query {IDS[-1]}")
+    expect(dialog_of(page).locator(".note").first).to_contain_text(
+        "Texts and calculations are kept for 9 queries; write the report with --report-texts 10"
+    )
+
+
+def test_lists_stand_side_by_side_with_what_counted_and_what_is_missing(path, opened):
+    page = opened(path)
+    open_query(page, "q7")
+    one, other = dialog_of(page).locator(".runs").first.locator(".run").all()
+    assert [line.inner_text() for line in one.locator(".ranking tr.hit .item").all()] == [
+        "d1 ✓ first hit",
+        "d2 ✓ hit",
+    ]
+    expect(one.locator(".ranking tbody tr").last.locator("td").first).to_have_text("37")
+    expect(one.locator(".ranking tbody tr").last).to_have_class("beyond")
+    expect(other.locator(".ranking tr.first td").first).to_have_text("3")
+    assert other.locator(".missing").first.inner_text().split("\n") == [
+        "Not found",
+        "d2 grade 1",
+        "evidence 1",
+    ]
+    first = one.locator(".ranking details").first
+    first.locator("summary").click()
+    expect(first.locator(".chunk")).to_have_text(TEXTS[7])
+
+
+def test_the_calculation_is_that_of_the_chosen_measure(path, opened):
+    page = opened(path)
+    open_query(page, "q7")
+    panel = dialog_of(page).locator(".runs").first.locator(".run").first
+    expect(panel.locator(".told")).to_contain_text("nDCG@10 = 0.8772153153380493")
+    assert panel.locator(".calculated").first.locator("tr").nth(3).inner_text().split() == [
+        "3",
+        "d2",
+        "1",
+        "1",
+        "0.5000",
+    ]
+    dialog_of(page).get_by_label("measure").select_option(label="RR")
+    expect(panel.locator(".told")).to_contain_text("RR = 1")
+    expect(page.locator("#queries").get_by_label("measure")).to_have_value("1")
+
+
+def test_highlights_tell_found_missed_and_beside_apart(path, opened):
+    page = opened(path)
+    open_query(page, "q7")
+    document = dialog_of(page).locator(".document-text")
+
+    def marked(kind):
+        found = document.locator(f"mark.{kind}").evaluate_all(
+            "marks => marks.map(mark => mark.childNodes[1].textContent)"
+        )
+        return "|".join(found)
+
+    # b: gold stands at rank 12 only, too far down for nDCG@10.
+    assert marked("overlap") == "⋯ 100 characters ⋯"
+    assert marked("gold") == f"{DOCUMENT[4:17]}|{DOCUMENT[17:33]}"
+    assert marked("retrieved") == f"{DOCUMENT[33:35]}|{DOCUMENT[35:60]}"
+    assert "(12) 1" in document.locator(".rank:visible").all_text_contents()
+    dialog_of(page).get_by_label("as found by").select_option(label="a")
+    assert marked("overlap") == DOCUMENT[4:17]
+    assert marked("gold") == f"{DOCUMENT[17:33]}|⋯ 100 characters ⋯"
+    assert marked("retrieved") == DOCUMENT[33:35]
+    expect(document).to_contain_text("⟨U+202E⟩now!")
+    expect(document).to_contain_text("⋯ 1,900 characters ⋯")
+    missed = document.locator("mark.gold").first
+    assert "underline" in missed.evaluate("mark => getComputedStyle(mark).textDecorationLine")
+
+
+def test_evidence_shows_what_matched_or_came_nearest(path, opened):
+    page = opened(path)
+    open_query(page, "q7")
+    found, missed = dialog_of(page).locator(".evidence").all()
+    expect(found).to_contain_text("covered at rank 1 d1 by substring")
+    expect(found.locator("mark")).to_have_text("refund is paid" + TEXTS[7])
+    expect(missed).to_contain_text("missed; nearest is rank 2 d9, ratio 0.4100")
+
+
+def test_a_failed_query_says_why(path, opened):
+    page = opened(path)
+    open_query(page, "q8")
+    expect(dialog_of(page).locator(".failure")).to_have_text(
+        f"Failed: Timeout: {TEXTS[8]} (3 attempts)"
+    )
+
+
+def test_findings_set_the_filters(path, opened):
+    page = opened(path)
+    choose(page, "movement", "better")
+    page.evaluate(
+        """() => {
+          const button = document.createElement("button");
+          button.id = "asked";
+          const show = { run: "<b>", outcome: "failed" };
+          button.dataset.show = JSON.stringify(show);
+          document.body.prepend(button);
+          button.click();
+        }"""
+    )
+    expect(page.locator(".queries tbody tr")).to_have_count(1)
+    assert ids_shown(page) == ["q8"]
+    page.evaluate(
+        """() => {
+          const button = document.getElementById("asked");
+          button.dataset.show = JSON.stringify({ field: "category", value: null });
+          button.click();
+        }"""
+    )
+    expect(page.locator(".queries tbody tr")).to_have_count(2)
+
+
+def test_scores_from_a_file_show_values_without_lists(tmp_path, opened):
+    queries = replace(some_queries(), texts=None, outcomes=[], lists=[], details={})
+    page = opened(written(a_page(queries), tmp_path / "saved.html"))
+    assert len(ids_shown(page)) == 10
+    open_query(page, "q1")
+    expect(dialog_of(page)).to_contain_text("The lists are not at hand")
+    expect(dialog_of(page).locator(".measured [data-value]").first).to_be_visible()
+
+
+def test_many_queries_come_in_pages(tmp_path, opened):
+    n = 250
+    ids = pl.Series("query_id", [f"p{number}" for number in range(n)])
+    page = a_page()
+    queries = replace(
+        page.queries,
+        ids=ids,
+        texts=None,
+        fields=pl.DataFrame(),
+        wanted=pl.Series([1] * n, dtype=pl.Int32),
+        outcomes=[],
+        lists=[],
+        details={},
+    )
+    values = pl.DataFrame({"query_id": ids, "nDCG@10": [number / n for number in range(n)]})
+    frame = values.with_columns(RR=pl.col("nDCG@10"))
+    sheets = [replace(page.sheets[0], per_query=frame)]
+    many = replace(page, sheets=sheets, queries=queries)
+    page = opened(written(many, tmp_path / "many.html"))
+    assert ids_shown(page) == [f"p{number}" for number in range(100)]
+    page.locator("#queries").get_by_role("button", name="next").click()
+    expect(page.get_by_role("status").first).to_have_text("101–200 of 250 queries")
+    assert ids_shown(page)[0] == "p100"
+    page.locator(".queries button.open").first.focus()
+    page.keyboard.press("PageDown")
+    assert ids_shown(page) == [f"p{number}" for number in range(200, 250)]
+    expect(page.locator("#queries").get_by_role("button", name="next")).to_be_disabled()
+
+
+def test_numbers_are_written_as_the_terminal_writes_them(path, opened):
+    kinds = {
+        "nDCG@10": {"unit": None, "whole": False},
+        "NumRet": {"unit": None, "whole": True},
+        "latency.p90": {"unit": "ms", "whole": False},
+    }
+    fractions = [numerator / 2**power for power in range(8) for numerator in range(-9, 300, 3)]
+    thirds = [numerator / 30 * 10.0**power for power in range(-6, 9) for numerator in range(50)]
+    values = [*fractions, *thirds, -0.0, 1234567.0, 1e15, 0.99995, 5e-05, 0.00015]
+    page = opened(path)
+    source = scripts.own()
+    start = source.index("// Numbers as the tables of the terminal")
+    code = source[start : source.index("// What the page knows of its queries")]
+    for measure, kind in kinds.items():
+        # The file forbids eval; a script of the test's own world does not.
+        script = f"([values, measure]) => {{ {code} return values.map(v => [number(v, measure), signed(v, measure)]); }}"
+        shown = page.evaluate(script, [values, kind])
+        assert shown == [[number(v, measure), signed(v, measure)] for v in values]
