@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from page_data import DOCUMENT, HOSTILE, IDS, LONG, TEXTS, a_page, some_queries
 from playwright.sync_api import expect
 
 from karat.report.page import scripts
 from karat.report.page.html import write
 from karat.report.tables import number, signed
+from page_data import DOCUMENT, HOSTILE, IDS, LONG, TEXTS, a_page, some_queries
 
 
 @pytest.fixture(scope="module")
