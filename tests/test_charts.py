@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from karat import Evaluator, compare, evaluate
@@ -35,7 +35,7 @@ values = st.lists(numbers, min_size=1, max_size=60).map(np.array)
 
 
 @some
-@given(st.lists(st.sampled_from(range(40)) | numbers, min_size=1, max_size=300), st.integers(2, 50))
+@given(st.lists(st.sampled_from(range(40)) | numbers, min_size=1, max_size=200), st.integers(2, 12))
 def test_thinned_shares_are_exact_at_their_points_and_low_by_no_more_than_is_said(given, most):
     column = np.array(given, float)
     at, share = cumulative(column, most)
@@ -51,6 +51,7 @@ def test_thinned_shares_are_exact_at_their_points_and_low_by_no_more_than_is_sai
 
 @some
 @given(values, st.booleans())
+@example(np.array([0.0, 1.8000000000000003]), False)  # 1.8 would be the edge, and too low
 def test_every_value_lies_within_the_edges_of_its_bin_and_none_is_lost(column, whole):
     column = np.round(column) if whole else column
     bounds = edges(float(column.min()), float(column.max()), whole=whole)

@@ -165,15 +165,14 @@ def test_the_order_of_lines_changes_nothing():
 
 def test_latencies_are_the_values_that_latency_measures_average():
     gold, run = _told(30)
-    scores = evaluate(gold, run, ["latency.mean", "latency.mean(stage=find)"])
+    named = {"total": "latency.mean"}
+    named |= {stage: f"latency.mean(stage={stage})" for stage in ("find", "rank")}
+    scores = evaluate(gold, run, list(named.values()))
     frame = pictured([scores]).latencies
     assert frame["stage"].unique(maintain_order=True).to_list() == ["total", "find", "rank"]
-    for stage in ("total", "find"):
+    for stage, measure in named.items():
         own = frame.filter(pl.col("stage") == stage)["ms"].to_list()
-        measured = scores.per_query[
-            "latency.mean" if stage == "total" else f"latency.mean(stage={stage})"
-        ]
-        assert own == measured.drop_nulls().to_list()
+        assert own == scores.per_query[measure].drop_nulls().to_list()
         assert own == [
             value
             for line in run[:30]

@@ -33,7 +33,8 @@ class Drawing:
 
     def on_page(self) -> Chart:
         """Return it as wide as the page lets it, in the colours of the page."""
-        spec = self.chart.properties(width="container").to_dict()
+        # Altair checks each part as it is made; to check the whole again takes as long as all else.
+        spec = self.chart.properties(width="container").to_dict(validate=False)
         # The page says which version draws it, and how text and axes look.
         for key in ("$schema", "config"):
             spec.pop(key, None)

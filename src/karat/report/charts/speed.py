@@ -45,7 +45,7 @@ def _chart(frame: pl.DataFrame, runs: Sequence[str]) -> Any:
     for (run,), part in frame.partition_by("run", as_dict=True, maintain_order=True).items():
         ms, share = cumulative(part["ms"].to_numpy(), _points(frame))
         steps.append(pl.DataFrame({"run": run, "ms": ms, "share": share}))
-        times = part["ms"].to_list()
+        times = part["ms"].sort().to_list()
         for name in _RULES:
             at = quantile(SHARES[name], times)
             shown = f"{name.upper()} {amount(at)} ms"
@@ -92,7 +92,7 @@ def _points(frame: pl.DataFrame) -> int:
 def _caption(frame: pl.DataFrame) -> str:
     said, most = [], 0
     for (run,), part in frame.partition_by("run", as_dict=True, maintain_order=True).items():
-        times = part["ms"].to_list()
+        times = part["ms"].sort().to_list()
         most = max(most, len(times))
         spent = [f"{name.upper()} {amount(quantile(SHARES[name], times))}" for name in _RULES]
         said.append(f"{run}: {', '.join(spent)} ms of {counted(len(times), 'query')}.")

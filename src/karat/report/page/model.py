@@ -50,9 +50,11 @@ class Picture:
     latencies: pl.DataFrame | None = None
     """(run, stage, ms): a row for each query and stage that was timed."""
     costs: pl.DataFrame | None = None
-    """(run, stage, model, calls, prompt_tokens, completion_tokens, usd); usd null: no price."""
+    """(run, stage, model, calls, prompt_tokens, completion_tokens, usd); usd null: calls
+    without a price, which stand in rows of their own."""
     tradeoffs: pl.DataFrame | None = None
-    """(run, latency_ms, context_tokens): the median latency, and the mean tokens delivered."""
+    """(run, latency_ms, context_tokens, context_characters): the median latency, the mean tokens of
+    the prompts of generation, and the mean characters of what the first measure looks at."""
 
 
 @dataclass(frozen=True)
