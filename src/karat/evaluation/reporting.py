@@ -41,7 +41,9 @@ def page(
     opened = [None if score.origin is None else score.origin.opened() for score in scores]
     at_hand = [each for each in opened if each is not None]
     known = queries(scores, opened, texts=making.texts)
-    ways = [tuple(by)] if by else [(field,) for field in few_labelled(known.fields)[:_FIELDS]]
+    ways = [tuple(by)] if by else []
+    if not by and len(scores) <= _FEW_RUNS:
+        ways = [(field,) for field in few_labelled(known.fields)[:_FIELDS]]
     return Page(
         title=_title(scores, verdict),
         created=datetime.now(UTC).isoformat(timespec="seconds"),

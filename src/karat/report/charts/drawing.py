@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from karat.markup import brief
+
+_LONGEST = 200
 Section = Literal["curves", "groups", "speed", "pairs"]
 
 
@@ -38,7 +41,19 @@ class Drawing:
         # The page says which version draws it, and how text and axes look.
         for key in ("$schema", "config"):
             spec.pop(key, None)
-        return Chart(self.id, self.section, self.title, self.caption, spec)
+        return Chart(self.id, self.section, self.title, self.caption, _visible(spec))
+
+
+def _visible(part: Any) -> Any:
+    """Return a part of a chart with names cut and what cannot be seen in them made visible.
+
+    A query's id stays as it is, since it is looked up by it.
+    """
+    if isinstance(part, str):
+        return brief(part, _LONGEST)
+    if isinstance(part, dict):
+        return {key: own if key == "query_id" else _visible(own) for key, own in part.items()}
+    return [_visible(own) for own in part] if isinstance(part, list) else part
 
 
 def together(drawings: Sequence[Drawing], width: int = 480) -> Any:

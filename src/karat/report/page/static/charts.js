@@ -14,6 +14,7 @@ const CHART_LOOK = {
   },
   header: { labelColor: "var(--ink)", titleColor: "var(--ink)" },
   legend: { labelColor: "var(--muted)", titleColor: "var(--ink)", titleFontWeight: 500 },
+  text: { color: "var(--ink)" },
   title: { color: "var(--ink)", subtitleColor: "var(--muted)" },
   view: { stroke: "var(--line)" },
 };
