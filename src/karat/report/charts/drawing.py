@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from karat.markup import brief
+from karat.markup import brief, shown
 
 _LONGEST = 200
 Section = Literal["curves", "groups", "speed", "pairs"]
@@ -50,7 +50,7 @@ def _visible(part: Any) -> Any:
     A query's id stays as it is, since it is looked up by it.
     """
     if isinstance(part, str):
-        return brief(part, _LONGEST)
+        return shown(brief(part, _LONGEST))
     if isinstance(part, dict):
         return {key: own if key == "query_id" else _visible(own) for key, own in part.items()}
     return [_visible(own) for own in part] if isinstance(part, list) else part
