@@ -38,11 +38,12 @@ def a_page(queries: Queries | None = None, measures: tuple[str, ...] = ("nDCG@10
         created="2026-01-01T00:00:00Z",
         command=None,
         sheets=sheets,
+        groups=[sheet for sheet in sheets if sheet.groups is not None],
         comparison=None,
         verdict=None,
         inputs=[],
         run_settings={},
-        findings=[],
+        notices=[],
         picture=Picture(),
         queries=queries or some_queries(),
     )

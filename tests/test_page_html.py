@@ -114,6 +114,7 @@ def of_sheets(sheets: list[Sheet], comparison: ComparisonSheet | None = None) ->
         created="2026-01-01T00:00:00Z",
         command=None,
         sheets=sheets,
+        groups=[sheet for sheet in sheets if sheet.groups is not None],
         comparison=comparison,
         verdict=None,
         inputs=[],
