@@ -72,7 +72,7 @@ class Shown:
         number = numbers_of(self.opened.session.prepared.query_ids, run.segments.query_ids)
         query = np.repeat(number, run.segments.lengths)
         row = np.flatnonzero(query >= 0)
-        if self.is_own:
+        if self.is_own and row.size:
             row = row[self._read(query)[row]]
         if np.any(number[1:] < number[:-1]):
             row = row[np.argsort(query[row], kind="stable")]
