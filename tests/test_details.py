@@ -216,3 +216,13 @@ def test_a_run_that_has_changed_since_it_was_scored_is_refused(tmp_path):
     karat.Run.of({"q": ["b", "a"]}).write(path)
     with pytest.raises(InputError, match="the run 'run' has changed since it was scored"):
         queries([scores], [scores.origin.opened()])
+
+
+def test_what_comes_nearest_in_long_texts_is_named_without_its_ratio():
+    gold = [{"query_id": "q", "evidence": ["paid " * 1000]}]
+    run = [{"query_id": "q", "results": [{"id": "a", "text": "by post " * 1000}]}]
+    (known,) = details_of(gold, {"run": run}, "evidence.recall").values()
+    (missed,) = known["runs"][0]["matches"]
+    assert (missed["nearest_item"], missed["nearest_ratio"]) == ("a", None)
+    explained = karat.explain("evidence.recall", gold=gold, run=run, query="q")
+    assert explained.calculations[0].matches[0]["nearest_ratio"] is not None

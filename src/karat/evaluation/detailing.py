@@ -16,7 +16,7 @@ from karat.match.numbers import numbers_of
 from karat.match.spans import WANTED
 from karat.match.usage import Usage
 from karat.measures.run.cost import prices_of
-from karat.report.calculation import Calculation, Row
+from karat.report.calculation import TOP, Calculation, Row
 from karat.report.page.model import Json
 
 MOST_TEXT = 2000
@@ -133,13 +133,12 @@ def _told(
 
 def _plain(calculation: Calculation) -> Json:
     """Return a calculation as data, of a long list only what is shown."""
-    rows = calculation.picked
-    shown = {row.get("rank") for row in rows}
+    top = [rank for rank in calculation.counted if rank <= TOP]
     return {
         "value": calculation.value,
         "columns": calculation.columns,
-        "rows": rows,
-        "counted": [rank for rank in calculation.counted if rank in shown],
+        "rows": calculation.picked,
+        "counted": [*top, *calculation.counted_below],
         "ideal": calculation.ideal[:MOST_LISTED],
         "missed": calculation.missed[:MOST_LISTED],
         "numbers": calculation.numbers,

@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from karat.evaluation.outcomes import relevant_from, sought
-from karat.evaluation.shown import HITS, TOP, Shown
+from karat.evaluation.shown import HITS, Shown
 from karat.measures.declare import Family
+from karat.report.calculation import TOP
 from karat.report.page.model import Json
 
 MOST_WANTED = 50

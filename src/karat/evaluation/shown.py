@@ -16,9 +16,8 @@ from karat.match.numbers import numbers_of
 from karat.match.spans import Coverage
 from karat.measures import Measure
 from karat.measures.declare import Family
+from karat.report.calculation import TOP
 
-TOP = 20
-"""How many ranks are shown, whatever stands there."""
 MOST_BELOW = 40
 """How many hits are shown below them at most."""
 BEGINNING = 60
