@@ -335,6 +335,31 @@ def test_files_are_written_by_their_ending(command, files):
     assert pl.read_csv("g.csv")["kind"].to_list() == ["even", "even", "odd", "odd"]
 
 
+def test_a_csv_has_every_query_of_every_pair_beside_it(command, files):
+    Path("some.run").write_text(Path("new.run").read_text().replace("q03 ", "q99 "))
+    runs = ("old.run", "some.run", "bad.run")
+    words = ("compare", "gold.jsonl", *runs, "-m", "RR,P@1", "--missing", "skip", "--by", "kind")
+    command(*words, "-o", "c.csv")
+    rows = pl.read_csv("c.queries.csv").rows(named=True)
+    values = {
+        run: dict(zip(scores.per_query["query_id"], scores.per_query.rows(named=True), strict=True))
+        for run in ("old", "some", "bad")
+        for scores in [
+            karat.evaluate(GOLD, f"{run}.run", "RR,P@1", conventions={"missing": "skip"})
+        ]
+    }
+    expected = []
+    for a, b in (("old", "some"), ("old", "bad"), ("some", "bad")):
+        for measure in ("RR", "P@1"):
+            for query in sorted(record["query_id"] for record in GOLD):
+                one, other = values[a][query][measure], values[b][query][measure]
+                apart = None if one is None or other is None else other - one
+                expected.append((a, b, measure, query, one, other, apart))
+    assert [tuple(row.values()) for row in rows] == expected
+    assert list(rows[0]) == ["a", "b", "measure", "query_id", "value_a", "value_b", "difference"]
+    assert sum(row["difference"] is None for row in rows) == 4  # q03, in two pairs and measures
+
+
 def test_markdown_is_tables_and_a_list(command, files):
     command("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--moved", "1", "-o", "c.md")
     lines = Path("c.md").read_text().splitlines()
@@ -443,6 +468,37 @@ def test_latex_takes_lower_for_better_where_it_is(tmp_path):
 def test_latex_takes_no_name_for_an_option_of_the_line_above(tmp_path):
     karat.compare(GOLD, {"old": OLD, "[new]": NEW}, "RR", baseline="old").write(tmp_path / "c.tex")
     assert "\n{}[new] & " in (tmp_path / "c.tex").read_text()
+
+
+def test_latex_of_scores_has_intervals_and_remarks(command, files):
+    Path("some.run").write_text(Path("new.run").read_text().replace("q03 ", "q99 "))
+    words = ("eval", "gold.jsonl", "old.run", "some.run", "-m", "RR,Hits@1", "-o", "s.tex")
+    command(*words, "--top-k", "3")
+    low, high = karat.evaluate(GOLD, "some.run", "RR").summary().select("low", "high").row(0)
+    assert Path("s.tex").read_text().splitlines() == [
+        "% some: 1 query of the run not in gold left out",
+        "% some: 1 query of gold not in the run scored as nothing retrieved",
+        "% list: top_k=3",
+        r"% needs \usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{95\% intervals of RR (old), Hits@1 (old): all values are equal. "
+        r"95\% intervals of RR (some): BCa bootstrap over queries, 10,000 resamples. "
+        r"95\% intervals of Hits@1 (some): Wilson's score interval. Best values are bold.}",
+        r"\begin{tabular}{lll}",
+        r"\toprule",
+        r"run & RR & Hits@1 \\",
+        r"\midrule",
+        r"old & 0.5000 [0.500, 0.500] & 0 [0, 0] \\",
+        rf"some & \textbf{{0.8611}} [{low:.3f}, {high:.3f}] & \textbf{{0.8333}} [0.5520, 0.9530] \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    command("eval", "gold.jsonl", "old.run", "-m", "RR", "--no-intervals", "-o", "s.tex")
+    text = Path("s.tex").read_text()
+    assert "caption" not in text
+    assert "\nold & 0.5000 \\\\\n" in text
 
 
 def test_latex_sets_any_name(tmp_path):
