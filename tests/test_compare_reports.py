@@ -490,7 +490,8 @@ def test_latex_of_scores_has_intervals_and_remarks(command, files):
         r"run & RR & Hits@1 \\",
         r"\midrule",
         r"old & 0.5000 [0.500, 0.500] & 0 [0, 0] \\",
-        rf"some & \textbf{{0.8611}} [{low:.3f}, {high:.3f}] & \textbf{{0.8333}} [0.5520, 0.9530] \\",
+        rf"some & \textbf{{0.8611}} [{low:.3f}, {high:.3f}] & "
+        r"\textbf{0.8333} [0.5520, 0.9530] \\",
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
