@@ -1,5 +1,6 @@
 """The command line: what it prints, where, and how it ends."""
 
+import csv
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 
 import karat
+from karat.report.endings import Endings
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def test_eval_prints_measures_as_rows_and_runs_as_columns(command, files):
         "  resamples\n"
         "two: 1 query of the run not in gold left out\n"
     )
-    assert err == ""
+    assert err == "next: karat compare gold.jsonl one.run two.run --measure RR,R@10\n"
     _, out, _ = command(
         "eval", "gold.jsonl", "one.run", "two.run", "-m", "RR,R@10", "--no-intervals"
     )
@@ -164,14 +166,19 @@ def test_output_files_are_written_by_their_ending(command, files):
     )  # fmt: skip
     assert code == 0
     assert out.startswith("measure")
-    assert err == "wrote s.json\nwrote s.csv\nwrote s.parquet\nwrote s.md\n"
+    names = ["s.json", "s.csv", "s.queries.csv", "s.parquet", "s.md"]
+    assert err.startswith("".join(f"wrote {name}\n" for name in names))
     assert json.loads(Path("s.json").read_text())["runs"][1]["measures"]["RR"]["value"] == 0.75
     assert Path("s.csv").read_text() == (
         "run,measure,value,sd,median,n,left_out,judged,bound_low,bound_high\n"
         "one,RR,0.5,0.7071067811865476,0.5,2,0,,0.5,1.0\n"
         "two,RR,0.75,0.3535533905932738,0.75,2,0,,0.75,1.0\n"
     )
+    assert Path("s.queries.csv").read_text() == (
+        "run,query_id,RR\none,q1,1.0\none,q2,0.0\ntwo,q1,0.5\ntwo,q2,1.0\n"
+    )
     assert Path("s.md").read_text() == (
+        "**two is best by RR: 0.7500; karat compare tells whether that is real**\n\n"
         "| measure | one | two | n |\n| --- | ---: | ---: | ---: |\n"
         "| RR | 0.5000 | 0.7500 | 2 |\n| RR at most | 1.0000 | 1.0000 |  |\n\n"
         "- two: 1 query of the run not in gold left out\n"
@@ -192,11 +199,54 @@ def test_what_is_true_of_every_run_is_said_once(command, files):
 
 
 def test_queries_and_groups_reach_csv_and_markdown(command, files):
-    command("eval", "gold.jsonl", "one.run", "-m", "RR", "--per-query", "-o", "q.csv", "-o", "q.md")
-    assert Path("q.csv").read_text() == "run,query_id,RR\none,q1,1.0\none,q2,0.0\n"
+    words = ("eval", "gold.jsonl", "one.run", "-m", "RR", "--by", "category")
+    command(*words, "--per-query", "-o", "q.csv", "-o", "q.md")
+    assert "one,billing,RR,1.0,1.0,1.0,equal,,1.0,1,0,,1.0,1.0,true" in Path("q.csv").read_text()
+    assert Path("q.queries.csv").read_text() == "run,query_id,RR\none,q1,1.0\none,q2,0.0\n"
     assert "| q2 | 0.0000 |" in Path("q.md").read_text()
-    command("eval", "gold.jsonl", "one.run", "-m", "RR", "--by", "category", "-o", "g.csv")
-    assert "one,billing,RR,1.0,1.0,1.0,equal,,1.0,1,0,,1.0,1.0,true" in Path("g.csv").read_text()
+    command(*words, "-o", "same.csv")
+    for ending in ("csv", "queries.csv"):
+        assert Path(f"same.{ending}").read_text() == Path(f"q.{ending}").read_text()
+
+
+def test_text_in_a_csv_is_as_it_is_in_the_data(command, files):
+    ids = ["=1+1", "+2", "-3", "@a", "\tb", "c\rd", 'e"f', "g,h"]
+    karat.Gold.of({query: ["a"] for query in ids}).write("gold.json")
+    karat.Run.of({query: ["a"] for query in ids}).write("odd.json")
+    command("eval", "gold.json", "odd.json", "-m", "RR", "-o", "s.csv")
+    with Path("s.queries.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert sorted(row[1] for row in rows[1:]) == sorted(ids)
+
+
+def test_both_files_of_a_csv_can_be_written_or_nothing_is_computed(command, files):
+    Path("s.queries.csv").mkdir()
+    code, out, err = command("eval", "gold.jsonl", "one.run", "-o", "s.csv")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: s.queries.csv: this is a directory")
+    assert not Path("s.csv").exists()
+
+
+def test_both_files_are_written_whole_or_not_at_all(files):
+    def full(_, file):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    endings = Endings("x", {".csv": lambda _, file: file.write(b"new")}, queries={".csv": full})
+    Path("s.csv").write_text("before")
+    listed = sorted(files.iterdir())
+    with pytest.raises(karat.InputError, match="No space left"):
+        endings.write(None, "s.csv")
+    assert Path("s.csv").read_text() == "before"
+    assert sorted(files.iterdir()) == listed
+
+
+def test_one_file_is_not_written_twice(command, files):
+    outputs = ("-o", "s.csv", "-o", "./s.queries.csv")
+    code, out, err = command("eval", "gold.jsonl", "one.run", *outputs)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: s.queries.csv: this file would be written twice")
+    assert not Path("s.csv").exists()
 
 
 def test_an_ending_that_cannot_be_written_stops_before_anything_is_read(command, files):
@@ -329,13 +379,6 @@ def test_scoring_documents_is_said(command, files):
     assert json.loads(out)["level"] == "doc"
 
 
-def test_queries_and_groups_together_do_not_fit_a_csv(command, files):
-    _, _, err = command(
-        "eval", "gold.jsonl", "one.run", "--by", "category", "--per-query", "-o", "both.csv"
-    )
-    assert "cannot hold groups" in err
-
-
 def test_many_runs_are_shared_out_over_tables_of_80_columns(command, files):
     names = [f"a-rather-long-name-of-run-{i}.run" for i in range(7)]
     for name in names:
@@ -402,9 +445,7 @@ def test_the_demo_scores_its_example_and_says_where_the_files_are(command, tmp_p
     assert "nDCG@10" in out
     assert "The files are in karat-demo:" in out
     assert max(map(len, out.splitlines())) <= 80
-    for line in out.splitlines():
-        if line.startswith("  karat eval"):
-            assert command(*line.split()[1:])[0] == 0
+    assert err.startswith("wrote karat-demo/scores.json\nnext: karat compare karat-demo/")
     assert len(pl.read_ndjson("karat-demo/support-faq.jsonl", infer_schema_length=None)) == 13
     code, _, err = command("demo", "karat-demo/bm25.run")
     assert code == 2

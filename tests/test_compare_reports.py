@@ -35,17 +35,19 @@ def files(tmp_path, monkeypatch):
 def test_two_runs_are_shown_as_one_pair(command, files):
     words = ("gold.jsonl", "old.run", "new.run", "-m", "RR,P@1")
     code, out, err = command("compare", *words)
-    assert (code, err) == (0, "")
-    values, pair, moved, notes = out.split("\n\n")
+    assert code == 0
+    assert err.startswith("next: karat explain RR --gold gold.jsonl --run old.run --other new.run")
+    values, pair, moved, notes, headline = out.split("\n\n")
+    assert headline == "new is best by RR: its lead on old, +0.4444, is real (p 0.0010)\n"
     assert command("eval", *words)[1].startswith(f"{values}\n")
     known = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR,P@1").pairs
     low, high, least = (known[column].to_list() for column in ("low", "high", "detectable"))
     assert pair == (
         "new − old, 12 queries\n"
         "measure  difference      95% interval       p   W/T/L  change     dz   least\n"
-        f"RR          +0.4444  [{low[0]:.4f}, {high[0]:.4f}]  0.0010  11/0/1  +88.9%  +2.31  "
+        f"RR        ▲ +0.4444  [{low[0]:.4f}, {high[0]:.4f}]  0.0010  11/0/1  +88.9%  +2.31  "
         f"{least[0]:.4f}\n"
-        f"P@1         +0.9167  [{low[1]:.4f}, {high[1]:.4f}]  0.0010  11/1/0       –  +3.18  "
+        f"P@1       ▲ +0.9167  [{low[1]:.4f}, {high[1]:.4f}]  0.0010  11/1/0       –  +3.18  "
         f"{least[1]:.4f}"
     )
     assert moved == (
@@ -60,13 +62,14 @@ def test_two_runs_are_shown_as_one_pair(command, files):
         "    a (2): 2 → 3"
     )
     assert notes.startswith(
+        "▲ better, ▼ worse: p < 0.05\n"
         "p: sign-flip randomization, two-sided\n95% intervals of RR (old), P@1 (old): all values"
     )
     assert notes.endswith(
         "\nintervals of differences: BCa bootstrap over queries, 10,000 resamples\n"
         "W/T/L: on how many queries the run named first is higher, the same, lower\n"
         "dz: the mean difference / its standard deviation over queries\n"
-        "least: the smallest difference that would have shown (80% power, α = 0.05)\n"
+        "least: the smallest difference that would have shown (80% power, α = 0.05)"
     )
 
 
@@ -244,13 +247,16 @@ def test_many_pairs_stand_below_each_other_measure_by_measure(command, files):
             "pair       ",
             *(f"run{b} − run{a}" for a in range(6) for b in range(a + 1, 6)),
         ]
-        assert table[1].split()[3] == ("+0.4444" if title.startswith("RR") else "+0.9167")
+        assert table[1].split()[4] == ("+0.4444" if title.startswith("RR") else "+0.9167")
     needed = out.split("queries needed")[1].splitlines()
     assert needed[1].split() == ["pair", "RR", "P@1"]
     pairs = karat.compare("gold.jsonl", runs, "RR,P@1").queries_needed(0.1)
     expected = pairs.filter(a="run0", b="run1")["queries"].to_list()
     assert needed[2].split()[3:] == [str(n) for n in expected]
-    assert Path("c.md").read_text().count("| run1 − run0 |") == 3
+    # Three runs are best by RR; the first of them, run1, is compared with the five others.
+    assert Path("c.md").read_text().count("| run1 − run0 |") == 2  # and how many queries it takes
+    assert "| run3 − run2 |" not in Path("c.md").read_text()
+    assert "- 10 other pairs: not shown, .json and .csv hold them\n" in Path("c.md").read_text()
 
 
 def test_how_the_intervals_of_groups_came_about_is_said_where_it_differs(command, files):
@@ -318,7 +324,8 @@ def test_files_are_written_by_their_ending(command, files):
     code, out, err = command(*words, *outputs)
     assert code == 0
     assert out.startswith("measure")
-    assert err == "".join(f"wrote {name}\n" for name in names)
+    written = ["c.json", "c.csv", "c.queries.csv", "c.md", "c.tex"]
+    assert err.startswith("".join(f"wrote {name}\n" for name in written))
     comparison = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR,P@1")
     assert json.loads(Path("c.json").read_text())["pairs"] == comparison.pairs.to_dicts()
     assert pl.read_csv("c.csv").cast(comparison.pairs.schema).equals(comparison.pairs)
@@ -328,17 +335,49 @@ def test_files_are_written_by_their_ending(command, files):
     assert pl.read_csv("g.csv")["kind"].to_list() == ["even", "even", "odd", "odd"]
 
 
+def test_a_csv_has_every_query_of_every_pair_beside_it(command, files):
+    Path("some.run").write_text(Path("new.run").read_text().replace("q03 ", "q99 "))
+    runs = ("old.run", "some.run", "bad.run")
+    words = ("compare", "gold.jsonl", *runs, "-m", "RR,P@1", "--missing", "skip", "--by", "kind")
+    command(*words, "-o", "c.csv")
+    rows = pl.read_csv("c.queries.csv").rows(named=True)
+    values = {
+        run: dict(zip(scores.per_query["query_id"], scores.per_query.rows(named=True), strict=True))
+        for run in ("old", "some", "bad")
+        for scores in [
+            karat.evaluate(GOLD, f"{run}.run", "RR,P@1", conventions={"missing": "skip"})
+        ]
+    }
+    expected = []
+    for a, b in (("old", "some"), ("old", "bad"), ("some", "bad")):
+        for measure in ("RR", "P@1"):
+            for query in sorted(record["query_id"] for record in GOLD):
+                one, other = values[a][query][measure], values[b][query][measure]
+                apart = None if one is None or other is None else other - one
+                expected.append((a, b, measure, query, one, other, apart))
+    assert [tuple(row.values()) for row in rows] == expected
+    assert list(rows[0]) == ["a", "b", "measure", "query_id", "value_a", "value_b", "difference"]
+    assert sum(row["difference"] is None for row in rows) == 4  # q03, in two pairs and measures
+
+
 def test_markdown_is_tables_and_a_list(command, files):
     command("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--moved", "1", "-o", "c.md")
     lines = Path("c.md").read_text().splitlines()
-    assert lines[:3] == [
+    assert lines[:5] == [
+        "**new is best by RR: its lead on old, +0.4444, is real (p 0.0010)**",
+        "",
         "| measure | old | new | n |",
         "| --- | ---: | ---: | ---: |",
         "| RR | 0.5000 [0.500, 0.500] | 0.9444 [0.722, 1.000] | 12 |",
     ]
     assert "**new − old, 12 queries**" in lines
     assert "| new − old | q00 | question 0 | a (2): 2 → 3 | -0.1667 |" in lines
-    assert "- p: sign-flip randomization, two-sided" in lines
+    assert "- ▲ better, ▼ worse: p &lt; 0.05" in lines
+    folded = lines.index(
+        "<details><summary>what the columns mean, and how they came about</summary>"
+    )
+    assert lines[folded + 1 : folded + 3] == ["", "- p: sign-flip randomization, two-sided"]
+    assert lines[-2:] == ["", "</details>"]
 
 
 def test_latex_marks_the_best_and_what_is_shown_to_be_better(command, files):
@@ -431,6 +470,38 @@ def test_latex_takes_no_name_for_an_option_of_the_line_above(tmp_path):
     assert "\n{}[new] & " in (tmp_path / "c.tex").read_text()
 
 
+def test_latex_of_scores_has_intervals_and_remarks(command, files):
+    Path("some.run").write_text(Path("new.run").read_text().replace("q03 ", "q99 "))
+    words = ("eval", "gold.jsonl", "old.run", "some.run", "-m", "RR,Hits@1", "-o", "s.tex")
+    command(*words, "--top-k", "3")
+    low, high = karat.evaluate(GOLD, "some.run", "RR").summary().select("low", "high").row(0)
+    assert Path("s.tex").read_text().splitlines() == [
+        "% some: 1 query of the run not in gold left out",
+        "% some: 1 query of gold not in the run scored as nothing retrieved",
+        "% list: top_k=3",
+        r"% needs \usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{95\% intervals of RR (old), Hits@1 (old): all values are equal. "
+        r"95\% intervals of RR (some): BCa bootstrap over queries, 10,000 resamples. "
+        r"95\% intervals of Hits@1 (some): Wilson's score interval. Best values are bold.}",
+        r"\begin{tabular}{lll}",
+        r"\toprule",
+        r"run & RR & Hits@1 \\",
+        r"\midrule",
+        r"old & 0.5000 [0.500, 0.500] & 0 [0, 0] \\",
+        rf"some & \textbf{{0.8611}} [{low:.3f}, {high:.3f}] & "
+        r"\textbf{0.8333} [0.5520, 0.9530] \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    command("eval", "gold.jsonl", "old.run", "-m", "RR", "--no-intervals", "-o", "s.tex")
+    text = Path("s.tex").read_text()
+    assert "caption" not in text
+    assert "\nold & 0.5000 \\\\\n" in text
+
+
 def test_latex_sets_any_name(tmp_path):
     runs = {r"50%_$x$ & {y} #1 \z ~^<|>": OLD, "b": NEW}
     karat.compare(GOLD, runs, "RBP(p=0.8)").write(tmp_path / "c.tex")
@@ -503,6 +574,6 @@ def test_flags_that_say_how_runs_are_scored_are_used(command, files):
         "compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--top-k", "1", "--moved", "0"
     )
     assert re.search(r"^RR +0\.0000 .* 0\.9167 .* 12$", out, re.MULTILINE)
-    assert out.endswith("list: top_k=1\n")
+    assert "\nlist: top_k=1\n\n" in out
     _, out, _ = command("compare", "gold.jsonl", "old.run", "new.run", "--preset", "benchmark")
     assert "conventions: duplicates=count" in out

@@ -121,7 +121,8 @@ def test_every_command_that_scores_obeys_conventions_and_says_where_they_are_fro
 def test_a_flag_goes_before_the_file(command, inputs):
     words("karat.toml", "error")
     code, out, err = command("eval", "gold.jsonl", "one.run", "-m", "RR", "--missing", "zero")
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert "conventions" not in err
     assert "conventions" not in out
 
 
@@ -129,7 +130,7 @@ def test_a_word_of_the_file_goes_before_that_of_a_preset(command, inputs):
     Path("karat.toml").write_text('[conventions]\nduplicates = "first"\n')
     _, out, err = command("eval", "gold.jsonl", "one.run", "--preset", "benchmark")
     assert "duplicates" not in out
-    assert err == "conventions of karat.toml: duplicates=first\n"
+    assert err.startswith("conventions of karat.toml: duplicates=first\n")
 
 
 def test_c_names_another_file(command, inputs):

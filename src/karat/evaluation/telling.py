@@ -24,12 +24,10 @@ class Telling:
 def worst(scores: Scores) -> Telling | None:
     """Return the query with the worst value of the first measure that has values."""
     for measure in scores.table.measures:
-        known = scores.per_query.filter(pl.col(measure.name).is_not_null())
-        if known.height:
-            column = known[measure.name]
-            at = column.arg_min() if measure.declaration.higher_is_better else column.arg_max()
-            assert at is not None
-            return Telling(measure.name, known["query_id"][at], (scores.name,))
+        column = scores.per_query[measure.name]
+        at = column.arg_min() if measure.declaration.higher_is_better else column.arg_max()
+        if at is not None:
+            return Telling(measure.name, scores.per_query["query_id"][at], (scores.name,))
     return None
 
 

@@ -13,7 +13,7 @@ SURE, DOUBTFUL, POSSIBLE, REST = "█", "▓", "░", "·"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 CHARACTERS = SURE + DOUBTFUL + POSSIBLE + REST + _EIGHTHS.strip()
 
-LEGEND = f"bars: from 0 to 1; {DOUBTFUL} and {POSSIBLE} are within the interval"
+LEGEND = "bars: from 0 to 1, shaded where the interval lies"
 
 
 @dataclass(frozen=True)

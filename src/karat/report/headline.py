@@ -36,11 +36,9 @@ def of_comparison(sheet: ComparisonSheet) -> str:
         return f"no query has a value of {measure}"
     if len(names) > 1:
         return f"{_listed(names)} are best by {measure}, with the same value"
-    leader, baseline = names[0], sheet.choices.baseline
+    leader = names[0]
     said = f"{leader} is best by {measure}: its lead"
     rivals = _rivals(sheet, measure, leader)
-    if baseline is not None and baseline != leader:
-        rivals = {baseline: rivals[baseline]}
     unsure = {name: row for name, row in rivals.items() if not _leads(leader, row)}
     if not unsure and len(rivals) > 1:
         return f"{said} is real on each of the {len(rivals)} others"
@@ -59,7 +57,7 @@ def pairs_of_best(sheet: ComparisonSheet) -> list[tuple[str, str]]:
 
 
 def _rivals(sheet: ComparisonSheet, measure: str, leader: str) -> dict[str, Row]:
-    """Return the pairs of a run by the name of the other one."""
+    """Return the pairs of a run by the name of the other one; with a baseline, that alone."""
     rows = sheet.pairs.filter(measure=measure).to_dicts()
     return {
         row["a"] if row["b"] == leader else row["b"]: row
