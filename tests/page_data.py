@@ -27,7 +27,7 @@ def a_page(queries: Queries | None = None, measures: tuple[str, ...] = ("nDCG@10
     gold = karat.Gold.of({query: {"d1": 2, "d2": 1, "d3": 0} for query in IDS})
     lists = {"a": ["d1", "d9", "d2"], "<b>": ["d9", "d8", "d1"]}
     found = {
-        name: {query: items for query in (IDS if name == "a" else IDS[:-1])}
+        name: dict.fromkeys(IDS if name == "a" else IDS[:-1], items)
         for name, items in lists.items()
     }
     found["a"][IDS[0]] = ["d8", "d9"]

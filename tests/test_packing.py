@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from page_data import IDS, TEXTS, a_list, a_page, some_queries
 
 from karat.errors import InputError
 from karat.report.page.packing import packed
+from page_data import IDS, TEXTS, a_list, a_page, some_queries
 
 
 def unpacked(done, block):

@@ -1,6 +1,6 @@
 // The controls above the table of queries.
 
-import { choice, element, setOptions } from "./dom.js";
+import { choice, element, labelledControl, setOptions } from "./dom.js";
 import { ANY, MOVEMENTS, NO_FILTERS, outcomeOptions, valueOptions } from "./filters.js";
 
 const PAUSE = 150; // milliseconds of no typing before a search
@@ -32,7 +32,7 @@ export function createControls({ page, rows }, change) {
   const form = element(
     "form",
     { class: "controls", role: "search", onsubmit: (event) => event.preventDefault() },
-    element("label", { class: "choice search" }, element("span", {}, "search"), search),
+    labelledControl("search", search, "search"),
     Object.values(choices),
     clear
   );

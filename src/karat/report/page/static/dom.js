@@ -38,11 +38,20 @@ function cutAt(text, most) {
   return text.slice(0, torn ? most - 1 : most);
 }
 
+let labelled = 0;
+
+// A control with its label.
+export function labelledControl(words, control, kind = "") {
+  labelled += 1;
+  control.id = `control-${labelled}`;
+  return element("div", { class: `choice ${kind}` }, element("label", { for: control.id }, words), control);
+}
+
 // A select with its label; options are [value, words] pairs.
 export function choice(words, options, chosen, change) {
   const select = element("select", { onchange: () => change(select.value) });
   setOptions(select, options, chosen);
-  return element("label", { class: "choice" }, element("span", {}, words), select);
+  return labelledControl(words, select);
 }
 
 export function setOptions(select, options, chosen) {

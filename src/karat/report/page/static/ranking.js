@@ -71,13 +71,13 @@ function hitMark({ hit }, first) {
 // An item's name, and where it is known its text to unfold.
 function itemOf(place, result, mark) {
   const name = dataText("code", {}, place.item, LABEL);
-  if (!result || (result.text ?? null) === null) return [name, mark];
+  if (!result || (result.text ?? null) === null) return [name, " ", mark];
   const where = result.doc_id !== null && result.start !== null ? `${result.doc_id}[${result.start}:${result.end}]` : null;
   const cut = result.length > result.text.length ? `… (${counted(result.length, "character")} in all)` : "";
   return element(
     "details",
     {},
-    element("summary", {}, name, mark),
+    element("summary", {}, name, " ", mark),
     where && where !== place.item ? dataText("p", { class: "where" }, where, LABEL) : null,
     dataText("p", { class: "chunk" }, result.text + cut)
   );
