@@ -330,12 +330,18 @@ def test_scores_are_taken_as_they_are():
     mixed = karat.compare(GOLD, {"old": old, "new": NEW})
     assert mixed.pairs["measure"].to_list() == ["RR", "nDCG"]
     assert mixed.pairs.filter(measure="nDCG").equals(fresh.pairs)
-    said = "what changed in lists is not known where scores were given for a run"
-    assert said in str(mixed).splitlines()
-    with pytest.raises(InputError, match="compare runs, not scores"):
-        mixed.changes("q1", "RR", "old", "new")
+    assert mixed.changes("q1", "RR", "old", "new").height == 1
     assert mixed.scores[0].name == "old"
     assert old.name == "run"
+
+
+def test_what_changed_is_not_known_of_saved_scores(tmp_path):
+    karat.evaluate(GOLD, OLD, ["RR", "nDCG"]).write(tmp_path / "old.json")
+    mixed = karat.compare(GOLD, {"old": tmp_path / "old.json", "new": NEW})
+    said = "what changed in lists is not known where scores were given for a run"
+    assert said in str(mixed).splitlines()
+    with pytest.raises(InputError, match="compare runs, not saved scores"):
+        mixed.changes("q1", "RR", "old", "new")
 
 
 def test_fields_of_queries_are_known_from_gold_where_scores_know_none():

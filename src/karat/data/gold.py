@@ -234,9 +234,10 @@ class Gold:
         out = set(query_ids)
         return self._kept(lambda query: query not in out, ~pl.col("query_id").is_in(out))
 
-    def only(self, query_id: str) -> Gold:
-        """Return what this gold knows of one query."""
-        return self._kept(lambda query: query == query_id, pl.col("query_id") == query_id)
+    def only(self, *query_ids: str) -> Gold:
+        """Return what this gold knows of some queries."""
+        kept = set(query_ids)
+        return self._kept(lambda query: query in kept, pl.col("query_id").is_in(kept))
 
     def _kept(self, is_kept: Callable[[str], bool], rows: pl.Expr) -> Gold:
         def kept(table: pl.DataFrame | None) -> pl.DataFrame | None:

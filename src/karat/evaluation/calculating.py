@@ -1,170 +1,110 @@
-"""How the value of one query comes about: its kernel is listened to while it works."""
+"""How the values of queries come about: the kernels are listened to while they work."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from karat.conventions import Conventions
 from karat.data.run import Run
-from karat.match import level as levels
-from karat.match.described import described
-from karat.match.evidence import Found
+from karat.evaluation.noting import Notes
+from karat.evaluation.rows import Lists, lists_of
 from karat.match.matches import matches
 from karat.match.prepared import PreparedGold
 from karat.measures import Measure, Plan
+from karat.measures.declare import OF_THE_RUN, Family
 from karat.measures.rank.gain import worth
-from karat.measures.reading import read
-from karat.measures.scoring import scored
-from karat.measures.workings import Noted, NotedOthers, Workings, listening
+from karat.measures.reading import Reading, read
+from karat.measures.scoring import scored, tallies
+from karat.measures.workings import listening
 from karat.report.calculation import Calculation, Row
 
+Key = tuple[str, Measure]
+"""A query, and by what it is measured."""
 
-def calculation(gold: PreparedGold, run: Run, query: str, plan: Plan) -> Calculation:
-    """Score one query by the first measure of a plan, while listening to its kernel.
 
-    Gold holds that query alone; the plan knows what the whole gold decides.
+def calculations(gold: PreparedGold, run: Run, plan: Plan) -> Iterator[tuple[Key, Calculation]]:
+    """Score every query of gold by each measure of a plan, while listening to the kernels.
+
+    Gold holds the queries that are looked at; the plan knows what the whole gold decides. They
+    come one after the other, since each holds a row for every item of a list.
     """
-    own = run.only([query])
-    measure = plan.measures[0]
-    with listening() as workings:
-        readings = read(gold, own, plan)
-        table = scored(gold, own, plan, readings)
-    grades: dict[str, int] = dict(gold.table.select("item_id", "grade").iter_rows())
-    family = measure.declaration.family
-    found = readings["evidence"].data if family == "evidence" else None
-    if family == "span":
-        rows = _stretches(described(own, plan.chunks, "doc_id", "start", "end"))
-    elif found is not None:
-        rows = _texts(found)
-    elif measure.declaration.reads_gold:
-        rows = _ranked(
-            levels.documents(own) if plan.level == "doc" else own, grades, plan.conventions
-        )
-    else:
-        rows = _used(own, measure)
-    counted = _note(workings, rows)
-    limit = measure.cutoff if isinstance(measure.cutoff, int) else len(rows)
-    end = max([limit, *counted])
-    columns = [name for noted in workings.tables if not _is_ideal(noted) for name in noted.columns]
-    return Calculation(
-        run=run.name or "run",
-        value=table.frame[measure.name][0],
-        rows=rows[:end],
-        columns=list(dict.fromkeys(map(_words, columns))),
-        counted=counted,
-        ideal=_ideal(workings, family),
-        missed=_missed(measure, grades, rows, end),
-        matches=[]
-        if found is None
-        else matches(found, gold.query_ids, 0).drop("query_id").to_dicts(),
-        numbers={_words(name): _plain(each[0]) for name, each in workings.numbers.items()},
-        remarks=_remarks(table.counts, plan),
-    )
+    own = run.only(gold.query_ids)
+    for family in dict.fromkeys(measure.declaration.family for measure in plan.measures):
+        alike = tuple(plan.of_family(family))
+        # What a run does not say is counted for all measures of its speed or cost together.
+        for measures in [(one,) for one in alike] if family in OF_THE_RUN else [alike]:
+            part = replace(plan, measures=measures)
+            yield from _calculated(gold, own, part, read(gold, own, part))
 
 
-def _ranked(run: Run, grades: dict[str, int], conventions: Conventions) -> list[Row]:
-    listed = run.results["item_id"].to_list()
-    if conventions.unjudged == "skip":
-        listed = [item for item in listed if grades.get(item, -1) >= 0]
-    return [
-        {"rank": rank, "item": item, "grade": grades.get(item)}
-        for rank, item in enumerate(listed, 1)
-    ]
+def calculation(gold: PreparedGold, run: Run, plan: Plan) -> Calculation:
+    """Score the one query that gold holds by the one measure of a plan."""
+    ((_, only),) = calculations(gold, run, plan)
+    return only
 
 
-def _stretches(results: pl.DataFrame) -> list[Row]:
-    if not results.height:
-        return []
-    places = results.select("doc_id", "start", "end").iter_rows()
-    return [
-        {"rank": rank, "item": f"{document}[{start}:{end}]"}
-        for rank, (document, start, end) in enumerate(places, 1)
-    ]
+def _calculated(
+    gold: PreparedGold, run: Run, plan: Plan, readings: dict[Family, Reading]
+) -> Iterator[tuple[Key, Calculation]]:
+    """Do so for measures that read the same."""
+    ((family, reading),) = readings.items()
+    lists = lists_of(gold, run, plan, reading)
+    matched = _matched(gold, reading) if family == "evidence" else {}
+    for measure in plan.measures:
+        alone = replace(plan, measures=(measure,))
+        with listening() as workings:
+            table = scored(gold, run, alone, readings)
+        notes = Notes(workings, gold.query_ids.len(), family)
+        values = table.frame[measure.name].to_list()
+        remarks = _remarks(gold, run, alone, readings)
+        for number, query in enumerate(gold.query_ids):
+            beside = list(notes.beside(number, lists))
+            counted = sorted({rank for rank, _ in beside})
+            limit = measure.cutoff if isinstance(measure.cutoff, int) else lists.length(number)
+            end = max([limit, *counted])
+            rows = lists.rows(number, end)
+            for rank, noted in beside:
+                rows[rank - 1].update(noted)
+            yield (
+                (query, measure),
+                Calculation(
+                    run=run.name or "run",
+                    value=values[number],
+                    rows=rows,
+                    columns=notes.columns,
+                    counted=counted,
+                    ideal=notes.ideal(number),
+                    missed=_missed(measure, lists, number, end),
+                    matches=matched.get(query, []),
+                    numbers={name: each[number] for name, each in notes.numbers.items()},
+                    remarks=[said for said, times in remarks.items() if times[number]],
+                ),
+            )
 
 
-def _texts(found: Found) -> list[Row]:
-    ids = found.ids or [None] * len(found.items.text)
-    named = (
-        " ".join(text.split()) if item is None else item
-        for item, text in zip(ids, found.items.text, strict=True)
-    )
-    return [
-        {"rank": rank, "item": item} for rank, item in zip(found.rank.tolist(), named, strict=True)
-    ]
+def _matched(gold: PreparedGold, reading: Reading) -> dict[str, list[Row]]:
+    """Return by query what covers each evidence, or comes nearest to it."""
+    matched: dict[str, list[Row]] = {}
+    for row in matches(reading.data, gold.query_ids, exactly=True).to_dicts():
+        matched.setdefault(row.pop("query_id"), []).append(row)
+    return matched
 
 
-def _used(run: Run, measure: Measure) -> list[Row]:
-    """Return what the run says of the stages or of the calls of a query."""
-    if measure.declaration.family == "latency":
-        assert run.timings is not None
-        return run.timings.select("stage", "ms").to_dicts()
-    assert run.calls is not None
-    tokens = {"prompt_tokens": "in", "completion_tokens": "out"}
-    return run.calls.select("stage", "model", *tokens).rename(tokens).to_dicts()
-
-
-def _note(workings: Workings, rows: list[Row]) -> list[int]:
-    """Put what was noted of places beside them; return the ranks that count."""
-    counted: dict[int, None] = {}
-    for noted in workings.tables:
-        if isinstance(noted, NotedOthers):
-            for rank in _other_ranks(noted, rows):
-                counted[rank] = None
-                for name, function in noted.columns.items():
-                    rows[rank - 1][_words(name)] = function(rank)
-        elif not noted.ideal:
-            for at, rank in enumerate(noted.places.rank.tolist()):
-                counted[rank] = None
-                for name, values in noted.columns.items():
-                    rows[rank - 1][_words(name)] = _plain(values[at])
-    return sorted(counted)
-
-
-def _other_ranks(noted: NotedOthers, rows: list[Row]) -> list[int]:
-    """Return the ranks of items that stand at none of the noted places, each item once."""
-    known = set(noted.places.rank.tolist())
-    first: dict[str, int] = {}
-    for row in rows[: noted.cutoff]:
-        first.setdefault(row["item"], row["rank"])
-    return [rank for rank in first.values() if rank not in known]
-
-
-def _is_ideal(noted: Noted | NotedOthers) -> bool:
-    return isinstance(noted, Noted) and noted.ideal
-
-
-def _ideal(workings: Workings, family: str) -> list[Row]:
-    rows: dict[int, Row] = {}
-    for noted in workings.tables:
-        if not isinstance(noted, Noted) or not noted.ideal:
-            continue
-        for at, rank in enumerate(noted.places.rank.tolist()):
-            row = rows.setdefault(rank, {"rank": rank})
-            if family == "rank":
-                row["grade"] = int(noted.places.grade[at])
-            for name, values in noted.columns.items():
-                row[_words(name)] = _plain(values[at])
-    return [rows[rank] for rank in sorted(rows)]
-
-
-def _missed(measure: Measure, grades: dict[str, int], rows: list[Row], end: int) -> list[Row]:
+def _missed(measure: Measure, lists: Lists, query: int, end: int) -> list[Row]:
     """Return what the measure would have rewarded, and where it stands if it does further down."""
     params = measure.params
     rewards = "rel" in params or "gain" in params or measure.needs_largest_grade
     if not rewards or not measure.declaration.higher_is_better:
         return []
-    gain = params.get("gain")
+    grades, gain = lists.grades.get(query, {}), params.get("gain")
     if isinstance(gain, dict):
         wanted = [item for item, grade in grades.items() if worth(np.array([grade]), gain)[0] > 0]
     else:
         wanted = [item for item, grade in grades.items() if grade >= params.get("rel", 1)]
-    ranks: dict[str, int] = {}
-    for row in rows:
-        ranks.setdefault(row["item"], row["rank"])
+    ranks = lists.first_ranks(query)
     missed = [item for item in wanted if ranks.get(item, end + 1) > end]
     return [
         {"item": item, "grade": grades[item], "rank": ranks.get(item)}
@@ -172,8 +112,10 @@ def _missed(measure: Measure, grades: dict[str, int], rows: list[Row], end: int)
     ]
 
 
-def _remarks(counts: dict[str, int], plan: Plan) -> list[str]:
-    """Say which convention decided, where one did."""
+def _remarks(
+    gold: PreparedGold, run: Run, plan: Plan, readings: dict[Family, Reading]
+) -> dict[str, Any]:
+    """Say which convention decides, and how often it did in each query."""
     words = plan.conventions
     said = {
         "missing": f"the run lacks this query: missing={words.missing}",
@@ -188,14 +130,5 @@ def _remarks(counts: dict[str, int], plan: Plan) -> list[str]:
         "unpriced": "a call has no price, or not the tokens it is for: the cost is not known",
         "repeats": f"an item stands again in the list: duplicates={words.duplicates}",
     }
-    return [remark for name, remark in said.items() if counts[name]]
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of NumPy's as Python's own; what is no number is none."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(plain, float) and math.isnan(plain) else plain
+    counts = tallies(gold, run, plan, readings)
+    return {remark: counts[name] for name, remark in said.items()}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import polars as pl
-
-from karat.errors import InputError
-from karat.evaluation.evaluator import Evaluator
+from karat.errors import KaratWarning
+from karat.evaluation.calculating import Key
+from karat.evaluation.retracing import retraced
 from karat.evaluation.scores import Scores
-from karat.measures import Measure, ScoreTable
+from karat.measures import Measure
 from karat.report.calculation import Calculation, Change, changes
 
 
@@ -28,29 +28,29 @@ class Place(NamedTuple):
 class Lists:
     """The runs of a comparison, opened again only for the queries that are looked at."""
 
-    evaluator: Evaluator | None
-    sources: Mapping[str, Any]
-    tables: Mapping[str, ScoreTable]
+    scores: Mapping[str, Scores]
 
     def changes(self, places: Iterable[Place]) -> list[list[Change] | None]:
         """Return for each place what moved, the most telling first.
 
-        None where a run is not at hand, since it was given as scores. Each run is opened once.
+        None where a run is not at hand, since it was given as saved scores. Each run is opened
+        once.
         """
         looked_at = list(places)
-        wanted: dict[str, dict[tuple[str, Measure], None]] = {}
+        wanted: dict[str, dict[Measure, dict[str, None]]] = {}
         for place in looked_at:
             if place.measure.declaration.reads_gold and self._at_hand(place):
                 for run in (place.a, place.b):
-                    wanted.setdefault(run, {})[place.query, place.measure] = None
-        known = {run: self._calculated(run, list(each)) for run, each in wanted.items()}
+                    asked = wanted.setdefault(run, {}).setdefault(place.measure, {})
+                    asked[place.query] = None
+        known = {run: self._calculated(run, asked) for run, asked in wanted.items()}
         return [self._changed(place, known) for place in looked_at]
 
     def _at_hand(self, place: Place) -> bool:
-        return not any(isinstance(self.sources[run], Scores) for run in (place.a, place.b))
+        return all(self.scores[run].origin is not None for run in (place.a, place.b))
 
     def _changed(
-        self, place: Place, known: dict[str, dict[tuple[str, Measure], Calculation]]
+        self, place: Place, known: dict[str, dict[Key, Calculation]]
     ) -> list[Change] | None:
         if not self._at_hand(place):
             return None
@@ -60,17 +60,18 @@ class Lists:
         return [change for change in changes(first, second) if change.moved]
 
     def _calculated(
-        self, run: str, wanted: list[tuple[str, Measure]]
-    ) -> dict[tuple[str, Measure], Calculation]:
-        assert self.evaluator is not None
-        known = self.evaluator.calculated(self.sources[run], wanted)
-        frame = self.tables[run].frame
-        for (query, measure), calculation in known.items():
-            value = frame.filter(pl.col("query_id") == query)[measure.name].item()
-            if calculation.value != value:
-                raise InputError(
-                    f"the run {run!r} has changed since it was scored",
-                    field="runs",
-                    hint="compare again",
-                )
-        return known
+        self, run: str, asked: Mapping[Measure, Iterable[str]]
+    ) -> dict[Key, Calculation]:
+        """Whatever there is to warn of was said when the run was scored."""
+        scores = self.scores[run]
+        assert scores.origin is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KaratWarning)
+            opened = scores.origin.session.opened(
+                scores.origin.source, {query for queries in asked.values() for query in queries}
+            )
+            return {
+                key: calculation
+                for measure, queries in asked.items()
+                for key, calculation in retraced(scores, opened, list(queries), [measure])
+            }

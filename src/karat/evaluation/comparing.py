@@ -84,7 +84,7 @@ def compare(
     _refuse_other_ways(scores)
     if baseline is not None:
         choices = replace(choices, baseline=_baseline(baseline, scores, given))
-    return Comparison(scores, choices, fields, evaluator=evaluator, sources=sources)
+    return Comparison(scores, choices, fields)
 
 
 def _listed(runs: Mapping[str, Any] | Iterable[Any]) -> tuple[list[str] | None, list[Any]]:

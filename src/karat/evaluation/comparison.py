@@ -6,13 +6,11 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 import polars as pl
 
 from karat.errors import InputError
 from karat.evaluation.changing import Lists, Place
-from karat.evaluation.evaluator import Evaluator
 from karat.evaluation.scores import Scores
 from karat.measures import Measure, parse
 from karat.report import comparison_files
@@ -44,14 +42,11 @@ class Comparison:
         scores: Sequence[Scores],
         choices: Choices,
         by: Sequence[Field] = (),
-        *,
-        evaluator: Evaluator | None,
-        sources: Sequence[Any],
     ) -> None:
         self.scores = list(scores)
         self.choices = choices
         self._tables = {score.name: score.table for score in scores}
-        self._lists = Lists(evaluator, dict(zip(self._tables, sources, strict=True)), self._tables)
+        self._lists = Lists({score.name: score for score in scores})
         # All scores of one gold know the same of its queries; saved ones may know less.
         self._queries = max((score.queries for score in scores), key=lambda known: known.width)
         self.pairs: pl.DataFrame = statistics.compared(self._tables, choices)
@@ -122,7 +117,7 @@ class Comparison:
             raise InputError(
                 f"the lists of {a!r} and {b!r} are not both at hand",
                 field="run",
-                hint="compare runs, not scores: scores hold no lists",
+                hint="compare runs, not saved scores, which hold no lists",
             )
         return pl.DataFrame([asdict(change) for change in found], schema=_CHANGES)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -16,16 +15,13 @@ from karat.data.files import Unopened, flows, path_of
 from karat.data.run import Run
 from karat.engines.local import LocalSession, Outcome
 from karat.errors import InputError, KaratWarning
-from karat.evaluation.calculating import calculation
 from karat.evaluation.opened import Origin
 from karat.evaluation.scores import Scores
 from karat.evaluation.settings import settings_of
 from karat.match.overlap import Overlap
-from karat.match.prepared import PreparedGold
 from karat.match.texts import Matching
 from karat.measures import Measure
 from karat.report import files
-from karat.report.calculation import Calculation
 
 Measures = str | Measure | Iterable[str | Measure]
 
@@ -138,26 +134,6 @@ class Evaluator:
         names = list(runs) if isinstance(runs, Mapping) else _names(sources, outcomes)
         each = zip(outcomes, sources, names, strict=True)
         return [self._scores(outcome, source, name) for outcome, source, name in each]
-
-    def calculated(
-        self, run: Any, wanted: Collection[tuple[str, Measure]]
-    ) -> dict[tuple[str, Measure], Calculation]:
-        """Open a run again and calculate some values of queries step by step.
-
-        Whatever there is to warn of was said when the run was scored.
-        """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", KaratWarning)
-            lists = self._session.opened(run, {query for query, _ in wanted})
-            return {
-                (query, measure): calculation(
-                    PreparedGold(self._session.gold.only(query)),
-                    lists,
-                    query,
-                    replace(self._session.plan, measures=(measure,)),
-                )
-                for query, measure in wanted
-            }
 
     def _outcome(self, run: Any) -> Outcome:
         if files.holds_scores(run):

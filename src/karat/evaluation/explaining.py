@@ -115,7 +115,7 @@ def explain(
         for each in runs:  # such a word speaks of all queries, as it does in evaluate
             score(prepare(opened), each, plan)
     judged = prepare(opened.only(asked))
-    calculations = [calculation(judged, each, asked, plan) for each in runs]
+    calculations = [calculation(judged, each, plan) for each in runs]
     if settings:
         calculations = [
             replace(each, remarks=[*each.remarks, f"list: {settings}"]) for each in calculations
@@ -135,7 +135,7 @@ def _explain_in_words(
         measure = f"{measure}@0.5"
     gold = Gold.of([EXAMPLE_GOLD])
     plan = _plan(parse(measure), gold, conventions, level, EXAMPLE_CHUNKS, matching)
-    example = calculation(prepare(gold), Run.of([EXAMPLE_RUN]), "q", plan)
+    example = calculation(prepare(gold), Run.of([EXAMPLE_RUN]), plan)
     return Explanation(plan.measures[0], None, [example], conventions, level, plan.rule)
 
 

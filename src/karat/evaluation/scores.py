@@ -85,7 +85,7 @@ class Scores:
             raise InputError(
                 f"gold has no query {query!r}", field="query", hint=f"it has {first}, …"
             )
-        return matches(found, query_ids, number)
+        return matches(found, query_ids, number, exactly=True)
 
     @property
     def _evidence(self) -> Found:

@@ -15,6 +15,23 @@ def described(run: Run, chunks: Chunks | None, *columns: str) -> pl.DataFrame:
     What the run says itself counts, item by item.
     """
     results = run.results
+    found = told(results, chunks, *columns)
+    if chunks is None or found is results:
+        return results
+    for name in columns:
+        if name in chunks.frame.columns and found[name].null_count():
+            unknown = found.filter(pl.col(name).is_null())
+            raise InputError(
+                f"the run does not say {name} of {unknown['item_id'][0]!r}, "
+                "and the table of all chunks does not hold it",
+                field=name,
+                hint="give the table that the run was made with",
+            )
+    return found
+
+
+def told(results: pl.DataFrame, chunks: Chunks | None, *columns: str) -> pl.DataFrame:
+    """Do so as far as the table of all chunks knows the items."""
     lacking = [c for c in columns if c not in results.columns or results[c].null_count()]
     if not lacking or chunks is None or "item_id" not in results.columns:
         return results
@@ -24,13 +41,4 @@ def described(run: Run, chunks: Chunks | None, *columns: str) -> pl.DataFrame:
     ).with_columns(
         pl.coalesce(c, f"{c}:chunk").alias(c) for c in known.columns[1:] if c in results.columns
     )
-    needed = [c for c in known.columns[1:] if found[c].null_count()]
-    if needed:
-        unknown = found.filter(pl.col(needed[0]).is_null())
-        raise InputError(
-            f"the run does not say {needed[0]} of {unknown['item_id'][0]!r}, "
-            "and the table of all chunks does not hold it",
-            field=needed[0],
-            hint="give the table that the run was made with",
-        )
     return found.select(*results.columns, *(c for c in known.columns[1:] if c not in results))

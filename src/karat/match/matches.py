@@ -25,13 +25,16 @@ COLUMNS = {
 }
 
 
-def matches(found: Found, query_ids: pl.Series, query: int | None = None) -> pl.DataFrame:
+def matches(
+    found: Found, query_ids: pl.Series, query: int | None = None, *, exactly: bool = False
+) -> pl.DataFrame:
     """Return a row for each evidence that counts: what covers it first, or what comes nearest.
 
     `how` is exact, substring, fuzzy, function or missed. `ratio` is the matcher's number where it
     decided, 1 for exact; `start` and `end` say where in the chunk as it came. The nearest chunk of
-    a missed evidence is so by Indel similarity, which decides nothing. For one query, its exact
-    `nearest_ratio` stands beside, which takes a while to compute.
+    a missed evidence is so by Indel similarity, which decides nothing; `exactly` puts its exact
+    `nearest_ratio` beside, which takes a while to compute. `query` is the number of the only one
+    that is looked at.
     """
     covering = found.covering
     first, leads = np.unique(covering.evidence, return_index=True)
@@ -50,9 +53,9 @@ def matches(found: Found, query_ids: pl.Series, query: int | None = None) -> pl.
             row |= _covered(found, evidence, lead_of[evidence])
         else:
             begin = int(stops[asked - 1]) if asked else 0
-            row |= _missed(found, evidence, begin, int(stops[asked]), exactly=query is not None)
+            row |= _missed(found, evidence, begin, int(stops[asked]), exactly=exactly)
         rows.append(row)
-    schema = COLUMNS if query is None else COLUMNS | {"nearest_ratio": pl.Float64}
+    schema = COLUMNS | ({"nearest_ratio": pl.Float64} if exactly else {})
     return pl.DataFrame(rows, schema=schema)
 
 

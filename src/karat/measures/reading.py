@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
 from karat.match.evidence import Found, match_evidence
-from karat.match.hits import Flags, Hits
+from karat.match.hits import Flags, Hits, Ints
 from karat.match.ids import match_ids, stands_again
 from karat.match.level import documents
 from karat.match.prepared import PreparedGold
@@ -32,7 +32,8 @@ class Reading:
     given: Flags
     nothing: Callable[[Measure], Flags]
     """For which queries gold holds nothing that a measure could reward."""
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Mapping[str, Ints | Flags] = field(default_factory=dict)
+    """How often something is true of each query that a person should know."""
     asked: tuple[Flags, int] | None = None
     """Which gold queries the run was asked, and how many others, where matching has told."""
 
@@ -47,11 +48,11 @@ def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
             hint="give the plan the largest grade of the whole gold",
         )
     hits = replace(match.hits, largest_grade=plan.largest_grade)
-    counts = {
-        "no_judgments": _absent(gold.judged),
-        "repeats": hits.repeats.query.size,
-        "relevant": int(hits.n_relevant(1).sum()),
-        "relevant_found": int(hits.relevant(1).count.sum()),
+    counts: dict[str, Ints | Flags] = {
+        "no_judgments": ~gold.judged,
+        "repeats": hits.repeats.count,
+        "relevant": hits.n_relevant(1),
+        "relevant_found": hits.relevant(1).count,
     }
     asked = match.present, match.unknown
     return Reading(hits, gold.judged, partial(_nothing_relevant, hits=hits), counts, asked)
@@ -71,7 +72,7 @@ def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     touching = any(measure.declaration.needs_chunks for measure in plan.measures)
     coverage = match_spans(gold, run, plan.chunks, touching=touching)
     empty: Flags = coverage.gold_characters == 0
-    return Reading(coverage, coverage.given, lambda _: empty, {"no_spans": _absent(coverage.given)})
+    return Reading(coverage, coverage.given, lambda _: empty, {"no_spans": ~coverage.given})
 
 
 def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
@@ -79,12 +80,12 @@ def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
 
 
 def _of_evidence(gold: PreparedGold, found: Found, plan: Plan) -> Reading:
-    repeats = int(np.count_nonzero(found.again))
-    if plan.conventions.duplicates == "error" and repeats:
+    if plan.conventions.duplicates == "error" and found.again.any():
         at = found.again.argmax()
         raise stands_again(gold, found.items.query[at], found.rank[at])
     empty: Flags = found.pieces.count == 0
-    counts = {"no_evidence": _absent(found.given), "repeats": repeats}
+    repeats = np.bincount(found.items.query[found.again], minlength=found.given.size)
+    counts: dict[str, Ints | Flags] = {"no_evidence": ~found.given, "repeats": repeats}
     return Reading(found, found.given, lambda _: empty, counts)
 
 
@@ -100,8 +101,7 @@ def _timed(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
         timings.present & (timings.where(**measure.params).places.count == 0)
         for measure in plan.of_family("latency")
     ]
-    untimed = int(np.count_nonzero(np.logical_or.reduce(lacking)))
-    return _of_the_run(timings, {"no_timings": untimed})
+    return _of_the_run(timings, {"no_timings": np.logical_or.reduce(lacking)})
 
 
 def _called(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
@@ -115,18 +115,14 @@ def _called(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     calls = Usage.of(gold.query_ids, run, run.calls)
     wanted = [calls.holding(measure.params) for measure in plan.of_family("cost")]
     unpriced = np.isnan(prices_of(calls)) & np.logical_or.reduce(wanted)
-    return _of_the_run(calls, {"unpriced": int(np.count_nonzero(unpriced))})
+    return _of_the_run(calls, {"unpriced": calls.places.where(unpriced).count})
 
 
-def _of_the_run(usage: Usage, counts: dict[str, int]) -> Reading:
+def _of_the_run(usage: Usage, counts: Mapping[str, Ints | Flags]) -> Reading:
     """Return a reading of which gold has no say but for its queries."""
     every = np.ones(usage.present.size, np.bool_)
-    counts = counts | {"not_run": _absent(usage.present)}
-    return Reading(usage, every, lambda _: ~every, counts, (usage.present, usage.unknown))
-
-
-def _absent(given: Flags) -> int:
-    return int(np.count_nonzero(~given))
+    known = {**counts, "not_run": ~usage.present}
+    return Reading(usage, every, lambda _: ~every, known, (usage.present, usage.unknown))
 
 
 READ: dict[Family, Callable[[PreparedGold, Run, Plan], Reading]] = {

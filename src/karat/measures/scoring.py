@@ -10,7 +10,7 @@ import polars as pl
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError
-from karat.match.hits import Flags, Floats
+from karat.match.hits import Flags, Floats, Ints
 from karat.match.numbers import asked
 from karat.match.prepared import PreparedGold, prepare
 from karat.measures.declare import OF_THE_RUN, Family, Measure
@@ -55,10 +55,8 @@ def scored(
     prepared: PreparedGold, run: Run, plan: Plan, readings: dict[Family, Reading]
 ) -> ScoreTable:
     """Score what was brought together."""
-    told = (reading.asked for reading in readings.values() if reading.asked is not None)
-    present, unknown = next(told, None) or asked(prepared.query_ids, run)
-    known = np.logical_or.reduce([reading.given for reading in readings.values()])
-    _refuse(prepared, known & ~present, unknown, plan)
+    present, unknown = _asked(prepared, run, readings)
+    _refuse(prepared, _known(readings) & ~present, unknown, plan)
     left_out = ~present if plan.conventions.missing == "skip" else np.zeros_like(present)
     columns, weights, holes = [], [], []
     for measure in plan.measures:
@@ -74,19 +72,42 @@ def scored(
     return ScoreTable(
         plan.measures,
         pl.DataFrame([prepared.query_ids.alias("query_id"), *columns]),
-        dict.fromkeys(_COUNTS, 0)
-        | {
-            "queries": prepared.query_ids.len(),
-            "in_common": int(np.count_nonzero(known & present)),
-            "missing": int(np.count_nonzero(_scored(readings, present) & ~present)),
-            "unknown": unknown,
-            "failed": _failed(prepared, run),
-        }
-        | _nothing(plan, readings)
-        | {name: n for reading in readings.values() for name, n in reading.counts.items()},
+        {name: int(each.sum()) for name, each in tallies(prepared, run, plan, readings).items()}
+        | {"unknown": unknown},
         pl.DataFrame(weights),
         pl.DataFrame(holes),
     )
+
+
+def tallies(
+    prepared: PreparedGold, run: Run, plan: Plan, readings: dict[Family, Reading]
+) -> dict[str, Ints | Flags]:
+    """Count for each query what a person should know of it; the sums stand beside a table."""
+    present, _ = _asked(prepared, run, readings)
+    none = np.zeros(present.size, np.int64)
+    return (
+        dict.fromkeys(_COUNTS, none)
+        | {
+            "queries": np.ones_like(present),
+            "in_common": _known(readings) & present,
+            "missing": _scored(readings, present) & ~present,
+            "failed": _failed(prepared, run),
+        }
+        | _nothing(plan, readings)
+        | {name: each for reading in readings.values() for name, each in reading.counts.items()}
+    )
+
+
+def _asked(prepared: PreparedGold, run: Run, readings: dict[Family, Reading]) -> tuple[Flags, int]:
+    """Tell which gold queries the run was asked, and how many others."""
+    told = (reading.asked for reading in readings.values() if reading.asked is not None)
+    return next(told, None) or asked(prepared.query_ids, run)
+
+
+def _known(readings: dict[Family, Reading]) -> Flags:
+    """Tell which queries gold says anything of."""
+    known: Flags = np.logical_or.reduce([reading.given for reading in readings.values()])
+    return known
 
 
 def _scored(readings: dict[Family, Reading], present: Flags) -> Flags:
@@ -96,9 +117,9 @@ def _scored(readings: dict[Family, Reading], present: Flags) -> Flags:
     return scored
 
 
-def _nothing(plan: Plan, readings: dict[Family, Reading]) -> dict[str, int]:
-    """Count by family the queries that gold holds nothing for, by any measure that cares."""
-    counts = {}
+def _nothing(plan: Plan, readings: dict[Family, Reading]) -> dict[str, Ints | Flags]:
+    """Tell by family which queries gold holds nothing for, by any measure that cares."""
+    counts: dict[str, Ints | Flags] = {}
     for family, reading in readings.items():
         flags = [
             reading.nothing(measure)
@@ -106,8 +127,7 @@ def _nothing(plan: Plan, readings: dict[Family, Reading]) -> dict[str, int]:
             if measure.declaration.no_gold
         ]
         if flags:
-            none = reading.given & np.logical_or.reduce(flags)
-            counts[NOTHING[family]] = int(np.count_nonzero(none))
+            counts[NOTHING[family]] = reading.given & np.logical_or.reduce(flags)
     return counts
 
 
@@ -133,11 +153,12 @@ def _values(measure: Measure, data: Any, reading: Reading, plan: Plan) -> Floats
     return np.where(reading.given, values, np.nan)
 
 
-def _failed(gold: PreparedGold, run: Run) -> int:
-    """Count the gold queries that the retriever failed on."""
+def _failed(gold: PreparedGold, run: Run) -> Flags:
+    """Tell which gold queries the retriever failed on."""
     if run.errors is None:
-        return 0
-    return run.errors.filter(pl.col("query_id").is_in(gold.query_ids.implode())).height
+        return np.zeros(gold.query_ids.len(), np.bool_)
+    failed: Flags = gold.query_ids.is_in(run.errors["query_id"].implode()).to_numpy()
+    return failed
 
 
 def _refuse(gold: PreparedGold, missing: Flags, unknown: int, plan: Plan) -> None:

@@ -7,6 +7,9 @@ from functools import cached_property
 from typing import Any
 
 Row = dict[str, Any]
+TOP = 20
+"""How many ranks are shown whatever stands there; beyond them, only what counts."""
+MOST_ROWS = 60
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,13 @@ class Calculation:
     """For each evidence, what covers it or comes nearest to it."""
     numbers: dict[str, Any]
     remarks: list[str]
+
+    @property
+    def picked(self) -> list[Row]:
+        """The rows to show: the top of the list, and below it what counts."""
+        below = [rank for rank in self.counted if rank > TOP]
+        top = self.rows[:TOP]
+        return [*top, *(self.rows[rank - 1] for rank in below[: MOST_ROWS - len(top)])]
 
     @cached_property
     def brought(self) -> dict[str, float]:

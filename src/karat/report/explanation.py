@@ -11,12 +11,10 @@ from karat.conventions import HELP, Conventions
 from karat.errors import printable
 from karat.measures import Measure
 from karat.measures.declare import UNITS, spelled
-from karat.report.calculation import Calculation, Row, changes
+from karat.report.calculation import MOST_ROWS, TOP, Calculation, Row, changes
 from karat.report.tables import amount
 from karat.report.terminal import WIDTH, plain_lines, short
 
-_SHOWN = 20  # ranks shown whatever stands there; beyond them, only what counts
-_MOST = 60
 _ITEM_WIDTH = 24
 _TITLE_WIDTH = 40
 _LABEL = 13
@@ -146,17 +144,17 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
 def _calculated(measure: Measure, calculation: Calculation, named: bool) -> Iterator[str]:
     if named:
         yield short(calculation.run, WIDTH)
-    shown = _picked(calculation)
+    shown = calculation.picked
     yield from _table(shown) or [_nothing(measure)]
     if len(shown) < len(calculation.rows):
-        yield f"… of {len(calculation.rows):,} ranks; below {_SHOWN}, only what counts is shown"
+        yield f"… of {len(calculation.rows):,} ranks; below {TOP}, only what counts is shown"
     yield from _missed(calculation, "not there")
     yield from _matched(calculation, "Evidence")
     if calculation.ideal:
         yield ""
         yield "Ideal list"
-        yield from _table(calculation.ideal[:_SHOWN])
-        if (more := len(calculation.ideal) - _SHOWN) > 0:
+        yield from _table(calculation.ideal[:TOP])
+        if (more := len(calculation.ideal) - TOP) > 0:
             yield f"… {more:,} more"
     yield ""
     for name, value in calculation.numbers.items():
@@ -176,7 +174,7 @@ def _side_by_side(
     else:
         for number, calculation in ((1, first), (2, second)):
             yield f"{number}:"
-            yield from _table(_picked(calculation)) or [_nothing(measure)]
+            yield from _table(calculation.picked) or [_nothing(measure)]
     for number, calculation in ((1, first), (2, second)):
         yield from _missed(calculation, f"not there in {number}")
         yield from _matched(calculation, f"Evidence in {number}")
@@ -201,7 +199,7 @@ def _items(first: Calculation, second: Calculation) -> Iterator[str]:
             *map(_shown, (change.grade, change.rank_a, change.rank_b)),
             *map(_shown, (change.brought_a, change.brought_b, change.difference)),
         ]
-        for change in found[:_MOST]
+        for change in found[:MOST_ROWS]
     ]
     if rows:
         columns = first.columns or second.columns
@@ -209,15 +207,8 @@ def _items(first: Calculation, second: Calculation) -> Iterator[str]:
         yield from plain_lines(_HEADS, rows, 1)
     else:
         yield "No single item counts."
-    if len(found) > _MOST:
-        yield f"… {len(found) - _MOST:,} more"
-
-
-def _picked(calculation: Calculation) -> list[Row]:
-    """Pick the rows to show: the top of the list, and below it what counts."""
-    below = [rank for rank in calculation.counted if rank > _SHOWN]
-    top = calculation.rows[:_SHOWN]
-    return [*top, *(calculation.rows[rank - 1] for rank in below[: _MOST - len(top)])]
+    if len(found) > MOST_ROWS:
+        yield f"… {len(found) - MOST_ROWS:,} more"
 
 
 def _missed(calculation: Calculation, label: str) -> list[str]:
@@ -225,7 +216,7 @@ def _missed(calculation: Calculation, label: str) -> list[str]:
     if not calculation.missed:
         return []
     named = []
-    for row in calculation.missed[:_SHOWN]:
+    for row in calculation.missed[:TOP]:
         place = "" if row["rank"] is None else f", at rank {row['rank']}"
         named.append(f"{short(row['item'], _ITEM_WIDTH)} (grade {row['grade']}{place})")
     more = len(calculation.missed) - len(named)
@@ -250,10 +241,10 @@ def _matched(calculation: Calculation, label: str) -> Iterator[str]:
                 "by Indel": match["nearest_indel"],
                 "its ratio": match["nearest_ratio"],
             }
-            for match in calculation.matches[:_SHOWN]
+            for match in calculation.matches[:TOP]
         ]
     )
-    if (more := len(calculation.matches) - _SHOWN) > 0:
+    if (more := len(calculation.matches) - TOP) > 0:
         yield f"… {more:,} more"
 
 

@@ -1,0 +1,111 @@
+"""The lists of many queries as their measures read them, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from karat.data.run import Run
+from karat.match.described import described
+from karat.match.evidence import Found
+from karat.match.level import documents
+from karat.match.numbers import numbers_of
+from karat.match.prepared import PreparedGold
+from karat.measures import Plan
+from karat.measures.reading import Reading
+from karat.report.calculation import Row
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Rows of all queries one after the other, by the number of the query; `bounds` part them."""
+
+    bounds: list[int]
+    columns: dict[str, list[Any]]
+    grades: dict[int, dict[str, int]] = field(default_factory=dict)
+    """By query, the grades of its judged items, where they are measured by."""
+
+    def length(self, query: int) -> int:
+        """Return how many rows a query has."""
+        return self.bounds[query + 1] - self.bounds[query]
+
+    def rows(self, query: int, end: int) -> list[Row]:
+        """Return the first rows of a query, for others to write into."""
+        begin = self.bounds[query]
+        stop = min(begin + end, self.bounds[query + 1])
+        listed = zip(*(column[begin:stop] for column in self.columns.values()), strict=True)
+        return [dict(zip(self.columns, row, strict=True)) for row in listed]
+
+    def first_ranks(self, query: int, cutoff: int | None = None) -> dict[str, int]:
+        """Return at which rank each item of a query stands first."""
+        begin, stop = self.bounds[query], self.bounds[query + 1]
+        first: dict[str, int] = {}
+        for rank, item in enumerate(self.columns["item"][begin:stop][:cutoff], 1):
+            first.setdefault(item, rank)
+        return first
+
+
+def lists_of(gold: PreparedGold, run: Run, plan: Plan, reading: Reading) -> Lists:
+    """Lay out what the measures of a plan read, which are all of one family."""
+    family = plan.measures[0].declaration.family
+    if family == "rank":
+        return _ranked(gold, documents(run) if plan.level == "doc" else run, plan)
+    if family == "span":
+        places = described(run, plan.chunks, "doc_id", "start", "end")
+        place = pl.format("{}[{}:{}]", "doc_id", "start", "end") if places.height else pl.lit("")
+        return _by_query(gold, _with_ranks(_numbered(gold, places.select("query_id", item=place))))
+    if family == "evidence":
+        return _texts(gold, reading.data)
+    if family == "latency":
+        assert run.timings is not None
+        return _by_query(gold, _numbered(gold, run.timings).select("query", "stage", "ms"))
+    assert run.calls is not None
+    tokens = {"prompt_tokens": "in", "completion_tokens": "out"}
+    calls = _numbered(gold, run.calls).select("query", "stage", "model", *tokens)
+    return _by_query(gold, calls.rename(tokens))
+
+
+def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Lists:
+    listed = _numbered(gold, run.results.select("query_id", item="item_id"))
+    judged = gold.table.select("query", "grade", item="item_id")
+    listed = listed.join(judged, on=["query", "item"], how="left", maintain_order="left")
+    if plan.conventions.unjudged == "skip":
+        listed = listed.filter(pl.col("grade") >= 0)
+    grades: dict[int, dict[str, int]] = {}
+    for query, item, grade in judged.select("query", "item", "grade").iter_rows():
+        grades.setdefault(query, {})[item] = grade
+    return replace(_by_query(gold, _with_ranks(listed)), grades=grades)
+
+
+def _texts(gold: PreparedGold, found: Found) -> Lists:
+    ids = found.ids or [None] * len(found.items.text)
+    named = [
+        " ".join(text.split()) if item is None else item
+        for item, text in zip(ids, found.items.text, strict=True)
+    ]
+    columns = {"query": found.items.query, "rank": found.rank, "item": named}
+    return _by_query(gold, pl.DataFrame(columns, schema_overrides={"item": pl.String}))
+
+
+def _numbered(gold: PreparedGold, table: pl.DataFrame) -> pl.DataFrame:
+    """Put the number of each row's query in place of its id, and the rows in that order."""
+    query = pl.Series("query", numbers_of(gold.query_ids, table["query_id"]))
+    return table.drop("query_id").insert_column(0, query).sort("query", maintain_order=True)
+
+
+def _with_ranks(listed: pl.DataFrame) -> pl.DataFrame:
+    """Put its rank before each row, which stand in that order."""
+    return listed.select(
+        "query",
+        pl.int_range(1, pl.len() + 1).over("query").alias("rank"),
+        pl.all().exclude("query"),
+    )
+
+
+def _by_query(gold: PreparedGold, table: pl.DataFrame) -> Lists:
+    bounds = np.searchsorted(table["query"].to_numpy(), np.arange(gold.query_ids.len() + 1))
+    columns = {name: table[name].to_list() for name in table.columns if name != "query"}
+    return Lists(bounds.tolist(), columns)
