@@ -30,7 +30,7 @@ _STYLE = """
 .karat-box .hole, .karat-box .about { opacity: .75; }
 .karat-box .key, .karat-box .remarks, .karat-box .about { font-size: 12px; margin: .4em 0; }
 .karat-box summary { font-weight: 600; cursor: pointer; }
-.karat-box .box { overflow-x: auto; }
+.karat-box .scroll { overflow-x: auto; }
 .karat-box svg.gauge { display: block; width: 11em; height: 5px; margin: .3em 0 0 auto; }
 .karat-box .track { fill: currentColor; opacity: .12; }
 .karat-box .filled { fill: #4c8fce; }
@@ -81,7 +81,7 @@ def _first(title: str, rows: pl.DataFrame) -> Markup:
     return tag(
         "div",
         tag("p", words, class_="about"),
-        tag("div", table(heads, cells, len(labels)), class_="box"),
+        tag("div", table(heads, cells, len(labels)), class_="scroll"),
     )
 
 

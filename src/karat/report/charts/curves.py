@@ -76,9 +76,7 @@ def _lines(frame: pl.DataFrame, runs: Sequence[str], x: Any, y: Any, **shown: st
         pl.col("value").map_elements(number, return_dtype=pl.String).alias("shown")
     )
     base = alt.Chart(rows(told)).encode(x=x, y=y, tooltip=tooltips(run="run", **shown))
-    lines = base.mark_line(strokeWidth=2).encode(
-        **by_run(runs, "color"), **by_run(runs, "strokeDash", told=False)
-    )
+    lines = base.mark_line(strokeWidth=2).encode(**by_run(runs, "color", "strokeDash"))
     points = base.mark_point(filled=True, size=45, opacity=1).encode(
         **by_run(runs, "color", "shape")
     )

@@ -72,17 +72,19 @@ def _chart(held: Mapping[str, Floats], runs: Sequence[str], measure: str) -> Any
     y = alt.Y(
         field="queries", type="quantitative", title="queries", stack=None, axis=axis(tickMinStep=1)
     )
-    looks = by_run(runs, "color", "strokeDash")
+    looks = by_run(runs, "color", "strokeDash", lines=True)
     bars = base.encode(y=y, color=looks["color"])
     if len(held) == 1:
         return bars.mark_bar(binSpacing=1, orient="vertical").properties(height=220)
     # A line of steps ends where its last bin does.
     closing = [row | {"low": last} for row in found if row["high"] == last]
     data = rows(sorted(found + closing, key=lambda row: (runs.index(row["run"]), row["low"])))
-    steps = alt.Chart(data).encode(x=x, y=y, **looks)
+    steps = alt.Chart(data).encode(x=x, y=y, color=looks["color"])
     return alt.layer(
         steps.mark_area(interpolate="step-after", opacity=0.1),
-        steps.mark_line(interpolate="step-after", strokeWidth=2),
+        steps.mark_line(interpolate="step-after", strokeWidth=2).encode(
+            strokeDash=looks["strokeDash"]
+        ),
         # What is pointed at is the bin of a run, not the corner of its step.
         bars.mark_bar(opacity=0, orient="vertical"),
     ).properties(height=220)

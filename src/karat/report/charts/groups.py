@@ -71,7 +71,7 @@ def _cells(sheet: Sheet) -> list[dict[str, Any]]:
 def _label(key: Sequence[Any], sizes: pl.Series) -> str:
     most = max(_SHORTEST, _LABEL // len(key))
     parts = [name if len(name) <= most else f"{name[: most - 1]}…" for name in _names(key)]
-    return f"{' · '.join(parts)} ({sizes.max():,})"
+    return f"{' · '.join(parts)} ({max(sizes):,})"
 
 
 def _names(key: Sequence[Any]) -> list[str]:

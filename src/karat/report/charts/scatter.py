@@ -66,7 +66,7 @@ def points(told: pl.DataFrame, measure: str) -> pl.DataFrame:
         .group_by("value_a", "value_b", "better")
         .agg(
             pl.len().alias("n"),
-            pl.col("query_id").first().alias("query"),
+            pl.col("query_id").first().alias("query_id"),
             pl.col("query_id").head(_NAMED).alias("named"),
             pl.col("difference").first(),
         )
@@ -77,7 +77,7 @@ def points(told: pl.DataFrame, measure: str) -> pl.DataFrame:
         "value_b",
         "better",
         "n",
-        "query",
+        "query_id",
         pl.Series("queries", [_ids(row) for row in places.iter_rows(named=True)], pl.String),
         pl.Series(
             "moved", [_moved(row, measure) for row in places.iter_rows(named=True)], pl.String
@@ -187,11 +187,12 @@ def _points(
     found = points(told, measure.name)
     data = found.with_columns(pl.col("better").replace_strict(words, return_dtype=pl.String))
     encodings: dict[str, Any] = {}
-    if found["n"].max() != 1:
+    most = max(found["n"], default=1)
+    if most > 1:
         encodings["size"] = alt.Size(
             field="n",
             type="quantitative",
-            scale=alt.Scale(type="sqrt", domain=[1, found["n"].max()], range=[40, 400]),
+            scale=alt.Scale(type="sqrt", domain=[1, most], range=[40, 400]),
             legend=None,
         )
     for channel, kind, at in (("color", alt.Color, 0), ("shape", alt.Shape, 1)):

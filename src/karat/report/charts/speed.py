@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,13 @@ import polars as pl
 
 from karat.errors import counted
 from karat.measures.combine import SHARES, quantile
+from karat.measures.declare import Combine
 from karat.report.charts.drawing import Drawing
 from karat.report.charts.theme import QUIET, axis, by_run, listed, rows, tooltips
 from karat.report.charts.thinning import cumulative, slack
 from karat.report.tables import amount
 
-_RULES = ("p50", "p90", "p99")
+_RULES: tuple[Combine, ...] = ("p50", "p90", "p99")
 POINTS, LEAST_POINTS, MOST_POINTS = 500, 100, 2_000
 """How many points a line has at most and at least, and all lines of a chart together."""
 _FAR = 100
@@ -117,7 +119,7 @@ def cost(frame: pl.DataFrame, runs: Sequence[str]) -> Drawing | None:
     if not priced.height:
         return None
     said = [
-        f"{run}: {amount(part['usd'].sum())} USD"
+        f"{run}: {amount(math.fsum(part['usd']))} USD"
         for (run,), part in priced.partition_by("run", as_dict=True, maintain_order=True).items()
     ]
     unpriced = named.filter(pl.col("usd").is_null())
@@ -160,7 +162,7 @@ def _bars(priced: pl.DataFrame, runs: Sequence[str]) -> Any:
             type="quantitative",
             title="USD",
             # Room for the number behind the longest bar.
-            scale=alt.Scale(domain=[0, (priced["usd"].max() or 1) * 1.15], nice=False),
+            scale=alt.Scale(domain=[0, 1.15 * max(priced["usd"]) or 1], nice=False),
             axis=axis(),
         ),
         y=alt.Y(

@@ -33,10 +33,12 @@ def colours(runs: Sequence[str]) -> dict[str, str]:
     return dict(zip(runs, islice(cycle(COLOURS), len(runs)), strict=True))
 
 
-def by_run(runs: Sequence[str], *channels: str, told: bool = True) -> dict[str, Any]:
+def by_run(
+    runs: Sequence[str], *channels: str, lines: bool = False, told: bool = True
+) -> dict[str, Any]:
     """Return encodings that tell runs apart: of `color`, `shape` and `strokeDash` those asked.
 
-    `told=False` leaves the legend to other channels.
+    The legend shows `lines` in place of points, or nothing is `told` by it.
     """
     import altair as alt
 
@@ -45,7 +47,7 @@ def by_run(runs: Sequence[str], *channels: str, told: bool = True) -> dict[str, 
         "shape": (alt.Shape, SHAPES),
         "strokeDash": (alt.StrokeDash, DASHES),
     }
-    shown = legend(runs, lines="strokeDash" in channels) if told else None
+    shown = legend(runs, lines=lines) if told else None
     found = {}
     for channel in channels:
         kind, looks = ways[channel]
@@ -61,8 +63,8 @@ def legend(labels: Sequence[str], *, lines: bool = False) -> Any:
     if len(labels) < 2:
         return None
     stroke = {"symbolType": "stroke", "symbolStrokeWidth": 2, "symbolSize": 400}
-    # A dash around a full symbol would fray it.
-    looks = stroke if lines else {"symbolDash": [1, 0]}
+    # The dash of a line would fray a symbol that is full.
+    looks = stroke if lines else {"symbolStrokeWidth": 0}
     # As many side by side as a phone has room for: Vega does not wrap.
     columns = max(1, min(len(labels), _LEGEND // (max(map(len, labels)) + 4)))
     return alt.Legend(

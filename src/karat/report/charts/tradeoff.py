@@ -118,8 +118,11 @@ def _names(data: list[dict[str, Any]], x: Any, y: Any) -> Iterator[Any]:
     import altair as alt
 
     least, most = (end(row["took"] for row in data) for end in (min, max))
-    for align, dx in (("left", 10), ("right", -10)):
-        part = [row for row in data if (row["took"] > (least + most) / 2) == (align == "right")]
-        if part:
-            names = alt.Chart(rows(part)).mark_text(align=align, dx=dx, dy=-8, limit=160)
-            yield names.encode(x=x, y=y, text=alt.Text(field="run", type="nominal"))
+    late = [row["took"] > (least + most) / 2 for row in data]
+    for right in (False, True):
+        part = [row for row, is_late in zip(data, late, strict=True) if is_late == right]
+        names = alt.Chart(rows(part)).encode(x=x, y=y, text=alt.Text(field="run", type="nominal"))
+        if part and right:
+            yield names.mark_text(align="right", dx=-10, dy=-8, limit=160)
+        elif part:
+            yield names.mark_text(align="left", dx=10, dy=-8, limit=160)

@@ -145,7 +145,7 @@ def _hole(name: str, exact_values: Sequence[float | None]) -> Markup:
         tag("td", number(value), data_value=None if value is None else repr(value))
         for value in exact_values
     ]
-    return tag("tr", tag("th", name, scope="row"), cells, tag("td"), class_="hole")
+    return tag("tr", tag("th", name, scope="row"), cells, tag("td", class_="size"), class_="hole")
 
 
 def exact(row: Row) -> dict[str, str | None]:
@@ -162,4 +162,11 @@ def sentences(said: Sequence[str]) -> Markup | None:
 
 def scrolled(table: Markup, words: str) -> Markup:
     """Return a table that scrolls in its own box, where it is wider than the page."""
-    return tag("div", table, class_="box", role="region", tabindex=0, aria_label=brief(words, 200))
+    return tag(
+        "div",
+        table,
+        class_="scroll fitted",
+        role="region",
+        tabindex=0,
+        aria_label=brief(words, 200),
+    )

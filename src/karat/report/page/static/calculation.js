@@ -1,25 +1,22 @@
 // How a value came about, as `karat explain` tells it.
 
 import { dataText, element, scrolling, shown } from "./dom.js";
-import { amount, counted, number } from "./numbers.js";
+import { amount, number } from "./numbers.js";
 
-const TOP = 20; // ranks shown whatever stands there; beyond them, only what counts
-const MOST = 60;
+const TOP = 20; // of what would be ideal, and of what is missing
 const UNITS = ["ms", "USD"];
 
 export function calculationOf(calculation, measure) {
   if (!calculation) return null;
-  const { rows, counted: counts, ideal, missed, numbers, remarks, value } = calculation;
-  const below = counts.filter((rank) => rank > TOP).map((rank) => rows.find((row) => row.rank === rank));
-  const picked = [...rows.slice(0, TOP), ...below.filter(Boolean)].slice(0, MOST);
-  const ranks = new Set(counts);
+  const { columns, rows, counted: counts, ideal, missed, numbers, remarks, value } = calculation;
+  const brings = (row) => columns.length === 0 || Boolean(row[columns.at(-1)]);
+  const ranks = new Set(rows.filter((row) => counts.includes(row.rank) && brings(row)).map(({ rank }) => rank));
   const facts = Object.entries(numbers).map(([name, each]) => `${name} = ${exact(each)}`);
   return element(
     "details",
     { class: "calculation", open: true },
     element("summary", {}, shown(`How ${measure.name} came about`)),
-    picked.length ? rowsTable("Calculation", picked, ranks) : null,
-    picked.length < rows.length ? element("p", { class: "note" }, `${picked.length} of ${counted(rows.length, "rank")} shown.`) : null,
+    rows.length ? rowsTable("Calculation", rows, ranks) : null,
     missedItems(missed),
     ideal.length ? [element("h5", {}, "Ideal list"), rowsTable("Ideal list", ideal.slice(0, TOP))] : null,
     ideal.length > TOP ? element("p", { class: "note" }, `${ideal.length - TOP} more`) : null,
@@ -45,7 +42,8 @@ function rowsTable(name, rows, counts = new Set()) {
   const lines = rows.map((row) => {
     const cells = keys.map((key) => {
       const text = cellText(row[key] ?? null, key, wholes.get(key));
-      return dataText("td", { class: typeof row[key] === "string" ? "item" : "numeric" }, text, 120);
+      const named = typeof row[key] === "string";
+      return element("td", { class: named ? "item" : "numeric" }, dataText(named ? "code" : "span", {}, text, 120));
     });
     return element("tr", { class: counts.has(row.rank) ? "hit" : null }, cells);
   });

@@ -9,12 +9,12 @@ const CHART_LOOK = {
     gridColor: "var(--line)",
     labelColor: "var(--muted)",
     tickColor: "var(--line-strong)",
-    titleColor: "var(--text)",
+    titleColor: "var(--ink)",
     titleFontWeight: 500,
   },
-  header: { labelColor: "var(--text)", titleColor: "var(--text)" },
-  legend: { labelColor: "var(--muted)", titleColor: "var(--text)", titleFontWeight: 500 },
-  title: { color: "var(--text)", subtitleColor: "var(--muted)" },
+  header: { labelColor: "var(--ink)", titleColor: "var(--ink)" },
+  legend: { labelColor: "var(--muted)", titleColor: "var(--ink)", titleFontWeight: 500 },
+  title: { color: "var(--ink)", subtitleColor: "var(--muted)" },
   view: { stroke: "var(--line)" },
 };
 

@@ -42,10 +42,11 @@ export function columnsOf(table) {
 
 function outcomeColumns(rows, { first, found }, codes) {
   const rank = (row) => first[row] || NaN;
-  const share = (row) => (rows.wanted[row] ? found[row] / rows.wanted[row] : NaN);
+  const known = (row) => rows.wanted[row] > 0 && OUTCOMES[codes[row]][0] !== "unknown";
+  const share = (row) => (known(row) ? found[row] / rows.wanted[row] : NaN);
   const said = (row) => {
     const [name, words] = OUTCOMES[codes[row]];
-    if (name === "failed" || name === "missing") return words;
+    if (["failed", "missing", "unknown"].includes(name)) return words;
     return `${grouped(found[row])} of ${grouped(rows.wanted[row])}`;
   };
   return [

@@ -186,7 +186,7 @@ function happened(rows, row, run, known) {
     const tried = attempts ? ` (${counted(attempts, "attempt")})` : "";
     return dataText("p", { class: "failure" }, `Failed: ${type ?? "error"}: ${message ?? ""}${tried}`, 2000);
   }
-  const words = [null, "This query is not in the run.", "The retriever failed on this query."][status];
+  const words = [null, "This query is not in the run.", "The retriever failed on this query.", "Only the scores of this run are at hand."][status];
   return words ? element("p", { class: "failure" }, words) : null;
 }
 

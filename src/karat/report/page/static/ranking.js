@@ -1,7 +1,7 @@
 // What one run returned for a query, in its order, with what counted.
 
 import { dataText, element, scrolling } from "./dom.js";
-import { counted, grouped } from "./numbers.js";
+import { counted, grouped, number } from "./numbers.js";
 
 const LABEL = 120; // characters of an item's name
 
@@ -38,15 +38,20 @@ function kindsOf(list, results) {
   const hits = list.hits.flat();
   const has = (at) => hits.some((hit) => hit[at] !== null);
   const said = (value) => (value === null ? "" : grouped(value));
+  const scores = [...results.values()].map(({ score }) => score).filter((score) => score !== null);
+  const small = Math.max(...scores.map(Math.abs)) < 0.01;
   return [
     has(1) && { head: "grade", cell: ({ grade }) => said(grade) },
     has(2) && { head: "gold characters", cell: ({ characters }) => said(characters) },
     has(3) && { head: "evidence", cell: ({ evidence }) => (evidence ?? []).map((each) => each + 1).join(", ") },
-    [...results.values()].some(({ score }) => score !== null) && {
-      head: "score",
-      cell: (_, result) => (result?.score ?? null) === null ? "" : String(Number(result.score.toPrecision(6))),
-    },
+    scores.length > 0 && { head: "score", cell: (_, result) => scoreText(result?.score ?? null, small) },
   ].filter(Boolean);
+}
+
+// Scores of one list with as many decimals, but for very small ones, which would all be 0.0000.
+function scoreText(score, small) {
+  if (score === null) return "";
+  return small ? score.toPrecision(4) : number(score);
 }
 
 function line({ rows, row, measure }, run, place, kinds, result) {

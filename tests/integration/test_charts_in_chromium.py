@@ -1,0 +1,57 @@
+"""Every chart is drawn by Vega's own interpreter, where a page forbids all but its own scripts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+
+import pytest
+import vl_convert
+
+import test_charts
+
+playwright = pytest.importorskip("playwright.sync_api")
+CHROMIUM = "/usr/bin/chromium"
+DRAW = """
+window.drawn = Promise.all(JSON.parse(document.getElementById("charts").textContent).map(
+  async (chart) => {
+    const place = document.createElement("div");
+    document.body.append(place);
+    await vegaEmbed(place, chart.spec, {ast: true, actions: false, renderer: "svg"});
+    return [chart.id, place.querySelectorAll("svg path, svg text").length, place.textContent];
+  }));
+"""
+
+
+def test_charts_are_drawn_without_eval_and_names_from_data_run_nothing(tmp_path):
+    script = vl_convert.javascript_bundle(vl_version="6.4") + DRAW
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    drawn = [{"id": chart.id, "spec": chart.spec} for chart in test_charts._drawn()]
+    policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
+    data = json.dumps(drawn).replace("<", "\\u003c")
+    page = tmp_path / "page.html"
+    page.write_text(
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}"></head><body>'
+        f'<script type="application/json" id="charts">{data}</script>'
+        f'<script type="module">{script}</script></body></html>',
+        "utf-8",
+    )
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM)
+        tab = browser.new_page(viewport={"width": 900, "height": 700})
+        complaints: list[str] = []
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on("dialog", lambda dialog: complaints.append(dialog.message))
+        tab.goto(page.as_uri())
+        found = tab.evaluate("window.drawn")
+        images = tab.evaluate("document.querySelectorAll('img').length")
+        browser.close()
+    assert complaints == []
+    assert images == 0
+    assert [name for name, _, _ in found] == [chart["id"] for chart in drawn]
+    assert all(marks > 5 for _, marks, _ in found)
+    texts = {name: text for name, _, text in found}
+    assert test_charts.HOSTILE in texts["values-1"]
