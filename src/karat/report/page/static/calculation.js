@@ -10,7 +10,9 @@ export function calculationOf(calculation, measure) {
   if (!calculation) return null;
   const { columns, rows, counted: counts, ideal, missed, numbers, remarks, value } = calculation;
   const brings = (row) => columns.length === 0 || Boolean(row[columns.at(-1)]);
-  const ranks = new Set(rows.filter((row) => counts.includes(row.rank) && brings(row)).map(({ rank }) => rank));
+  const ranks = new Set(
+    rows.filter((row) => counts.includes(row.rank) && brings(row)).map(({ rank }) => rank),
+  );
   const facts = Object.entries(numbers).map(([name, each]) => `${name} = ${exact(each)}`);
   return element(
     "details",
@@ -18,9 +20,17 @@ export function calculationOf(calculation, measure) {
     element("summary", {}, shown(`How ${measure.name} came about`)),
     rows.length ? rowsTable("Calculation", rows, ranks) : null,
     missedItems(missed),
-    ideal.length ? [element("h5", {}, "Ideal list"), rowsTable("Ideal list", ideal.slice(0, TOP))] : null,
+    ideal.length
+      ? [element("h5", {}, "Ideal list"), rowsTable("Ideal list", ideal.slice(0, TOP))]
+      : null,
     ideal.length > TOP ? element("p", { class: "note" }, `${ideal.length - TOP} more`) : null,
-    element("ul", { class: "told" }, [...facts, ...remarks, `${measure.name} = ${exact(value)}`].map((fact) => dataText("li", {}, fact, 400)))
+    element(
+      "ul",
+      { class: "told" },
+      [...facts, ...remarks, `${measure.name} = ${exact(value)}`].map((fact) =>
+        dataText("li", {}, fact, 400),
+      ),
+    ),
   );
 }
 
@@ -31,23 +41,47 @@ function missedItems(missed) {
     return element("li", {}, dataText("code", {}, item, 120), ` grade ${grade}${place}`);
   });
   const more = missed.length > TOP ? element("li", {}, `${missed.length - TOP} more`) : null;
-  return element("div", { class: "missing" }, element("h5", {}, "Would have counted"), element("ul", {}, named, more));
+  return element(
+    "div",
+    { class: "missing" },
+    element("h5", {}, "Would have counted"),
+    element("ul", {}, named, more),
+  );
 }
 
 // A table of rows that may have other keys each; a column of whole numbers is shown whole.
 function rowsTable(name, rows, counts = new Set()) {
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const wholes = new Map(keys.map((key) => [key, rows.every((row) => typeof row[key] !== "number" || Number.isInteger(row[key]))]));
-  const head = keys.map((key) => dataText("th", { scope: "col", class: key === "item" ? null : "numeric" }, key, 60));
+  const wholes = new Map(
+    keys.map((key) => [
+      key,
+      rows.every((row) => typeof row[key] !== "number" || Number.isInteger(row[key])),
+    ]),
+  );
+  const head = keys.map((key) =>
+    dataText("th", { scope: "col", class: key === "item" ? null : "numeric" }, key, 60),
+  );
   const lines = rows.map((row) => {
     const cells = keys.map((key) => {
       const text = cellText(row[key] ?? null, key, wholes.get(key));
       const named = typeof row[key] === "string";
-      return element("td", { class: named ? "item" : "numeric" }, dataText(named ? "code" : "span", {}, text, 120));
+      return element(
+        "td",
+        { class: named ? "item" : "numeric" },
+        dataText(named ? "code" : "span", {}, text, 120),
+      );
     });
     return element("tr", { class: counts.has(row.rank) ? "hit" : null }, cells);
   });
-  return scrolling(name, element("table", { class: "calculated" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, lines)));
+  return scrolling(
+    name,
+    element(
+      "table",
+      { class: "calculated" },
+      element("thead", {}, element("tr", {}, head)),
+      element("tbody", {}, lines),
+    ),
+  );
 }
 
 function cellText(value, key, whole) {

@@ -88,7 +88,9 @@ function allRows(n) {
 // Sort all rows by a number each; what has none comes last either way, and ties stay in order.
 export function sortedRows(keys, descending) {
   const sign = descending ? -1 : 1;
-  const ready = numbersOf(keys.length, (row) => (Number.isNaN(keys[row]) ? Infinity : sign * keys[row]));
+  const ready = numbersOf(keys.length, (row) =>
+    Number.isNaN(keys[row]) ? Infinity : sign * keys[row],
+  );
   const order = allRows(keys.length);
   // Equal infinities differ by NaN, which is falsy: their rows decide.
   return order.sort((a, b) => ready[a] - ready[b] || a - b);
@@ -97,7 +99,9 @@ export function sortedRows(keys, descending) {
 // Give texts the numbers of their order, with numbers inside them read as such.
 export function textKeys(texts) {
   const { compare } = new Intl.Collator("en", { numeric: true });
-  const order = allRows(texts.length).sort((a, b) => compare(texts[a] ?? "", texts[b] ?? "") || a - b);
+  const order = allRows(texts.length).sort(
+    (a, b) => compare(texts[a] ?? "", texts[b] ?? "") || a - b,
+  );
   const places = new Uint32Array(texts.length);
   order.forEach((row, place) => {
     const before = order[place - 1];
