@@ -43,7 +43,7 @@ def opened(browser) -> Iterator[Callable[..., object]]:
         address = path.as_uri()
 
         def heard(message) -> None:
-            if message.type in ("error", "warning"):
+            if message.type == "error":
                 complaints.append(message.text)
 
         def asked(request) -> None:

@@ -1,29 +1,36 @@
 // How a value came about, as `karat explain` tells it.
 
 import { dataText, element, scrolling, shown } from "./dom.js";
-import { amount, counted, number } from "./numbers.js";
+import { amount, number } from "./numbers.js";
 
-const TOP = 20; // ranks shown whatever stands there; beyond them, only what counts
-const MOST = 60;
+const TOP = 20; // of what would be ideal, and of what is missing
 const UNITS = ["ms", "USD"];
 
 export function calculationOf(calculation, measure) {
   if (!calculation) return null;
-  const { rows, counted: counts, ideal, missed, numbers, remarks, value } = calculation;
-  const below = counts.filter((rank) => rank > TOP).map((rank) => rows.find((row) => row.rank === rank));
-  const picked = [...rows.slice(0, TOP), ...below.filter(Boolean)].slice(0, MOST);
-  const ranks = new Set(counts);
+  const { columns, rows, counted: counts, ideal, missed, numbers, remarks, value } = calculation;
+  const brings = (row) => columns.length === 0 || Boolean(row[columns.at(-1)]);
+  const ranks = new Set(
+    rows.filter((row) => counts.includes(row.rank) && brings(row)).map(({ rank }) => rank),
+  );
   const facts = Object.entries(numbers).map(([name, each]) => `${name} = ${exact(each)}`);
   return element(
     "details",
     { class: "calculation", open: true },
     element("summary", {}, shown(`How ${measure.name} came about`)),
-    picked.length ? rowsTable("Calculation", picked, ranks) : null,
-    picked.length < rows.length ? element("p", { class: "note" }, `${picked.length} of ${counted(rows.length, "rank")} shown.`) : null,
+    rows.length ? rowsTable("Calculation", rows, ranks) : null,
     missedItems(missed),
-    ideal.length ? [element("h5", {}, "Ideal list"), rowsTable("Ideal list", ideal.slice(0, TOP))] : null,
+    ideal.length
+      ? [element("h5", {}, "Ideal list"), rowsTable("Ideal list", ideal.slice(0, TOP))]
+      : null,
     ideal.length > TOP ? element("p", { class: "note" }, `${ideal.length - TOP} more`) : null,
-    element("ul", { class: "told" }, [...facts, ...remarks, `${measure.name} = ${exact(value)}`].map((fact) => dataText("li", {}, fact, 400)))
+    element(
+      "ul",
+      { class: "told" },
+      [...facts, ...remarks, `${measure.name} = ${exact(value)}`].map((fact) =>
+        dataText("li", {}, fact, 400),
+      ),
+    ),
   );
 }
 
@@ -34,22 +41,47 @@ function missedItems(missed) {
     return element("li", {}, dataText("code", {}, item, 120), ` grade ${grade}${place}`);
   });
   const more = missed.length > TOP ? element("li", {}, `${missed.length - TOP} more`) : null;
-  return element("div", { class: "missing" }, element("h5", {}, "Would have counted"), element("ul", {}, named, more));
+  return element(
+    "div",
+    { class: "missing" },
+    element("h5", {}, "Would have counted"),
+    element("ul", {}, named, more),
+  );
 }
 
 // A table of rows that may have other keys each; a column of whole numbers is shown whole.
 function rowsTable(name, rows, counts = new Set()) {
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const wholes = new Map(keys.map((key) => [key, rows.every((row) => typeof row[key] !== "number" || Number.isInteger(row[key]))]));
-  const head = keys.map((key) => dataText("th", { scope: "col", class: key === "item" ? null : "numeric" }, key, 60));
+  const wholes = new Map(
+    keys.map((key) => [
+      key,
+      rows.every((row) => typeof row[key] !== "number" || Number.isInteger(row[key])),
+    ]),
+  );
+  const head = keys.map((key) =>
+    dataText("th", { scope: "col", class: key === "item" ? null : "numeric" }, key, 60),
+  );
   const lines = rows.map((row) => {
     const cells = keys.map((key) => {
       const text = cellText(row[key] ?? null, key, wholes.get(key));
-      return dataText("td", { class: typeof row[key] === "string" ? "item" : "numeric" }, text, 120);
+      const named = typeof row[key] === "string";
+      return element(
+        "td",
+        { class: named ? "item" : "numeric" },
+        dataText(named ? "code" : "span", {}, text, 120),
+      );
     });
     return element("tr", { class: counts.has(row.rank) ? "hit" : null }, cells);
   });
-  return scrolling(name, element("table", { class: "calculated" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, lines)));
+  return scrolling(
+    name,
+    element(
+      "table",
+      { class: "calculated" },
+      element("thead", {}, element("tr", {}, head)),
+      element("tbody", {}, lines),
+    ),
+  );
 }
 
 function cellText(value, key, whole) {

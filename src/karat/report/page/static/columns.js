@@ -16,7 +16,9 @@ export function columnsOf(table) {
     if (!table.keys.has(key)) table.keys.set(key, make());
     return table.keys.get(key);
   };
-  const columns = [{ key: "query", words: "query", keys: () => kept("query", () => textKeys(rows.ids)) }];
+  const columns = [
+    { key: "query", words: "query", keys: () => kept("query", () => textKeys(rows.ids)) },
+  ];
   rows.fields.slice(0, SHOWN_FIELDS).forEach((field, at) => {
     const key = `field${at}`;
     const code = (row) => (field.codes[row] < 0 ? NaN : field.codes[row]);
@@ -27,12 +29,19 @@ export function columnsOf(table) {
   const most = largest(values, measure);
   for (const run of runsShown(page, state)) {
     const cell = (row) => valueCell(values[run][row], measure, most);
-    columns.push({ key: `value${run}`, words: page.runs[run], kind: "numeric", keys: () => values[run], cell });
+    columns.push({
+      key: `value${run}`,
+      words: page.runs[run],
+      kind: "numeric",
+      keys: () => values[run],
+      cell,
+    });
   }
   if (state.against !== null) {
     const keys = () => numbersOf(rows.n, (row) => difference(values, state, row));
     const cell = (row) => differenceCell(difference(values, state, row), measure);
-    const words = page.runs.length > 2 ? `${page.runs[state.run]} − ${page.runs[state.against]}` : "difference";
+    const words =
+      page.runs.length > 2 ? `${page.runs[state.run]} − ${page.runs[state.against]}` : "difference";
     columns.push({ key: "difference", words, kind: "numeric", keys, cell });
   }
   const outcomes = rows.outcomes[state.run];
@@ -42,10 +51,11 @@ export function columnsOf(table) {
 
 function outcomeColumns(rows, { first, found }, codes) {
   const rank = (row) => first[row] || NaN;
-  const share = (row) => (rows.wanted[row] ? found[row] / rows.wanted[row] : NaN);
+  const known = (row) => rows.wanted[row] > 0 && OUTCOMES[codes[row]][0] !== "unknown";
+  const share = (row) => (known(row) ? found[row] / rows.wanted[row] : NaN);
   const said = (row) => {
     const [name, words] = OUTCOMES[codes[row]];
-    if (name === "failed" || name === "missing") return words;
+    if (["failed", "missing", "unknown"].includes(name)) return words;
     return `${grouped(found[row])} of ${grouped(rows.wanted[row])}`;
   };
   return [
@@ -84,8 +94,16 @@ function largest(values, { unit }) {
 }
 
 function valueCell(value, measure, most) {
-  const attributes = { class: "numeric value", "data-value": Number.isNaN(value) ? null : String(value) };
-  return element("td", attributes, element("span", {}, number(value, measure)), gauge(value / most));
+  const attributes = {
+    class: "numeric value",
+    "data-value": Number.isNaN(value) ? null : String(value),
+  };
+  return element(
+    "td",
+    attributes,
+    element("span", {}, number(value, measure)),
+    gauge(value / most),
+  );
 }
 
 // A difference, with a sign that says which way is the good one.

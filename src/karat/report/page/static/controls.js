@@ -1,6 +1,6 @@
 // The controls above the table of queries.
 
-import { choice, element, setOptions } from "./dom.js";
+import { choice, element, labelledControl, setOptions } from "./dom.js";
 import { ANY, MOVEMENTS, NO_FILTERS, outcomeOptions, valueOptions } from "./filters.js";
 
 const PAUSE = 150; // milliseconds of no typing before a search
@@ -10,13 +10,23 @@ export function createControls({ page, rows }, change) {
   const numbered = (names) => names.map((name, at) => [String(at), name]);
   const set = (name) => (value) => change({ [name]: value });
   const setNumber = (name) => (value) => change({ [name]: Number(value) });
-  const search = element("input", { type: "search", placeholder: rows.texts ? "id or text" : "id" });
+  const search = element("input", {
+    type: "search",
+    placeholder: rows.texts ? "id or text" : "id",
+  });
   let typing = 0;
   search.addEventListener("input", () => {
     clearTimeout(typing);
     typing = setTimeout(() => change({ search: search.value }), PAUSE);
   });
-  const choices = { measure: choice("measure", numbered(page.measures.map(({ label }) => label)), "0", setNumber("measure")) };
+  const choices = {
+    measure: choice(
+      "measure",
+      numbered(page.measures.map(({ label }) => label)),
+      "0",
+      setNumber("measure"),
+    ),
+  };
   if (page.runs.length > 1) {
     choices.run = choice("run", numbered(page.runs), "0", setNumber("run"));
     choices.against = choice("against", numbered(page.runs), "0", setNumber("against"));
@@ -25,16 +35,22 @@ export function createControls({ page, rows }, change) {
   choices.outcome = choice("outcome", [[ANY, "any"]], ANY, set("outcome"));
   const fields = rows.fields.flatMap(({ name, words }, at) => (words ? [[String(at), name]] : []));
   if (fields.length) {
-    choices.field = choice("group", [[ANY, "any"], ...fields], ANY, (field) => change({ field, value: ANY }));
+    choices.field = choice("group", [[ANY, "any"], ...fields], ANY, (field) =>
+      change({ field, value: ANY }),
+    );
     choices.value = choice("is", [[ANY, "any"]], ANY, set("value"));
   }
-  const clear = element("button", { type: "button", onclick: () => change(NO_FILTERS) }, "clear filters");
+  const clear = element(
+    "button",
+    { type: "button", onclick: () => change(NO_FILTERS) },
+    "clear filters",
+  );
   const form = element(
     "form",
     { class: "controls", role: "search", onsubmit: (event) => event.preventDefault() },
-    element("label", { class: "choice search" }, element("span", {}, "search"), search),
+    labelledControl("search", search, "search"),
     Object.values(choices),
-    clear
+    clear,
   );
   return { form, search, choices, clear };
 }

@@ -1,7 +1,8 @@
 // Elements and texts: nothing from data is ever read as markup.
 
 // Control characters but tab and line feed, and what turns the direction of writing.
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const UNSEEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 // Make visible what would hide, move or turn the text around it.
 export function shown(text) {
@@ -38,16 +39,30 @@ function cutAt(text, most) {
   return text.slice(0, torn ? most - 1 : most);
 }
 
+let labelled = 0;
+
+// A control with its label.
+export function labelledControl(words, control, kind = "") {
+  labelled += 1;
+  control.id = `control-${labelled}`;
+  return element(
+    "div",
+    { class: `choice ${kind}` },
+    element("label", { for: control.id }, words),
+    control,
+  );
+}
+
 // A select with its label; options are [value, words] pairs.
 export function choice(words, options, chosen, change) {
   const select = element("select", { onchange: () => change(select.value) });
   setOptions(select, options, chosen);
-  return element("label", { class: "choice" }, element("span", {}, words), select);
+  return labelledControl(words, select);
 }
 
 export function setOptions(select, options, chosen) {
   select.replaceChildren(
-    ...options.map(([value, words]) => element("option", { value }, shown(words)))
+    ...options.map(([value, words]) => element("option", { value }, shown(words))),
   );
   select.value = chosen;
 }
@@ -61,5 +76,9 @@ export function gauge(share) {
 
 // A table that scrolls inside its own box, which a keyboard reaches.
 export function scrolling(name, ...children) {
-  return element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": name }, children);
+  return element(
+    "div",
+    { class: "scroll", role: "region", tabindex: "0", "aria-label": name },
+    children,
+  );
 }

@@ -10,10 +10,15 @@ export function evidenceOf({ page, detail }, runs) {
       "section",
       { class: "run", "aria-label": page.runs[run] },
       dataText("h4", {}, page.runs[run], 80),
-      element("ol", { class: "evidence" }, (detail.runs[run].matches ?? []).map(matchOf))
-    )
+      element("ol", { class: "evidence" }, (detail.runs[run].matches ?? []).map(matchOf)),
+    ),
   );
-  return element("section", { class: "highlights" }, element("h4", {}, "Evidence"), element("div", { class: "runs" }, columns));
+  return element(
+    "section",
+    { class: "highlights" },
+    element("h4", {}, "Evidence"),
+    element("div", { class: "runs" }, columns),
+  );
 }
 
 function matchOf(match) {
@@ -22,22 +27,49 @@ function matchOf(match) {
     "li",
     { class: covered ? "covered" : "missed" },
     dataText("blockquote", { class: covered ? "overlap" : "gold" }, match.evidence, 2000),
-    covered ? found(match) : nearest(match)
+    covered ? found(match) : nearest(match),
   );
 }
 
 function found({ rank, item, how, ratio, before, stretch, after }) {
   const like = ratio === null ? "" : `, ratio ${number(ratio)}`;
-  const said = element("p", {}, `✓ covered at rank ${rank} `, item ? dataText("code", {}, item, 120) : null, ` by ${how}${like}`);
+  const said = element(
+    "p",
+    {},
+    `✓ covered at rank ${rank} `,
+    item ? dataText("code", {}, item, 120) : null,
+    ` by ${how}${like}`,
+  );
   if (stretch === null || stretch === undefined) return said;
-  return [said, element("p", { class: "chunk" }, dataText("span", {}, before ?? ""), dataText("mark", { class: "overlap" }, stretch), dataText("span", {}, after ?? ""))];
+  return [
+    said,
+    element(
+      "p",
+      { class: "chunk" },
+      dataText("span", {}, before ?? ""),
+      dataText("mark", { class: "overlap" }, stretch),
+      dataText("span", {}, after ?? ""),
+    ),
+  ];
 }
 
-function nearest({ nearest_rank: rank, nearest_item: item, nearest_ratio: ratio, nearest_text: text }) {
-  if (rank === null || rank === undefined) return element("p", {}, "✗ missed: nothing comes near it");
+function nearest({
+  nearest_rank: rank,
+  nearest_item: item,
+  nearest_ratio: ratio,
+  nearest_text: text,
+}) {
+  if (rank === null || rank === undefined)
+    return element("p", {}, "✗ missed: nothing comes near it");
   const like = ratio === null ? "" : `, ratio ${number(ratio)}`;
   return [
-    element("p", {}, `✗ missed; nearest is rank ${rank} `, item ? dataText("code", {}, item, 120) : null, like),
+    element(
+      "p",
+      {},
+      `✗ missed; nearest is rank ${rank} `,
+      item ? dataText("code", {}, item, 120) : null,
+      like,
+    ),
     text ? dataText("p", { class: "chunk" }, text, 2000) : null,
   ];
 }

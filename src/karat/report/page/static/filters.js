@@ -66,7 +66,10 @@ export function outcomeOptions({ page, rows, state, values }) {
 export function valueOptions(field) {
   const counts = new Map();
   for (const code of field.codes) counts.set(code, (counts.get(code) ?? 0) + 1);
-  const options = field.words.map((word, code) => [String(code), `${word} (${grouped(counts.get(code) ?? 0)})`]);
+  const options = field.words.map((word, code) => [
+    String(code),
+    `${word} (${grouped(counts.get(code) ?? 0)})`,
+  ]);
   if (counts.has(-1)) options.push(["-1", `– (${grouped(counts.get(-1))})`]);
   return options;
 }

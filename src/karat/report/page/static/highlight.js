@@ -1,6 +1,6 @@
 // Documents with what is gold and what was retrieved marked in them, and ranks in the margin.
 
-import { choice, element, shown, dataText } from "./dom.js";
+import { choice, dataText, element, shown } from "./dom.js";
 import { counted, grouped } from "./numbers.js";
 
 const KINDS = {
@@ -14,7 +14,11 @@ export function documentsOf(query, runs) {
   const { page, state, detail } = query;
   if (!detail?.documents?.length) return null;
   const body = element("div", { class: "documents" });
-  const show = (run) => body.replaceChildren(...detail.documents.map((each) => documentOf(each, run, reach(query, run))), legend(query, run));
+  const show = (run) =>
+    body.replaceChildren(
+      ...detail.documents.map((each) => documentOf(each, run, reach(query, run))),
+      legend(query),
+    );
   const named = runs.map((run) => [String(run), page.runs[run]]);
   const first = runs.includes(state.run) ? state.run : runs[0];
   show(first);
@@ -22,8 +26,14 @@ export function documentsOf(query, runs) {
     "section",
     { class: "highlights" },
     element("h4", {}, "In the documents"),
-    runs.length > 1 ? element("div", { class: "controls" }, choice("as found by", named, String(first), (run) => show(Number(run)))) : null,
-    body
+    runs.length > 1
+      ? element(
+          "div",
+          { class: "controls" },
+          choice("as found by", named, String(first), (run) => show(Number(run))),
+        )
+      : null,
+    body,
   );
 }
 
@@ -39,11 +49,21 @@ function reach({ measure, detail }, run) {
   return Infinity;
 }
 
-function legend({ measure }, run) {
-  const keys = Object.entries(KINDS).map(([kind, words]) => element("li", {}, element("mark", { class: kind }, words)));
+function legend({ measure }) {
+  const keys = Object.entries(KINDS).map(([kind, words]) =>
+    element("li", {}, element("mark", { class: kind }, words)),
+  );
   const limit = measure.cutoff ?? measure.budget;
-  const words = limit === null ? "Retrieved: anywhere in the list." : `Retrieved: as far down as ${measure.name} looks; ranks beyond it stand in brackets.`;
-  return element("div", {}, element("ul", { class: "kinds" }, keys), element("p", { class: "note" }, `${words} Ranks in the margin stand where an item begins.`));
+  const words =
+    limit === null
+      ? "Retrieved: anywhere in the list."
+      : `Retrieved: as far down as ${measure.name} looks; ranks beyond it stand in brackets.`;
+  return element(
+    "div",
+    {},
+    element("ul", { class: "kinds" }, keys),
+    element("p", { class: "note" }, `${words} Ranks in the margin stand where an item begins.`),
+  );
 }
 
 function documentOf({ doc_id: name, length, pieces }, run, most) {
@@ -58,15 +78,25 @@ function documentOf({ doc_id: name, length, pieces }, run, most) {
     const ranks = piece.ranks[run] ?? [];
     const begins = ranks.filter((rank) => !before.has(rank));
     if (begins.length) text.append(marginMark(begins, most));
-    text.append(pieceOf(piece, ranks.some((rank) => rank <= most)));
+    text.append(
+      pieceOf(
+        piece,
+        ranks.some((rank) => rank <= most),
+      ),
+    );
     before = new Set(ranks);
     end = piece.end;
   }
   if (length !== null && end < length) text.append(skipped(length - end));
-  requestAnimationFrame(() => gather(text));
-  new ResizeObserver(() => gather(text)).observe(text);
+  new ResizeObserver(() => gather(text)).observe(text); // now, and whenever lines break elsewhere
+  requestAnimationFrame(() => scrollToFirst(text));
   const size = length === null ? null : element("small", {}, ` ${counted(length, "character")}`);
-  return element("article", { class: "document" }, element("h5", {}, dataText("code", {}, name, 120), size), text);
+  return element(
+    "article",
+    { class: "document" },
+    element("h5", {}, dataText("code", {}, name, 120), size),
+    text,
+  );
 }
 
 function pieceOf({ start, end, text, gold }, retrieved) {
@@ -74,7 +104,13 @@ function pieceOf({ start, end, text, gold }, retrieved) {
   const content = text === null ? skipped(end - start) : shown(text.replaceAll("\r\n", "\n"));
   if (kind === null) return text === null ? content : document.createTextNode(content);
   // The kind is said too, for those who hear the page.
-  return element("mark", { class: kind, title: KINDS[kind] }, element("span", { class: "unseen" }, `[${KINDS[kind]}: `), content, element("span", { class: "unseen" }, "] "));
+  return element(
+    "mark",
+    { class: kind, title: KINDS[kind] },
+    element("span", { class: "unseen" }, `[${KINDS[kind]}: `),
+    content,
+    element("span", { class: "unseen" }, "] "),
+  );
 }
 
 function skipped(length) {
@@ -84,6 +120,12 @@ function skipped(length) {
 function marginMark(ranks, most) {
   const said = ranks.map((rank) => (rank <= most ? grouped(rank) : `(${grouped(rank)})`)).join(" ");
   return element("span", { class: "rank", "aria-label": `rank ${said}`, "data-said": said }, said);
+}
+
+// Begin a long document a little above what should be found in it.
+function scrollToFirst(text) {
+  const first = text.querySelector("mark.overlap, mark.gold") ?? text.querySelector("mark");
+  if (first) text.scrollTop = first.offsetTop - text.clientHeight / 4;
 }
 
 // Marks of one line would stand on each other: the first says them all.

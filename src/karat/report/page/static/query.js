@@ -20,9 +20,18 @@ export function createView(table, change) {
     element("button", { type: "button", onclick: () => open(neighbour(by)) }, words);
   const back = step("‹ previous", -1);
   const on = step("next ›", 1);
-  const closing = element("button", { type: "button", class: "close", onclick: () => dialog.close() }, "close");
+  const closing = element(
+    "button",
+    { type: "button", class: "close", onclick: () => dialog.close() },
+    "close",
+  );
   const head = element("div", { class: "query-head" }, back, place, on, closing);
-  const dialog = element("dialog", { class: "query", "aria-labelledby": "query-title" }, head, content);
+  const dialog = element(
+    "dialog",
+    { class: "query", "aria-labelledby": "query-title" },
+    head,
+    content,
+  );
   let current = null;
   let allRuns = false;
 
@@ -30,7 +39,8 @@ export function createView(table, change) {
     current = null;
     content.replaceChildren();
     // Without the part behind '#', but not by going to it: the page must not jump.
-    if (asksForQuery()) history.replaceState({ closed: true }, "", location.pathname + location.search);
+    if (asksForQuery())
+      history.replaceState({ closed: true }, "", location.pathname + location.search);
   });
   // A click beside the dialog closes it: only there is the dialog itself what was clicked.
   dialog.addEventListener("click", (event) => {
@@ -61,7 +71,10 @@ export function createView(table, change) {
     ]);
     if (row !== current) return; // another query was opened meanwhile
     const at = table.filtered.indexOf(row);
-    place.textContent = at < 0 ? "not among the queries shown" : `${grouped(at + 1)} of ${grouped(table.filtered.length)}`;
+    place.textContent =
+      at < 0
+        ? "not among the queries shown"
+        : `${grouped(at + 1)} of ${grouped(table.filtered.length)}`;
     back.disabled = at <= 0;
     on.disabled = at < 0 || at === table.filtered.length - 1;
     const query = { ...table, row, list, detail, values, measure: page.measures[state.measure] };
@@ -78,13 +91,32 @@ export function createView(table, change) {
     };
     const few = page.runs.length <= SIDE_BY_SIDE || allRuns;
     const runs = few ? [...page.runs.keys()] : [...new Set([state.against, state.run])];
-    const more = element("button", { type: "button", onclick: () => { allRuns = true; render(); } }, `show all ${page.runs.length} runs`);
+    const more = element(
+      "button",
+      {
+        type: "button",
+        onclick: () => {
+          allRuns = true;
+          render();
+        },
+      },
+      `show all ${page.runs.length} runs`,
+    );
     return [
       queryText(query),
-      element("div", { class: "controls" }, choice("measure", measures, String(state.measure), setMeasure), !few && more),
+      element(
+        "div",
+        { class: "controls" },
+        choice("measure", measures, String(state.measure), setMeasure),
+        !few && more,
+      ),
       ofAllMeasures(query, runs),
       notKept(query),
-      element("div", { class: "runs" }, runs.map((run) => runPanel(query, run))),
+      element(
+        "div",
+        { class: "runs" },
+        runs.map((run) => runPanel(query, run)),
+      ),
       evidenceOf(query, runs),
       documentsOf(query, runs),
     ].filter(Boolean);
@@ -117,9 +149,11 @@ function queryText({ rows, row, list, detail }) {
     element("h3", { id: "query-title" }, "Query ", dataText("code", {}, rows.ids[row], 200)),
     text ? dataText("p", { class: "full", tabindex: "0" }, text) : null,
     element("dl", { class: "fields" }, [
-      ...fields.filter(([, value]) => value !== null).map(([name, value]) => fact(name, String(value))),
+      ...fields
+        .filter(([, value]) => value !== null)
+        .map(([name, value]) => fact(name, String(value))),
       list && wantedWords(list) ? fact("to find", wantedWords(list)) : null,
-    ])
+    ]),
   );
 }
 
@@ -129,7 +163,9 @@ function fact(name, value) {
 
 function wantedWords({ n_wanted: wanted }) {
   const words = { items: "relevant item", spans: "span", evidence: "evidence" };
-  return Object.keys(wanted).map((kind) => counted(wanted[kind], words[kind])).join(", ");
+  return Object.keys(wanted)
+    .map((kind) => counted(wanted[kind], words[kind]))
+    .join(", ");
 }
 
 // Every measure of the query, so that the chosen one does not stand alone.
@@ -150,16 +186,29 @@ function ofAllMeasures({ page, state, row, values, measure }, runs) {
     const name = element("th", { scope: "row", title: each.title }, each.label);
     return element("tr", { class: each === measure ? "chosen" : null }, name, cells);
   });
-  const heads = element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "measure"), head));
+  const heads = element(
+    "thead",
+    {},
+    element("tr", {}, element("th", { scope: "col" }, "measure"), head),
+  );
   const table = element("table", { class: "measured" }, heads, element("tbody", {}, lines));
   return scrolling("Values of the query", table);
 }
 
 function notKept({ page, detail, list }) {
-  if (!list) return element("p", { class: "note" }, "The lists are not at hand: these scores were read from a file.");
+  if (!list)
+    return element(
+      "p",
+      { class: "note" },
+      "The lists are not at hand: these scores were read from a file.",
+    );
   if (detail) return null;
   const kept = counted(Object.keys(page.details).length, "query");
-  return element("p", { class: "note" }, `Texts and calculations are kept for ${kept}; write the report with --report-texts ${page.n} to keep them for all ${grouped(page.n)}.`);
+  return element(
+    "p",
+    { class: "note" },
+    `Texts and calculations are kept for ${kept}; write the report with --report-texts ${page.n} to keep them for all ${grouped(page.n)}.`,
+  );
 }
 
 function runPanel(query, run) {
@@ -170,11 +219,17 @@ function runPanel(query, run) {
     "section",
     { class: "run", "aria-label": page.runs[run] },
     dataText("h4", {}, page.runs[run], 80),
-    element("p", { class: "run-value" }, `${measure.label} `, element("strong", {}, number(value, measure)), Number.isNaN(value) ? " left out" : null),
+    element(
+      "p",
+      { class: "run-value" },
+      `${measure.label} `,
+      element("strong", {}, number(value, measure)),
+      Number.isNaN(value) ? " left out" : null,
+    ),
     happened(rows, row, run, known),
     usage(known),
     list ? rankedList(query, run) : null,
-    known ? calculationOf(known.calculations[measure.name], measure) : null
+    known ? calculationOf(known.calculations[measure.name], measure) : null,
   );
 }
 
@@ -184,19 +239,33 @@ function happened(rows, row, run, known) {
   if (known?.error) {
     const { type, message, attempts } = known.error;
     const tried = attempts ? ` (${counted(attempts, "attempt")})` : "";
-    return dataText("p", { class: "failure" }, `Failed: ${type ?? "error"}: ${message ?? ""}${tried}`, 2000);
+    return dataText(
+      "p",
+      { class: "failure" },
+      `Failed: ${type ?? "error"}: ${message ?? ""}${tried}`,
+      2000,
+    );
   }
-  const words = [null, "This query is not in the run.", "The retriever failed on this query."][status];
+  const words = [
+    null,
+    "This query is not in the run.",
+    "The retriever failed on this query.",
+    "Only the scores of this run are at hand.",
+  ][status];
   return words ? element("p", { class: "failure" }, words) : null;
 }
 
 function usage(known) {
-  const timings = Object.entries(known?.timings ?? {}).map(([stage, ms]) => `${stage} ${number(ms, { unit: "ms" })} ms`);
+  const timings = Object.entries(known?.timings ?? {}).map(
+    ([stage, ms]) => `${stage} ${number(ms, { unit: "ms" })} ms`,
+  );
   const calls = (known?.calls ?? []).map((call) => {
     const tokens = `${grouped(call.prompt_tokens ?? "?")} tokens in, ${grouped(call.completion_tokens ?? "?")} out`;
     const cost = call.usd === null ? "" : `, ${number(call.usd, { unit: "USD" })} USD`;
     return `${call.stage}: ${call.model}, ${tokens}${cost}`;
   });
   const lines = [timings.join(" · "), ...calls].filter(Boolean);
-  return lines.length ? element("p", { class: "usage", dir: "auto" }, shown(lines.join("\n"))) : null;
+  return lines.length
+    ? element("p", { class: "usage", dir: "auto" }, shown(lines.join("\n")))
+    : null;
 }

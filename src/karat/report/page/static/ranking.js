@@ -1,7 +1,7 @@
 // What one run returned for a query, in its order, with what counted.
 
 import { dataText, element, scrolling } from "./dom.js";
-import { counted, grouped } from "./numbers.js";
+import { counted, grouped, number } from "./numbers.js";
 
 const LABEL = 120; // characters of an item's name
 
@@ -9,14 +9,25 @@ const LABEL = 120; // characters of an item's name
 export function rankedList(query, run) {
   const { list, detail } = query;
   const places = placesOf(list, run);
-  if (!places.length) return [element("p", { class: "note" }, "Nothing was retrieved."), missing(query, run, places)];
+  if (!places.length)
+    return [element("p", { class: "note" }, "Nothing was retrieved."), missing(query, run, places)];
   const results = new Map((detail?.runs[run].results ?? []).map((each) => [each.rank, each]));
   const kinds = kindsOf(list, results);
   const heads = ["rank", "item", ...kinds.map(({ head }) => head)];
   const lines = places.map((place) => line(query, run, place, kinds, results.get(place.rank)));
-  const head = heads.map((words) => element("th", { scope: "col", class: words === "item" ? null : "numeric" }, words));
+  const head = heads.map((words) =>
+    element("th", { scope: "col", class: words === "item" ? null : "numeric" }, words),
+  );
   return [
-    scrolling("Ranked list", element("table", { class: "ranking" }, element("thead", {}, element("tr", {}, head)), element("tbody", {}, lines))),
+    scrolling(
+      "Ranked list",
+      element(
+        "table",
+        { class: "ranking" },
+        element("thead", {}, element("tr", {}, head)),
+        element("tbody", {}, lines),
+      ),
+    ),
     rest(list, run, places),
     missing(query, run, places),
   ];
@@ -38,15 +49,26 @@ function kindsOf(list, results) {
   const hits = list.hits.flat();
   const has = (at) => hits.some((hit) => hit[at] !== null);
   const said = (value) => (value === null ? "" : grouped(value));
+  const scores = [...results.values()].map(({ score }) => score).filter((score) => score !== null);
+  const small = Math.max(...scores.map(Math.abs)) < 0.01;
   return [
     has(1) && { head: "grade", cell: ({ grade }) => said(grade) },
     has(2) && { head: "gold characters", cell: ({ characters }) => said(characters) },
-    has(3) && { head: "evidence", cell: ({ evidence }) => (evidence ?? []).map((each) => each + 1).join(", ") },
-    [...results.values()].some(({ score }) => score !== null) && {
+    has(3) && {
+      head: "evidence",
+      cell: ({ evidence }) => (evidence ?? []).map((each) => each + 1).join(", "),
+    },
+    scores.length > 0 && {
       head: "score",
-      cell: (_, result) => (result?.score ?? null) === null ? "" : String(Number(result.score.toPrecision(6))),
+      cell: (_, result) => scoreText(result?.score ?? null, small),
     },
   ].filter(Boolean);
+}
+
+// Scores of one list with as many decimals, but for very small ones, which would all be 0.0000.
+function scoreText(score, small) {
+  if (score === null) return "";
+  return small ? score.toPrecision(4) : number(score);
 }
 
 function line({ rows, row, measure }, run, place, kinds, result) {
@@ -59,7 +81,7 @@ function line({ rows, row, measure }, run, place, kinds, result) {
     { class: names.filter(Boolean).join(" ") || null },
     element("td", { class: "numeric" }, grouped(place.rank)),
     element("td", { class: "item" }, itemOf(place, result, hitMark(place, first))),
-    kinds.map(({ cell }) => element("td", { class: "numeric" }, cell(place, result)))
+    kinds.map(({ cell }) => element("td", { class: "numeric" }, cell(place, result))),
   );
 }
 
@@ -71,15 +93,19 @@ function hitMark({ hit }, first) {
 // An item's name, and where it is known its text to unfold.
 function itemOf(place, result, mark) {
   const name = dataText("code", {}, place.item, LABEL);
-  if (!result || (result.text ?? null) === null) return [name, mark];
-  const where = result.doc_id !== null && result.start !== null ? `${result.doc_id}[${result.start}:${result.end}]` : null;
-  const cut = result.length > result.text.length ? `… (${counted(result.length, "character")} in all)` : "";
+  if (!result || (result.text ?? null) === null) return [name, " ", mark];
+  const where =
+    result.doc_id !== null && result.start !== null
+      ? `${result.doc_id}[${result.start}:${result.end}]`
+      : null;
+  const cut =
+    result.length > result.text.length ? `… (${counted(result.length, "character")} in all)` : "";
   return element(
     "details",
     {},
-    element("summary", {}, name, mark),
+    element("summary", {}, name, " ", mark),
     where && where !== place.item ? dataText("p", { class: "where" }, where, LABEL) : null,
-    dataText("p", { class: "chunk" }, result.text + cut)
+    dataText("p", { class: "chunk" }, result.text + cut),
   );
 }
 
@@ -88,7 +114,11 @@ function rest(list, run, places) {
   if (places.length >= length) return null;
   const hidden = list.hits[run].filter(([rank]) => rank > places.at(-1).rank).length;
   const words = hidden ? `; ${counted(hidden, "judged item")} further down` : "";
-  return element("p", { class: "note" }, `${grouped(places.length)} of ${counted(length, "rank")} shown: the top, and hits below it${words}.`);
+  return element(
+    "p",
+    { class: "note" },
+    `${grouped(places.length)} of ${counted(length, "rank")} shown: the top, and hits below it${words}.`,
+  );
 }
 
 // Name what should have been found and was not.
@@ -99,14 +129,26 @@ function missing(query, run, places) {
   const unnamed = list.hits[run].some(([rank]) => !known.has(rank)); // hits too far down to be named
   const items = list.wanted.filter(([item]) => !there.has(item));
   const covered = new Set(list.hits[run].flatMap(([, , , evidence]) => evidence ?? []));
-  const evidence = [...Array(list.n_wanted.evidence ?? 0).keys()].filter((each) => !covered.has(each));
+  const evidence = [...Array(list.n_wanted.evidence ?? 0).keys()].filter(
+    (each) => !covered.has(each),
+  );
   const more = (list.n_wanted.items ?? 0) - list.wanted.length;
   const parts = [
-    ...items.map(([item, grade]) => element("li", {}, dataText("code", {}, item, LABEL), ` grade ${grade}`)),
+    ...items.map(([item, grade]) =>
+      element("li", {}, dataText("code", {}, item, LABEL), ` grade ${grade}`),
+    ),
     ...evidence.map((each) => element("li", {}, `evidence ${each + 1}`)),
   ];
   if (!parts.length) return null;
   const head = unnamed ? "Not among those shown" : "Not found";
-  const others = more > 0 ? element("li", {}, `of ${counted(more, "relevant item")} more, this page does not know`) : null;
-  return element("div", { class: "missing" }, element("h5", {}, head), element("ul", {}, parts, others));
+  const others =
+    more > 0
+      ? element("li", {}, `of ${counted(more, "relevant item")} more, this page does not know`)
+      : null;
+  return element(
+    "div",
+    { class: "missing" },
+    element("h5", {}, head),
+    element("ul", {}, parts, others),
+  );
 }

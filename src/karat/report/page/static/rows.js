@@ -9,9 +9,12 @@ export const OUTCOMES = [
   ["failed", "failed"],
   ["missing", "not in the run"],
   ["empty", "nothing to find"],
+  ["unknown", "list not at hand"],
 ];
-const MISSING = 1; // the status of a query that is not in the run
+// The status of a query: 0 where the run answered it.
+const MISSING = 1;
 const FAILED = 2;
+const NOT_AT_HAND = 3;
 
 // Unpack the columns that every view needs; values follow when a measure is chosen.
 export async function openRows(page) {
@@ -49,6 +52,7 @@ function outcomeCodes({ status, found }, wanted) {
   return status.map((each, row) => {
     if (each === FAILED) return at.failed;
     if (each === MISSING) return at.missing;
+    if (each === NOT_AT_HAND) return at.unknown;
     if (wanted[row] === 0) return at.empty;
     if (found[row] === 0) return at.nothing;
     return found[row] < wanted[row] ? at.some : at.all;
@@ -59,7 +63,7 @@ export function fieldText(field, row) {
   return field.words ? (field.words[field.codes[row]] ?? null) : field.texts[row];
 }
 
-// Tell whether no run found anything of what a query wants.
+// Tell whether no run whose lists are at hand found anything of what a query wants.
 export function isUnfound(rows, row) {
   return rows.wanted[row] > 0 && rows.outcomes.every(({ found }) => found[row] === 0);
 }
@@ -84,7 +88,9 @@ function allRows(n) {
 // Sort all rows by a number each; what has none comes last either way, and ties stay in order.
 export function sortedRows(keys, descending) {
   const sign = descending ? -1 : 1;
-  const ready = numbersOf(keys.length, (row) => (Number.isNaN(keys[row]) ? Infinity : sign * keys[row]));
+  const ready = numbersOf(keys.length, (row) =>
+    Number.isNaN(keys[row]) ? Infinity : sign * keys[row],
+  );
   const order = allRows(keys.length);
   // Equal infinities differ by NaN, which is falsy: their rows decide.
   return order.sort((a, b) => ready[a] - ready[b] || a - b);
@@ -93,7 +99,9 @@ export function sortedRows(keys, descending) {
 // Give texts the numbers of their order, with numbers inside them read as such.
 export function textKeys(texts) {
   const { compare } = new Intl.Collator("en", { numeric: true });
-  const order = allRows(texts.length).sort((a, b) => compare(texts[a] ?? "", texts[b] ?? "") || a - b);
+  const order = allRows(texts.length).sort(
+    (a, b) => compare(texts[a] ?? "", texts[b] ?? "") || a - b,
+  );
   const places = new Uint32Array(texts.length);
   order.forEach((row, place) => {
     const before = order[place - 1];

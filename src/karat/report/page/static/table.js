@@ -38,7 +38,10 @@ export async function setFilters(filters) {
   };
   put("run", page.runs);
   put("against", page.runs);
-  put("measure", page.measures.map(({ name }) => name));
+  put(
+    "measure",
+    page.measures.map(({ name }) => name),
+  );
   for (const name of ["outcome", "movement", "search"]) changes[name] = filters[name] ?? ANY;
   const field = rows.fields.findIndex(({ name, words }) => words && name === filters.field);
   if (field >= 0) {
@@ -91,7 +94,8 @@ async function refresh(table) {
   state.page = 0;
   table.values = await valuesOf(page, state.measure);
   table.columns = columnsOf(table);
-  if (!table.columns.some(({ key }) => key === state.sort.key)) state.sort.key = `value${state.run}`;
+  if (!table.columns.some(({ key }) => key === state.sort.key))
+    state.sort.key = `value${state.run}`;
   reorder(table);
 }
 
@@ -130,19 +134,37 @@ function createParts(table) {
   };
   const pages = { back: turn("‹ previous", -1), on: turn("next ›", 1), said: element("span") };
   const region = { class: "scroll rows", role: "region", tabindex: "0", "aria-label": "Queries" };
-  const box = element("div", region, element("table", { class: "queries", "aria-describedby": "queries-order" }, head, body));
+  const box = element(
+    "div",
+    region,
+    element("table", { class: "queries", "aria-describedby": "queries-order" }, head, body),
+  );
   const turning = element("div", { class: "controls pages" }, pages.back, pages.said, pages.on);
   return { all: [status, order, box, turning], head, order, body, status, pages, box, turning };
 }
 
 function showHead(table, sorted) {
-  const { columns, state, parts: { head, order }, page } = table;
+  const {
+    columns,
+    state,
+    parts: { head, order },
+    page,
+  } = table;
   const cells = columns.map((column) => {
     const active = column === sorted;
     const direction = state.sort.descending ? "descending" : "ascending";
     const mark = active ? (state.sort.descending ? " ↓" : " ↑") : "";
-    const sort = element("button", { type: "button", onclick: () => sortBy(table, column) }, dataText("span", {}, column.words, 60), mark);
-    return element("th", { scope: "col", class: column.kind, "aria-sort": active ? direction : null }, sort);
+    const sort = element(
+      "button",
+      { type: "button", onclick: () => sortBy(table, column) },
+      dataText("span", {}, column.words, 60),
+      mark,
+    );
+    return element(
+      "th",
+      { scope: "col", class: column.kind, "aria-sort": active ? direction : null },
+      sort,
+    );
   });
   const focused = [...head.querySelectorAll("button")].indexOf(document.activeElement);
   head.replaceChildren(element("tr", {}, cells));
@@ -158,7 +180,8 @@ function orderWords({ page, state }, sorted) {
     const end = worst ? "lost" : "gained";
     return `What ${end} most from ${page.runs[state.against]} to ${page.runs[state.run]} comes first.`;
   }
-  if (ofMeasure(sorted.key)) return `The ${worst ? "worst" : "best"} of ${sorted.words} come first.`;
+  if (ofMeasure(sorted.key))
+    return `The ${worst ? "worst" : "best"} of ${sorted.words} come first.`;
   return `Sorted by ${sorted.words}, ${state.sort.descending ? "from the end" : "from the beginning"}.`;
 }
 
@@ -171,7 +194,12 @@ function sortBy(table, { key }) {
 }
 
 function showPage(table) {
-  const { filtered, rows, state, parts: { body, status, pages, box, turning } } = table;
+  const {
+    filtered,
+    rows,
+    state,
+    parts: { body, status, pages, box, turning },
+  } = table;
   const last = Math.max(0, Math.ceil(filtered.length / ROWS) - 1);
   const from = state.page * ROWS;
   const part = filtered.subarray(from, from + ROWS);
@@ -179,7 +207,9 @@ function showPage(table) {
   box.scrollTop = 0;
   const of = filtered.length < rows.n ? ` (of ${grouped(rows.n)})` : "";
   const range = last ? `${grouped(from + 1)}–${grouped(from + part.length)} of ` : "";
-  status.textContent = filtered.length ? `${range}${counted(filtered.length, "query")}${of}` : "No query is like this.";
+  status.textContent = filtered.length
+    ? `${range}${counted(filtered.length, "query")}${of}`
+    : "No query is like this.";
   pages.said.textContent = `page ${grouped(state.page + 1)} of ${grouped(last + 1)}`;
   pages.back.disabled = state.page === 0;
   pages.on.disabled = state.page === last;
@@ -188,11 +218,21 @@ function showPage(table) {
 
 function rowOf({ rows, columns }, row, reached) {
   const id = rows.ids[row];
-  const open = dataText("button", { type: "button", class: "open", tabindex: reached ? "0" : "-1" }, id, LONGEST);
+  const open = dataText(
+    "button",
+    { type: "button", class: "open", tabindex: reached ? "0" : "-1" },
+    id,
+    LONGEST,
+  );
   const text = rows.texts?.[row];
   const said = text ? dataText("span", { class: "beginning" }, text, LONGEST) : null;
   const query = element("th", { scope: "row" }, open, said);
-  return element("tr", { "data-row": row }, query, columns.slice(1).map((column) => column.cell(row)));
+  return element(
+    "tr",
+    { "data-row": row },
+    query,
+    columns.slice(1).map((column) => column.cell(row)),
+  );
 }
 
 function turnTo(table, page) {
@@ -202,7 +242,11 @@ function turnTo(table, page) {
 
 // Arrows, Home and End go from row to row; Page Up and Page Down turn pages.
 function moveFocus(table, event) {
-  const { state, filtered, parts: { body } } = table;
+  const {
+    state,
+    filtered,
+    parts: { body },
+  } = table;
   const buttons = [...body.querySelectorAll("button.open")];
   const at = buttons.indexOf(document.activeElement);
   const last = Math.ceil(filtered.length / ROWS) - 1;
