@@ -15,7 +15,7 @@ import stats_oracle as oracle
 from karat.stats.corrections import correct
 from karat.stats.draws import coin_flips, every_pattern
 from karat.stats.power import detectable, needed
-from karat.stats.randomization import randomization
+from karat.stats.randomization import DRAWS, DRAWS_OF_MANY, MANY_QUERIES, randomization
 from karat.stats.samples import Sample
 from karat.stats.student import effect_size, student
 from karat.stats.tukey import tukey
@@ -299,3 +299,10 @@ def test_the_oracle_s_own_signed_ranks_agree():
     for counts in ([1, 2, 2, -3, 0], [4, -4, 4], [1], [-2, 5, 5, -5, 1, 7]):
         assert oracle.wilcoxon(counts) == oracle.wilcoxon_by_counts(counts)
     assert oracle.wilcoxon([1, 2, 3, -4]) == Fraction(14, 16)
+
+
+def test_many_queries_are_drawn_for_less_often():
+    rng = np.random.default_rng(1)
+    few, many = (rng.normal(0.5, 0.1, (n, 1)) for n in (MANY_QUERIES, MANY_QUERIES + 1))
+    assert randomization(few)[0] == 1 / (DRAWS + 1)
+    assert randomization(many)[0] == 1 / (DRAWS_OF_MANY + 1)

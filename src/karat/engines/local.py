@@ -64,6 +64,9 @@ class LocalSession:
         settings: Settings | None = None,
     ) -> None:
         self.settings = settings or Settings()
+        given = {"gold": gold, "chunks": chunks, "corpus": corpus}
+        self.paths = {role: path_of(each) for role, each in given.items() if each is not None}
+        """Where each thing beside the run was read from; None for what was given in memory."""
         self.corpus = None if corpus is None else Corpus.open(corpus)
         self.gold = Gold.open(gold)
         if self.corpus is not None:

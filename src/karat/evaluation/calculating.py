@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -25,11 +26,14 @@ Key = tuple[str, Measure]
 """A query, and by what it is measured."""
 
 
-def calculations(gold: PreparedGold, run: Run, plan: Plan) -> Iterator[tuple[Key, Calculation]]:
+def calculations(
+    gold: PreparedGold, run: Run, plan: Plan, *, exactly: float = math.inf
+) -> Iterator[tuple[Key, Calculation]]:
     """Score every query of gold by each measure of a plan, while listening to the kernels.
 
     Gold holds the queries that are looked at; the plan knows what the whole gold decides. They
-    come one after the other, since each holds a row for every item of a list.
+    come one after the other, since each holds a row for every item of a list. `exactly` is for
+    `matches` of evidence.
     """
     own = run.only(gold.query_ids)
     for family in dict.fromkeys(measure.declaration.family for measure in plan.measures):
@@ -37,7 +41,7 @@ def calculations(gold: PreparedGold, run: Run, plan: Plan) -> Iterator[tuple[Key
         # What a run does not say is counted for all measures of its speed or cost together.
         for measures in [(one,) for one in alike] if family in OF_THE_RUN else [alike]:
             part = replace(plan, measures=measures)
-            yield from _calculated(gold, own, part, read(gold, own, part))
+            yield from _calculated(gold, own, part, read(gold, own, part), exactly)
 
 
 def calculation(gold: PreparedGold, run: Run, plan: Plan) -> Calculation:
@@ -47,12 +51,16 @@ def calculation(gold: PreparedGold, run: Run, plan: Plan) -> Calculation:
 
 
 def _calculated(
-    gold: PreparedGold, run: Run, plan: Plan, readings: dict[Family, Reading]
+    gold: PreparedGold,
+    run: Run,
+    plan: Plan,
+    readings: dict[Family, Reading],
+    exactly: float,
 ) -> Iterator[tuple[Key, Calculation]]:
     """Do so for measures that read the same."""
     ((family, reading),) = readings.items()
     lists = lists_of(gold, run, plan, reading)
-    matched = _matched(gold, reading) if family == "evidence" else {}
+    matched = _matched(gold, reading, exactly) if family == "evidence" else {}
     for measure in plan.measures:
         alone = replace(plan, measures=(measure,))
         with listening() as workings:
@@ -85,10 +93,10 @@ def _calculated(
             )
 
 
-def _matched(gold: PreparedGold, reading: Reading) -> dict[str, list[Row]]:
+def _matched(gold: PreparedGold, reading: Reading, exactly: float) -> dict[str, list[Row]]:
     """Return by query what covers each evidence, or comes nearest to it."""
     matched: dict[str, list[Row]] = {}
-    for row in matches(reading.data, gold.query_ids, exactly=True).to_dicts():
+    for row in matches(reading.data, gold.query_ids, exactly=exactly).to_dicts():
         matched.setdefault(row.pop("query_id"), []).append(row)
     return matched
 

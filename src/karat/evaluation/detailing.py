@@ -12,12 +12,11 @@ from karat.evaluation.retracing import retraced
 from karat.evaluation.scores import Scores
 from karat.evaluation.shown import BEGINNING, Shown
 from karat.evaluation.sources import Texts, results_of
-from karat.match.evidence import Found
 from karat.match.numbers import numbers_of
 from karat.match.spans import WANTED
 from karat.match.usage import Usage
 from karat.measures.run.cost import prices_of
-from karat.report.calculation import Calculation, Row
+from karat.report.calculation import TOP, Calculation, Row
 from karat.report.page.model import Json
 
 MOST_TEXT = 2000
@@ -116,30 +115,30 @@ def _told(
         columns = ("stage", "model", "prompt_tokens", "completion_tokens", "usd")
         for at, call in zip(calls.places.query, priced.select(columns).to_dicts(), strict=True):
             told[numbers[at]].setdefault("calls", []).append(call)
-    nameless = "item_id" not in run.results.columns
+    found = shown.opened.found
     for (query, measure), calculation in retraced(score, run, ids, score.table.measures):
-        of_query = told[number_of[query]]
-        of_query["calculations"][measure.name] = _plain(calculation)
-        if measure.declaration.family == "evidence":
-            found: Found = shown.opened.readings["evidence"].data
-            if nameless:
-                for row in of_query["calculations"][measure.name]["rows"]:
-                    row["item"] = row["item"][:BEGINNING]
-            of_query["matches"] = of_query.get("matches") or [
-                match_of(match, found, number_of[query]) for match in calculation.matches
-            ]
+        number = number_of[query]
+        plain = told[number]["calculations"][measure.name] = _plain(calculation)
+        if measure.declaration.family != "evidence":
+            continue
+        assert found is not None, "evidence was measured"
+        if found.ids is None:
+            for row in plain["rows"]:
+                row["item"] = row["item"][:BEGINNING]
+        if "matches" not in told[number]:
+            matches = [match_of(match, found, number) for match in calculation.matches]
+            told[number]["matches"] = matches
     return told
 
 
 def _plain(calculation: Calculation) -> Json:
     """Return a calculation as data, of a long list only what is shown."""
-    rows = calculation.picked
-    shown = {row.get("rank") for row in rows}
+    top = [rank for rank in calculation.counted if rank <= TOP]
     return {
         "value": calculation.value,
         "columns": calculation.columns,
-        "rows": rows,
-        "counted": [rank for rank in calculation.counted if rank in shown],
+        "rows": calculation.picked,
+        "counted": [*top, *calculation.counted_below],
         "ideal": calculation.ideal[:MOST_LISTED],
         "missed": calculation.missed[:MOST_LISTED],
         "numbers": calculation.numbers,

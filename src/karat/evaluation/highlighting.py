@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from karat.evaluation.sources import Texts, parts
 from karat.match.highlights import Piece, limited, pieces
@@ -29,7 +28,7 @@ def documents(spans: Sequence[Row], runs: Sequence[Sequence[Row]], texts: Texts)
         {
             "doc_id": document,
             "length": texts.length(document),
-            "pieces": [asdict(piece) for piece in shown],
+            "pieces": [dict(vars(piece)) for piece in shown],
         }
         for document, shown in zip(chosen, cut, strict=True)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, overload
 
@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 
 from karat.evaluation.outcomes import relevant_from, sought
-from karat.evaluation.shown import HITS, TOP, Shown
+from karat.evaluation.shown import HITS, Shown
 from karat.measures.declare import Family
+from karat.report.calculation import TOP
 from karat.report.page.model import Json
 
 MOST_WANTED = 50
 """How many relevant items of a query are named at most."""
-_PLACES = {"query": pl.Int64, "rank": pl.Int64, "item": pl.Int64}
 
 
 class RankedLists(Sequence[Json]):
@@ -28,9 +28,7 @@ class RankedLists(Sequence[Json]):
     def __init__(self, runs: Sequence[Shown | None]) -> None:
         shown = next(run for run in runs if run is not None)
         self._n = n = shown.opened.session.prepared.query_ids.len()
-        items, places = _side_by_side(runs)
-        self._items = _Columns(items, n)
-        self._places = [_Columns(table, n) for table in places]
+        self._items, self._places = _side_by_side(runs, n)
         self._hits = [
             _Columns(pl.DataFrame(schema=HITS) if run is None else run.hits.select(*HITS), n)
             for run in runs
@@ -51,26 +49,39 @@ class RankedLists(Sequence[Json]):
         if isinstance(numbers, int):
             return self._between(numbers, numbers + 1)[0]
         if numbers.step != 1:
-            return [self._between(number, number + 1)[0] for number in numbers]
+            return [self[number] for number in numbers]
         return self._between(numbers.start, numbers.stop)
 
     def _between(self, first: int, stop: int) -> list[Json]:
         """Return the lists of neighbouring queries, since it pays to take many at once."""
-        items, wanted = (each.rows(first, stop) for each in (self._items, self._wanted))
-        places = [of_run.rows(first, stop) for of_run in self._places]
-        hits = [of_run.rows(first, stop) for of_run in self._hits]
-        return [
-            {
-                "items": [label for (label,) in items[at]],
-                "lists": [[item for rank, item in run[at] if rank <= TOP] for run in places],
-                "below": [[[rank, item] for rank, item in run[at] if rank > TOP] for run in places],
-                "n": [lengths[query] for lengths in self._lengths],
-                "hits": [list(map(list, run[at])) for run in hits],
-                "wanted": list(map(list, wanted[at])),
-                "n_wanted": {kind: n[query] for kind, n in self._counts.items() if n[query] >= 0},
-            }
-            for at, query in enumerate(range(first, stop))
+        lists: list[Json] = [
+            {"items": items, "lists": [], "below": [], "n": [], "hits": []}
+            for (items,) in self._items.between(first, stop)
         ]
+        for places, hits, lengths in zip(self._places, self._hits, self._lengths, strict=True):
+            each = zip(
+                lists,
+                places.between(first, stop),
+                hits.between(first, stop),
+                lengths[first:stop],
+                strict=True,
+            )
+            for listed, (ranks, items), found, length in each:
+                top = min(length, TOP)
+                listed["lists"].append(items[:top])
+                listed["below"].append(_rows(ranks[top:], items[top:]))
+                listed["n"].append(length)
+                listed["hits"].append(_rows(*found))
+        for listed, wanted in zip(lists, self._wanted.between(first, stop), strict=True):
+            listed["wanted"] = _rows(*wanted)
+        for number, listed in enumerate(lists, first):
+            counts = {kind: counts[number] for kind, counts in self._counts.items()}
+            listed["n_wanted"] = {kind: count for kind, count in counts.items() if count >= 0}
+        return lists
+
+
+def _rows(*columns: list[Any]) -> list[list[Any]]:
+    return list(map(list, zip(*columns, strict=True)))
 
 
 class _Columns:
@@ -78,33 +89,41 @@ class _Columns:
 
     def __init__(self, table: pl.DataFrame, n_queries: int) -> None:
         self._bounds = np.searchsorted(table["query"].to_numpy(), np.arange(n_queries + 1)).tolist()
-        self._rest = table.drop("query")
+        self._columns = table.drop("query").get_columns()
 
-    def rows(self, first: int, stop: int) -> list[list[tuple[Any, ...]]]:
-        """Return the rows of each of some neighbouring queries."""
+    def between(self, first: int, stop: int) -> Iterator[list[list[Any]]]:
+        """Yield for each of some neighbouring queries its part of every column."""
         bounds = self._bounds[first : stop + 1]
-        rows = self._rest[bounds[0] : bounds[-1]].rows()
-        return [rows[begin - bounds[0] : end - bounds[0]] for begin, end in pairwise(bounds)]
+        begin, end = bounds[0], bounds[-1]
+        columns = [column[begin:end].to_list() for column in self._columns]
+        for start, end in pairwise(bounds):
+            yield [column[start - begin : end - begin] for column in columns]
 
 
-def _side_by_side(runs: Sequence[Shown | None]) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+def _side_by_side(runs: Sequence[Shown | None], n_queries: int) -> tuple[_Columns, list[_Columns]]:
     """Return the different items of each query, and the places of each run with their numbers.
 
     Items are numbered within their query, in the order in which they first come up.
     """
-    parts = [
-        run.places.select("query", "rank", "key", "label", run=pl.lit(at, pl.Int64))
-        for at, run in enumerate(runs)
-        if run is not None
-    ]
-    every = pl.concat(parts).sort("query", maintain_order=True)
-    items = every.unique(["query", "key"], keep="first", maintain_order=True)
-    items = items.select(
-        "query", "key", "label", item=pl.int_range(pl.len(), dtype=pl.Int64).over("query")
-    )
-    placed = every.join(items.drop("label"), on=["query", "key"], how="left", maintain_order="left")
-    places = [placed.filter(run=at).select(*_PLACES) for at in range(len(runs))]
-    return items.select("query", "label"), places
+    parts = [run.places for run in runs if run is not None]
+    at_hand = np.array([run is not None for run in runs])
+    every = pl.concat(parts).select("query", "rank", "key", "label")
+    whose = np.repeat(np.flatnonzero(at_hand), [part.height for part in parts])
+    order = np.argsort(every["query"].to_numpy(), kind="stable")
+    every, whose = every[order], whose[order]
+    query = every["query"].to_numpy()
+    code = every["key"].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+    pairs = query * (int(code.max(initial=0)) + 1) + code
+    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+    by_first = np.argsort(first)
+    number = np.empty_like(by_first)
+    number[by_first] = np.arange(first.size)
+    leads = first[by_first]
+    item = number[which] - np.searchsorted(query[leads], query)
+    items = every.select("query", "label")[leads]
+    placed = every.select("query", "rank").with_columns(item=item)
+    places = [_Columns(placed.filter(whose == at), n_queries) for at in range(len(runs))]
+    return _Columns(items, n_queries), places
 
 
 def _wanted(shown: Shown) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -85,7 +86,7 @@ class Scores:
             raise InputError(
                 f"gold has no query {query!r}", field="query", hint=f"it has {first}, …"
             )
-        return matches(found, query_ids, number, exactly=True)
+        return matches(found, query_ids, number, exactly=math.inf)
 
     @property
     def _evidence(self) -> Found:

@@ -16,9 +16,8 @@ from karat.match.numbers import numbers_of
 from karat.match.spans import Coverage
 from karat.measures import Measure
 from karat.measures.declare import Family
+from karat.report.calculation import TOP
 
-TOP = 20
-"""How many ranks are shown, whatever stands there."""
 MOST_BELOW = 40
 """How many hits are shown below them at most."""
 BEGINNING = 60
@@ -72,7 +71,7 @@ class Shown:
         number = numbers_of(self.opened.session.prepared.query_ids, run.segments.query_ids)
         query = np.repeat(number, run.segments.lengths)
         row = np.flatnonzero(query >= 0)
-        if self.is_own:
+        if self.is_own and row.size:
             row = row[self._read(query)[row]]
         if np.any(number[1:] < number[:-1]):
             row = row[np.argsort(query[row], kind="stable")]
@@ -144,36 +143,36 @@ class Shown:
 
     @cached_property
     def places(self) -> pl.DataFrame:
-        """What is shown: query, rank, row in the results, key and label of the item, below."""
+        """What is shown: query, rank, row in the results, and the key and the label of the item."""
         query, row = self._all
         starts = np.cumsum(self.length) - self.length
         rank = np.arange(1, query.size + 1) - starts[query]
         top = np.flatnonzero(rank <= TOP)
         below = self.hits.filter("below").select("query", "rank").to_numpy()
         at = np.sort(np.concatenate((top, starts[below[:, 0]] + below[:, 1] - 1)))
-        return pl.DataFrame(
-            {
-                "query": query[at],
-                "rank": rank[at],
-                "row": row[at],
-                "key": self._named(row[at], whole=True),
-                "label": self._named(row[at], whole=False),
-            }
-        )
+        named = self._named(row[at])
+        return pl.DataFrame({"query": query[at], "rank": rank[at], "row": row[at]}).hstack(named)
 
-    def _named(self, rows: Ints, *, whole: bool) -> pl.Series:
-        """Name items by their id, else by their place, else by their text or how it begins."""
+    def _named(self, rows: Ints) -> pl.DataFrame:
+        """Name items by their id, else by their place, else by their text.
+
+        The label of a text is how it begins; the key is all of it.
+        """
         results = self.opened.run.results
-        text = (
-            pl.col("text")
-            if whole
-            else pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
-        )
+        if not rows.size:  # a run that retrieved nothing says nothing of documents either
+            return pl.DataFrame(schema={"key": pl.String, "label": pl.String})
+        begins = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
+        place = pl.format("{}[{}:{}]", "doc_id", "start", "end")
         ways = {
-            (self._items,): pl.col(self._items),
-            ("doc_id", "start", "end"): pl.format("{}[{}:{}]", "doc_id", "start", "end"),
-            ("text",): text if whole else text.str.head(BEGINNING),
+            (self._items,): (pl.col(self._items), pl.col(self._items)),
+            ("doc_id", "start", "end"): (place, place),
+            ("text",): (pl.col("text"), begins.str.head(BEGINNING)),
         }
-        held = [names for names in ways if set(names) <= set(results.columns)]
-        used = results.select({name for names in held for name in names})[rows]
-        return used.select(pl.coalesce(*(ways[names] for names in held), pl.lit(""))).to_series()
+        used = []
+        for names, way in ways.items():
+            if set(names) <= set(results.columns):
+                used.append(way)
+                if not any(results[name].null_count() for name in names):
+                    break  # nobody looks at long texts of items that have a name
+        keys, labels = zip(*used, strict=True)
+        return results[rows].select(key=pl.coalesce(keys), label=pl.coalesce(labels))

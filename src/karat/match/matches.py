@@ -26,15 +26,15 @@ COLUMNS = {
 
 
 def matches(
-    found: Found, query_ids: pl.Series, query: int | None = None, *, exactly: bool = False
+    found: Found, query_ids: pl.Series, query: int | None = None, *, exactly: float = 0
 ) -> pl.DataFrame:
     """Return a row for each evidence that counts: what covers it first, or what comes nearest.
 
     `how` is exact, substring, fuzzy, function or missed. `ratio` is the matcher's number where it
     decided, 1 for exact; `start` and `end` say where in the chunk as it came. The nearest chunk of
-    a missed evidence is so by Indel similarity, which decides nothing; `exactly` puts its exact
-    `nearest_ratio` beside, which takes a while to compute. `query` is the number of the only one
-    that is looked at.
+    a missed evidence is so by Indel similarity, which decides nothing. Its exact `nearest_ratio`
+    stands beside where two texts have at most `exactly` pairs of characters, since it takes time to
+    compute. `query` is the number of the only one that is looked at.
     """
     covering = found.covering
     first, leads = np.unique(covering.evidence, return_index=True)
@@ -53,7 +53,7 @@ def matches(
             row |= _covered(found, evidence, lead_of[evidence])
         else:
             begin = int(stops[asked - 1]) if asked else 0
-            row |= _missed(found, evidence, begin, int(stops[asked]), exactly=exactly)
+            row |= _missed(found, evidence, begin, int(stops[asked]), exactly)
         rows.append(row)
     schema = COLUMNS | ({"nearest_ratio": pl.Float64} if exactly else {})
     return pl.DataFrame(rows, schema=schema)
@@ -72,14 +72,14 @@ def _covered(found: Found, evidence: int, lead: int) -> dict[str, Any]:
     return row
 
 
-def _missed(found: Found, evidence: int, start: int, stop: int, *, exactly: bool) -> dict[str, Any]:
+def _missed(found: Found, evidence: int, start: int, stop: int, exactly: float) -> dict[str, Any]:
     wanted, texts = found.evidence.text[evidence], found.items.text[start:stop]
     near = nearest(wanted, texts, found.matching)
     if near is None:
         return {"how": "missed"}
     row = {"how": "missed", "nearest_indel": near.indel}
     row |= _item(found, start + near.chunk, "nearest_")
-    if exactly:
+    if len(wanted) * len(texts[near.chunk]) <= exactly:
         row["nearest_ratio"] = ratio(wanted, texts[near.chunk], found.matching)
     return row
 

@@ -35,9 +35,12 @@ class Calculation:
     @property
     def picked(self) -> list[Row]:
         """The rows to show: the top of the list, and below it what counts."""
-        below = [rank for rank in self.counted if rank > TOP]
-        top = self.rows[:TOP]
-        return [*top, *(self.rows[rank - 1] for rank in below[: MOST_ROWS - len(top)])]
+        return [*self.rows[:TOP], *(self.rows[rank - 1] for rank in self.counted_below)]
+
+    @property
+    def counted_below(self) -> list[int]:
+        """The ranks below the top that are shown since they count."""
+        return [rank for rank in self.counted if rank > TOP][: MOST_ROWS - len(self.rows[:TOP])]
 
     @cached_property
     def brought(self) -> dict[str, float]:

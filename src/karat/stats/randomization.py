@@ -18,12 +18,15 @@ from karat.stats.quantiles import over_rows
 from karat.stats.whole import whole
 
 DRAWS = 100_000
+MANY_QUERIES = 10_000
+DRAWS_OF_MANY = 10_000
+"""Beyond so many queries, fewer draws do: p is that of the normal law by then, and each is dear."""
 DRAWS_OF_QUANTILES = 10_000
 """Fewer, as every draw looks for a quantile anew."""
 
 
 def randomization(
-    differences: Floats, draws: int = DRAWS, rounding: Floats | float = 0.0
+    differences: Floats, draws: int | None = None, rounding: Floats | float = 0.0
 ) -> Floats:
     """Return the two-sided p of each column of differences: a row a query, 0 where it has none.
 
@@ -31,22 +34,24 @@ def randomization(
     queries with a difference; else p = (b + 1) / (B + 1), b of B draws reaching the difference.
     Every column sees the same draws. `rounding` says what is none but rounding, in each column.
     """
+    if draws is None:
+        draws = DRAWS if len(differences) <= MANY_QUERIES else DRAWS_OF_MANY
     columns, _ = whole(differences, rounding)
     p = np.ones(columns.shape[1])
     few = np.count_nonzero(columns, axis=0) <= math.floor(math.log2(draws))
     for at in np.flatnonzero(few):
         own = columns[columns[:, at] != 0, at][:, None]
-        p[at] = _reached(own, every_pattern(len(own)))[0] / (1 << len(own))
+        p[at] = _reached(own, own.sum(axis=0), every_pattern(len(own)))[0] / (1 << len(own))
     many = columns[:, ~few]
     if many.size:
-        reached = sum(_reached(many, flips) for flips in coin_flips(len(many), draws))
+        total = many.sum(axis=0)
+        reached = sum(_reached(many, total, flips) for flips in coin_flips(len(many), draws))
         p[~few] = (reached + 1) / (draws + 1)
     return p
 
 
-def _reached(columns: Floats, flips: Floats) -> Ints:
-    """Count the rows of flips that make each column's sum as large as it is unflipped."""
-    total = columns.sum(axis=0)
+def _reached(columns: Floats, total: Floats, flips: Floats) -> Ints:
+    """Count the rows of flips that make each column's sum as large as the total, unflipped."""
     # Flipping a sign takes twice its value away. Sums are exact but for the rounding of each
     # value to a whole number, so what is apart by no more than that is as large.
     flipped = np.abs(total - 2 * (flips @ columns))

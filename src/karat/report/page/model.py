@@ -60,7 +60,7 @@ class Outcomes:
     """What became of each query in one run, row by row."""
 
     status: pl.Series
-    """0 answered, 1 not in the run, 2 failed (UInt8)."""
+    """0 answered, 1 not in the run, 2 failed, 3 only the scores are at hand (UInt8)."""
     found: pl.Series
     """How many items count as found, by the kind of gold that the first measure reads (Int32)."""
     first: pl.Series
@@ -77,7 +77,7 @@ class Queries:
     fields: pl.DataFrame
     """The fields of the queries, as text."""
     wanted: pl.Series
-    """How much should be found: relevant items, spans or evidences (Int32)."""
+    """How much should be found: relevant items, spans or evidences; 0 if not known (Int32)."""
     outcomes: list[Outcomes]
     """One a run; empty where the lists are not at hand."""
     lists: Sequence[Json]

@@ -1,0 +1,183 @@
+"""What to look at first: computed from the numbers, each in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import islice
+from typing import Any
+
+import polars as pl
+
+from karat.errors import counted
+from karat.evaluation.opened import Opened
+from karat.evaluation.scores import Scores
+from karat.evaluation.unfound import unfound
+from karat.match.hits import Floats
+from karat.match.spans import Coverage
+from karat.measures import Measure
+from karat.report.comparison import better
+from karat.report.page.model import Finding, Queries
+from karat.report.tables import number
+from karat.report.terminal import short
+from karat.stats.apart import apart
+
+_SHOWN = 3  # of one kind: whoever has 37 runs does not read 37 sentences
+_MOST_LABELS = 20  # a field with more values names queries rather than kinds of them
+_UNJUDGED = 0.1
+_AGAIN = 0.1
+_NAME_WIDTH = 60
+
+
+def findings(scores: Sequence[Scores], opened: Sequence[Opened], queries: Queries) -> list[Finding]:
+    """Return what stands out, the gravest first; `opened` are the runs whose lists are at hand."""
+    kinds: list[Iterable[Finding]] = [
+        _unanswered(scores),
+        _unjudged(scores),
+        _nothing_found(scores, queries),
+        _found_by_none(opened),
+        _groups(scores, queries),
+        _again(scores, opened),
+    ]
+    return [finding for kind in kinds for finding in islice(kind, _SHOWN)]
+
+
+def _unanswered(scores: Sequence[Scores]) -> Iterator[Finding]:
+    for score in scores:
+        counts = score.table.counts
+        if n := counts["failed"]:
+            text = f"The retriever failed on {_of(n, counts['queries'], 'query')} in {score.name}."
+            yield Finding("failed", text, {"run": score.name, "outcome": "failed"})
+        if n := max(counts["missing"], counts["not_run"]):
+            text = f"{_of(n, counts['queries'], 'query')} of gold not in {score.name}."
+            yield Finding("missing", text, {"run": score.name, "outcome": "missing"})
+
+
+def _unjudged(scores: Sequence[Scores]) -> Iterator[Finding]:
+    """Say where items that nobody judged leave open which run is best."""
+    rows = [score.summary(intervals=False).to_dicts() for score in scores]
+    for same in zip(*rows, strict=True):
+        if all(row["judged"] is not None and row["value"] is not None for row in same):
+            break
+    else:
+        return
+    measure = same[0]["measure"]
+    best = reduce(
+        lambda a, b: b if better(measure, same[b]["value"], same[a]["value"]) else a,
+        range(len(scores)),
+    )
+    if len(scores) == 1 and same[0]["judged"] <= 1 - _UNJUDGED:
+        share = f"{1 - same[0]['judged']:.0%} of the items that {measure} looks at"
+        yield Finding("unjudged", f"{share} were never judged; they count as irrelevant.")
+    for at in range(len(scores)):
+        if why := _unsafe(same[best], same[at]) if at != best else None:
+            names = f"{scores[best].name} is ahead of {scores[at].name} in {measure}, but "
+            yield Finding("unjudged", names + why.format(name=scores[at].name))
+
+
+def _unsafe(best: dict[str, Any], other: dict[str, Any]) -> str | None:
+    """Say why a lead may be one of judging: by a bound where there is one, else by shares."""
+    if best["value"] == other["value"] or other["judged"] == 1:
+        return None
+    if other["bound_high"] is not None and other["bound_high"] >= best["value"]:
+        most, lead = number(other["bound_high"]), number(best["value"])
+        return f"its unjudged items could lift {{name}} to {most}, not below {lead}."
+    if other["bound_high"] is None and best["judged"] - other["judged"] >= _UNJUDGED:
+        shares = f"{1 - other['judged']:.0%} of what {{name}} returned there was never judged"
+        return f"{shares}, against {1 - best['judged']:.0%} of the other."
+    return None
+
+
+def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Finding]:
+    if not queries.outcomes:
+        return
+    wanted = queries.wanted > 0
+    total = int(wanted.sum())
+    empty = [wanted & (own.status == 0) & (own.found == 0) for own in queries.outcomes]
+    if len(scores) > 1 and (n := int(reduce(lambda a, b: a & b, empty).sum())):
+        text = f"No run found anything for {_of(n, total, 'query')}."
+        yield Finding("nothing", text, {"run": scores[0].name, "outcome": "nothing"})
+    for score, own in sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum())):
+        if n := int(own.sum()):
+            text = f"{score.name} found nothing for {_of(n, total, 'query')}."
+            yield Finding("nothing", text, {"run": score.name, "outcome": "nothing"})
+
+
+def _found_by_none(opened: Sequence[Opened]) -> Iterator[Finding]:
+    if not opened:
+        return
+    for kind in unfound(opened):
+        if not kind.left.height:
+            continue
+        query, piece = kind.left.row(0)
+        such = f"such as {short(repr(piece), _NAME_WIDTH)} for query {short(repr(query), 24)}"
+        missed = _of(kind.left.height, kind.wanted, kind.what)
+        where = "in any list" if len(opened) == 1 else "in any list of any run"
+        yield Finding("unfound", f"{missed} not {where}, {such}.")
+
+
+def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Finding]:
+    """Say which groups lie below the rest in the first measure that is a mean."""
+    measure = next((m for m in scores[0].table.measures if _is_mean(m)), None)
+    if measure is None:
+        return
+    higher = measure.declaration.higher_is_better
+    found = [
+        (score.name, field, group)
+        for score in scores
+        for field, groups in _labelled(score, measure, queries)
+        for group in apart(groups)
+        if (group.difference < 0) == higher
+    ]
+    for run, field, group in sorted(found, key=lambda each: -abs(each[2].difference)):
+        gap = f"{number(abs(group.difference))} {'below' if higher else 'above'} the rest"
+        value = f"{measure.name} is {number(group.mean)} over {counted(group.n, 'query')}"
+        text = f"{field} {short(repr(group.label), _NAME_WIDTH)} in {run}: {value}, {gap}."
+        yield Finding("group", text, {"field": field, "value": group.label, "run": run})
+
+
+def _is_mean(measure: Measure) -> bool:
+    declaration = measure.declaration
+    return declaration.reads_gold and declaration.combine == "mean"
+
+
+def _labelled(
+    score: Scores, measure: Measure, queries: Queries
+) -> Iterator[tuple[str, dict[str, Floats]]]:
+    """Yield the values of each group of queries, for every field with a few labels."""
+    values = score.per_query[measure.name]
+    for field in queries.fields.columns:
+        labels = queries.fields[field]
+        if not 2 <= labels.n_unique() <= _MOST_LABELS:
+            continue
+        known = pl.DataFrame({"label": labels, "value": values}).drop_nulls()
+        parts = known.partition_by("label", as_dict=True, maintain_order=True)
+        yield field, {str(key[0]): part["value"].to_numpy() for key, part in parts.items()}
+
+
+def _again(scores: Sequence[Scores], opened: Sequence[Opened]) -> Iterator[Finding]:
+    """Say where lists hold again what they hold above already."""
+    known = {id(each.source): each for each in opened}
+    for score in scores:
+        one = None if score.origin is None else known.get(id(score.origin.source))
+        if n := score.table.counts["repeats"]:
+            total = "" if one is None else f" of {one.run.results.height:,}"
+            text = f"{n:,}{total} places of {score.name} hold an item that stands above already."
+            yield Finding("duplicates", text)
+        if one is not None and "span" in one.families:
+            coverage: Coverage = one.readings["span"].data
+            whole = coverage.within(None)
+            raw, merged = int(whole.raw.sum()), int(whole.merged.sum())
+            if raw and (share := 1 - merged / raw) >= _AGAIN:
+                text = f"{share:.0%} of the characters that {score.name} returned for a query"
+                yield Finding("duplicates", f"{text} stand in an item above already.")
+
+
+def _of(n: int, total: int, word: str) -> str:
+    """Say how many of how many, and what share that is.
+
+    >>> _of(3, 40, "query"), _of(1, 300, "query")
+    ('3 of 40 queries (8%)', '1 of 300 queries (0.3%)')
+    """
+    digits = 0 if 100 * n >= total else 1
+    return f"{n:,} of {counted(total, word)} ({n / total:.{digits}%})"

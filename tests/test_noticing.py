@@ -1,0 +1,195 @@
+"""What to look at first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from karat.evaluation.noticing import findings
+from karat.evaluation.scores import Scores
+from karat.evaluation.unfound import unfound
+from karat.report.page.model import Outcomes, Queries
+
+# What is not found is the very thing here, so a warning that little was found is none.
+pytestmark = pytest.mark.filterwarnings("ignore::karat.KaratWarning")
+
+LISTS = st.dictionaries(
+    st.sampled_from(["q1", "q2", "q3"]), st.lists(st.sampled_from("abcdef"), unique=True)
+)
+
+
+def opened(scores: list[Scores]) -> list[Any]:
+    return [score.origin.opened() for score in scores if score.origin is not None]
+
+
+def queries(scores: list[Scores], found: list[list[int]], **fields: list[str | None]) -> Queries:
+    """Return as much of the queries as is looked at: each wants one item."""
+    ids = scores[0].per_query["query_id"]
+    return Queries(
+        ids=ids,
+        texts=None,
+        fields=pl.DataFrame(fields),
+        wanted=pl.Series([1] * ids.len(), dtype=pl.Int32),
+        outcomes=[
+            Outcomes(pl.Series([0] * ids.len(), dtype=pl.UInt8), pl.Series(own), pl.Series(own))
+            for own in found
+        ],
+        lists=[],
+    )
+
+
+def told(scores: list[Scores], known: Queries, kind: str) -> list[str]:
+    return [each.text for each in findings(scores, opened(scores), known) if each.kind == kind]
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["q1", "q2", "q3"]),
+        st.dictionaries(st.sampled_from("abcdef"), st.sampled_from([0, 1, 2])),
+        min_size=1,
+    ),
+    LISTS.filter(bool),
+    LISTS.filter(bool),
+)
+def test_items_that_no_run_holds_are_told(gold, first, second):
+    gold["q0"], first["q0"], second["q0"] = {"z": 1}, ["z"], ["z"]
+    (kind,) = unfound(opened(karat.Evaluator(gold, "R@1").all({"a": first, "b": second})))
+    wanted = {(q, item) for q, own in gold.items() for item, grade in own.items() if grade > 0}
+    held = {(q, item) for run in (first, second) for q, own in run.items() for item in own}
+    assert kind.wanted == len(wanted)
+    assert list(kind.left.iter_rows()) == sorted(wanted - held)
+
+
+def test_the_level_of_relevance_is_that_of_the_measures():
+    scores = karat.evaluate({"q1": {"a": 1, "b": 2}}, {"q1": ["x"]}, "R(rel=2)@5")
+    assert unfound(opened([scores]))[0].left.rows() == [("q1", "b")]
+
+
+def test_documents_are_found_by_their_chunks():
+    run = [{"query_id": "q1", "results": [{"id": "c1", "doc_id": "a"}]}]
+    scores = karat.evaluate({"q1": ["a", "b"]}, run, "R@5", level="doc")
+    assert unfound(opened([scores]))[0].left.rows() == [("q1", "b")]
+
+
+def test_spans_that_no_run_touches_are_told():
+    spans = [("d1", 0, 10), ("d1", 20, 30), ("d1", 20, 30), ("d2", 5, 5), ("d2", 0, 9)]
+    gold = [
+        {
+            "query_id": "q1",
+            "spans": [{"doc_id": d, "start": start, "end": end} for d, start, end in spans],
+        }
+    ]
+    runs = {
+        name: [{"query_id": "q1", "results": [{"doc_id": d, "start": start, "end": end}]}]
+        for name, (d, start, end) in {"a": ("d1", 9, 15), "b": ("d3", 0, 99)}.items()
+    }
+    (kind,) = unfound(opened(karat.Evaluator(gold).all(runs)))
+    assert (kind.what, kind.wanted) == ("span", 3)
+    assert kind.left["piece"].to_list() == ["d1[20:30]", "d2[0:9]"]
+
+
+def test_evidence_that_no_run_covers_is_told():
+    gold = [{"query_id": "q1", "evidence": ["paid in euros", "within 14 days", "to your card"]}]
+    runs = {
+        name: [{"query_id": "q1", "results": [{"id": "c", "text": text}]}]
+        for name, text in {"a": "It is paid in euros.", "b": "We pay within 14 days."}.items()
+    }
+    (kind,) = unfound(opened(karat.Evaluator(gold, "evidence.recall@5").all(runs)))
+    assert (kind.what, kind.wanted, kind.left.rows()) == (
+        "evidence",
+        3,
+        [("q1", "to your card")],
+    )
+
+
+def test_queries_without_an_answer_come_first():
+    run = [
+        {"query_id": "q1", "error": {"type": "Timeout", "message": "slow"}, "results": []},
+        {"query_id": "q2", "results": [{"id": "b"}]},
+    ]
+    gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
+    scores = [karat.evaluate(gold, run, "R@5")]
+    first, second, *_ = findings(scores, opened(scores), queries(scores, [[0, 1, 0]]))
+    assert first.text == "The retriever failed on 1 of 3 queries (33%) in run."
+    assert first.show == {"run": "run", "outcome": "failed"}
+    assert second.text == "1 of 3 queries (33%) of gold not in run."
+
+
+def test_queries_with_nothing_found_are_counted_by_run_and_over_all():
+    gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
+    runs = {"one": {q: ["a"] for q in gold}, "two": {q: ["b"] for q in gold}}
+    scores = karat.Evaluator(gold, "R@5").all(runs)
+    assert told(scores, queries(scores, [[1, 0, 0], [0, 1, 0]]), "nothing") == [
+        "No run found anything for 1 of 3 queries (33%).",
+        "one found nothing for 2 of 3 queries (67%).",
+        "two found nothing for 2 of 3 queries (67%).",
+    ]
+    assert told(scores, queries(scores, []), "nothing") == []
+
+
+def test_a_bound_that_reaches_the_best_run_makes_a_lead_unsafe():
+    gold = {"q1": {"a": 1, "x": 0}, "q2": {"b": 1, "x": 0}}
+    runs = {"ahead": {"q1": ["a"], "q2": ["b"]}, "behind": {"q1": ["new"], "q2": ["b"]}}
+    scores = karat.Evaluator(gold, "Success@1").all(runs)
+    assert told(scores, queries(scores, []), "unjudged") == [
+        "ahead is ahead of behind in Success@1, but its unjudged items could lift behind to "
+        "1.0000, not below 1.0000."
+    ]
+    runs["behind"]["q1"] = ["x"]
+    scores = karat.Evaluator(gold, "Success@1").all(runs)
+    assert told(scores, queries(scores, []), "unjudged") == []
+
+
+def test_without_a_bound_the_shares_that_nobody_judged_are_compared():
+    gold = {"q1": {"a": 1}, "q2": {"b": 1}}
+    runs = {"ahead": {"q1": ["a"], "q2": ["b"]}, "behind": {"q1": ["new"], "q2": ["b"]}}
+    scores = karat.Evaluator(gold, "nDCG@1").all(runs)
+    assert told(scores, queries(scores, []), "unjudged") == [
+        "ahead is ahead of behind in nDCG@1, but 50% of what behind returned there was never "
+        "judged, against 0% of the other."
+    ]
+    assert told(scores[1:], queries(scores[1:], []), "unjudged") == [
+        "50% of the items that nDCG@1 looks at were never judged; they count as irrelevant."
+    ]
+
+
+def test_a_group_far_under_the_rest_is_named():
+    gold = {f"q{n:02}": ["a"] for n in range(40)}
+    run = {q: ["a"] if n % 4 or n == 8 else ["x"] for n, q in enumerate(gold)}
+    scores = [karat.evaluate(gold, run, ["RR"])]
+    kinds = ["billing" if n % 4 == 0 else "shipping" for n in range(40)]
+    known = queries(scores, [], category=kinds, id=[f"{n}" for n in range(40)])
+    (found,) = [each for each in findings(scores, opened(scores), known) if each.kind == "group"]
+    assert (
+        found.text
+        == "category 'billing' in run: RR is 0.1000 over 10 queries, 0.9000 below the rest."
+    )
+    assert found.show == {"field": "category", "value": "billing", "run": "run"}
+
+
+def test_places_that_repeats_take_are_counted():
+    scores = [karat.evaluate({"q1": ["a"]}, {"q1": ["a", "a", "b"]}, "P@3")]
+    assert told(scores, queries(scores, []), "duplicates") == [
+        "1 of 3 places of run hold an item that stands above already."
+    ]
+
+
+def test_characters_that_stand_above_already_are_a_share():
+    gold = [{"query_id": "q1", "spans": [{"doc_id": "d", "start": 0, "end": 5}]}]
+    places = [(0, 10), (5, 15)]
+    results = [{"doc_id": "d", "start": start, "end": end} for start, end in places]
+    scores = [karat.evaluate(gold, [{"query_id": "q1", "results": results}], "span.recall@5")]
+    assert told(scores, queries(scores, []), "duplicates") == [
+        "25% of the characters that run returned for a query stand in an item above already."
+    ]
+
+
+def test_of_one_kind_three_are_shown():
+    gold = {"q1": ["a"], "q2": ["b"]}
+    scores = karat.Evaluator(gold, "R@5").all({f"run{n}": {"q1": ["a"]} for n in range(9)})
+    assert len(told(scores, queries(scores, []), "missing")) == 3

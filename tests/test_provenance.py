@@ -1,0 +1,81 @@
+"""Which files went into scores."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import karat
+from karat.evaluation.provenance import inputs
+from karat.report.page.model import Input
+
+QRELS, RUN = "q1 0 a 1\nq2 0 b 1\n", "q1 Q0 a 1 0.5 r\nq2 Q0 x 1 0.5 r\n"
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_files_are_named_with_size_and_digest(tmp_path: Path):
+    gold, run = tmp_path / "gold.qrels", tmp_path / "bm25.run"
+    gold.write_text(QRELS)
+    run.write_text(RUN)
+    assert inputs([karat.evaluate(gold, run)]) == [
+        Input("gold", str(gold), len(QRELS), sha256(QRELS)),
+        Input("run", str(run), len(RUN), sha256(RUN)),
+    ]
+
+
+def test_gold_of_several_runs_is_named_once(tmp_path: Path):
+    gold = tmp_path / "gold.qrels"
+    gold.write_text(QRELS)
+    evaluator = karat.Evaluator(gold)
+    scores = evaluator.all({"a": {"q1": ["a"]}, "b": {"q1": ["b"]}})
+    assert [(each.role, each.name) for each in inputs(scores)] == [
+        ("gold", str(gold)),
+        ("run", "a"),
+        ("run", "b"),
+    ]
+
+
+def test_what_was_in_memory_has_no_digest():
+    scores = karat.evaluate({"q1": ["a"]}, {"q1": ["a"]}, corpus={"a": "text"})
+    found = inputs([scores])
+    assert [each.role for each in found] == ["gold", "corpus", "run"]
+    assert all(each.sha256 is None and each.size is None for each in found)
+
+
+def test_every_file_of_a_glob_is_named(tmp_path: Path):
+    for number, line in enumerate(RUN.splitlines(keepends=True)):
+        (tmp_path / f"part-{number}.run").write_text(line)
+    scores = karat.evaluate({"q1": ["a"], "q2": ["b"]}, str(tmp_path / "part-*.run"))
+    names = [Path(each.name).name for each in inputs([scores]) if each.role == "run"]
+    assert names == ["part-0.run", "part-1.run"]
+
+
+def test_a_folder_has_one_digest_of_all_its_files(tmp_path: Path):
+    corpus = tmp_path / "docs"
+    (corpus / "deep").mkdir(parents=True)
+    (corpus / "b.txt").write_text("two")
+    (corpus / "deep" / "a.txt").write_text("one")
+    scores = karat.evaluate({"q1": ["a"]}, {"q1": ["a"]}, corpus=corpus)
+    (folder,) = [each for each in inputs([scores]) if each.role == "corpus"]
+    listed = f"{sha256('two')}  b.txt\n{sha256('one')}  deep/a.txt\n"
+    assert folder == Input("corpus", f"{corpus}/", 6, sha256(listed))
+
+
+def test_a_file_that_is_gone_is_still_named(tmp_path: Path):
+    run = tmp_path / "bm25.run"
+    run.write_text(RUN)
+    scores = karat.evaluate({"q1": ["a"]}, run)
+    run.unlink()
+    assert inputs([scores])[-1] == Input("run", str(run))
+
+
+def test_saved_scores_and_settings_are_named(tmp_path: Path):
+    karat.evaluate({"q1": ["a"]}, {"q1": ["a"]}).write(tmp_path / "scores.json")
+    settings = tmp_path / "karat.toml"
+    settings.write_text("")
+    found = inputs([karat.Scores.read(tmp_path / "scores.json")], settings=str(settings))
+    assert [each.role for each in found] == ["scores", "settings"]
+    assert found[1].sha256 == sha256("")
