@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import polars as pl
 
