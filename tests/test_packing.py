@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import karat
 from karat.errors import InputError
 from karat.report.page.packing import packed
 from page_data import IDS, TEXTS, a_list, a_page, some_queries
@@ -126,6 +127,18 @@ def test_measures_say_how_their_values_are_read():
     }
     assert count["whole"]
     assert plain["cutoff"] is None
+
+
+def test_the_runs_set_against_each_other_are_the_first_pair_that_was_compared():
+    page = a_page()
+    assert packed(page).json["pair"] == [0, 1]
+    queries = replace(page.queries, outcomes=page.queries.outcomes[:1])
+    assert packed(replace(page, sheets=page.sheets[:1], queries=queries)).json["pair"] is None
+    gold = {query: {"d": 1} for query in IDS}
+    runs = {name: {query: ["d"] for query in IDS} for name in ("a", "b", "c")}
+    compared = karat.compare(gold, runs, ["RR"], baseline="c").sheet()
+    page = replace(page, sheets=compared.runs, comparison=compared)
+    assert packed(page).json["pair"] == [2, 0]
 
 
 def test_the_same_page_is_the_same_bytes():

@@ -315,6 +315,21 @@ def test_scores_from_a_file_show_values_without_lists(tmp_path, opened):
     expect(dialog_of(page).locator(".measured [data-value]").first).to_be_visible()
 
 
+def test_of_many_runs_the_two_set_against_each_other_are_shown(tmp_path, opened):
+    page, queries = a_page(), some_queries()
+    sheets = [replace(page.sheets[at % 2], name=f"run {at}") for at in range(8)]
+    bare = replace(queries, outcomes=[], lists=[], details={})
+    page = opened(written(replace(page, sheets=sheets, queries=bare), tmp_path / "many.html"))
+    heads = page.locator(".queries thead .numeric")
+    assert heads.all_inner_texts() == ["run 0", "run 1", "run 1 − run 0 ↑"]
+    choose(page, "run", "run 5")
+    expect(heads.nth(1)).to_have_text("run 5")
+    open_query(page, "q1")
+    expect(dialog_of(page).locator(".run")).to_have_count(2)
+    dialog_of(page).get_by_role("button", name="show all 8 runs").click()
+    expect(dialog_of(page).locator(".run")).to_have_count(8)
+
+
 def test_many_queries_come_in_pages(tmp_path, opened):
     n = 250
     ids = pl.Series("query_id", [f"p{number}" for number in range(n)])

@@ -77,8 +77,8 @@ function outcomeColumns(rows, { first, found }, codes) {
 }
 
 // All runs side by side where there are few, else the two that are set against each other.
-function runsShown(page, state) {
-  if (page.runs.length <= SHOWN_RUNS) return page.runs.keys();
+export function runsShown(page, state) {
+  if (page.runs.length <= SHOWN_RUNS) return [...page.runs.keys()];
   return [...new Set([state.against, state.run])];
 }
 
@@ -89,7 +89,9 @@ export function ofMeasure(key) {
 // What a full bar stands for: 1, or the largest value of an amount and where values go beyond.
 function largest(values, { unit }) {
   let most = unit ? 0 : 1;
-  for (const each of values) for (const value of each) if (value > most) most = value;
+  values.forEach((each) => {
+    for (const value of each) if (value > most) most = value;
+  });
   return most;
 }
 

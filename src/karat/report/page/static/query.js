@@ -64,10 +64,12 @@ export function createView(table, change) {
   async function render() {
     const row = current;
     const { page, state } = table;
+    const few = page.runs.length <= SIDE_BY_SIDE || allRuns;
+    const runs = few ? [...page.runs.keys()] : [...new Set([state.against, state.run])];
     const [list, detail, ...values] = await Promise.all([
       listOf(page, row),
       detailOf(page, row),
-      ...page.measures.map((_, measure) => valuesOf(page, measure)),
+      ...page.measures.map((_, measure) => valuesOf(page, measure, runs)),
     ]);
     if (row !== current) return; // another query was opened meanwhile
     const at = table.filtered.indexOf(row);
@@ -77,11 +79,11 @@ export function createView(table, change) {
         : `${grouped(at + 1)} of ${grouped(table.filtered.length)}`;
     back.disabled = at <= 0;
     on.disabled = at < 0 || at === table.filtered.length - 1;
-    const query = { ...table, row, list, detail, values, measure: page.measures[state.measure] };
-    content.replaceChildren(...parts(query));
+    const measure = page.measures[state.measure];
+    content.replaceChildren(...parts({ ...table, row, list, detail, values, measure }, runs));
   }
 
-  function parts(query) {
+  function parts(query, runs) {
     const { page, state } = query;
     const measures = page.measures.map(({ label }, at) => [String(at), label]);
     const setMeasure = async (measure) => {
@@ -89,26 +91,19 @@ export function createView(table, change) {
       await render();
       content.querySelector("select")?.focus();
     };
-    const few = page.runs.length <= SIDE_BY_SIDE || allRuns;
-    const runs = few ? [...page.runs.keys()] : [...new Set([state.against, state.run])];
-    const more = element(
-      "button",
-      {
-        type: "button",
-        onclick: () => {
-          allRuns = true;
-          render();
-        },
-      },
-      `show all ${page.runs.length} runs`,
-    );
+    const showAll = () => {
+      allRuns = true;
+      render();
+    };
+    const words = `show all ${page.runs.length} runs`;
+    const more = element("button", { type: "button", onclick: showAll }, words);
     return [
       queryText(query),
       element(
         "div",
         { class: "controls" },
         choice("measure", measures, String(state.measure), setMeasure),
-        !few && more,
+        runs.length < page.runs.length && more,
       ),
       ofAllMeasures(query, runs),
       notKept(query),

@@ -142,9 +142,7 @@ function missing(query, run, places) {
   if (!parts.length) return null;
   const head = unnamed ? "Not among those shown" : "Not found";
   const others =
-    more > 0
-      ? element("li", {}, `of ${counted(more, "relevant item")} more, this page does not know`)
-      : null;
+    more > 0 ? element("li", {}, `${counted(more, "further relevant item")} not named here`) : null;
   return element(
     "div",
     { class: "missing" },

@@ -41,9 +41,14 @@ export async function openRows(page) {
   return rows;
 }
 
-// Return the values of one measure, a column a run.
-export function valuesOf(page, measure) {
-  return Promise.all(page.values.map((blocks) => column(blocks[measure], Float64Array)));
+// Return the values of one measure: at the number of each run that is wanted, its column.
+export async function valuesOf(page, measure, runs) {
+  const values = [];
+  const read = async (run) => {
+    values[run] = await column(page.values[run][measure], Float64Array);
+  };
+  await Promise.all(runs.map(read));
+  return values;
 }
 
 // Say of each query which of OUTCOMES it is.

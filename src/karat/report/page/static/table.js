@@ -4,7 +4,7 @@ import { dataText, element, shown } from "./dom.js";
 import { readPage } from "./data.js";
 import { counted, grouped } from "./numbers.js";
 import { openRows, passing, sortedRows, valuesOf } from "./rows.js";
-import { LONGEST, columnsOf, ofMeasure } from "./columns.js";
+import { LONGEST, columnsOf, ofMeasure, runsShown } from "./columns.js";
 import { ANY, NO_FILTERS, testsOf } from "./filters.js";
 import { createControls, showControls } from "./controls.js";
 import { createView } from "./query.js";
@@ -59,7 +59,7 @@ async function start(container) {
   const state = { measure: 0, run, against, page: 0, ...NO_FILTERS };
   state.sort = { key: against === null ? `value${run}` : "difference", descending: false };
   state.sort.descending = !page.measures[0].higher;
-  const table = { page, rows, state, keys: new Map(), filtered: new Uint32Array() };
+  const table = { page, rows, state, keys: new Map(), filtered: new Uint32Array(), asked: 0 };
   const change = (changes) => choose(table, changes);
   table.view = createView(table, change);
   table.controls = createControls(table, change);
@@ -92,7 +92,11 @@ async function choose(table, changes) {
 async function refresh(table) {
   const { page, state } = table;
   state.page = 0;
-  table.values = await valuesOf(page, state.measure);
+  table.asked += 1;
+  const { asked } = table;
+  const values = await valuesOf(page, state.measure, runsShown(page, state));
+  if (table.asked !== asked) return; // something else was chosen meanwhile
+  table.values = values;
   table.columns = columnsOf(table);
   if (!table.columns.some(({ key }) => key === state.sort.key))
     state.sort.key = `value${state.run}`;
