@@ -95,7 +95,7 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notic
     empty = [wanted & (own.status == 0) & (own.found == 0) for own in queries.outcomes]
     if len(scores) > 1 and (n := int(reduce(lambda a, b: a & b, empty).sum())):
         text = f"No run found anything for {_of(n, total, 'query')}."
-        yield Notice("nothing", text, {"run": scores[0].name, "outcome": "nothing"})
+        yield Notice("nothing", text, {"outcome": "unfound"})
     for score, own in sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum())):
         if n := int(own.sum()):
             text = f"{score.name} found nothing for {_of(n, total, 'query')}."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from karat.evaluation.curving import curves
 from karat.evaluation.opened import Opened
-from karat.evaluation.plotting import first_of_gold
+from karat.evaluation.outcomes import first_of_gold
 from karat.evaluation.scores import Scores
 from karat.evaluation.spending import costs, latencies, tradeoffs
 from karat.report.page.model import Picture
@@ -21,5 +21,5 @@ def picture(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Pictur
         precision_recall=by_recall,
         latencies=latencies(runs),
         costs=costs(runs),
-        tradeoffs=tradeoffs(runs, first_of_gold(scores)),
+        tradeoffs=tradeoffs(runs, first_of_gold(scores[0].table.measures)),
     )

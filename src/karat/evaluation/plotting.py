@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from karat.errors import InputError
 from karat.evaluation.curving import CURVED, curves
 from karat.evaluation.opened import Opened
+from karat.evaluation.outcomes import first_of_gold
 from karat.evaluation.spending import costs, latencies, tradeoffs
 from karat.measures import Measure, parse
 from karat.report.charts.drawing import together
@@ -100,11 +101,6 @@ def _picture(scores: Sequence[Scores], kind: str, chosen: Measure | None) -> Pic
     if kind == "cost":
         return Picture(costs=costs(runs))
     if kind == "tradeoff":
-        return Picture(tradeoffs=tradeoffs(runs, chosen or first_of_gold(scores)))
+        return Picture(tradeoffs=tradeoffs(runs, chosen or first_of_gold(scores[0].table.measures)))
     by_depth, by_recall = curves(runs)
     return Picture(curves=by_depth, precision_recall=by_recall)
-
-
-def first_of_gold(scores: Sequence[Scores]) -> Measure | None:
-    """Return the first measure that says how good the runs are, not what they took."""
-    return next((m for m in scores[0].table.measures if m.declaration.reads_gold), None)
