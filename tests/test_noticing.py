@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -70,6 +71,16 @@ def test_the_level_of_relevance_is_that_of_the_measures():
     assert unfound(opened([scores]))[0].left.rows() == [("q1", "b")]
 
 
+def test_where_the_first_measure_does_not_say_the_level_it_is_one():
+    scores = karat.evaluate({"q1": {"a": 1, "b": 2}}, {"q1": ["x"]}, ["nDCG@5", "R(rel=2)@5"])
+    assert unfound(opened([scores]))[0].left.rows() == [("q1", "a"), ("q1", "b")]
+
+
+def test_runs_that_retrieved_nothing_leave_everything_unfound():
+    scores = karat.Evaluator({"q1": ["a"]}, "R@5").all({"one": {"q1": []}, "two": {"q1": []}})
+    assert unfound(opened(scores))[0].left.rows() == [("q1", "a")]
+
+
 def test_documents_are_found_by_their_chunks():
     run = [{"query_id": "q1", "results": [{"id": "c1", "doc_id": "a"}]}]
     scores = karat.evaluate({"q1": ["a", "b"]}, run, "R@5", level="doc")
@@ -132,6 +143,26 @@ def test_queries_with_nothing_found_are_counted_by_run_and_over_all():
     assert told(scores, queries(scores, []), "nothing") == []
 
 
+def test_a_query_that_failed_counts_where_no_run_found_anything_as_the_table_counts_it():
+    scores = karat.Evaluator({"q1": ["a"]}, "R@5").all({"one": {"q1": []}, "two": {"q1": []}})
+    known = queries(scores, [[0], [0]])
+    failed = replace(known.outcomes[1], status=pl.Series([2], dtype=pl.UInt8))
+    known = replace(known, outcomes=[known.outcomes[0], failed])
+    assert told(scores, known, "nothing") == [
+        "No run found anything for 1 of 1 query (100%).",
+        "one found nothing for 1 of 1 query (100%).",
+    ]
+
+
+def test_what_no_run_found_is_not_said_where_a_list_is_not_at_hand():
+    scores = karat.Evaluator({"q1": ["a"]}, "R@5").all({"one": {"q1": []}, "two": {"q1": []}})
+    known = queries(scores, [[0], [0]])
+    saved = replace(known.outcomes[1], status=pl.Series([3], dtype=pl.UInt8))
+    known = replace(known, outcomes=[known.outcomes[0], saved])
+    said = notices(scores, [*opened(scores[:1]), None], known)
+    assert [each.text for each in said] == ["one found nothing for 1 of 1 query (100%)."]
+
+
 def test_a_bound_that_reaches_the_best_run_makes_a_lead_unsafe():
     gold = {"q1": {"a": 1, "x": 0}, "q2": {"b": 1, "x": 0}}
     runs = {"ahead": {"q1": ["a"], "q2": ["b"]}, "behind": {"q1": ["new"], "q2": ["b"]}}
@@ -173,7 +204,7 @@ def test_a_group_far_under_the_rest_is_named():
 
 
 def test_places_that_repeats_take_are_counted():
-    scores = [karat.evaluate({"q1": ["a"]}, {"q1": ["a", "a", "b"]}, "P@3")]
+    scores = [karat.evaluate({"q1": ["a"]}, {"q1": ["a", "a", "b"], "other": ["a"]}, "P@3")]
     assert told(scores, queries(scores, []), "duplicates") == [
         "1 of 3 places of run hold an item that stands above already."
     ]

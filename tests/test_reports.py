@@ -83,6 +83,51 @@ def test_gate_writes_a_page_that_opens_with_the_verdict(command, tmp_path: Path)
     assert data(page)["runs"] == ["bm25", "hybrid"]
 
 
+def test_a_gate_shows_a_baseline_of_the_same_name_and_of_more_measures(tmp_path: Path):
+    gold, page = {"q1": ["a"], "q2": ["b"]}, tmp_path / "r.html"
+    before = karat.evaluate(gold, {"q1": ["a"], "q2": ["x"]}, ["RR", "R@5"])
+    karat.gate(gold, {"q1": ["a"], "q2": ["b"]}, {"R@5": {"max_drop": 0}}, baseline=before).report(
+        page
+    )
+    assert data(page)["runs"] == ["run (baseline)", "run"]
+    assert [measure["name"] for measure in data(page)["measures"]] == ["R@5"]
+
+
+def test_a_gate_whose_baseline_has_other_queries_shows_the_run_alone(tmp_path: Path):
+    gold, page = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}, tmp_path / "r.html"
+    before = karat.evaluate({"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["b"]}, "R@5")
+    verdict = karat.gate(gold, gold, {"R@5": {"max_drop": 0}}, baseline=before)
+    verdict.report(page)
+    assert data(page)["runs"] == ["run"]
+
+
+def lists(path: Path) -> list[int]:
+    """Return how long the list of the first query is in each run."""
+    (listed,) = json.loads(block(path, data(path)["lists"]["blocks"][0]))
+    return listed["n"]
+
+
+def spanned(*starts: int) -> list[dict[str, Any]]:
+    spans = [{"doc_id": "d", "start": start, "end": start + 5} for start in starts]
+    return [{"query_id": "q1", "relevant": ["a"], "spans": spans}]
+
+
+RUN = [{"query_id": "q1", "results": [{"id": "a", "doc_id": "d", "start": 0, "end": 9}]}]
+
+
+def test_scores_of_other_measures_besides_stand_on_one_page(tmp_path: Path):
+    more = karat.evaluate(spanned(0), RUN, ["RR", "span.recall@5"])
+    less = karat.evaluate(spanned(0), RUN, ["RR"])
+    karat.compare(None, {"more": more, "less": less}, ["RR"]).report(tmp_path / "r.html")
+    assert lists(tmp_path / "r.html") == [1, 1]
+
+
+def test_of_scores_against_another_gold_only_values_are_shown(tmp_path: Path):
+    one, other = (karat.evaluate(gold, RUN, ["RR"]) for gold in (spanned(0), spanned(0, 20)))
+    karat.compare(None, {"one": one, "other": other}).report(tmp_path / "r.html")
+    assert lists(tmp_path / "r.html") == [1, 0]
+
+
 def test_a_gate_that_cannot_be_judged_leaves_no_older_page(command, tmp_path: Path):
     page = tmp_path / "report.html"
     page.write_text("all is well")
@@ -124,6 +169,9 @@ def test_groups_are_those_asked_for_or_every_field_of_few_values(tmp_path: Path)
     )
     scores.report(page, by="category")
     assert "by difficulty" not in text(page)
+    scores.report(page, by=lambda query: query["difficulty"])
+    assert "by difficulty" not in text(page)
+    assert "Groups by group" in text(page)
 
 
 def test_the_way_it_was_made_is_told(command, tmp_path: Path, monkeypatch):

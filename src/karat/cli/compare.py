@@ -10,7 +10,8 @@ import typer
 
 from karat.cli.advice import advise, after_compare
 from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, scoring
-from karat.cli.outputs import TEXTS, Outputs, ReportTexts, making
+from karat.cli.outputs import Outputs, ReportTexts, making
+from karat.report.making import TEXTS
 
 
 @scoring

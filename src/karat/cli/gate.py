@@ -10,7 +10,8 @@ import typer
 
 from karat.cli.advice import advise, after_gate
 from karat.cli.options import Gold, Scoring, scoring
-from karat.cli.outputs import TEXTS, Outputs, ReportTexts, making
+from karat.cli.outputs import Outputs, ReportTexts, making
+from karat.report.making import TEXTS
 
 
 @scoring
@@ -45,7 +46,7 @@ def gate_command(
     Ends with 0 if it keeps to all, with 1 if it does not, with 2 if that cannot be judged.
     """
     from karat.errors import KaratError
-    from karat.evaluation import gate, reporting
+    from karat.evaluation import gate
     from karat.report import verdict_files
     from karat.report.document import encoded
     from karat.report.verdict import Entry
@@ -67,8 +68,7 @@ def gate_command(
         # What was written by an earlier gate must not be taken for the answer to this one.
         for path in wanted.files:
             verdict_files.write([Entry(run, None, str(error))], path)
-        for path in wanted.pages:
-            reporting.write_failure(run, str(error), path)
+        wanted.write_failure(run, str(error))
         raise
     entry = Entry(verdict.run, verdict)
     written = [each for path in wanted.files for each in verdict_files.write([entry], path)]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karat.cli.options import Scoring
+from karat.report.making import TEXTS, Making
 
 if TYPE_CHECKING:
     from karat.evaluation.scores import Scores
-    from karat.report.making import Making
 
 ReportTexts = Annotated[
     int,
@@ -23,7 +23,6 @@ ReportTexts = Annotated[
         metavar="N", min=0, help="In .html, keep texts and calculations of so many queries."
     ),
 ]
-TEXTS = 500
 _PAGES = (".html", ".htm")
 
 
@@ -57,11 +56,17 @@ class Outputs:
                 reporting.write(page, path)
         return self.pages
 
+    def write_failure(self, title: str, problem: str) -> None:
+        """Write into every page why there is no answer."""
+        if self.pages:
+            from karat.evaluation import reporting
+
+            for path in self.pages:
+                reporting.write_failure(title, problem, path)
+
 
 def making(how: Scoring, texts: int) -> Making:
     """Return what a page says of its own making."""
-    from karat.report.making import Making
-
     ours = Path(sys.argv[0]).stem in ("karat", "__main__")
     command = shlex.join(["karat", *sys.argv[1:]]) if ours else None
     heeded = how.config.path if how.config.conventions or how.config.gate else None

@@ -22,7 +22,7 @@ from karat.match.texts import Matching
 from karat.measures import Measure, parse_all
 from karat.report import files
 from karat.stats.comparison import Choices
-from karat.stats.groups import Field
+from karat.stats.groups import Field, fields_of
 
 
 def compare(
@@ -60,8 +60,8 @@ def compare(
     """
     names, given = _listed(runs)
     choices = Choices(test=test, correction=correction, confidence=confidence)
-    fields = [by] if isinstance(by, str) or callable(by) else list(by or ())
-    sources = [_readable_again(source) for source in given]
+    fields = fields_of(by)
+    sources = [_saved_or_run(source) for source in given]
     saved = [source for source in sources if isinstance(source, Scores)]
     if measures is None and saved and (preset is None or len(saved) == len(sources)):
         measures = saved[0].table.measures
@@ -102,16 +102,11 @@ def _listed(runs: Mapping[str, Any] | Iterable[Any]) -> tuple[list[str] | None, 
     return names, given
 
 
-def _readable_again(source: Any) -> Any:
-    """Take saved scores as scores, and open what can be read only once.
-
-    All else is opened when it is scored, and again for what changed in its lists.
-    """
+def _saved_or_run(source: Any) -> Any:
+    """Take saved scores as scores; a run is opened when it is scored."""
     path = path_of(source)
-    if path is None:
+    if path is None or flows(path):
         return source
-    if flows(path):
-        return Run.open(source)
     return Scores.read(path) if files.holds_scores(source) else source
 
 
@@ -134,12 +129,12 @@ def _scored(
     return [
         scores[number]
         if number in scores
-        else _of_measures(source, wanted, None if names is None else names[number])
+        else of_measures(source, wanted, None if names is None else names[number])
         for number, source in enumerate(sources)
     ]
 
 
-def _of_measures(scores: Scores, measures: tuple[Measure, ...], name: str | None) -> Scores:
+def of_measures(scores: Scores, measures: tuple[Measure, ...], name: str | None) -> Scores:
     """Return scores under a name, of some of their measures."""
     absent = [measure.name for measure in measures if measure not in scores.table.measures]
     if absent:
@@ -150,6 +145,7 @@ def _of_measures(scores: Scores, measures: tuple[Measure, ...], name: str | None
         )
     same = copy.copy(scores)
     same.table = scores.table.only(measures)
+    same.origin = None if scores.origin is None else scores.origin.only(measures)
     same.name = name or scores.name
     return same
 

@@ -18,7 +18,6 @@ from karat.report import comparison_files
 from karat.report.comparison import FEW_PAIRS, ComparisonSheet, Moved
 from karat.report.comparison_text import text
 from karat.report.making import TEXTS, Making
-from karat.report.notebook import comparison_html
 from karat.stats import comparison as statistics
 from karat.stats.comparison import Choices
 from karat.stats.groups import Field
@@ -223,6 +222,8 @@ class Comparison:
         return text(self.sheet())
 
     def _repr_html_(self) -> str:
+        from karat.report.notebook import comparison_html
+
         return comparison_html(self.sheet(moved=0))
 
     def __repr__(self) -> str:

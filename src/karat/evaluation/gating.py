@@ -12,6 +12,7 @@ from karat.conventions import Conventions
 from karat.errors import counted
 from karat.evaluation.baselines import baseline_scores
 from karat.evaluation.checking import Checking
+from karat.evaluation.comparing import of_measures
 from karat.evaluation.evaluator import Evaluator
 from karat.evaluation.scores import Scores
 from karat.evaluation.thresholds import Thresholds, asked
@@ -99,12 +100,21 @@ class Judged:
     before: Scores | None
 
     def report(self, verdict: Verdict, path: str | os.PathLike[str], making: Making) -> None:
-        """Write a page that opens with the verdict; the baseline stands beside if it is whole."""
+        """Write a page that opens with the verdict; the baseline stands beside where it can."""
         from karat.evaluation import reporting
 
-        whole = self.before is not None and self.before.keys() == self.scores.keys()
-        runs = [self.before, self.scores] if self.before is not None and whole else [self.scores]
+        runs = [*self._beside(), self.scores]
         reporting.write(reporting.page(runs, verdict=verdict, making=making), path)
+
+    def _beside(self) -> Iterator[Scores]:
+        """Yield the baseline if it holds the same measures of the same queries."""
+        before, ours = self.before, self.scores
+        if before is None or not set(ours.keys()) <= set(before.keys()):
+            return
+        if before.per_query["query_id"].equals(ours.per_query["query_id"]):
+            # One retriever before and after often goes by one name.
+            name = f"{before.name} (baseline)" if before.name == ours.name else None
+            yield of_measures(before, ours.table.measures, name)
 
 
 def _config(given: Config | str | os.PathLike[str] | None, thresholds: Thresholds | None) -> Config:

@@ -24,6 +24,7 @@ from karat.evaluation.ranking import RankedLists
 from karat.evaluation.scores import Scores
 from karat.evaluation.shown import Shown
 from karat.measures import Measure
+from karat.report.making import TEXTS
 from karat.report.page.model import Outcomes, Queries
 from karat.stats.telling import telling
 
@@ -32,7 +33,7 @@ BEGINNING = 120
 
 
 def queries(
-    scores: Sequence[Scores], opened: Sequence[Opened | None], *, texts: int = 500
+    scores: Sequence[Scores], opened: Sequence[Opened | None], *, texts: int = TEXTS
 ) -> Queries:
     """Bring together what is known of the queries, which are the same in all scores.
 

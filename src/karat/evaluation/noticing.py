@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import islice
+from operator import and_
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from karat.errors import counted
 from karat.evaluation.opened import Opened
+from karat.evaluation.outcomes import ANSWERED, NOT_AT_HAND
 from karat.evaluation.scores import Scores
 from karat.evaluation.unfound import unfound
 from karat.match.hits import Floats
+from karat.match.numbers import listed
 from karat.match.spans import Coverage
 from karat.measures import Measure
 from karat.report.page.model import Notice, Queries
@@ -28,8 +32,10 @@ _AGAIN = 0.1
 _NAME_WIDTH = 60
 
 
-def notices(scores: Sequence[Scores], opened: Sequence[Opened], queries: Queries) -> list[Notice]:
-    """Return what stands out, the gravest first; `opened` are the runs whose lists are at hand."""
+def notices(
+    scores: Sequence[Scores], opened: Sequence[Opened | None], queries: Queries
+) -> list[Notice]:
+    """Return what stands out, the gravest first; a run whose lists are not at hand is None."""
     kinds: list[Iterable[Notice]] = [
         _unanswered(scores),
         _unjudged(scores),
@@ -92,20 +98,23 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notic
         return
     wanted = queries.wanted > 0
     total = int(wanted.sum())
-    empty = [wanted & (own.status == 0) & (own.found == 0) for own in queries.outcomes]
-    if len(scores) > 1 and (n := int(reduce(lambda a, b: a & b, empty).sum())):
+    nowhere = reduce(and_, (own.found == 0 for own in queries.outcomes), wanted)
+    at_hand = not any((own.status == NOT_AT_HAND).any() for own in queries.outcomes)
+    if len(scores) > 1 and at_hand and (n := int(nowhere.sum())):
         text = f"No run found anything for {_of(n, total, 'query')}."
         yield Notice("nothing", text, {"outcome": "unfound"})
+    empty = [wanted & (own.status == ANSWERED) & (own.found == 0) for own in queries.outcomes]
     for score, own in sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum())):
         if n := int(own.sum()):
             text = f"{score.name} found nothing for {_of(n, total, 'query')}."
             yield Notice("nothing", text, {"run": score.name, "outcome": "nothing"})
 
 
-def _found_by_none(opened: Sequence[Opened]) -> Iterator[Notice]:
-    if not opened:
+def _found_by_none(opened: Sequence[Opened | None]) -> Iterator[Notice]:
+    at_hand = [each for each in opened if each is not None]
+    if len(at_hand) < len(opened):  # nobody knows what the lists of the others held
         return
-    for kind in unfound(opened):
+    for kind in unfound(at_hand):
         if not kind.left.height:
             continue
         query, piece = kind.left.row(0)
@@ -156,13 +165,11 @@ def few_labelled(fields: pl.DataFrame) -> list[str]:
     return [each.name for each in fields.iter_columns() if 2 <= each.n_unique() <= _MOST_LABELS]
 
 
-def _again(scores: Sequence[Scores], opened: Sequence[Opened]) -> Iterator[Notice]:
+def _again(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Iterator[Notice]:
     """Say where lists hold again what they hold above already."""
-    known = {id(each.source): each for each in opened}
-    for score in scores:
-        one = None if score.origin is None else known.get(id(score.origin.source))
+    for score, one in zip(scores, opened, strict=True):
         if n := score.table.counts["repeats"]:
-            total = "" if one is None else f" of {one.run.results.height:,}"
+            total = "" if one is None else f" of {_places(one):,}"
             text = f"{n:,}{total} places of {score.name} hold an item that stands above already."
             yield Notice("duplicates", text)
         if one is not None and "span" in one.families:
@@ -172,6 +179,12 @@ def _again(scores: Sequence[Scores], opened: Sequence[Opened]) -> Iterator[Notic
             if raw and (share := 1 - merged / raw) >= _AGAIN:
                 text = f"{share:.0%} of the characters that {score.name} returned for a query"
                 yield Notice("duplicates", f"{text} stand in an item above already.")
+
+
+def _places(opened: Opened) -> int:
+    """Count the places of the lists that gold asks for."""
+    number, _ = listed(opened.session.prepared.query_ids, opened.run)
+    return int(np.count_nonzero(number >= 0))
 
 
 def _of(n: int, total: int, word: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,10 @@ class Origin:
     source: Any
     found: Found | None
     """Which texts cover which evidence, where that was asked: too dear to be done again."""
+
+    def only(self, measures: Iterable[Measure]) -> Origin:
+        """Return where the scores of some of the measures come from."""
+        return replace(self, session=self.session.only(measures))
 
     def opened(self) -> Opened:
         """Open the run again; whatever there is to warn of was said when it was scored."""

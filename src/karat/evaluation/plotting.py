@@ -17,7 +17,7 @@ from karat.measures import Measure, parse
 from karat.report.charts.drawing import together
 from karat.report.charts.kinds import KINDS, Subject
 from karat.report.page.model import Picture
-from karat.stats.groups import Field
+from karat.stats.groups import Field, fields_of
 
 if TYPE_CHECKING:
     from karat.evaluation.scores import Scores
@@ -49,7 +49,7 @@ def plot(
     """Draw one kind of chart of runs; several charts stand below each other."""
     _check(kind, by, measure)
     chosen = None if measure is None else scores[0].table.measure(parse(measure))
-    fields = () if by is None else (by,) if isinstance(by, str) or callable(by) else tuple(by)
+    fields = fields_of(by)
     names = [score.name for score in scores]
     intervals = kind in ("values", "groups")
     sheets = [score.sheet(by=fields, intervals=intervals) for score in scores]

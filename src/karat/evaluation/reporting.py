@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from karat.data.files import check_writable, writing
+from karat.data.gold import Gold
 from karat.evaluation.comparison import Comparison
 from karat.evaluation.listing import queries
 from karat.evaluation.noticing import few_labelled, notices
+from karat.evaluation.opened import Opened
 from karat.evaluation.picturing import picture
 from karat.evaluation.provenance import inputs
 from karat.evaluation.scores import Scores
@@ -38,8 +40,7 @@ def page(
         by = comparison.by
     if comparison is None and 2 <= len(scores) <= _FEW_RUNS:
         comparison = Comparison(scores, Choices(), by)
-    opened = [None if score.origin is None else score.origin.opened() for score in scores]
-    at_hand = [each for each in opened if each is not None]
+    opened = _opened(scores)
     known = queries(scores, opened, texts=making.texts)
     ways = [tuple(by)] if by else []
     if not by and len(scores) <= _FEW_RUNS:
@@ -58,9 +59,32 @@ def page(
             for score, each in zip(scores, opened, strict=True)
             if each is not None and each.run.settings
         },
-        notices=notices(scores, at_hand, known),
+        notices=notices(scores, opened, known),
         picture=picture(scores, opened),
         queries=known,
+    )
+
+
+def _opened(scores: Sequence[Scores]) -> list[Opened | None]:
+    """Open the runs whose lists can be shown beside each other: those scored against one gold."""
+    origins = [score.origin for score in scores]
+    first = next((origin for origin in origins if origin is not None), None)
+    return [
+        None
+        if origin is None or first is None or not _same(origin.session.gold, first.session.gold)
+        else origin.opened()
+        for origin in origins
+    ]
+
+
+def _same(one: Gold, other: Gold) -> bool:
+    """Tell whether two golds want the same."""
+    if one is other:
+        return True
+    tables = [(each.judgments, each.spans, each.evidence) for each in (one, other)]
+    return all(
+        theirs is own if own is None or theirs is None else own.equals(theirs)
+        for own, theirs in zip(*tables, strict=True)
     )
 
 

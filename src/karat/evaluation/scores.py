@@ -19,7 +19,6 @@ from karat.match.matches import matches
 from karat.measures import Measure, ScoreTable, parse
 from karat.report import files
 from karat.report.making import TEXTS, Making
-from karat.report.notebook import scores_html
 from karat.report.sheet import Sheet, left_out, noted
 from karat.report.tables import number
 from karat.stats import groups
@@ -168,7 +167,11 @@ class Scores:
         return plot([self], kind, by=by, measure=measure)
 
     def report(
-        self, path: str | os.PathLike[str], *, by: Sequence[Field] = (), texts: int = TEXTS
+        self,
+        path: str | os.PathLike[str],
+        *,
+        by: Field | Sequence[Field] | None = None,
+        texts: int = TEXTS,
     ) -> None:
         """Write an HTML page that a person opens, down to each query.
 
@@ -177,8 +180,8 @@ class Scores:
         """
         from karat.evaluation import reporting
 
-        fields = [by] if isinstance(by, str) else by
-        reporting.write(reporting.page([self], by=fields, making=Making(texts)), path)
+        page = reporting.page([self], by=groups.fields_of(by), making=Making(texts))
+        reporting.write(page, path)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the scores; the ending says how: json, parquet, csv, md, tex.
@@ -206,6 +209,8 @@ class Scores:
         )
 
     def _repr_html_(self) -> str:
+        from karat.report.notebook import scores_html
+
         return scores_html(self.sheet())
 
     def __repr__(self) -> str:

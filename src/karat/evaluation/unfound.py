@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from karat.evaluation.opened import Opened
+from karat.evaluation.outcomes import first_of_gold, relevant_from
 from karat.match.evidence import Found
 from karat.match.level import documents
 from karat.match.spans import Coverage, wanted_spans
@@ -36,11 +37,12 @@ def unfound(opened: Sequence[Opened]) -> list[Unfound]:
 
 def _items(opened: Sequence[Opened]) -> Unfound:
     plan, gold = opened[0].plan, opened[0].gold
-    rel = next((m.params["rel"] for m in plan.of_family("rank") if "rel" in m.params), 1)
-    wanted = gold.judgments.filter(pl.col("grade") >= rel).select(_KEY).unique()
-    lists = [documents(each.run) if plan.level == "doc" else each.run for each in opened]
-    found = pl.concat([run.results.select(_KEY) for run in lists if run.results.height] or [wanted])
-    left = wanted.join(found, on=_KEY, how="anti") if found is not wanted else wanted
+    least = relevant_from(first_of_gold(plan.measures))
+    left = wanted = gold.judgments.filter(pl.col("grade") >= least).select(_KEY).unique()
+    for each in opened:
+        run = documents(each.run) if plan.level == "doc" else each.run
+        if run.results.height:  # a run that retrieved nothing has no columns to join by
+            left = left.join(run.results, on=_KEY, how="anti")
     named = left.select("query_id", piece="item_id").sort("query_id", "piece")
     return Unfound("relevant item", wanted.height, named)
 
@@ -62,8 +64,8 @@ def _spans(opened: Sequence[Opened]) -> Unfound:
 def _evidence(opened: Sequence[Opened]) -> Unfound:
     founds: list[Found] = [each.readings["evidence"].data for each in opened]
     first, query_ids = founds[0], opened[0].session.prepared.query_ids
-    covered = np.unique(np.concatenate([found.covering.evidence for found in founds]))
-    left = [at for at in first.covering.counted.tolist() if at not in set(covered.tolist())]
+    covered = np.concatenate([found.covering.evidence for found in founds])
+    left = np.setdiff1d(first.covering.counted, covered).tolist()
     rows = [(query_ids[int(first.evidence.query[at])], first.evidence.text[at]) for at in left]
     frame = pl.DataFrame(rows, schema=_NAME, orient="row")
     return Unfound("evidence", first.covering.counted.size, frame.sort("query_id", "piece"))

@@ -21,6 +21,13 @@ FEW = 5
 _TAKEN = (*SUMMARY, "small")
 
 
+def fields_of(by: Field | Sequence[Field] | None) -> tuple[Field, ...]:
+    """Return the fields that are asked for, of which one need not be in a list."""
+    if by is None:
+        return ()
+    return (by,) if isinstance(by, str) or callable(by) else tuple(by)
+
+
 def by(
     table: ScoreTable,
     queries: pl.DataFrame,
