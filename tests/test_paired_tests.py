@@ -306,3 +306,9 @@ def test_many_queries_are_drawn_for_less_often():
     few, many = (rng.normal(0.5, 0.1, (n, 1)) for n in (MANY_QUERIES, MANY_QUERIES + 1))
     assert randomization(few)[0] == 1 / (DRAWS + 1)
     assert randomization(many)[0] == 1 / (DRAWS_OF_MANY + 1)
+
+
+def test_of_many_queries_the_smallest_p_still_shows_when_corrected_for_all_columns():
+    rng = np.random.default_rng(1)
+    many = rng.normal(0.5, 0.1, (MANY_QUERIES + 1, 110))
+    assert randomization(many)[0] == 1 / (11_000 + 1)

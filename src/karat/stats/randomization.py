@@ -21,6 +21,8 @@ DRAWS = 100_000
 MANY_QUERIES = 10_000
 DRAWS_OF_MANY = 10_000
 """Beyond so many queries, fewer draws do: p is that of the normal law by then, and each is dear."""
+_DRAWS_A_COLUMN = 100
+"""But so many for each p: corrected for all of them, the smallest can still be far below 0.05."""
 DRAWS_OF_QUANTILES = 10_000
 """Fewer, as every draw looks for a quantile anew."""
 
@@ -35,7 +37,9 @@ def randomization(
     Every column sees the same draws. `rounding` says what is none but rounding, in each column.
     """
     if draws is None:
-        draws = DRAWS if len(differences) <= MANY_QUERIES else DRAWS_OF_MANY
+        draws = DRAWS
+        if len(differences) > MANY_QUERIES:
+            draws = min(DRAWS, max(DRAWS_OF_MANY, _DRAWS_A_COLUMN * differences.shape[1]))
     columns, _ = whole(differences, rounding)
     p = np.ones(columns.shape[1])
     few = np.count_nonzero(columns, axis=0) <= math.floor(math.log2(draws))
