@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
 
 import polars as pl
 
@@ -22,6 +24,8 @@ _COLUMNS = {
     "end": pl.Int64,
     "text": pl.String,
 }
+
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,14 @@ class Texts:
             return [(0, self.corpus[document])]
         if self.chunks is None or "text" not in self.chunks.frame.columns:
             return []
-        held = self.chunks.frame.filter(pl.col("doc_id") == document)
-        return parts(held.iter_rows(named=True))
+        begin, end = (self._sorted["doc_id"].search_sorted(document, side) for side in _SIDES)
+        return parts(self._sorted[begin:end].iter_rows(named=True))
+
+    @cached_property
+    def _sorted(self) -> pl.DataFrame:
+        """All chunks in the order of their documents: none is looked for among all of them."""
+        assert self.chunks is not None
+        return self.chunks.frame.drop_nulls("doc_id").sort("doc_id", maintain_order=True)
 
     def text(self, placed: Row) -> str | None:
         """Return the text of an item or a span: its own, what stands in its place, or all."""

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from karat.markup import Markup, tag
+from karat.report.tables import declaration
 
 
 def full(rows: Sequence[Mapping[str, Any]]) -> float:
-    """Return the value that a full bar stands for: 1, or the most of what lies beyond."""
-    known: list[float] = [
-        row[end] for row in rows for end in ("value", "high") if row.get(end) is not None
-    ]
-    return max([1.0, *known])
+    """Return the value that a full bar of a measure stands for: 1, or the most of an amount."""
+    if declaration(rows[0]["measure"]).bounded:
+        return 1.0
+    ends = [row.get(end) or 0.0 for row in rows for end in ("value", "high")]
+    return max(ends) or 1.0
 
 
 def bar(row: Mapping[str, Any], most: float) -> Markup | None:

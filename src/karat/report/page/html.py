@@ -20,7 +20,7 @@ from karat.report.page.packing import packed
 from karat.report.page.pairs import pairs
 from karat.report.page.scripts import check_installed, digest, own, styles, vega
 
-__all__ = ["check_installed", "write"]
+__all__ = ["check_installed", "write", "write_failure"]
 
 _TITLES = {
     "verdict": "Verdict",

@@ -20,12 +20,12 @@ class Input:
     """A file that went in: what it was for, and what tells it from another."""
 
     role: str
-    """gold, run, baseline, corpus, chunks or settings."""
+    """gold, run, scores, corpus, chunks or settings."""
     name: str
     """Its path as it was given, or the name of what was given in memory."""
     size: int | None = None
     sha256: str | None = None
-    """None for what was given in memory, and for folders."""
+    """Of a folder, that of all its files; None for what was given in memory."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 // What the table of queries can be narrowed to.
 
 import { grouped } from "./numbers.js";
-import { OUTCOMES, difference, isUnfound } from "./rows.js";
+import { OUTCOMES, areAtHand, difference, isUnfound } from "./rows.js";
 
 export const ANY = "";
 export const NO_FILTERS = { search: "", field: ANY, value: ANY, outcome: ANY, movement: ANY };
@@ -51,7 +51,7 @@ export function outcomeOptions({ page, rows, state, values }) {
     const counts = new Uint32Array(OUTCOMES.length);
     for (const code of codes) counts[code] += 1;
     OUTCOMES.forEach(([name, words], code) => add(name, words, counts[code]));
-    if (page.runs.length > 1) {
+    if (page.runs.length > 1 && areAtHand(rows)) {
       let unfound = 0;
       for (let row = 0; row < rows.n; row += 1) if (isUnfound(rows, row)) unfound += 1;
       add("unfound", "nothing found by any run", unfound);

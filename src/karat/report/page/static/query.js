@@ -3,7 +3,7 @@
 import { choice, dataText, element, scrolling, shown } from "./dom.js";
 import { detailOf, listOf } from "./data.js";
 import { counted, grouped, number } from "./numbers.js";
-import { fieldText, valuesOf } from "./rows.js";
+import { apart, fieldText, valuesOf } from "./rows.js";
 import { differenceCell } from "./columns.js";
 import { calculationOf } from "./calculation.js";
 import { documentsOf } from "./highlight.js";
@@ -176,7 +176,7 @@ function ofAllMeasures({ page, state, row, values, measure }, runs) {
       const known = Number.isNaN(value) ? null : String(value);
       const cell = element("td", { class: "numeric", "data-value": known }, number(value, each));
       if (!compared(run)) return cell;
-      return [cell, differenceCell(value - values[at][state.against][row], each)];
+      return [cell, differenceCell(apart(value, values[at][state.against][row]), each)];
     });
     const name = element("th", { scope: "row", title: each.title }, each.label);
     return element("tr", { class: each === measure ? "chosen" : null }, name, cells);

@@ -15,6 +15,7 @@ export const OUTCOMES = [
 const MISSING = 1;
 const FAILED = 2;
 const NOT_AT_HAND = 3;
+const ROUNDING = 1e-12;
 
 // Unpack the columns that every view needs; values follow when a measure is chosen.
 export async function openRows(page) {
@@ -68,13 +69,27 @@ export function fieldText(field, row) {
   return field.words ? (field.words[field.codes[row]] ?? null) : field.texts[row];
 }
 
-// Tell whether no run whose lists are at hand found anything of what a query wants.
+// Tell whether the lists of all runs are at hand, so that 'by any run' can be said.
+export function areAtHand(rows) {
+  return rows.outcomes.every(({ status }) => status[0] !== NOT_AT_HAND);
+}
+
+// Tell whether no run found anything of what a query wants.
 export function isUnfound(rows, row) {
   return rows.wanted[row] > 0 && rows.outcomes.every(({ found }) => found[row] === 0);
 }
 
 export function difference(values, state, row) {
-  return values[state.run][row] - values[state.against][row];
+  return apart(values[state.run][row], values[state.against][row]);
+}
+
+// How far a value lies above another: 0 where that is no more than rounding, as stats/pairs.py
+// has it, so that the queries that moved are as many here as in the charts.
+export function apart(value, other) {
+  const difference = value - other;
+  return Math.abs(difference) <= ROUNDING * Math.max(Math.abs(value), Math.abs(other))
+    ? 0
+    : difference;
 }
 
 // A number for each row. A loop: the iterators of `from` take ten times as long.
