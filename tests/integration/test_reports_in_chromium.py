@@ -130,3 +130,14 @@ def test_very_many_queries_are_written_small_and_stay_at_hand(tmp_path, opened):
     dialog = page.locator("dialog[open]")
     for item in runs["hybrid"][f"q{QUERIES - 1}"]:
         expect(dialog).to_contain_text(item)
+
+
+def test_what_counts_as_a_hit_is_said_by_the_measure(tmp_path, opened):
+    gold, run = {"q1": {"a": 1, "b": 2}}, {"q1": ["a", "b", "x"]}
+    karat.evaluate(gold, run, ["RR(rel=2)", "P@2"]).report(tmp_path / "report.html")
+    page = opened(tmp_path / "report.html", "#query=q1")
+    dialog = page.locator("dialog[open]")
+    hits = dialog.locator(".ranking tr.hit .item")
+    expect(hits).to_have_text(["b ✓ first hit"])
+    dialog.get_by_label("measure").first.select_option(label="P@2")
+    expect(hits).to_have_text(["a ✓ hit", "b ✓ first hit"])
