@@ -12,6 +12,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 import stats_oracle as oracle
+from karat.stats import draws
 from karat.stats.corrections import correct
 from karat.stats.draws import coin_flips, every_pattern
 from karat.stats.power import detectable, needed
@@ -312,3 +313,11 @@ def test_of_many_queries_the_smallest_p_still_shows_when_corrected_for_all_colum
     rng = np.random.default_rng(1)
     many = rng.normal(0.5, 0.1, (MANY_QUERIES + 1, 110))
     assert randomization(many)[0] == 1 / (11_000 + 1)
+
+
+def test_the_size_of_blocks_changes_no_bit(monkeypatch):
+    differences = np.random.default_rng(2).normal(0.0002, 0.1, (20_000, 2))
+    found = randomization(differences)
+    monkeypatch.setattr(draws, "_ROWS", 1)
+    assert randomization(differences).tolist() == found.tolist()
+    assert 0.001 < found.min() < 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karat.cli.options import Scoring
-from karat.report.making import TEXTS, Making
+from karat.report.making import Making
 
 if TYPE_CHECKING:
     from karat.evaluation.scores import Scores
