@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from karat import Evaluator, compare, evaluate
 from karat.errors import InputError, MeasureError
-from karat.evaluation.picturing import picture
+from karat.evaluation.page.picturing import picture
 from karat.report.charts import KINDS, charts
 from karat.report.charts.distribution import histogram
 from karat.report.charts.groups import groups

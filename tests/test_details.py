@@ -5,7 +5,7 @@ import pytest
 
 import karat
 from karat.errors import InputError
-from karat.evaluation.listing import queries
+from karat.evaluation.page.listing import queries
 
 
 def details_of(gold, runs, measures, **words):

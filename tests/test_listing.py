@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import karat
 import listing_oracle as oracle
 from karat.errors import InputError
-from karat.evaluation import ranking, shown
-from karat.evaluation.listing import queries
+from karat.evaluation.page import ranking, shown
+from karat.evaluation.page.listing import queries
 from karat.stats.telling import telling
 
 MEASURES = {"rank": "RR", "span": "span.recall", "evidence": "evidence.recall"}

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.evaluation.noticing import notices
+from karat.evaluation.page.noticing import notices
+from karat.evaluation.page.unfound import unfound
 from karat.evaluation.scores import Scores
-from karat.evaluation.unfound import unfound
 from karat.report.page.model import Outcomes, Queries
 
 # What is not found is the very thing here, so a warning that little was found is none.

@@ -14,8 +14,8 @@ import oracle
 import span_oracle
 import usage_oracle
 from karat import Evaluator, Gold, Run, compare, evaluate
-from karat.evaluation.curving import depths
-from karat.evaluation.picturing import picture
+from karat.evaluation.page.curving import depths
+from karat.evaluation.page.picturing import picture
 
 ITEMS = [f"d{number}" for number in range(14)]
 QUERIES = ["q1", "q2", "q3"]

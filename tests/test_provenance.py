@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 import karat
-from karat.evaluation.provenance import inputs
+from karat.evaluation.page.provenance import inputs
 from karat.report.page.model import Input
 
 QRELS, RUN = "q1 0 a 1\nq2 0 b 1\n", "q1 Q0 a 1 0.5 r\nq2 Q0 x 1 0.5 r\n"

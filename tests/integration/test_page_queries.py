@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 from karat.report.page import scripts
 from karat.report.page.html import write
+from karat.report.page.model import Outcomes
 from karat.report.tables import number, signed
 from page_data import DOCUMENT, HOSTILE, IDS, LONG, TEXTS, a_page, some_queries
 
@@ -304,6 +305,35 @@ def test_findings_set_the_filters(path, opened):
         }"""
     )
     expect(page.locator(".queries tbody tr")).to_have_count(2)
+
+
+def test_what_differs_by_rounding_alone_has_not_moved(tmp_path, opened):
+    made = a_page()
+    first, second = made.sheets
+    name = first.summary["measure"][0]
+    nearly = first.per_query.with_columns(pl.col(name) * (1 + 2.0**-52))
+    page = opened(
+        written(
+            replace(made, sheets=[first, replace(second, per_query=nearly)]), tmp_path / "r.html"
+        )
+    )
+    choose(page, "movement", "the same")
+    assert len(ids_shown(page)) == 10
+
+
+def test_what_no_run_found_is_asked_only_where_all_lists_are_at_hand(tmp_path, opened):
+    known = some_queries()
+    n = known.ids.len()
+    nothing = pl.Series([0] * n, dtype=pl.Int32)
+
+    def offered(status: int) -> bool:
+        second = Outcomes(pl.Series([status] * n, dtype=pl.UInt8), nothing, nothing)
+        queries = replace(known, outcomes=[known.outcomes[0], second])
+        page = opened(written(a_page(queries), tmp_path / f"{status}.html"))
+        return "nothing found by any run (1)" in page.get_by_label("outcome").inner_text()
+
+    assert offered(2)
+    assert not offered(3)
 
 
 def test_scores_from_a_file_show_values_without_lists(tmp_path, opened):

@@ -140,4 +140,4 @@ def test_what_counts_as_a_hit_is_said_by_the_measure(tmp_path, opened):
     hits = dialog.locator(".ranking tr.hit .item")
     expect(hits).to_have_text(["b ✓ first hit"])
     dialog.get_by_label("measure").first.select_option(label="P@2")
-    expect(hits).to_have_text(["a ✓ hit", "b ✓ first hit"])
+    expect(hits).to_have_text(["a ✓ first hit", "b ✓ hit"])

@@ -9,10 +9,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import InputError
-from karat.evaluation.curving import CURVED, curves
 from karat.evaluation.opened import Opened
-from karat.evaluation.outcomes import first_of_gold
-from karat.evaluation.spending import costs, latencies, tradeoffs
+from karat.evaluation.page.curving import CURVED, curves
+from karat.evaluation.page.outcomes import first_of_gold
+from karat.evaluation.page.spending import costs, latencies, tradeoffs
 from karat.measures import Measure, parse
 from karat.report.charts.drawing import together
 from karat.report.charts.kinds import KINDS, Subject

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from karat.data.files import check_writable, writing
 from karat.data.gold import Gold
 from karat.evaluation.comparison import Comparison
-from karat.evaluation.listing import queries
-from karat.evaluation.noticing import few_labelled, notices
 from karat.evaluation.opened import Opened
-from karat.evaluation.picturing import picture
-from karat.evaluation.provenance import inputs
+from karat.evaluation.page.listing import queries
+from karat.evaluation.page.noticing import few_labelled, notices
+from karat.evaluation.page.picturing import picture
+from karat.evaluation.page.provenance import inputs
 from karat.evaluation.scores import Scores
 from karat.report.making import Making
 from karat.report.page import html

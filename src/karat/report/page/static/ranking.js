@@ -14,7 +14,10 @@ export function rankedList(query, run) {
   const results = new Map((detail?.runs[run].results ?? []).map((each) => [each.rank, each]));
   const kinds = kindsOf(list, results);
   const heads = ["rank", "item", ...kinds.map(({ head }) => head)];
-  const lines = places.map((place) => line(query, run, place, kinds, results.get(place.rank)));
+  const first = places.find(({ hit }) => hit)?.rank;
+  const lines = places.map((place) =>
+    line(query.measure, place, place.rank === first, kinds, results.get(place.rank)),
+  );
   const head = heads.map((words) =>
     element("th", { scope: "col", class: words === "item" ? null : "numeric" }, words),
   );
@@ -72,8 +75,7 @@ function scoreText(score, small) {
   return small ? score.toPrecision(4) : number(score);
 }
 
-function line({ rows, row, measure }, run, place, kinds, result) {
-  const first = rows.outcomes[run]?.first[row] === place.rank;
+function line(measure, place, first, kinds, result) {
   const beyond = measure.cutoff !== null && place.rank > measure.cutoff;
   const ends = place.rank === measure.cutoff;
   const names = [place.hit && "hit", first && "first", beyond && "beyond", ends && "cutoff"];
@@ -87,7 +89,7 @@ function line({ rows, row, measure }, run, place, kinds, result) {
 }
 
 function hitMark({ hit }, first) {
-  if (!hit && !first) return null;
+  if (!hit) return null;
   return element("span", { class: "hit-mark" }, first ? "✓ first hit" : "✓ hit");
 }
 

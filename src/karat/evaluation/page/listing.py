@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from karat.errors import InputError, KaratWarning
-from karat.evaluation.detailing import details
 from karat.evaluation.opened import Opened
-from karat.evaluation.outcomes import (
+from karat.evaluation.page.detailing import details
+from karat.evaluation.page.outcomes import (
     FAILED,
     Sought,
     first_of_gold,
@@ -20,15 +20,15 @@ from karat.evaluation.outcomes import (
     outcomes,
     sought,
 )
-from karat.evaluation.ranking import RankedLists
+from karat.evaluation.page.ranking import RankedLists
+from karat.evaluation.page.shown import Shown
 from karat.evaluation.scores import Scores
-from karat.evaluation.shown import Shown
 from karat.measures import Measure
 from karat.report.making import TEXTS
 from karat.report.page.model import Outcomes, Queries
 from karat.stats.telling import telling
 
-BEGINNING = 120
+_QUERY_TEXT = 120
 """How many characters of a query's text are known of every query."""
 
 
@@ -58,7 +58,7 @@ def queries(
         at_hand = any(runs)
         return Queries(
             ids=ids,
-            texts=known["text"].str.head(BEGINNING) if "text" in known.columns else None,
+            texts=known["text"].str.head(_QUERY_TEXT) if "text" in known.columns else None,
             fields=known.select(fields),
             wanted=pl.Series("wanted", wanted, pl.Int32),
             outcomes=became if at_hand else [],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from karat.evaluation.curving import curves
 from karat.evaluation.opened import Opened
-from karat.evaluation.outcomes import first_of_gold
+from karat.evaluation.page.curving import curves
+from karat.evaluation.page.outcomes import first_of_gold
+from karat.evaluation.page.spending import costs, latencies, tradeoffs
 from karat.evaluation.scores import Scores
-from karat.evaluation.spending import costs, latencies, tradeoffs
 from karat.report.page.model import Picture
 
 

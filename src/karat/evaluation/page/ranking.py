@@ -9,8 +9,8 @@ from typing import Any, overload
 import numpy as np
 import polars as pl
 
-from karat.evaluation.outcomes import relevant_from, sought
-from karat.evaluation.shown import HITS, Shown
+from karat.evaluation.page.outcomes import relevant_from, sought
+from karat.evaluation.page.shown import HITS, Shown
 from karat.measures.declare import Family
 from karat.report.calculation import TOP
 from karat.report.page.model import Json

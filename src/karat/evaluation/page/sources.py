@@ -12,7 +12,7 @@ import polars as pl
 from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
 from karat.evaluation.opened import Opened
-from karat.evaluation.shown import Shown
+from karat.evaluation.page.shown import Shown
 from karat.match.described import told
 from karat.match.highlights import Known
 from karat.report.calculation import Row

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from karat.evaluation.opened import Opened
-from karat.evaluation.outcomes import first_of_gold, relevant_from
+from karat.evaluation.page.outcomes import first_of_gold, relevant_from
 from karat.match.evidence import Found
 from karat.match.level import documents
 from karat.match.spans import Coverage, wanted_spans

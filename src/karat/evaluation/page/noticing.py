@@ -13,9 +13,9 @@ import polars as pl
 
 from karat.errors import counted
 from karat.evaluation.opened import Opened
-from karat.evaluation.outcomes import ANSWERED, NOT_AT_HAND
+from karat.evaluation.page.outcomes import ANSWERED, NOT_AT_HAND
+from karat.evaluation.page.unfound import unfound
 from karat.evaluation.scores import Scores
-from karat.evaluation.unfound import unfound
 from karat.match.hits import Floats
 from karat.match.numbers import listed
 from karat.match.spans import Coverage

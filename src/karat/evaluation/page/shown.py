@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from karat.evaluation.opened import Opened
-from karat.evaluation.outcomes import relevant_from
+from karat.evaluation.page.outcomes import relevant_from
 from karat.match.evidence import Found
 from karat.match.hits import Flags, Hits, Ints, merged
 from karat.match.numbers import numbers_of

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from karat.evaluation.highlighting import documents
-from karat.evaluation.matched import evidence_of, match_of
+from karat.evaluation.page.highlighting import documents
+from karat.evaluation.page.matched import MOST_TEXT, evidence_of, match_of
+from karat.evaluation.page.shown import BEGINNING, Shown
+from karat.evaluation.page.sources import Texts, results_of
 from karat.evaluation.retracing import retraced
 from karat.evaluation.scores import Scores
-from karat.evaluation.shown import BEGINNING, Shown
-from karat.evaluation.sources import Texts, results_of
 from karat.match.numbers import numbers_of
 from karat.match.spans import WANTED
 from karat.match.usage import Usage
@@ -19,8 +19,6 @@ from karat.measures.run.cost import prices_of
 from karat.report.calculation import TOP, Calculation, Row
 from karat.report.page.model import Json
 
-MOST_TEXT = 2000
-"""How many characters of an item or a span are kept."""
 MOST_LISTED = 50
 """How many items are kept of an ideal list, and of what a list misses."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from karat.evaluation.sources import Texts, parts
+from karat.evaluation.page.sources import Texts, parts
 from karat.match.highlights import Piece, limited, pieces
 from karat.report.calculation import Row
 from karat.report.page.model import Json

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from karat.evaluation.opened import Opened
-from karat.evaluation.shown import BEGINNING
+from karat.evaluation.page.shown import BEGINNING
 from karat.match.evidence import Found
 from karat.report.calculation import Row
 from karat.report.page.model import Json
@@ -15,7 +15,7 @@ from karat.report.page.model import Json
 AROUND = 300
 """How many characters are shown before and after what matches."""
 MOST_TEXT = 2000
-"""How many characters are shown of what matches, or of what comes nearest."""
+"""How many characters are kept of a text: an item, a span, what matches or comes nearest."""
 
 
 def evidence_of(opened: Opened, numbers: Sequence[int]) -> dict[int, list[str]]:
