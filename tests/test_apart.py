@@ -34,6 +34,15 @@ def test_groups_are_held_against_all_others_as_scipy_does(given_groups: dict[str
     assert found == sorted(found, key=lambda group: group.difference)
 
 
+def test_a_group_far_below_has_the_p_of_scipy():
+    from scipy.stats import ttest_ind
+
+    low, high = np.array([0.0, 0.25, 0.125, 0.0, 0.5]), np.array([0.75, 0.5, 1.0, 0.75, 1.0, 0.5])
+    first, second = apart({"low": low, "high": high})
+    assert (first.label, second.label) == ("low", "high")
+    assert first.p == pytest.approx(2 * ttest_ind(low, high, equal_var=False).pvalue, rel=1e-12)
+
+
 def test_two_constants_say_nothing():
     assert apart({"a": np.zeros(5), "b": np.ones(5)}) == []
 

@@ -111,3 +111,30 @@ def test_every_measure_is_calculated_for_many_queries_as_for_each(name):
     lists = {"q0": [FOUND, again], "q2": [again, FOUND, again], "q3": [again], "q4": [FOUND]}
     run = [{"query_id": query, "results": items, **TIMED} for query, items in lists.items()]
     assert_calculated_together_as_alone([name], Gold.of(gold), Run.of(run), {}, "item")
+
+
+def calculated(gold, run, *names, **words):
+    plan = Plan.of(names, conventions=Conventions(**words))
+    found = calculations(PreparedGold(Gold.of(gold)), Run.of(run), plan)
+    return {measure.name: calculation for (_, measure), calculation in found}
+
+
+def test_what_stands_at_the_last_rank_that_counts_is_not_missed():
+    found = calculated({"q": ["a", "b"]}, {"q": ["x", "a", "b"]}, "P@2")
+    assert found["P@2"].missed == [{"item": "b", "grade": 1, "rank": 3}]
+
+
+def test_where_unjudged_items_are_skipped_only_judged_ones_have_a_row():
+    found = calculated({"q": {"a": 1, "b": 0}}, {"q": ["x", "b", "a"]}, "RR", unjudged="skip")
+    assert [row["item"] for row in found["RR"].rows] == ["b", "a"]
+
+
+def test_a_timing_that_lacks_is_told_of_the_stage_that_lacks_it():
+    run = [{"query_id": "q", "results": [], "latency_ms": {"total": 2.0}}]
+    found = calculated({"q": ["a"]}, run, "latency.mean", "latency.mean(stage=rerank)")
+    assert [bool(each.remarks) for each in found.values()] == [False, True]
+
+
+def test_what_is_noted_of_unjudged_items_is_noted_of_no_other():
+    found = calculated({"q": {"a": 1}}, {"q": ["x", "a", "y"]}, "Unjudged@3")
+    assert found["Unjudged@3"].counted == [1, 3]

@@ -180,6 +180,13 @@ def test_what_counts_as_relevant_is_as_the_first_measure_that_reads_gold_says():
     assert known.lists[0]["hits"] == [[[1, 1, None, None], [2, 2, None, None]]]
 
 
+def test_how_much_of_a_span_counts_is_as_the_measure_says():
+    gold = [{"query_id": "q", "spans": [place("d", 0, 10)]}]
+    run = [{"query_id": "q", "results": [place("d", 0, 4), place("d", 0, 8)]}]
+    for measure, first in {"span.RR": 1, "span.RR(min_overlap=0.5)": 2}.items():
+        assert known_of(gold, {"run": run}, [measure]).outcomes[0].first.item() == first
+
+
 def test_where_nothing_of_gold_is_measured_the_lists_stand_there_alone():
     run = [{"query_id": "q", "results": ["a"], "latency_ms": {"total": 2.0}}]
     known = known_of({"q": ["a"]}, {"run": run}, "latency.mean")

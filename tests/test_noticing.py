@@ -189,6 +189,47 @@ def test_without_a_bound_the_shares_that_nobody_judged_are_compared():
     ]
 
 
+def test_shares_that_hardly_differ_are_not_told():
+    gold = {f"q{n}": {"a": 1, "b": 0} for n in range(20)}
+    runs = {"ahead": {q: ["a"] for q in gold}, "behind": {q: ["b"] for q in gold} | {"q0": ["new"]}}
+    scores = karat.Evaluator(gold, "nDCG@1").all(runs)
+    assert told(scores, queries(scores, []), "unjudged") == []
+
+
+def test_a_few_characters_again_are_not_told():
+    gold = [{"query_id": "q1", "spans": [{"doc_id": "d", "start": 0, "end": 5}]}]
+    results = [{"doc_id": "d", "start": start, "end": start + 100} for start in (0, 99)]
+    scores = [karat.evaluate(gold, [{"query_id": "q1", "results": results}], "span.recall@5")]
+    assert told(scores, queries(scores, []), "duplicates") == []
+
+
+def test_groups_are_told_of_the_first_measure_that_is_a_mean():
+    records = [
+        {"query_id": f"q{n:02}", "relevant": ["a"], "evidence": ["paid in euros"]}
+        for n in range(40)
+    ]
+    run = [
+        {
+            "query_id": record["query_id"],
+            "results": [{"id": "a", "text": "paid in euros" if n % 4 or n == 8 else "no"}],
+        }
+        for n, record in enumerate(records)
+    ]
+    measures = ["evidence.recall@5", "evidence.coverage@5"]
+    scores = [karat.evaluate(records, run, measures)]
+    kinds = ["billing" if n % 4 == 0 else "shipping" for n in range(40)]
+    (text,) = told(scores, queries(scores, [], category=kinds), "group")
+    assert "evidence.coverage@5 is 0.1000" in text
+
+
+def test_queries_that_were_not_run_are_told_where_only_speed_is_measured():
+    run = [{"query_id": "q1", "results": [], "latency_ms": {"total": 2.0}}]
+    scores = [karat.evaluate({"q1": ["a"], "q2": ["a"]}, run, "latency.mean")]
+    assert told(scores, queries(scores, []), "missing") == [
+        "1 of 2 queries (50%) of gold not in run."
+    ]
+
+
 def test_a_group_far_under_the_rest_is_named():
     gold = {f"q{n:02}": ["a"] for n in range(40)}
     run = {q: ["a"] if n % 4 or n == 8 else ["x"] for n, q in enumerate(gold)}

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.markup import Markup, brief, joined, named, shown, table, tag
+from karat.report.page.bars import full
 
 TEXTS = st.text(st.characters() | st.sampled_from("<>&\"'\x00\r\n\t\u202e\u2066\u061c/!-"))
 TURNS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
@@ -103,3 +104,16 @@ def test_a_table_has_heads_of_columns_and_of_rows() -> None:
 def test_a_row_that_is_too_short_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
         table(["a", "b"], [["1"]])
+
+
+def test_a_bar_of_an_amount_goes_to_the_largest_and_any_other_to_one():
+    costs = [
+        {"measure": "cost.mean", "value": value, "high": high}
+        for value, high in [(0.001, 0.004), (0.002, None)]
+    ]
+    assert full(costs) == 0.004
+    assert full([{"measure": "nDCG@10", "value": 0.2, "high": 0.3}]) == 1.0
+    assert (
+        full([{"measure": "cost.mean", "value": None}, {"measure": "cost.mean", "value": 0.0}])
+        == 1.0
+    )

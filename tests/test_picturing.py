@@ -219,6 +219,20 @@ def test_tradeoffs_are_medians_and_means_of_what_is_known():
     assert row["context_characters"] == pytest.approx(sum(lengths) / len(lengths))
 
 
+def test_the_only_stage_there_is_stands_for_the_total():
+    run = [{"query_id": "q", "results": ["a"], "latency_ms": {"search": 7.0}}]
+    scores = evaluate({"q": ["a"]}, run, ["P@1"])
+    assert pictured([scores]).tradeoffs["latency_ms"].to_list() == [7.0]
+
+
+def test_where_one_item_is_of_unknown_length_nothing_is_said_of_all():
+    results = [{"id": "a", "text": "four"}, {"id": "b"}]
+    scores = evaluate({"q": ["a"]}, [{"query_id": "q", "results": results}], ["P@1", "P@2"])
+    assert pictured([scores]).tradeoffs["context_characters"].to_list() == [4.0]
+    scores = evaluate({"q": ["a"]}, [{"query_id": "q", "results": results}], ["P@2"])
+    assert pictured([scores]).tradeoffs is None
+
+
 def test_places_and_the_table_of_chunks_tell_how_long_items_are():
     gold = {"q": ["c3"]}
     chunks = [
