@@ -75,12 +75,12 @@ def test_the_run_says_what_it_took_and_cost():
 def test_texts_and_places_of_ids_come_from_the_table_of_chunks():
     chunks = pl.DataFrame(
         {
-            "id": ["a", "z", "b", "c"],
-            "doc_id": ["d", "e", "d", "c"],
-            "start": [0, 0, 5, 0],
-            "end": [5, 5, 3005, 5],
+            "id": ["z", "a", "c", "b"],
+            "doc_id": ["e", "d", "c", "d"],
+            "start": [0, 0, 0, 5],
+            "end": [5, 5, 5, 3005],
         }
-    ).with_columns(text=pl.Series(["abcde", "other", "x" * 3000, "other"]))
+    ).with_columns(text=pl.Series(["other", "abcde", "other", "x" * 3000]))
     gold = [{"query_id": "q", "relevant": ["a"], "spans": [place("d", 3, 7)]}]
     run = {"q": {"b": 0.5, "a": 0.25, "unknown": 0.125}}
     (known,) = details_of(gold, {"run": run}, "RR", chunks=chunks).values()
