@@ -48,7 +48,7 @@ def _unanswered(scores: Sequence[Scores]) -> Iterator[Notice]:
             text = f"The retriever failed on {_of(n, counts['queries'], 'query')} in {score.name}."
             yield Notice("failed", text, {"run": score.name, "outcome": "failed"})
         if n := max(counts["missing"], counts["not_run"]):
-            text = f"{_of(n, counts['queries'], 'query')} of gold not in {score.name}."
+            text = f"{_of(n, counts['queries'], 'query')} of gold {_are(n)} not in {score.name}."
             yield Notice("missing", text, {"run": score.name, "outcome": "missing"})
 
 
@@ -93,11 +93,13 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notic
     wanted = queries.wanted > 0
     total = int(wanted.sum())
     empty = [wanted & (own.status == 0) & (own.found == 0) for own in queries.outcomes]
-    if len(scores) > 1 and (n := int(reduce(lambda a, b: a & b, empty).sum())):
-        text = f"No run found anything for {_of(n, total, 'query')}."
+    by_all = int(reduce(lambda a, b: a & b, empty).sum()) if len(scores) > 1 else 0
+    if by_all:
+        text = f"No run found anything for {_of(by_all, total, 'query')}."
         yield Notice("nothing", text, {"outcome": "unfound"})
     for score, own in sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum())):
-        if n := int(own.sum()):
+        # Those that no run found anything for are told already.
+        if (n := int(own.sum())) > by_all:
             text = f"{score.name} found nothing for {_of(n, total, 'query')}."
             yield Notice("nothing", text, {"run": score.name, "outcome": "nothing"})
 
@@ -109,10 +111,12 @@ def _found_by_none(opened: Sequence[Opened]) -> Iterator[Notice]:
         if not kind.left.height:
             continue
         query, piece = kind.left.row(0)
+        piece = " ".join(piece.split())  # evidence may go over lines
         such = f"such as {short(repr(piece), _NAME_WIDTH)} for query {short(repr(query), 24)}"
-        missed = _of(kind.left.height, kind.wanted, kind.what)
+        n = kind.left.height
         where = "in any list" if len(opened) == 1 else "in any list of any run"
-        yield Notice("unfound", f"{missed} not {where}, {such}.")
+        text = f"{_of(n, kind.wanted, kind.what)} {_are(n)} not {where}, {such}."
+        yield Notice("unfound", text)
 
 
 def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
@@ -172,6 +176,10 @@ def _again(scores: Sequence[Scores], opened: Sequence[Opened]) -> Iterator[Notic
             if raw and (share := 1 - merged / raw) >= _AGAIN:
                 text = f"{share:.0%} of the characters that {score.name} returned for a query"
                 yield Notice("duplicates", f"{text} stand in an item above already.")
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def _of(n: int, total: int, word: str) -> str:

@@ -62,8 +62,8 @@ def _spans(opened: Sequence[Opened]) -> Unfound:
 def _evidence(opened: Sequence[Opened]) -> Unfound:
     founds: list[Found] = [each.readings["evidence"].data for each in opened]
     first, query_ids = founds[0], opened[0].session.prepared.query_ids
-    covered = np.unique(np.concatenate([found.covering.evidence for found in founds]))
-    left = [at for at in first.covering.counted.tolist() if at not in set(covered.tolist())]
+    covered = np.concatenate([found.covering.evidence for found in founds])
+    left = np.setdiff1d(first.covering.counted, covered).tolist()
     rows = [(query_ids[int(first.evidence.query[at])], first.evidence.text[at]) for at in left]
     frame = pl.DataFrame(rows, schema=_NAME, orient="row")
     return Unfound("evidence", first.covering.counted.size, frame.sort("query_id", "piece"))
