@@ -14,7 +14,7 @@ import listing_oracle as oracle
 from karat.errors import InputError
 from karat.evaluation import ranking, shown
 from karat.evaluation.listing import queries
-from karat.evaluation.telling import telling
+from karat.stats.telling import telling
 
 MEASURES = {"rank": "RR", "span": "span.recall", "evidence": "evidence.recall"}
 KEYS = {"rank": "relevant", "span": "spans", "evidence": "evidence"}

@@ -114,6 +114,7 @@ def test_what_scores_from_a_file_do_not_know_is_absent():
 def test_measures_say_how_their_values_are_read():
     page = a_page(measures=("nDCG@10", "NumRet", "RR"))
     first, count, plain = packed(page).json["measures"]
+    assert plain["rel"] == 1
     assert first == {
         "name": "nDCG@10",
         "label": "nDCG@10",
@@ -124,6 +125,7 @@ def test_measures_say_how_their_values_are_read():
         "cutoff": 10,
         "budget": None,
         "family": "rank",
+        "rel": None,
     }
     assert count["whole"]
     assert plain["cutoff"] is None

@@ -12,6 +12,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
 import stats_oracle as oracle
+from karat.stats import draws
 from karat.stats.corrections import correct
 from karat.stats.draws import coin_flips, every_pattern
 from karat.stats.power import detectable, needed
@@ -306,3 +307,11 @@ def test_many_queries_are_drawn_for_less_often():
     few, many = (rng.normal(0.5, 0.1, (n, 1)) for n in (MANY_QUERIES, MANY_QUERIES + 1))
     assert randomization(few)[0] == 1 / (DRAWS + 1)
     assert randomization(many)[0] == 1 / (DRAWS_OF_MANY + 1)
+
+
+def test_the_size_of_blocks_changes_no_bit(monkeypatch):
+    differences = np.random.default_rng(2).normal(0.0002, 0.1, (20_000, 2))
+    found = randomization(differences)
+    monkeypatch.setattr(draws, "_ROWS", 1)
+    assert randomization(differences).tolist() == found.tolist()
+    assert 0.001 < found.min() < 1

@@ -214,7 +214,8 @@ def test_the_command_line_shapes_lists_and_says_so(command):
         0,
         "measure      run  n\nR@3       0.2500  2\nJudged@3  0.2500\n"
         "list: top_k=2, score_threshold=0.3\n",
-        "",
+        "next: karat explain R@3 --gold gold.json --run run.json --query q2 --top-k 2 "
+        "--score-threshold 0.3\n",
     )
     told = json.loads(command(*words, *flags, "--json")[1])
     assert told["settings"] == {"top_k": 2, "score_threshold": 0.3}

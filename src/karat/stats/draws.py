@@ -14,6 +14,7 @@ from karat.match.hits import Floats, Ints
 SEED = 20261115
 RESAMPLES = 10_000
 _CELLS = 1 << 18  # of a block: 2 MiB of floats, which the cache of a core holds
+_ROWS = 16
 
 
 def below(bits: PCG64, limit: int, shape: tuple[int, ...]) -> Ints:
@@ -70,7 +71,10 @@ def _blocks(rows: int, columns: int) -> Iterator[int]:
 
 
 def slices(rows: int, columns: int) -> Iterator[slice]:
-    """Cut rows into blocks that a cache holds."""
-    step = max(1, _CELLS // max(columns, 1))
+    """Cut rows into blocks that a cache holds, or of a few rows where none does.
+
+    A product of one row reads all of the other matrix; of several, it is read once for them all.
+    """
+    step = max(_ROWS, _CELLS // max(columns, 1))
     for begin in range(0, rows, step):
         yield slice(begin, min(begin + step, rows))

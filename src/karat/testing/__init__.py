@@ -6,6 +6,7 @@ Nothing is imported before it is needed: pytest loads this room in every test ru
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,4 +52,6 @@ def _record(verdict: Verdict | None, error: str | None = None) -> None:
     from karat.report.verdict import Entry
 
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-    _recorded.append(Entry(test or "gate", verdict, error))
+    # The scores behind a verdict would stay in memory until the last test.
+    kept = None if verdict is None else replace(verdict, basis=None)
+    _recorded.append(Entry(test or "gate", kept, error))

@@ -117,6 +117,7 @@ def _measure(name: str) -> Json:
         "cutoff": measure.cutoff if isinstance(measure.cutoff, int) else None,
         "budget": measure.cutoff.characters if isinstance(measure.cutoff, Budget) else None,
         "family": declaration.family,
+        "rel": measure.params.get("rel"),
     }
 
 

@@ -7,8 +7,8 @@ const LABEL = 120; // characters of an item's name
 
 // Show the top of the list and the hits below it, and name what is missing.
 export function rankedList(query, run) {
-  const { list, detail } = query;
-  const places = placesOf(list, run);
+  const { list, detail, measure } = query;
+  const places = placesOf(list, run, measure.rel ?? 1);
   if (!places.length)
     return [element("p", { class: "note" }, "Nothing was retrieved."), missing(query, run, places)];
   const results = new Map((detail?.runs[run].results ?? []).map((each) => [each.rank, each]));
@@ -33,13 +33,14 @@ export function rankedList(query, run) {
   ];
 }
 
-// Return the places that are shown: rank, item, and what is known of it.
-function placesOf(list, run) {
+// Return the places that are shown: rank, item, and what is known of it; from grade `rel` up, an
+// item counts.
+function placesOf(list, run, rel) {
   const hits = new Map(list.hits[run].map(([rank, ...known]) => [rank, known]));
   const top = list.lists[run].map((item, at) => [at + 1, item]);
   return [...top, ...list.below[run]].map(([rank, item]) => {
     const [grade, characters, evidence] = hits.get(rank) ?? [null, null, null];
-    const hit = grade > 0 || characters > 0 || (evidence?.length ?? 0) > 0;
+    const hit = (grade !== null && grade >= rel) || characters > 0 || (evidence?.length ?? 0) > 0;
     return { rank, item: list.items[item], grade, characters, evidence, hit };
   });
 }
