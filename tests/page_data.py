@@ -12,7 +12,7 @@ HOSTILE = {
     "</script><img src=x onerror='window.harm = 1'>": "an end of a script",
     '" onmouseover="window.harm = 1': "an attribute",
     "javascript:window.harm = 1": "a link",
-    "a\u202eb\u0000c\u2066d": "what turns and hides",
+    "a\u202eb\u0000c\u2066d\u2028e": "what turns and hides",
     "👩‍🚀 &lt; naïve 漢字 ﷺ": "emoji and scripts",
 }
 LONG = "x" * 1_000_000

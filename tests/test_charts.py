@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from karat import Evaluator, compare, evaluate
 from karat.errors import InputError, MeasureError
 from karat.evaluation.page.picturing import picture
+from karat.measures import parse
 from karat.report.charts import KINDS, charts
 from karat.report.charts.distribution import histogram
 from karat.report.charts.groups import groups
 from karat.report.charts.scatter import points, squares
 from karat.report.charts.theme import COLOURS
 from karat.report.charts.thinning import binned, cumulative, edges, slack
-from karat.report.charts.tradeoff import front
+from karat.report.charts.tradeoff import front, tradeoffs
 from karat.report.page.model import Page, Queries
 
 pytest.importorskip("altair")
@@ -32,6 +33,16 @@ HOSTILE = '</script><img src=x onerror="alert(1)">'
 some = settings(max_examples=60, deadline=None)
 numbers = st.floats(-1e6, 1e6, allow_nan=False)
 values = st.lists(numbers, min_size=1, max_size=60).map(np.array)
+
+
+def test_runs_at_one_place_are_named_together_and_their_axes_say_where():
+    took = {"latency_ms": 126.0, "context_tokens": None, "context_characters": None}
+    frame = pl.DataFrame([{"run": run, **took} for run in "ab"])
+    (drawing,) = tradeoffs(frame, parse("P@5"), {"a": 0.065, "b": 0.065}, ["a", "b"])
+    svg = _svg(drawing.chart.to_dict())
+    assert ">a, b</text>" in svg
+    assert ">0.06</text>" in svg
+    assert ">0</text>" not in svg
 
 
 @some
@@ -324,7 +335,7 @@ def _told():
     gold = [
         {
             "query_id": f"q{n}",
-            "kind": draw.choice(["easy", HOSTILE]),
+            "kind": draw.choice(["easy", HOSTILE, "two\u2028lines"]),
             "relevant": dict.fromkeys(draw.sample(items, 3), 1),
         }
         for n in range(25)

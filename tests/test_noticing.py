@@ -128,7 +128,7 @@ def test_queries_without_an_answer_come_first():
     first, second, *_ = notices(scores, opened(scores), queries(scores, [[0, 1, 0]]))
     assert first.text == "The retriever failed on 1 of 3 queries (33%) in run."
     assert first.show == {"run": "run", "outcome": "failed"}
-    assert second.text == "1 of 3 queries (33%) of gold not in run."
+    assert second.text == "1 of 3 queries (33%) of gold is not in run."
 
 
 def test_queries_with_nothing_found_are_counted_by_run_and_over_all():
@@ -148,10 +148,7 @@ def test_a_query_that_failed_counts_where_no_run_found_anything_as_the_table_cou
     known = queries(scores, [[0], [0]])
     failed = replace(known.outcomes[1], status=pl.Series([2], dtype=pl.UInt8))
     known = replace(known, outcomes=[known.outcomes[0], failed])
-    assert told(scores, known, "nothing") == [
-        "No run found anything for 1 of 1 query (100%).",
-        "one found nothing for 1 of 1 query (100%).",
-    ]
+    assert told(scores, known, "nothing") == ["No run found anything for 1 of 1 query (100%)."]
 
 
 def test_what_no_run_found_is_not_said_where_a_list_is_not_at_hand():
@@ -161,6 +158,24 @@ def test_what_no_run_found_is_not_said_where_a_list_is_not_at_hand():
     known = replace(known, outcomes=[known.outcomes[0], saved])
     said = notices(scores, [*opened(scores[:1]), None], known)
     assert [each.text for each in said] == ["one found nothing for 1 of 1 query (100%)."]
+
+
+def test_a_run_that_found_nothing_only_where_no_run_did_is_not_told_again():
+    gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
+    scores = karat.Evaluator(gold, "R@5").all({name: {q: ["a"] for q in gold} for name in "xy"})
+    assert told(scores, queries(scores, [[1, 0, 0], [1, 1, 0]]), "nothing") == [
+        "No run found anything for 1 of 3 queries (33%).",
+        "x found nothing for 2 of 3 queries (67%).",
+    ]
+
+
+def test_what_no_run_found_is_told_in_one_line():
+    gold = [{"query_id": "q1", "evidence": ["paid in\n\n euros", "to your card"]}]
+    run = [{"query_id": "q1", "results": [{"id": "c", "text": "nothing"}]}]
+    scores = [karat.evaluate(gold, run, "evidence.recall@5")]
+    assert told(scores, queries(scores, []), "unfound") == [
+        "2 of 2 evidences (100%) are not in any list, such as 'paid in euros' for query 'q1'."
+    ]
 
 
 def test_a_bound_that_reaches_the_best_run_makes_a_lead_unsafe():

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from karat.markup import Markup, brief, joined, named, shown, table, tag
 from karat.report.page.bars import full
 
-TEXTS = st.text(st.characters() | st.sampled_from("<>&\"'\x00\r\n\t\u202e\u2066\u061c/!-"))
-TURNS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+TEXTS = st.text(st.characters() | st.sampled_from("<>&\"'\x00\r\n\t\u2028\u202e\u2066\u061c/!-"))
+TURNS = [0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
 
 
 class Reader(HTMLParser):

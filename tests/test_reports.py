@@ -174,6 +174,15 @@ def test_groups_are_those_asked_for_or_every_field_of_few_values(tmp_path: Path)
     assert "Groups by group" in text(page)
 
 
+def test_fields_that_cannot_make_groups_keep_no_report_from_being_written(tmp_path: Path):
+    gold = [
+        {"query_id": f"q{n}", "relevant": ["a"], "n": n % 2, "tags": [f"t{n % 2}"], "kind": n % 2}
+        for n in range(4)
+    ]
+    karat.evaluate(gold, {"q0": ["a"]}, "RR").report(tmp_path / "r.html")
+    assert set(re.findall(r"by (n|tags|kind)\b", text(tmp_path / "r.html"))) == {"kind"}
+
+
 def test_the_way_it_was_made_is_told(command, tmp_path: Path, monkeypatch):
     (tmp_path / "karat.toml").write_text('[conventions]\nmissing = "skip"\n')
     monkeypatch.chdir(tmp_path)

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-# Control characters but newline and tab, what changes the direction of writing, and halves of
-# surrogate pairs: a reader would not see them, or see something else than what is there.
+# Control characters but newline and tab, what changes the direction of writing or begins a line
+# (Vega cannot read that in names), and halves of surrogate pairs: a reader would not see them, or
+# see something else than what is there.
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _VOID = frozenset({"br", "meta"})
 

@@ -149,7 +149,7 @@ def test_what_would_do_harm_is_shown_as_text_and_runs_nothing(path, opened):
     page = opened(path)
     for row, text in enumerate(HOSTILE):
         open_query(page, IDS[row])
-        visible = re.sub("[\x00\u202e\u2066]", lambda m: f"⟨U+{ord(m[0]):04X}⟩", text)
+        visible = re.sub("[\x00\u2028\u202e\u2066]", lambda m: f"⟨U+{ord(m[0]):04X}⟩", text)
         expect(dialog_of(page).locator(".full")).to_have_text(visible)
         assert visible[:40] in dialog_of(page).inner_text()
         page.keyboard.press("Escape")
@@ -269,7 +269,7 @@ def test_evidence_shows_what_matched_or_came_nearest(path, opened):
     page = opened(path)
     open_query(page, "q7")
     found, missed = dialog_of(page).locator(".evidence").all()
-    expect(found).to_contain_text("covered at rank 1 d1 by substring")
+    expect(found).to_contain_text("covered at rank 1 d1: substring")
     expect(found.locator("mark")).to_have_text("refund is paid" + TEXTS[7])
     expect(missed).to_contain_text("missed; nearest is rank 2 d9, ratio 0.4100")
 

@@ -29,5 +29,5 @@ def demo_command(
         print(f"  {run.name.ljust(len(gold.name))}  what was found")
     written = " ".join(f"-o {path}" for path in outputs)
     command = [f"$ karat eval {gold}", *names, f"--by category {written}"]
-    print("\n" + " \\\n    ".join(command), "\n", flush=True)
+    print("\n" + " \\\n    ".join(command) + "\n", flush=True)
     evaluate_command(str(gold), names, by=["category"], output=outputs)

@@ -20,7 +20,7 @@ from karat.report.page import html
 from karat.report.page.model import Page
 from karat.report.verdict import Verdict
 from karat.stats.comparison import Choices
-from karat.stats.groups import Field
+from karat.stats.groups import Field, groupable
 
 _FEW_RUNS = 5
 _FIELDS = 3
@@ -44,7 +44,8 @@ def page(
     known = queries(scores, opened, texts=making.texts)
     ways = [tuple(by)] if by else []
     if not by and len(scores) <= _FEW_RUNS:
-        ways = [(field,) for field in few_labelled(known.fields)[:_FIELDS]]
+        fields = [name for name in few_labelled(known.fields) if groupable(scores[0].queries, name)]
+        ways = [(field,) for field in fields[:_FIELDS]]
     return Page(
         title=_title(scores, verdict),
         created=datetime.now(UTC).isoformat(timespec="seconds"),

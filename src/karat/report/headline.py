@@ -45,8 +45,10 @@ def of_comparison(sheet: ComparisonSheet) -> str:
     others = {name: values[name] for name in unsure or rivals}
     nearest = (_leading(measure, others) or list(others))[0]
     said += f" on {nearest}{_lead(sheet, leader, rivals[nearest])}"
-    sure = len(rivals) - len(unsure)
-    return said if len(rivals) == 1 else f"{said}; it is real on {sure} of {len(rivals)} others"
+    if len(rivals) == 1:
+        return said
+    sure = len(rivals) - len(unsure) or "none"
+    return f"{said}; it is real on {sure} of {len(rivals)} others"
 
 
 def pairs_of_best(sheet: ComparisonSheet) -> list[tuple[str, str]]:

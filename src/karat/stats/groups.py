@@ -106,13 +106,18 @@ def _held(queries: pl.DataFrame, field: str, taken: Collection[str]) -> pl.Serie
         raise InputError(
             f"the queries of gold have no field {field!r}", field="by", hint=_meant(field, known)
         )
-    if queries[field].dtype.is_nested() or field in taken:
+    if not groupable(queries, field, taken):
         raise InputError(
             f"queries cannot be grouped by {field!r}",
             field="by",
             hint="rename the field, and give each query one plain value",
         )
     return queries[field]
+
+
+def groupable(queries: pl.DataFrame, field: str, taken: Collection[str] = _TAKEN) -> bool:
+    """Tell whether a field can label groups: by plain values, under a name that is free."""
+    return field not in taken and not queries[field].dtype.is_nested()
 
 
 def _meant(field: str, known: list[str]) -> str:

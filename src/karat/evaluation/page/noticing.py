@@ -54,7 +54,7 @@ def _unanswered(scores: Sequence[Scores]) -> Iterator[Notice]:
             text = f"The retriever failed on {_of(n, counts['queries'], 'query')} in {score.name}."
             yield Notice("failed", text, {"run": score.name, "outcome": "failed"})
         if n := max(counts["missing"], counts["not_run"]):
-            text = f"{_of(n, counts['queries'], 'query')} of gold not in {score.name}."
+            text = f"{_of(n, counts['queries'], 'query')} of gold {_are(n)} not in {score.name}."
             yield Notice("missing", text, {"run": score.name, "outcome": "missing"})
 
 
@@ -100,12 +100,14 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notic
     total = int(wanted.sum())
     nowhere = reduce(and_, (own.found == 0 for own in queries.outcomes), wanted)
     at_hand = not any((own.status == NOT_AT_HAND).any() for own in queries.outcomes)
-    if len(scores) > 1 and at_hand and (n := int(nowhere.sum())):
-        text = f"No run found anything for {_of(n, total, 'query')}."
+    by_all = int(nowhere.sum()) if len(scores) > 1 and at_hand else 0
+    if by_all:
+        text = f"No run found anything for {_of(by_all, total, 'query')}."
         yield Notice("nothing", text, {"outcome": "unfound"})
     empty = [wanted & (own.status == ANSWERED) & (own.found == 0) for own in queries.outcomes]
     for score, own in sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum())):
-        if n := int(own.sum()):
+        # Those that no run found anything for are told already.
+        if (n := int(own.sum())) > by_all:
             text = f"{score.name} found nothing for {_of(n, total, 'query')}."
             yield Notice("nothing", text, {"run": score.name, "outcome": "nothing"})
 
@@ -118,10 +120,12 @@ def _found_by_none(opened: Sequence[Opened | None]) -> Iterator[Notice]:
         if not kind.left.height:
             continue
         query, piece = kind.left.row(0)
+        piece = " ".join(piece.split())  # evidence may go over lines
         such = f"such as {short(repr(piece), _NAME_WIDTH)} for query {short(repr(query), 24)}"
-        missed = _of(kind.left.height, kind.wanted, kind.what)
+        n = kind.left.height
         where = "in any list" if len(opened) == 1 else "in any list of any run"
-        yield Notice("unfound", f"{missed} not {where}, {such}.")
+        text = f"{_of(n, kind.wanted, kind.what)} {_are(n)} not {where}, {such}."
+        yield Notice("unfound", text)
 
 
 def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
@@ -185,6 +189,10 @@ def _places(opened: Opened) -> int:
     """Count the places of the lists that gold asks for."""
     number, _ = listed(opened.session.prepared.query_ids, opened.run)
     return int(np.count_nonzero(number >= 0))
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def _of(n: int, total: int, word: str) -> str:

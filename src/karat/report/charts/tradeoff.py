@@ -86,11 +86,9 @@ def _drawn(told: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequen
 def _chart(data: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequence[str]) -> Any:
     import altair as alt
 
-    spread = alt.Scale(zero=False, padding=30)
-    x = alt.X(field="took", type="quantitative", title=way.title, scale=spread, axis=axis())
-    y = alt.Y(
-        field="value", type="quantitative", title=label(measure.name), scale=spread, axis=axis()
-    )
+    across, up = (_scale([row[name] for row in data]) for name in ("took", "value"))
+    x = alt.X(field="took", type="quantitative", title=way.title, scale=across, axis=axis())
+    y = alt.Y(field="value", type="quantitative", title=label(measure.name), scale=up, axis=axis())
     best = sorted((row for row in data if row["front"]), key=lambda row: row["took"])
     line = (
         alt.Chart(rows(best))
@@ -113,14 +111,31 @@ def _chart(data: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequen
     return alt.layer(line, *dots, *_names(data, x, y)).properties(height=260)
 
 
+def _scale(values: Sequence[float]) -> Any:
+    """Leave room around points; where all are the same, an axis would say 0 for any value."""
+    import altair as alt
+
+    least, most = min(values), max(values)
+    if least < most:
+        return alt.Scale(zero=False, padding=30)
+    room = abs(least) / 2 or 1.0
+    return alt.Scale(zero=False, domain=[least - room, most + room])
+
+
 def _names(data: list[dict[str, Any]], x: Any, y: Any) -> Iterator[Any]:
     """Write names beside their points, towards the middle: there is room."""
     import altair as alt
 
     least, most = (end(row["took"] for row in data) for end in (min, max))
-    late = [row["took"] > (least + most) / 2 for row in data]
+    named: dict[tuple[float, float], list[str]] = {}
+    for row in data:  # runs at one place share a name: two would lie upon each other
+        named.setdefault((row["took"], row["value"]), []).append(row["run"])
+    places = [
+        {"took": took, "value": value, "run": ", ".join(runs)}
+        for (took, value), runs in named.items()
+    ]
     for right in (False, True):
-        part = [row for row, is_late in zip(data, late, strict=True) if is_late == right]
+        part = [row for row in places if (row["took"] > (least + most) / 2) == right]
         names = alt.Chart(rows(part)).encode(x=x, y=y, text=alt.Text(field="run", type="nominal"))
         if part and right:
             yield names.mark_text(align="right", dx=-10, dy=-8, limit=160)

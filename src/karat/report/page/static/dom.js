@@ -1,8 +1,8 @@
 // Elements and texts: nothing from data is ever read as markup.
 
-// Control characters but tab and line feed, and what turns the direction of writing.
+// Control characters but tab and line feed, what begins a line, and what turns the direction of writing.
 const UNSEEN =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 // Make visible what would hide, move or turn the text around it.
 export function shown(text) {

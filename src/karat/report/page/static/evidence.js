@@ -38,7 +38,7 @@ function found({ rank, item, how, ratio, before, stretch, after }) {
     {},
     `✓ covered at rank ${rank} `,
     item ? dataText("code", {}, item, 120) : null,
-    ` by ${how}${like}`,
+    `: ${how}${like}`,
   );
   if (stretch === null || stretch === undefined) return said;
   return [

@@ -166,10 +166,11 @@ function wantedWords({ n_wanted: wanted }) {
 // Every measure of the query, so that the chosen one does not stand alone.
 function ofAllMeasures({ page, state, row, values, measure }, runs) {
   const compared = (run) => state.against !== null && run !== state.against;
-  const head = runs.map((run) => {
-    const span = compared(run) ? "2" : null;
-    return dataText("th", { scope: "col", class: "numeric", colspan: span }, page.runs[run], 60);
-  });
+  const named = (words) => dataText("th", { scope: "col", class: "numeric" }, words, 60);
+  const head = runs.map((run) => [
+    named(page.runs[run]),
+    compared(run) ? named(`− ${page.runs[state.against]}`) : null,
+  ]);
   const lines = page.measures.map((each, at) => {
     const cells = runs.map((run) => {
       const value = values[at][run][row];
