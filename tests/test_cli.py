@@ -446,7 +446,8 @@ def test_the_demo_scores_its_example_and_says_where_the_files_are(command, tmp_p
     assert "The files are in karat-demo:" in out
     assert max(map(len, out.splitlines())) <= 80
     assert err.startswith(
-        "wrote karat-demo/scores.json\nwrote karat-demo/report.html\nnext: karat compare karat-demo/"
+        "wrote karat-demo/scores.json\nwrote karat-demo/report.html\n"
+        "next: karat compare karat-demo/"
     )
     assert len(pl.read_ndjson("karat-demo/support-faq.jsonl", infer_schema_length=None)) == 13
     code, _, err = command("demo", "karat-demo/bm25.run")
