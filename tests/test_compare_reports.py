@@ -549,7 +549,10 @@ def test_a_measure_without_values_is_shown_as_dashes(command, files):
         (["old.run", "new.run", "--correction", "z"], "choose one of holm, bh"),
         (["old.run", "new.run", "--by", "knd"], "did you mean 'kind'?"),
         (["old.run", "new.run", "--moved", "-1"], "greater than or equal to 0"),
-        (["old.run", "new.run", "-o", "c.parquet"], "use one of .json, .csv, .md, .tex"),
+        (
+            ["old.run", "new.run", "-o", "c.parquet"],
+            ".csv, .md, .tex; a report is .html",
+        ),
         (["nowhere.run", "new.run", "-o", "no/c.md"], "the folder to write into does not exist"),
         (["old.run", "new.run", "--by", "kind", "--correction", "tukey"], "Tukey HSD corrects"),
     ],

@@ -85,7 +85,7 @@ def test_exit_codes(command, files):
     for words, said in [
         (["nDGC >= 0.5"], "did you mean nDCG"),
         (["RR max_drop 0.1"], "'RR max_drop 0.1': max_drop needs a baseline"),
-        (["RR >= 0.5", "-o", "x.pdf"], "use one of .xml, .md, .json; .xml is JUnit"),
+        (["RR >= 0.5", "-o", "x.pdf"], "use one of .xml, .md, .json; a report is .html"),
         (["RR >= 0.5", "-o", "no/such.xml"], "does not exist"),
         (["RR >= 0.5", "-c", "no.toml"], "no.toml: there is no such file"),
     ]:

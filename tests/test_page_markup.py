@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from unicodedata import category
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karat.markup import Markup, brief, joined, named, shown, table, tag
@@ -45,6 +45,7 @@ def slowly_shown(text: str) -> str:
 
 
 @given(TEXTS)
+@example("two\u2028lines")
 def test_what_cannot_be_seen_is_made_visible(text: str) -> None:
     assert shown(text) == slowly_shown(text)
 

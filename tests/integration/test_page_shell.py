@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
 
 from karat.report.page import html
-from karat.report.page.model import Finding
+from karat.report.page.model import Notice
 from test_page_html import FAIR, GOOD, POOR, compared
-
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory) -> str:
     show = {"run": "good", "outcome": "everything"}
     page = compared({"good": GOOD, "fair": FAIR, "poor": POOR})
-    page = replace(page, findings=[Finding("nothing", "look here", show)])
+    page = replace(page, notices=[Notice("nothing", "look here", show)])
     path: Path = tmp_path_factory.mktemp("page") / "report.html"
     with path.open("wb") as file:
         html.write(page, file)
     return path.as_uri()
 
 
-def opened(browser: Browser, address: str, **options: object) -> tuple[Page, list[str]]:
+def opened(browser, address: str, **options: object):
     page, said = browser.new_page(**options), []
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
@@ -83,6 +70,23 @@ def test_the_page_itself_never_scrolls_sideways(browser, address, width):
     page, _ = opened(browser, address, viewport={"width": width, "height": 800})
     page.wait_for_selector("figure svg")
     assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.close()
+
+
+def test_on_paper_nothing_is_wider_than_it_and_an_open_query_stands_alone(browser, address):
+    page, _ = opened(browser, address, viewport={"width": 718, "height": 1000})
+    page.wait_for_selector("figure svg")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("document.documentElement.scrollWidth") == 718
+    page.emulate_media(media="screen")
+    page.locator("button.open").first.click()
+    page.locator("dialog[open] .runs").wait_for()
+    page.emulate_media(media="print")
+    assert page.locator("main").is_hidden()
+    assert page.evaluate(
+        "(d => d.scrollHeight <= d.clientHeight)(document.querySelector('dialog'))"
+    )
     page.close()
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from karat.report.comparison import ComparisonSheet, comparison_document
 from karat.report.comparison_text import markdown
 from karat.report.document import encoded
-from karat.report.endings import Endings
+from karat.report.endings import REPORT, Endings
 from karat.report.latex import latex
 
 _OF_B = "\0b"  # no measure ends so
@@ -49,5 +49,6 @@ _ENDINGS: Endings[ComparisonSheet] = Endings(
         ".tex": lambda sheet, file: file.write(latex(sheet).encode()),
     },
     queries={".csv": _write_queries},
+    hint=REPORT,
 )
 write, check = _ENDINGS.write, _ENDINGS.check

@@ -17,6 +17,9 @@ Writer = Callable[[Content, IO[bytes]], object]
 QUERIES = ".queries"
 """What stands before the ending of the second file, which holds the queries."""
 
+REPORT = "; a report is .html, in Python `.report(path)`"
+"""What a hint says of pages: they show far more than a sheet and are written apart."""
+
 
 @dataclass(frozen=True)
 class Endings(Generic[Content]):

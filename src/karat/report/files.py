@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.data.files import Source, Unopened, path_of
 from karat.report.document import document, encoded
-from karat.report.endings import Endings
+from karat.report.endings import REPORT, Endings
 from karat.report.latex import latex_of_scores
 from karat.report.markdown import markdown
 from karat.report.sheet import Sheet
@@ -123,6 +123,7 @@ _ENDINGS: Endings[Sequence[Sheet]] = Endings(
         ".md": _write_markdown,
         ".tex": _write_latex,
     },
+    hint=REPORT,
     queries={".csv": _write_queries},
 )
 write, check = _ENDINGS.write, _ENDINGS.check

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from karat.report.document import encoded
-from karat.report.endings import Endings
+from karat.report.endings import REPORT, Endings
 from karat.report.verdict_junit import junit
 from karat.report.verdict_text import markdown
 from karat.version import __version__
@@ -33,6 +33,6 @@ _ENDINGS: Endings[Sequence[Entry]] = Endings(
         ".md": lambda entries, file: file.write(markdown(entries).encode()),
         ".json": lambda entries, file: file.write(encoded(document(entries)) + b"\n"),
     },
-    hint="; .xml is JUnit",
+    hint=f"{REPORT}; .xml is JUnit",
 )
 write, check = _ENDINGS.write, _ENDINGS.check
