@@ -241,7 +241,7 @@ def test_queries_that_were_not_run_are_told_where_only_speed_is_measured():
     run = [{"query_id": "q1", "results": [], "latency_ms": {"total": 2.0}}]
     scores = [karat.evaluate({"q1": ["a"], "q2": ["a"]}, run, "latency.mean")]
     assert told(scores, queries(scores, []), "missing") == [
-        "1 of 2 queries (50%) of gold not in run."
+        "1 of 2 queries (50%) of gold is not in run."
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import counted
+from karat.markup import shown
 from karat.measures import parse
 from karat.report.charts.drawing import Drawing
 from karat.report.charts.theme import COLOURS, legend, listed, rows, tooltips
@@ -57,8 +58,8 @@ def _cells(sheet: Sheet) -> list[dict[str, Any]]:
             "names": " · ".join(_names(key)),
             "measure": row["measure"],
             "value": number(row["value"], row["measure"]) + ("*" if row["small"] else ""),
-            "shown": (shown := with_interval(row)),
-            "ends": shown.partition(" ")[2],
+            "shown": (told := with_interval(row)),
+            "ends": told.partition(" ")[2],
             "n": row["n"],
             **_against(row["measure"], row["value"], overall[row["measure"]]),
         }
@@ -75,7 +76,8 @@ def _label(key: Sequence[Any], sizes: pl.Series) -> str:
 
 
 def _names(key: Sequence[Any]) -> list[str]:
-    return ["–" if value is None else str(value) for value in key]
+    # Rows are sorted by name in an expression, in which Vega cannot read every character.
+    return ["–" if value is None else shown(str(value)) for value in key]
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:
@@ -168,11 +170,11 @@ def _caption(cells: Sequence[dict[str, Any]], names: Sequence[str], fields: str,
     own = [cell for cell in cells if cell["measure"] == first and cell["side"] == _WORSE]
     worst = sorted(own, key=lambda cell: (-cell["far"], cell["group"]))[:_NAMED]
     said = [f"{cell['group']} with {cell['shown']}" for cell in worst]
-    shown = "" if drawn == len(names) else f" The {drawn} with the most queries are drawn."
+    cut = "" if drawn == len(names) else f" The {drawn} with the most queries are drawn."
     small = f" * fewer than {FEW} queries." if any("*" in c["value"] for c in cells) else ""
     below = f" Worst by {first}: {listed(said)}." if said else ""
     return (
         f"{counted(len(names), 'group')} by {fields}, with the number of queries: blue is better "
         f"than over all queries, orange is worse, in full colour by {_FULL:.0%} or more.{small}"
-        f"{below}{shown}"
+        f"{below}{cut}"
     )
