@@ -280,3 +280,15 @@ def test_of_one_kind_three_are_shown():
     gold = {"q1": ["a"], "q2": ["b"]}
     scores = karat.Evaluator(gold, "R@5").all({f"run{n}": {"q1": ["a"]} for n in range(9)})
     assert len(told(scores, queries(scores, []), "missing")) == 3
+
+
+def test_a_run_is_told_of_where_it_alone_found_nothing_and_others_failed():
+    gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
+    scores = karat.Evaluator(gold, "R@5").all({name: {q: ["a"] for q in gold} for name in "xy"})
+    known = queries(scores, [[0, 0, 0], [1, 0, 0]])
+    failed = pl.Series([0, 2, 2], dtype=pl.UInt8)
+    known = replace(known, outcomes=[replace(own, status=failed) for own in known.outcomes])
+    assert told(scores, known, "nothing") == [
+        "No run found anything for 2 of 3 queries (67%).",
+        "x found nothing for 1 of 3 queries (33%).",
+    ]

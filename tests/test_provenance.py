@@ -78,4 +78,5 @@ def test_saved_scores_and_settings_are_named(tmp_path: Path):
     settings.write_text("")
     found = inputs([karat.Scores.read(tmp_path / "scores.json")], settings=str(settings))
     assert [each.role for each in found] == ["scores", "settings"]
+    assert found[0].sha256 == sha256((tmp_path / "scores.json").read_text())
     assert found[1].sha256 == sha256("")

@@ -40,6 +40,7 @@ class Scores:
         matching: str | None = None,
         settings: Settings | None = None,
         origin: Origin | None = None,
+        path: str | None = None,
     ) -> None:
         self.table = table
         self.name = name
@@ -51,6 +52,8 @@ class Scores:
         """Which part of each list was scored."""
         self.origin = origin
         """What was scored, to be opened again; None for scores that were read from a file."""
+        self.path = path
+        """The file that they were read from, if they were."""
         self.queries = queries
 
     def summary(self, *, intervals: bool = True) -> pl.DataFrame:
@@ -206,6 +209,7 @@ class Scores:
             matching=saved.matching,
             settings=Settings(**saved.settings),
             queries=saved.queries,
+            path=os.fspath(path),
         )
 
     def _repr_html_(self) -> str:

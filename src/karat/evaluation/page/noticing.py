@@ -100,14 +100,14 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notic
     total = int(wanted.sum())
     nowhere = reduce(and_, (own.found == 0 for own in queries.outcomes), wanted)
     at_hand = not any((own.status == NOT_AT_HAND).any() for own in queries.outcomes)
-    by_all = int(nowhere.sum()) if len(scores) > 1 and at_hand else 0
-    if by_all:
-        text = f"No run found anything for {_of(by_all, total, 'query')}."
+    told = nowhere & (len(scores) > 1 and at_hand)
+    if n := int(told.sum()):
+        text = f"No run found anything for {_of(n, total, 'query')}."
         yield Notice("nothing", text, {"outcome": "unfound"})
     empty = [wanted & (own.status == ANSWERED) & (own.found == 0) for own in queries.outcomes]
     for score, own in sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum())):
-        # Those that no run found anything for are told already.
-        if (n := int(own.sum())) > by_all:
+        if (own & ~told).any():
+            n = int(own.sum())
             text = f"{score.name} found nothing for {_of(n, total, 'query')}."
             yield Notice("nothing", text, {"run": score.name, "outcome": "nothing"})
 

@@ -18,13 +18,14 @@ def inputs(scores: Sequence[Scores], *, settings: str | None = None) -> list[Inp
     `settings` is the path of the karat.toml that was heeded.
     """
     given: dict[tuple[str, str | None, str], None] = {}
-    origins = [(score.name, score.origin) for score in scores]
-    for _, origin in origins:
-        for role, path in {} if origin is None else origin.session.paths.items():
+    for origin in filter(None, (score.origin for score in scores)):
+        for role, path in origin.session.paths.items():
             given[role, path, "in memory"] = None
-    for name, origin in origins:
-        path = None if origin is None else path_of(origin.source)
-        given["scores" if origin is None else "run", path, name] = None
+    for score in scores:
+        if score.origin is None:
+            given["scores", score.path, score.name] = None
+        else:
+            given["run", path_of(score.origin.source), score.name] = None
     if settings is not None:
         given["settings", settings, settings] = None
     return [each for told in given for each in _inputs(*told)]
