@@ -100,6 +100,8 @@ def a_detail(row: int) -> dict[str, object]:
         "counted": [1, 3],
         "ideal": [{"rank": 1, "grade": 2, "gain": 2.0}, {"rank": 2, "grade": 1, "gain": 1.0}],
         "missed": [{"item": text[:80], "grade": 1, "rank": None}],
+        "n_ideal": 2,
+        "n_missed": 1234,
         "numbers": {"DCG": 2.5, "ideal DCG": 2.63},
         "remarks": ["a remark"],
     }

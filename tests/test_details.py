@@ -49,6 +49,7 @@ def test_of_a_long_list_only_what_counts_is_kept():
     assert ranks == [*range(1, 21), *range(26, 66)]
     assert average["counted"] == [*range(26, 66)]
     assert len(average["missed"]) == 50
+    assert average["n_missed"] == 100
     assert [result["rank"] for result in known["results"]] == ranks
 
 

@@ -234,6 +234,7 @@ def test_the_calculation_is_that_of_the_chosen_measure(path, opened):
         "1",
         "0.5000",
     ]
+    expect(panel.locator(".calculation .missing li").last).to_have_text("1,233 more")
     dialog_of(page).get_by_label("measure", exact=True).select_option(label="RR")
     expect(panel.locator(".told")).to_contain_text("RR = 1")
     expect(page.locator("#queries").get_by_label("measure", exact=True)).to_have_value("1")

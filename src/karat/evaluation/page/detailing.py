@@ -139,6 +139,8 @@ def _plain(calculation: Calculation) -> Json:
         "counted": [*top, *calculation.counted_below],
         "ideal": calculation.ideal[:MOST_LISTED],
         "missed": calculation.missed[:MOST_LISTED],
+        "n_ideal": len(calculation.ideal),
+        "n_missed": len(calculation.missed),
         "numbers": calculation.numbers,
         "remarks": calculation.remarks,
     }

@@ -1,14 +1,15 @@
 // How a value came about, as `karat explain` tells it.
 
 import { dataText, element, scrolling, shown } from "./dom.js";
-import { amount, number } from "./numbers.js";
+import { amount, grouped, number } from "./numbers.js";
 
 const TOP = 20; // of what would be ideal, and of what is missing
 const UNITS = ["ms", "USD"];
 
 export function calculationOf(calculation, measure) {
   if (!calculation) return null;
-  const { columns, rows, counted: counts, ideal, missed, numbers, remarks, value } = calculation;
+  const { columns, rows, counted: counts, ideal, numbers, remarks, value } = calculation;
+  const moreIdeal = calculation.n_ideal - Math.min(ideal.length, TOP);
   const brings = (row) => columns.length === 0 || Boolean(row[columns.at(-1)]);
   const ranks = new Set(
     rows.filter((row) => counts.includes(row.rank) && brings(row)).map(({ rank }) => rank),
@@ -19,11 +20,11 @@ export function calculationOf(calculation, measure) {
     { class: "calculation", open: true },
     element("summary", {}, shown(`How ${measure.name} came about`)),
     rows.length ? rowsTable("Calculation", rows, ranks) : null,
-    missedItems(missed),
+    missedItems(calculation),
     ideal.length
       ? [element("h5", {}, "Ideal list"), rowsTable("Ideal list", ideal.slice(0, TOP))]
       : null,
-    ideal.length > TOP ? element("p", { class: "note" }, `${ideal.length - TOP} more`) : null,
+    moreIdeal > 0 ? element("p", { class: "note" }, `${grouped(moreIdeal)} more`) : null,
     element(
       "ul",
       { class: "told" },
@@ -34,13 +35,14 @@ export function calculationOf(calculation, measure) {
   );
 }
 
-function missedItems(missed) {
+function missedItems({ missed, n_missed: all }) {
   if (!missed.length) return null;
   const named = missed.slice(0, TOP).map(({ item, grade, rank }) => {
     const place = rank === null ? "" : `, at rank ${rank}`;
     return element("li", {}, dataText("code", {}, item, 120), ` grade ${grade}${place}`);
   });
-  const more = missed.length > TOP ? element("li", {}, `${missed.length - TOP} more`) : null;
+  const left = all - named.length;
+  const more = left > 0 ? element("li", {}, `${grouped(left)} more`) : null;
   return element(
     "div",
     { class: "missing" },
