@@ -231,3 +231,10 @@ def test_a_run_that_changed_since_it_was_scored_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match="has changed since it was scored"):
         scores.report(tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
+
+
+def test_a_page_is_not_written_twice(command, tmp_path: Path):
+    page = str(tmp_path / "r.html")
+    code, out, err = command("eval", GOLD, RUNS[0], "-o", page, "-o", page)
+    assert (code, out) == (2, "")
+    assert "would be written twice" in err

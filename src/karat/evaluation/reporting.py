@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from karat.data.files import check_writable, writing
 from karat.data.gold import Gold
@@ -15,6 +16,7 @@ from karat.evaluation.page.noticing import few_labelled, notices
 from karat.evaluation.page.picturing import picture
 from karat.evaluation.page.provenance import inputs
 from karat.evaluation.scores import Scores
+from karat.report.endings import written_twice
 from karat.report.making import Making
 from karat.report.page import html
 from karat.report.page.model import Page
@@ -92,8 +94,12 @@ def _same(one: Gold, other: Gold) -> bool:
 def check(paths: Iterable[str | os.PathLike[str]]) -> None:
     """Refuse what would keep a page from being written, before anything is computed."""
     html.check_installed()
-    for path in paths:
+    written: set[Path] = set()
+    for path in map(Path, paths):
         check_writable(path)
+        if path.absolute() in written:
+            raise written_twice(path)
+        written.add(path.absolute())
 
 
 def write(page: Page, path: str | os.PathLike[str]) -> None:

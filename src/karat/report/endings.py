@@ -48,9 +48,7 @@ class Endings(Generic[Content]):
             for each in self._writers(path):
                 check_writable(each)
                 if each.absolute() in written:
-                    raise InputError(
-                        "this file would be written twice", path=each, hint="name another file"
-                    )
+                    raise written_twice(each)
                 written.add(each.absolute())
 
     def _writers(self, path: str | os.PathLike[str]) -> dict[Path, Writer[Content]]:
@@ -67,3 +65,8 @@ class Endings(Generic[Content]):
         if ending in self.queries:
             writers[given.with_suffix(QUERIES + given.suffix)] = self.queries[ending]
         return writers
+
+
+def written_twice(path: Path) -> InputError:
+    """Make the error for a file that is asked for twice."""
+    return InputError("this file would be written twice", path=path, hint="name another file")

@@ -86,11 +86,11 @@ def _conventions(sheet: Sheet) -> Markup:
         [
             tag("code", f"{name}={word}"),
             HELP[name],
-            tag("strong", "changed") if name in departed else "as usual",
+            tag("strong", "changed") if name in departed else "the same",
         ]
         for name, word in sheet.conventions.as_dict().items()
     ]
-    return table(["convention", "answers", ""], rows, 3)
+    return table(["convention", "answers", "against the default"], rows, 3)
 
 
 def _settings(name: str, told: Json) -> Markup:

@@ -14,6 +14,8 @@ from karat.report.tables import number, signed
 
 _OPEN = 20
 """Longer tables are folded."""
+_FIRST = 3
+"""Of more tables, these are open: whoever compares many runs comes for some of the pairs."""
 _TEXT = 200
 
 
@@ -31,27 +33,30 @@ def said(sheet: ComparisonSheet) -> Markup | None:
 
 def differences(sheet: ComparisonSheet) -> Iterator[Markup]:
     """Yield the tables of differences, long ones folded."""
-    for section in sections(sheet):
-        if not section.title:
-            continue  # the values, which the headline shows
+    # Without a title are the values, which the headline shows.
+    titled = [section for section in sections(sheet) if section.title]
+    for at, section in enumerate(titled):
         rows = [[named(cell) for cell in row] for row in section.rows]
         yield tag(
             "details",
             tag("summary", named(section.title, 200)),
             scrolled(table(section.heads, rows, section.n_labels), section.title),
-            open=len(rows) <= _OPEN,
+            open=len(rows) <= _OPEN and at < _FIRST,
         )
 
 
 def _all_moved(sheet: ComparisonSheet) -> Iterator[Markup]:
-    for a, b in sheet.names:
+    for at, (a, b) in enumerate(sheet.names):
         own = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
         if own:
             words = f"{title(a, b)}: the queries that moved most by {own[0].measure}"
             heads = ["query", "text", "what changed", "from", "to", "difference"]
             rows = table(heads, [_moved(each) for each in own], n_labels=3)
             yield tag(
-                "details", tag("summary", named(words, 200)), scrolled(rows, words), open=True
+                "details",
+                tag("summary", named(words, 200)),
+                scrolled(rows, words),
+                open=at < _FIRST,
             )
 
 
