@@ -1,11 +1,17 @@
 """What a page keeps of single queries: texts, calculations, matches, highlights."""
 
+import csv
+import json
+from pathlib import Path
+
 import polars as pl
 import pytest
 
 import karat
 from karat.errors import InputError
 from karat.evaluation.page.listing import queries
+
+CHUNKING = Path(__file__).parents[2] / "shared/data/chunking-evaluation"
 
 
 def details_of(gold, runs, measures, **words):
@@ -232,3 +238,31 @@ def test_what_comes_nearest_in_long_texts_is_named_without_its_ratio():
     assert (missed["nearest_item"], missed["nearest_ratio"]) == ("a", None)
     explained = karat.explain("evidence.recall", gold=gold, run=run, query="q")
     assert explained.calculations[0].matches[0]["nearest_ratio"] is not None
+
+
+@pytest.mark.skipif(not CHUNKING.exists(), reason="needs ../shared/data/chunking-evaluation")
+def test_pieces_of_real_documents_are_what_stands_there():
+    corpus = {path.stem: path.read_bytes().decode() for path in (CHUNKING / "corpora").glob("*.md")}
+    gold, run = [], []
+    with (CHUNKING / "questions_df.csv").open(encoding="utf-8") as file:
+        for number, row in enumerate(csv.DictReader(file)):
+            query, document = {"query_id": f"q{number}"}, row["corpus_id"]
+            spans = [
+                place(document, each["start_index"], each["end_index"])
+                for each in json.loads(row["references"])
+            ]
+            gold.append(query | {"spans": spans})
+            begins = range(0, len(corpus[document]), len(corpus[document]) // 15)
+            results = [place(document, at, min(at + 500, len(corpus[document]))) for at in begins]
+            run.append(query | {"results": results})
+    measured = ["span.recall@5", "span.iou@5"]
+    details = details_of(gold[::9], {"run": run[::9]}, measured, corpus=corpus)
+    assert len(details) == len(gold[::9])
+    for known in details.values():
+        (document,) = known["documents"]
+        text, pieces = corpus[document["doc_id"]], document["pieces"]
+        assert [piece["start"] for piece in pieces] == [0, *(piece["end"] for piece in pieces[:-1])]
+        assert pieces[-1]["end"] == document["length"] == len(text)
+        for piece in pieces:
+            stands_there = text[piece["start"] : piece["end"]]
+            assert piece["text"] == stands_there or not (piece["gold"] or any(piece["ranks"]))
