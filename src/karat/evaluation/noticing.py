@@ -16,9 +16,8 @@ from karat.evaluation.unfound import unfound
 from karat.match.hits import Floats
 from karat.match.spans import Coverage
 from karat.measures import Measure
-from karat.report.comparison import better
 from karat.report.page.model import Finding, Queries
-from karat.report.tables import number
+from karat.report.tables import better, number
 from karat.report.terminal import short
 from karat.stats.apart import apart
 
