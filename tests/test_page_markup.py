@@ -59,7 +59,8 @@ def test_a_text_stays_a_text_in_an_element_and_in_an_attribute(text: str) -> Non
 
 @given(TEXTS)
 def test_markup_is_what_any_encoding_can_write(text: str) -> None:
-    tag("p", text, [text, tag("b", text)], title=text).encode()
+    made = tag("p", text, [text, tag("b", text)], title=text)
+    assert made.encode().decode() == made
 
 
 def test_children_are_nested_and_what_is_none_is_left_out() -> None:

@@ -14,7 +14,7 @@ from test_page_html import FAIR, GOOD, POOR, compared
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory) -> str:
-    show = {"run": "good", "outcome": "everything"}
+    show = {"run": "good", "outcome": "all"}
     page = compared({"good": GOOD, "fair": FAIR, "poor": POOR})
     page = replace(page, notices=[Notice("nothing", "look here", show)])
     path: Path = tmp_path_factory.mktemp("page") / "report.html"
@@ -56,12 +56,13 @@ def test_a_query_that_moved_opens(browser, address):
     page.close()
 
 
-def test_a_finding_leads_to_the_table(browser, address):
+def test_a_notice_leads_to_the_table(browser, address):
     page, _ = opened(browser, address, reduced_motion="reduce")
     page.locator("#first button").click()
     page.wait_for_function(
         "() => document.querySelector('#queries').getBoundingClientRect().top < 200"
     )
+    assert page.locator("#queries").bounding_box()["y"] < 200
     page.close()
 
 

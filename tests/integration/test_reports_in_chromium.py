@@ -141,3 +141,14 @@ def test_what_counts_as_a_hit_is_said_by_the_measure(tmp_path, opened):
     expect(hits).to_have_text(["b ✓ first hit"])
     dialog.get_by_label("measure").first.select_option(label="P@2")
     expect(hits).to_have_text(["a ✓ first hit", "b ✓ hit"])
+
+
+@pytest.mark.filterwarnings("ignore::karat.KaratWarning")
+def test_a_notice_shows_the_queries_that_it_is_about(tmp_path, opened):
+    gold = {f"q{at}": ["a"] for at in range(6)}
+    run = {query: ["a"] if at % 2 else ["x"] for at, query in enumerate(gold)}
+    karat.evaluate(gold, run, "RR").report(tmp_path / "report.html")
+    page = opened(tmp_path / "report.html")
+    page.wait_for_selector(".queries tbody tr")
+    page.locator("#first li", has_text="found nothing for 3 of 6").locator("button").click()
+    expect(page.locator(".queries button.open")).to_have_text(["q0", "q2", "q4"])

@@ -38,7 +38,7 @@ def after_eval(
 
     `options` are those that eval and compare share.
     """
-    from karat.evaluation.telling import worst
+    from karat.evaluation.next_query import worst
 
     if not _readable_again(gold, *runs):
         return None
@@ -55,7 +55,7 @@ def after_compare(
     how: Scoring, gold: str, runs: Sequence[str], comparison: Comparison
 ) -> Words | None:
     """Return what to do after a comparison: explain the query that moved most."""
-    from karat.evaluation.telling import most_moved
+    from karat.evaluation.next_query import most_moved
 
     if (query := most_moved(comparison)) is None:
         return None

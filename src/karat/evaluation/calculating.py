@@ -11,7 +11,7 @@ import numpy as np
 
 from karat.data.run import Run
 from karat.evaluation.noting import Notes
-from karat.evaluation.rows import Lists, lists_of
+from karat.evaluation.rows import Rows, lists_of
 from karat.match.matches import matches
 from karat.match.prepared import PreparedGold
 from karat.measures import Measure, Plan
@@ -101,7 +101,7 @@ def _matched(gold: PreparedGold, reading: Reading, exactly: float) -> dict[str, 
     return matched
 
 
-def _missed(measure: Measure, lists: Lists, query: int, end: int) -> list[Row]:
+def _missed(measure: Measure, lists: Rows, query: int, end: int) -> list[Row]:
     """Return what the measure would have rewarded, and where it stands if it does further down."""
     params = measure.params
     rewards = "rel" in params or "gain" in params or measure.needs_largest_grade

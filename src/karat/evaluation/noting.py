@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from karat.evaluation.rows import Lists
+from karat.evaluation.rows import Rows
 from karat.measures.declare import Family
 from karat.measures.workings import Noted, NotedOthers, Workings
 from karat.report.calculation import Row
@@ -26,7 +26,7 @@ class Notes:
         self.numbers = {_words(name): _plain(each) for name, each in workings.numbers.items()}
         """What was noted of each query as a whole."""
 
-    def beside(self, query: int, lists: Lists) -> Iterator[tuple[int, Row]]:
+    def beside(self, query: int, lists: Rows) -> Iterator[tuple[int, Row]]:
         """Yield the ranks of a query that count, with what was noted of each."""
         for table in self._listed:
             yield from table.others(query, lists) if table.are_others else table.places(query)
@@ -54,7 +54,7 @@ class _Table:
             _words(name): each if self.are_others else _plain(each)
             for name, each in noted.columns.items()
         }
-        """Lists of values, or what gives one for a rank."""
+        """Rows of values, or what gives one for a rank."""
         if self.ideal and family == "rank":
             self.columns = {"grade": places.grade.tolist()} | self.columns
 
@@ -62,7 +62,7 @@ class _Table:
         for at in range(self._bounds[query], self._bounds[query + 1]):
             yield self._ranks[at], {name: each[at] for name, each in self.columns.items()}
 
-    def others(self, query: int, lists: Lists) -> Iterator[tuple[int, Row]]:
+    def others(self, query: int, lists: Rows) -> Iterator[tuple[int, Row]]:
         """Yield the ranks of items that stand at none of the places, each item once."""
         known = set(self._ranks[self._bounds[query] : self._bounds[query + 1]])
         for rank in lists.first_ranks(query, self._cutoff).values():

@@ -20,7 +20,7 @@ from karat.report.calculation import Row
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class Rows:
     """Rows of all queries one after the other, by the number of the query; `bounds` part them."""
 
     bounds: list[int]
@@ -48,7 +48,7 @@ class Lists:
         return first
 
 
-def lists_of(gold: PreparedGold, run: Run, plan: Plan, reading: Reading) -> Lists:
+def lists_of(gold: PreparedGold, run: Run, plan: Plan, reading: Reading) -> Rows:
     """Lay out what the measures of a plan read, which are all of one family."""
     family = plan.measures[0].declaration.family
     if family == "rank":
@@ -68,7 +68,7 @@ def lists_of(gold: PreparedGold, run: Run, plan: Plan, reading: Reading) -> List
     return _by_query(gold, calls.rename(tokens))
 
 
-def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Lists:
+def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Rows:
     listed = _numbered(gold, run.results.select("query_id", item="item_id"))
     judged = gold.table.select("query", "grade", item="item_id")
     listed = listed.join(judged, on=["query", "item"], how="left", maintain_order="left")
@@ -80,7 +80,7 @@ def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Lists:
     return replace(_by_query(gold, _with_ranks(listed)), grades=grades)
 
 
-def _texts(gold: PreparedGold, found: Found) -> Lists:
+def _texts(gold: PreparedGold, found: Found) -> Rows:
     ids = found.ids or [None] * len(found.items.text)
     named = [
         " ".join(text.split()) if item is None else item
@@ -105,7 +105,7 @@ def _with_ranks(listed: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _by_query(gold: PreparedGold, table: pl.DataFrame) -> Lists:
+def _by_query(gold: PreparedGold, table: pl.DataFrame) -> Rows:
     bounds = np.searchsorted(table["query"].to_numpy(), np.arange(gold.query_ids.len() + 1))
     columns = {name: table[name].to_list() for name in table.columns if name != "query"}
-    return Lists(bounds.tolist(), columns)
+    return Rows(bounds.tolist(), columns)
