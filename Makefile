@@ -33,7 +33,7 @@ $(BIN)/pip:
 
 # The package itself is installed in place, so only its list of dependencies makes it stale.
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip
-	$(BIN)/pip install --quiet --editable '.[report]'
+	$(BIN)/pip install --quiet --editable '.[report,live]'
 	touch $@
 
 $(VENV)/.installed-%: pyproject.toml $(VENV)/.installed

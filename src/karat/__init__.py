@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         KaratError,
         KaratWarning,
         MeasureError,
+        RetrieverError,
     )
     from karat.evaluation import (
         Comparison,
@@ -58,6 +59,7 @@ _HOMES = {
         "KaratError",
         "KaratWarning",
         "MeasureError",
+        "RetrieverError",
     ),
     "karat.evaluation": (
         "Comparison",
@@ -108,6 +110,7 @@ __all__ = [
     "Matching",
     "MeasureError",
     "Plan",
+    "RetrieverError",
     "Run",
     "ScoreTable",
     "Scores",

@@ -67,5 +67,9 @@ class ConventionError(InputError):
     """A convention that does not exist, or one that the data breaks."""
 
 
+class RetrieverError(KaratError):
+    """A retriever that failed on too many queries."""
+
+
 class KaratWarning(UserWarning):
     """Something a person should know before trusting a number."""

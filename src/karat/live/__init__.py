@@ -1,0 +1,1 @@
+"""Asking a live retriever, and what that took."""

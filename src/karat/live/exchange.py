@@ -1,0 +1,163 @@
+"""What passes between karat and a retriever: a question, how to search, an answer."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from karat.data.native_run import Result, RunLine
+from karat.data.native_usage import Call
+from karat.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query as the retriever is asked it."""
+
+    query_id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a retriever is to search; what it takes of this is handed to it.
+
+    `given` names what somebody set; all else stands at its default, and is not sent to a server
+    that may not know it.
+    """
+
+    top_k: int = 20
+    score_threshold: float | None = None
+    prefetch_limit: int = 100
+    rerank_top_n: int = 20
+    given: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name in ("top_k", "prefetch_limit", "rerank_top_n"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(
+                    f"{value!r} is no whole number from 1 up", field=name, hint="20, for example"
+                )
+        threshold = self.score_threshold
+        if threshold is not None and not (
+            isinstance(threshold, (int, float)) and math.isfinite(threshold)
+        ):
+            raise InputError(
+                f"{threshold!r} is no finite number", field="score_threshold", hint="0.4, or none"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all settings by their names."""
+        return {name: getattr(self, name) for name in SEARCH_SETTINGS}
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast and how often a retriever is asked."""
+
+    jobs: int = 8
+    """How many questions are under way at a time."""
+    timeout: float | None = 60.0
+    """Seconds that an attempt may take."""
+    retries: int = 2
+    """How often a failed question is asked again."""
+    rate: float | None = None
+    """How many attempts begin in a second, at most."""
+    warmup: int = 0
+    """How many questions are asked first for nothing."""
+    repeat: int = 1
+    """How often each question is asked; the latency is the median, the list the first one."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("jobs", 1), ("retries", 0), ("warmup", 0), ("repeat", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(f"{value!r} is no whole number from {least} up", field=name)
+        for name in ("timeout", "rate"):
+            value = getattr(self, name)
+            if value is not None and not (
+                isinstance(value, (int, float)) and math.isfinite(value) and value > 0
+            ):
+                raise InputError(f"{value!r} is no number above 0", field=name)
+
+
+SEARCH_SETTINGS = ("top_k", "score_threshold", "prefetch_limit", "rerank_top_n")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a retriever returned for a question, in karat's words."""
+
+    results: list[Result]
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+    """Stages that the retriever timed itself."""
+    calls: list[Call] = field(default_factory=list)
+
+
+class Line(RunLine, omit_defaults=True):
+    """A line of a run that karat asked for: a native line, and how it came about."""
+
+    attempts: int = 1
+    varied: bool = False
+    """Whether it was asked several times and the lists were not the same."""
+
+
+class AttemptError(Exception):
+    """An attempt that failed, as the run tells of it.
+
+    Any other exception that a retriever raises is told by its class and its message.
+    """
+
+    def __init__(
+        self, kind: str, message: str, *, again: bool = True, wait: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        """A short name: Timeout, HTTP 500, BadAnswer, …"""
+        self.message = message
+        self.again = again
+        """Whether asking again may help."""
+        self.wait = wait
+        """How many seconds the retriever asks us to wait before, if it does."""
+
+
+class Retriever(ABC):
+    """A retriever made ready to be asked.
+
+    `ask` alone is timed, so reading what came back stands apart from it. Both may raise anything:
+    that is a failed attempt.
+    """
+
+    name: str
+    """What the header of the run calls it."""
+    is_async: bool
+    """Whether `ask` returns an awaitable; if not, it is called in threads."""
+    takes: frozenset[str]
+    """Which of the settings of a search are handed to it."""
+    settings: Mapping[str, Any]
+    """What else decides its answers, for the header of the run; no secrets."""
+
+    @abstractmethod
+    def ask(self, question: Question) -> Any:
+        """Ask, and return what came back as it is."""
+
+    @abstractmethod
+    def read(self, returned: Any) -> Answer:
+        """Bring what came back into karat's words."""
+
+    async def open(self, jobs: int) -> None:  # noqa: B027
+        """Make ready for so many questions at a time, within the loop that asks."""
+
+    async def close(self) -> None:  # noqa: B027
+        """End what `open` began."""
+
+
+def encoded(line: Line) -> bytes:
+    """Return a line as it stands in the file, its end included."""
+    return msgspec.json.encode(line) + b"\n"
