@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 import msgspec
@@ -84,6 +84,11 @@ def run_of_records(records: Sequence[Any], *, name: str | None = None) -> Run:
         (n, converted(n, record, RunLine, record_error)) for n, record in enumerate(records, 1)
     )
     return _run(lines, Header(1, "run", name), record_error)
+
+
+def run_of_lines(lines: Iterable[RunLine], header: Header) -> Run:
+    """Make a run from lines that are checked, but for what contradicts within them."""
+    return _run(enumerate(lines, 1), header, record_error)
 
 
 def write_run(run: Run, file: IO[bytes]) -> Written:

@@ -1,0 +1,223 @@
+"""A run to be asked for: of whom, what, and how."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from karat.data.native_lines import Header
+from karat.data.native_run import run_of_lines
+from karat.data.offsets import unit_named
+from karat.data.run import Run
+from karat.errors import InputError, KaratWarning, counted
+from karat.live import prices
+from karat.live.adapters.fields import Fields
+from karat.live.adapters.spec import retriever_of
+from karat.live.asking import Watch, ask_all
+from karat.live.estimate import Estimate
+from karat.live.exchange import Line, Pace, Question, Retriever, Search
+from karat.live.journal import Journal
+from karat.live.selection import digest, questions
+from karat.version import __version__
+
+_TRIED = 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """A retriever made ready, the questions for it, and how they are asked."""
+
+    retriever: Retriever
+    questions: Sequence[Question]
+    search: Search
+    pace: Pace
+    header: Header
+
+    @classmethod
+    def of(
+        cls,
+        retriever: Any,
+        queries: Any,
+        *,
+        top_k: int = 20,
+        score_threshold: float | None = None,
+        prefetch_limit: int | None = None,
+        rerank_top_n: int | None = None,
+        jobs: int = 8,
+        timeout: float | None = 60.0,
+        retries: int = 2,
+        rate: float | None = None,
+        warmup: int = 0,
+        repeat: int = 1,
+        limit: int | None = None,
+        sample: int | None = None,
+        seed: int = 0,
+        filters: Sequence[str] = (),
+        fields: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        offsets: str = "codepoint",
+        name: str | None = None,
+    ) -> Request:
+        """Check all that is given, and open the retriever and the queries."""
+        pace = Pace(jobs, timeout, retries, rate, warmup, repeat)
+        search = _search(top_k, score_threshold, prefetch_limit, rerank_top_n)
+        mapped = Fields.of(fields)
+        asked = questions(queries, limit=limit, sample=sample, seed=seed, filters=filters)
+        made = retriever_of(
+            retriever, search, fields=mapped, headers=headers or {}, body=body or {}
+        )
+        _say_what_is_not_taken(made, search)
+        settings = {
+            "retriever": made.name,
+            **search.as_dict(),
+            "handed": sorted(made.takes),
+            "fields": mapped.as_dict() or None,
+            **made.settings,
+            "queries": {"count": len(asked), "sha256": digest(asked)},
+            "limit": limit,
+            "sample": sample,
+            "seed": None if sample is None else seed,
+            "filter": list(filters) or None,
+            "jobs": jobs,
+            "timeout": timeout,
+            "retries": retries,
+            "rate": rate,
+            "warmup": warmup or None,
+            "repeat": repeat if repeat > 1 else None,
+            "prices": prices.version(),
+            "karat": __version__,
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        told = {key: value for key, value in settings.items() if value is not None}
+        header = Header(1, "run", name or made.name, unit_named(offsets), told)
+        return cls(made, asked, search, pace, header)
+
+    def estimated(self) -> Estimate:
+        """Ask the first few questions, and tell from them what all would take."""
+        lines: list[Line] = []
+        few = self.questions[:_TRIED]
+        ask_all(self.retriever, few, self.search, self.pace, lines.append, price=prices.priced)
+        return Estimate.of(lines, len(self.questions), self.pace)
+
+    def run(
+        self,
+        output: str | os.PathLike[str] | None = None,
+        *,
+        resume: bool = True,
+        retry_errors: bool = False,
+        watch: Watch | None = None,
+    ) -> Asked:
+        """Ask, and write each answer at once where there is a file to write to."""
+        lines: dict[str, Line] = {}
+        with ExitStack() as stack:
+            journal = None
+            if output is not None:
+                journal = stack.enter_context(
+                    Journal.open(output, self.header, resume=resume, retry_errors=retry_errors)
+                )
+                lines |= journal.done
+
+            def done(line: Line) -> None:
+                if journal is not None:
+                    journal.write(line)
+                lines[str(line.query_id)] = line
+
+            rest = [question for question in self.questions if question.query_id not in lines]
+            if watch is not None:
+                watch.begun(len(self.questions), list(lines.values()))
+            if rest:
+                ask_all(
+                    self.retriever,
+                    rest,
+                    self.search,
+                    self.pace,
+                    done,
+                    price=prices.priced,
+                    watch=watch,
+                )
+        in_order = [lines[question.query_id] for question in self.questions]
+        return Asked(self.header, in_order, len(rest))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The answers to all questions, in their order; those found in the file included."""
+
+    header: Header
+    lines: Sequence[Line]
+    n_new: int
+    """How many questions were asked now."""
+
+    @cached_property
+    def run(self) -> Run:
+        """The run that the answers are."""
+        return run_of_lines(self.lines, self.header)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many questions failed, by what went wrong; the most frequent first."""
+        kinds = Counter(line.error.type for line in self.lines if line.error is not None)
+        return dict(kinds.most_common())
+
+    @property
+    def n_failed(self) -> int:
+        """How many questions failed."""
+        return sum(self.failures.values())
+
+    @property
+    def n_retried(self) -> int:
+        """How many questions were answered, but not at once."""
+        return sum(line.error is None and line.attempts > 1 for line in self.lines)
+
+    @property
+    def n_varied(self) -> int:
+        """How many questions were answered otherwise when they were asked again."""
+        return sum(line.varied for line in self.lines)
+
+    def too_many_failed(self, share: float) -> str | None:
+        """Say so if more than this share of the questions failed."""
+        if self.n_failed <= share * len(self.lines):
+            return None
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.failures.items())
+        of_all = f"{self.n_failed:,} of {counted(len(self.lines), 'query')} failed"
+        return f"{of_all} ({kinds}), more than the share of {share:g} that may"
+
+
+def checked_share(share: float) -> float:
+    """Return how much of the questions may fail, refusing what is no share."""
+    if not 0 <= share <= 1:
+        raise InputError(
+            f"{share!r} is no share from 0 to 1", field="fail_on_error", hint="0.05 is 5%"
+        )
+    return share
+
+
+def _search(
+    top_k: int,
+    score_threshold: float | None,
+    prefetch_limit: int | None,
+    rerank_top_n: int | None,
+) -> Search:
+    """Return how to search; None leaves a setting at its default, and unsaid to servers."""
+    given = {
+        "score_threshold": score_threshold,
+        "prefetch_limit": prefetch_limit,
+        "rerank_top_n": rerank_top_n,
+    }
+    told = {name: value for name, value in given.items() if value is not None}
+    return Search(top_k=top_k, **told, given=frozenset({"top_k", *told}))  # type: ignore[arg-type]
+
+
+def _say_what_is_not_taken(retriever: Retriever, search: Search) -> None:
+    for name in sorted(search.given - retriever.takes - {"top_k", "score_threshold"}):
+        warnings.warn(
+            KaratWarning(f"{retriever.name} takes no {name}: it is not handed over"), stacklevel=4
+        )
