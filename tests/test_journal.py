@@ -480,6 +480,28 @@ def test_an_interrupt_within_a_write_leaves_no_torn_line(folder, monkeypatch, be
     assert query_ids(path) == ["q2"]
 
 
+def test_a_second_interrupt_while_a_line_is_taken_back_leaves_no_torn_line_either(
+    folder, monkeypatch
+):
+    path = folder / "interrupts.jsonl"
+    written(path, [])
+    write = os.write
+    with Journal.open(path, header()) as journal:
+        with monkeypatch.context() as patch:
+
+            def interrupted(*given):
+                if isinstance(given[1], memoryview):
+                    write(given[0], given[1][:20])
+                raise KeyboardInterrupt
+
+            patch.setattr(os, "write", interrupted)
+            patch.setattr(os, "ftruncate", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                journal.write(line("q1"))
+        journal.write(line("q2"))
+    assert query_ids(path) == ["q2"]
+
+
 def test_a_disk_that_cannot_sync_stops_the_run(folder, monkeypatch):
     path = folder / "sync.jsonl"
     written(path, [])
