@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from karat.errors import counted
 
 if TYPE_CHECKING:
+    from karat.data.native_run import Failure
     from karat.live.exchange import Line, Question
+    from karat.live.standing import Finished
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -23,10 +25,10 @@ class Quiet:
         self._before = 0
         self._began = time.monotonic()
 
-    def begun(self, total: int, lines: Sequence[Line]) -> None:
+    def begun(self, total: int, before: Sequence[Finished]) -> None:
         """Take how many questions there are, and what was answered before."""
-        self.total, self.done, self._before = total, len(lines), len(lines)
-        self.failed = sum(line.error is not None for line in lines)
+        self.total, self.done, self._before = total, len(before), len(before)
+        self.failed = sum(line.error is not None for line in before)
         self._began = time.monotonic()
 
     def finished(self, line: Line) -> None:
@@ -34,7 +36,7 @@ class Quiet:
         self.done += 1
         self.failed += line.error is not None
 
-    def retried(self, _: Question, __: BaseException) -> None:
+    def retried(self, _: Question, __: Failure) -> None:
         """Take an attempt that failed and is made again."""
         self.retries += 1
 
@@ -69,11 +71,11 @@ class Lines(Quiet):
         super().__init__()
         self._printed = time.monotonic()
 
-    def begun(self, total: int, lines: Sequence[Line]) -> None:
+    def begun(self, total: int, before: Sequence[Finished]) -> None:
         """Say what is there already, if anything is."""
-        super().begun(total, lines)
-        if lines:
-            print(f"{counted(len(lines), 'query')} of {total:,} answered before", file=sys.stderr)
+        super().begun(total, before)
+        if before:
+            print(f"{counted(len(before), 'query')} of {total:,} answered before", file=sys.stderr)
 
     def finished(self, line: Line) -> None:
         """Say how far it is, if that has not been said for a while."""
@@ -106,9 +108,9 @@ class Bar(Quiet):
         )
         self._task: Any = None
 
-    def begun(self, total: int, lines: Sequence[Line]) -> None:
+    def begun(self, total: int, before: Sequence[Finished]) -> None:
         """Begin where the run was left."""
-        super().begun(total, lines)
+        super().begun(total, before)
         self._task = self._progress.add_task("", total=total, completed=self.done)
 
     def finished(self, line: Line) -> None:
@@ -116,7 +118,7 @@ class Bar(Quiet):
         super().finished(line)
         self._show()
 
-    def retried(self, question: Question, error: BaseException) -> None:
+    def retried(self, question: Question, error: Failure) -> None:
         """Count the attempt."""
         super().retried(question, error)
         self._show()

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json as json_module
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from karat.cli.advice import advise
+from karat.cli.progress import progress
+from karat.errors import InputError, counted
+
+if TYPE_CHECKING:
+    from karat.live.request import Asked, Request
 
 
 def run_command(
@@ -121,16 +127,16 @@ def run_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask 5 queries and tell what all would take.")
     ] = False,
-    progress: Annotated[
+    shown: Annotated[
         bool, typer.Option("--progress/--no-progress", help="Show how far it is.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Ask a retriever about every query, and write the run as it goes; nothing is lost."""
-    from karat.data.files import Unopened
-    from karat.errors import InputError
-    from karat.live.request import Request
+    from karat.data.files import Unopened, plain_name
+    from karat.live.request import Request, checked_share
 
+    checked_share(fail_on_error)
     if output is None and not dry_run:
         raise InputError("there is no file to write to", field="--output", hint="-o run.jsonl")
     request = Request.of(
@@ -160,7 +166,7 @@ def run_command(
         _tell(request.estimated(), json)
         return
     assert output is not None
-    asked = _asked(request, output, resume=resume, retry_errors=retry_errors, shown=progress)
+    asked = _asked(request, output, resume=resume, retry_errors=retry_errors, shown=shown)
     _tell(Spending.of(asked), json)
     print(f"wrote {output}", file=sys.stderr)
     if problem := asked.too_many_failed(fail_on_error):

@@ -16,6 +16,7 @@ from karat.live.lines import failure_of, line_of
 from karat.live.marks import Late
 from karat.live.pacing import Spacing, pause
 from karat.live.places import Place, TaskPlace, ThreadPlace
+from karat.live.standing import Finished
 
 CLOSING = 5.0
 """Seconds that a retriever has for closing."""
@@ -23,6 +24,9 @@ CLOSING = 5.0
 
 class Watch(Protocol):
     """Somebody who looks on, from within the thread that asks."""
+
+    def begun(self, total: int, before: Sequence[Finished]) -> None:
+        """See how many questions there are in all, and which were finished before."""
 
     def finished(self, line: Line) -> None:
         """See a question finished, after its line was handed over."""

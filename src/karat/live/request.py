@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 
 from karat.data.native_lines import Header
@@ -25,6 +23,7 @@ from karat.live.estimate import Estimate
 from karat.live.exchange import Line, Pace, Question, Retriever, Search
 from karat.live.journal import Journal
 from karat.live.selection import digest, questions
+from karat.live.standing import Finished
 from karat.version import __version__
 
 _TRIED = 5
@@ -103,8 +102,7 @@ class Request:
     def estimated(self) -> Estimate:
         """Ask the first few questions, and tell from them what all would take."""
         lines: list[Line] = []
-        few = self.questions[:_TRIED]
-        ask_all(self.retriever, few, self.search, self.pace, lines.append, price=prices.priced)
+        self._ask(self.questions[:_TRIED], lines.append, None)
         return Estimate.of(lines, len(self.questions), self.pace)
 
     def run(
@@ -116,50 +114,44 @@ class Request:
         watch: Watch | None = None,
     ) -> Asked:
         """Ask, and write each answer at once where there is a file to write to."""
-        lines: dict[str, Line] = {}
-        with ExitStack() as stack:
-            journal = None
-            if output is not None:
-                journal = stack.enter_context(
-                    Journal.open(output, self.header, resume=resume, retry_errors=retry_errors)
-                )
-                lines |= journal.done
+        if output is None:
+            lines: list[Line] = []
+            self._ask(self.questions, lines.append, watch)
+            place = {question.query_id: at for at, question in enumerate(self.questions)}
+            lines.sort(key=lambda line: place[str(line.query_id)])
+            return Asked(lines, run_of_lines(lines, self.header))
+        with Journal.open(
+            output, self.header, resume=resume, retry_errors=retry_errors
+        ) as journal:
+            found: list[Finished] = list(journal.done.values())
+            rest = [asked for asked in self.questions if asked.query_id not in journal.done]
 
             def done(line: Line) -> None:
-                if journal is not None:
-                    journal.write(line)
-                lines[str(line.query_id)] = line
+                journal.write(line)
+                found.append(Finished.of(line))
 
-            rest = [question for question in self.questions if question.query_id not in lines]
-            if watch is not None:
-                watch.begun(len(self.questions), list(lines.values()))
-            if rest:
-                ask_all(
-                    self.retriever,
-                    rest,
-                    self.search,
-                    self.pace,
-                    done,
-                    price=prices.priced,
-                    watch=watch,
-                )
-        in_order = [lines[question.query_id] for question in self.questions]
-        return Asked(self.header, in_order, len(rest))
+            self._ask(rest, done, watch, found)
+        return Asked(found, Run.read(output))
+
+    def _ask(
+        self,
+        questions: Sequence[Question],
+        done: Callable[[Line], None],
+        watch: Watch | None,
+        before: Sequence[Finished] = (),
+    ) -> None:
+        if watch is not None:
+            watch.begun(len(self.questions), before)
+        pace, priced = self.pace, prices.priced
+        ask_all(self.retriever, questions, self.search, pace, done, price=priced, watch=watch)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The answers to all questions, in their order; those found in the file included."""
+    """The answers to all questions, those found in the file included."""
 
-    header: Header
-    lines: Sequence[Line]
-    n_new: int
-    """How many questions were asked now."""
-
-    @cached_property
-    def run(self) -> Run:
-        """The run that the answers are."""
-        return run_of_lines(self.lines, self.header)
+    lines: Sequence[Line | Finished]
+    run: Run
 
     @property
     def failures(self) -> dict[str, int]:

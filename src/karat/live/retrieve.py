@@ -9,7 +9,7 @@ from typing import Any
 from karat.data.run import Run
 from karat.errors import RetrieverError
 from karat.live.asking import Watch
-from karat.live.request import Request
+from karat.live.request import Request, checked_share
 
 
 def retrieve(
@@ -59,6 +59,8 @@ def retrieve(
     >>> run.results["item_id"].to_list()
     ['faq-1']
     """
+    if fail_on_error is not None:
+        checked_share(fail_on_error)
     request = Request.of(
         retriever,
         gold,
