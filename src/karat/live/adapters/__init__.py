@@ -1,0 +1,1 @@
+"""Retrievers of any kind, made ready to be asked."""
