@@ -88,7 +88,8 @@ def _kind(query: str, items: Any) -> str:
     )
 
 
-def _text_id(value: Any, field: str) -> str:
+def text_id(value: Any, field: str) -> str:
+    """Return an id as text: whole numbers become decimal, anything else is refused."""
     if isinstance(value, str) and value:
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
@@ -100,7 +101,7 @@ def text_keys(given: Mapping[Any, Any], field: str) -> dict[str, Any]:
     """Return a dict with its keys as text; one that has only such keys is taken as it is."""
     if _all_text([given], field) and "" not in given:
         return given if isinstance(given, dict) else dict(given)
-    texts = {_text_id(key, field): value for key, value in given.items()}
+    texts = {text_id(key, field): value for key, value in given.items()}
     if len(texts) < len(given):
         raise InputError(
             "two ids are the same once they are text", field=field, hint="use one type of id"
@@ -138,7 +139,7 @@ def text_list(items: Sequence[Any]) -> Sequence[str]:
     """Return ids in a list as text."""
     if _all_text([items], "item_id") and "" not in items:
         return items
-    return [_text_id(item, "item_id") for item in items]
+    return [text_id(item, "item_id") for item in items]
 
 
 def _finite_scores(by_query: dict[str, dict[str, Any]]) -> NDArray[np.float64]:

@@ -165,20 +165,9 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
     )
 
 
-def _add(
-    rows: dict[str, list[Any]],
-    query: str,
-    result: Result | Id,
-    number: int,
-    at: int,
-    error: MakeError,
-) -> None:
-    if not isinstance(result, Result):
-        result = Result(id=result)
-    item = result.id
-    if item is None and result.start is None:
-        item = result.doc_id
-    if item is None and result.start is None and result.text is None:
+def check_result(result: Result, number: int, at: int, error: MakeError) -> None:
+    """Refuse a result that names nothing, or that has a place or a score which is none."""
+    if result.id is None and result.start is None and result.doc_id is None and result.text is None:
         raise error(
             "the result has neither id, nor place, nor text",
             line=number,
@@ -199,6 +188,22 @@ def _add(
             field=f"results[{at}].score",
             hint="write a finite number, or leave the score out",
         )
+
+
+def _add(
+    rows: dict[str, list[Any]],
+    query: str,
+    result: Result | Id,
+    number: int,
+    at: int,
+    error: MakeError,
+) -> None:
+    if not isinstance(result, Result):
+        result = Result(id=result)
+    check_result(result, number, at, error)
+    item = result.id
+    if item is None and result.start is None:
+        item = result.doc_id
     rows["query_id"].append(query)
     rows["item_id"].append(None if item is None else str(item))
     rows["score"].append(result.score)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+from karat.data.native_run import Result
 from karat.errors import InputError
 from karat.live.exchange import SEARCH_SETTINGS
 
 REQUEST = ("query", *SEARCH_SETTINGS)
-RESULT = ("id", "score", "doc_id", "start", "end", "text")
+RESULT = Result.__struct_fields__
 RESPONSE = ("results", *RESULT, "latency_ms", "calls")
 ABSENT: Any = object()
 """Stands for what is not there at all, as opposed to what is null."""
