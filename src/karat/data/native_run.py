@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, Annotated, Any
 
 import msgspec
@@ -91,6 +91,11 @@ def run_of_records(records: Sequence[Any], *, name: str | None = None) -> Run:
         (n, converted(n, record, RunLine, record_error)) for n, record in enumerate(records, 1)
     )
     return _run(lines, Header(1, "run", name), record_error)
+
+
+def run_of_lines(lines: Iterable[RunLine], *, name: str | None = None) -> Run:
+    """Make a run from lines that were never in a file."""
+    return _run(enumerate(lines, 1), Header(1, "run", name), record_error)
 
 
 def write_run(run: Run, file: IO[bytes]) -> Written:
