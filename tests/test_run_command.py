@@ -59,7 +59,7 @@ def lines(path="run.jsonl"):
 def test_every_query_is_asked_and_the_run_can_be_scored(run, command):
     run("search", "-o", "run.jsonl")
     header, found = lines()
-    assert list(sorted(found)) == ["q1", "q2", "q3"]
+    assert sorted(found) == ["q1", "q2", "q3"]
     assert found["q1"]["results"][0] == {"id": "a", "score": 0.9}
     assert found["q1"]["latency_ms"]["total"] > 0
     assert command("eval", "gold.jsonl", "run.jsonl", "-m", "R@3,latency.p50")[0] == 0
@@ -116,7 +116,7 @@ def test_filter_sample_and_limit_choose_queries(run):
 def test_too_many_failures_end_with_1_and_are_asked_again(run):
     Path("broken").touch()
     result = run("failing", "-o", "run.jsonl", "--retries", "0", code=1)
-    assert "1 of 3 queries failed (RuntimeError 1)" in result.err
+    assert "1 of 3 queries failed (1 RuntimeError)" in result.err
     assert "--retry-errors" in result.err
     error = lines()[1]["q2"]["error"]
     assert error == {"type": "RuntimeError", "message": "no index"}
@@ -219,6 +219,6 @@ def test_too_many_failures_are_an_error_in_python():
     def search(query):
         raise OSError("gone")
 
-    with pytest.raises(karat.RetrieverError, match=r"1 of 1 query failed \(OSError 1\)"):
+    with pytest.raises(karat.RetrieverError, match=r"1 of 1 query failed \(1 OSError\)"):
         karat.retrieve(search, {"q": "text"}, retries=0, fail_on_error=0.5)
     assert karat.retrieve(search, {"q": "text"}, retries=0).failed == 1

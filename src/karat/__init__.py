@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         recall_at_k,
     )
     from karat.live.marks import record_call, stage
-    from karat.live.marks import record_call, stage
     from karat.live.retrieve import retrieve
     from karat.match.judging import to_judgments
     from karat.match.locate import Located, locate

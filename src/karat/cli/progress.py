@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import counted
@@ -25,7 +25,7 @@ class Quiet:
         self._before = 0
         self._began = time.monotonic()
 
-    def begun(self, total: int, before: Sequence[Finished]) -> None:
+    def begun(self, total: int, before: Collection[Finished]) -> None:
         """Take how many questions there are, and what was answered before."""
         self.total, self.done, self._before = total, len(before), len(before)
         self.failed = sum(line.error is not None for line in before)
@@ -71,7 +71,7 @@ class Lines(Quiet):
         super().__init__()
         self._printed = time.monotonic()
 
-    def begun(self, total: int, before: Sequence[Finished]) -> None:
+    def begun(self, total: int, before: Collection[Finished]) -> None:
         """Say what is there already, if anything is."""
         super().begun(total, before)
         if before:
@@ -108,7 +108,7 @@ class Bar(Quiet):
         )
         self._task: Any = None
 
-    def begun(self, total: int, before: Sequence[Finished]) -> None:
+    def begun(self, total: int, before: Collection[Finished]) -> None:
         """Begin where the run was left."""
         super().begun(total, before)
         self._task = self._progress.add_task("", total=total, completed=self.done)

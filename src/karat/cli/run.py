@@ -15,7 +15,10 @@ from karat.cli.progress import progress
 from karat.errors import InputError, counted
 
 if TYPE_CHECKING:
-    from karat.live.request import Asked, Request
+    from karat.data.run import Run
+    from karat.live.request import Request
+    from karat.report.estimate import Estimate
+    from karat.report.spending import Spending
 
 
 def run_command(
@@ -134,7 +137,9 @@ def run_command(
 ) -> None:
     """Ask a retriever about every query, and write the run as it goes; nothing is lost."""
     from karat.data.files import Unopened, plain_name
-    from karat.live.request import Request, checked_share
+    from karat.evaluation.estimating import estimate
+    from karat.evaluation.spending import spending
+    from karat.live.request import Request, checked_share, too_many_failed
 
     checked_share(fail_on_error)
     if output is None and not dry_run:
@@ -163,22 +168,20 @@ def run_command(
         name=None if output is None else plain_name(output),
     )
     if dry_run:
-        _tell(request.estimated(), json)
+        _show(estimate(request.tried(), len(request.questions), request.pace), json)
         return
     assert output is not None
-    asked = _asked(request, output, resume=resume, retry_errors=retry_errors, shown=shown)
-    _tell(Spending.of(asked), json)
+    run = _run(request, output, resume=resume, retry_errors=retry_errors, shown=shown)
+    _show(spending(run, path=str(output)), json)
     print(f"wrote {output}", file=sys.stderr)
-    if problem := asked.too_many_failed(fail_on_error):
+    if problem := too_many_failed(run, fail_on_error):
         print(f"{problem}\n  hint: --retry-errors asks them again", file=sys.stderr)
         raise typer.Exit(1)
     if not json:
         advise(["karat", "eval", queries, str(output)])
 
 
-def _asked(
-    request: Request, output: Path, *, resume: bool, retry_errors: bool, shown: bool
-) -> Asked:
+def _run(request: Request, output: Path, *, resume: bool, retry_errors: bool, shown: bool) -> Run:
     """Ask all questions; whoever interrupts that is told how to go on."""
     with progress(shown) as watch:
         try:
@@ -190,6 +193,12 @@ def _asked(
                 file=sys.stderr,
             )
             raise
+
+
+def _show(told: Spending | Estimate, as_json: bool) -> None:
+    from karat.report.document import encoded
+
+    print(encoded(told.as_dict()).decode() if as_json else told)
 
 
 def _headers(given: Sequence[str]) -> dict[str, str]:

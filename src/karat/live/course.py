@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import Protocol
 
@@ -25,7 +25,7 @@ CLOSING = 5.0
 class Watch(Protocol):
     """Somebody who looks on, from within the thread that asks."""
 
-    def begun(self, total: int, before: Sequence[Finished]) -> None:
+    def begun(self, total: int, before: Collection[Finished]) -> None:
         """See how many questions there are in all, and which were finished before."""
 
     def finished(self, line: Line) -> None:

@@ -14,19 +14,18 @@ from karat.data.native_lines import Header
 from karat.data.native_run import run_of_lines
 from karat.data.offsets import unit_named
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning, counted
+from karat.errors import InputError, KaratWarning, counted, printable
 from karat.live import prices
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.spec import retriever_of
-from karat.live.asking import Watch, ask_all
-from karat.live.estimate import Estimate
+from karat.live.asking import ask_all
+from karat.live.course import Watch
 from karat.live.exchange import Line, Pace, Question, Retriever, Search
 from karat.live.journal import Journal
 from karat.live.selection import digest, questions
-from karat.live.standing import Finished
 from karat.version import __version__
 
-_TRIED = 5
+TRIED = 5
 
 
 @dataclass(frozen=True)
@@ -99,11 +98,11 @@ class Request:
         header = Header(1, "run", name or made.name, unit_named(offsets), told)
         return cls(made, asked, search, pace, header)
 
-    def estimated(self) -> Estimate:
-        """Ask the first few questions, and tell from them what all would take."""
+    def tried(self) -> list[Line]:
+        """Ask the first few questions alone, to tell from them what all would take."""
         lines: list[Line] = []
-        self._ask(self.questions[:_TRIED], lines.append, None)
-        return Estimate.of(lines, len(self.questions), self.pace)
+        self._ask(self.questions[:TRIED], lines.append)
+        return lines
 
     def run(
         self,
@@ -112,75 +111,42 @@ class Request:
         resume: bool = True,
         retry_errors: bool = False,
         watch: Watch | None = None,
-    ) -> Asked:
+    ) -> Run:
         """Ask, and write each answer at once where there is a file to write to."""
         if output is None:
             lines: list[Line] = []
+            if watch is not None:
+                watch.begun(len(self.questions), ())
             self._ask(self.questions, lines.append, watch)
             place = {question.query_id: at for at, question in enumerate(self.questions)}
             lines.sort(key=lambda line: place[str(line.query_id)])
-            return Asked(lines, run_of_lines(lines, self.header))
-        with Journal.open(
-            output, self.header, resume=resume, retry_errors=retry_errors
-        ) as journal:
-            found: list[Finished] = list(journal.done.values())
+            return run_of_lines(lines, self.header)
+        with Journal.open(output, self.header, resume=resume, retry_errors=retry_errors) as journal:
+            if watch is not None:
+                watch.begun(len(self.questions), journal.done.values())
             rest = [asked for asked in self.questions if asked.query_id not in journal.done]
-
-            def done(line: Line) -> None:
-                journal.write(line)
-                found.append(Finished.of(line))
-
-            self._ask(rest, done, watch, found)
-        return Asked(found, Run.read(output))
+            self._ask(rest, journal.write, watch)
+        return Run.read(output)
 
     def _ask(
         self,
         questions: Sequence[Question],
         done: Callable[[Line], None],
-        watch: Watch | None,
-        before: Sequence[Finished] = (),
+        watch: Watch | None = None,
     ) -> None:
-        if watch is not None:
-            watch.begun(len(self.questions), before)
         pace, priced = self.pace, prices.priced
         ask_all(self.retriever, questions, self.search, pace, done, price=priced, watch=watch)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The answers to all questions, those found in the file included."""
-
-    lines: Sequence[Line | Finished]
-    run: Run
-
-    @property
-    def failures(self) -> dict[str, int]:
-        """How many questions failed, by what went wrong; the most frequent first."""
-        kinds = Counter(line.error.type for line in self.lines if line.error is not None)
-        return dict(kinds.most_common())
-
-    @property
-    def n_failed(self) -> int:
-        """How many questions failed."""
-        return sum(self.failures.values())
-
-    @property
-    def n_retried(self) -> int:
-        """How many questions were answered, but not at once."""
-        return sum(line.error is None and line.attempts > 1 for line in self.lines)
-
-    @property
-    def n_varied(self) -> int:
-        """How many questions were answered otherwise when they were asked again."""
-        return sum(line.varied for line in self.lines)
-
-    def too_many_failed(self, share: float) -> str | None:
-        """Say so if more than this share of the questions failed."""
-        if self.n_failed <= share * len(self.lines):
-            return None
-        kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.failures.items())
-        of_all = f"{self.n_failed:,} of {counted(len(self.lines), 'query')} failed"
-        return f"{of_all} ({kinds}), more than the share of {share:g} that may"
+def too_many_failed(run: Run, share: float) -> str | None:
+    """Say so if more than this share of the queries of a run failed."""
+    n_queries = run.query_ids.len()
+    if run.errors is None or run.failed <= share * n_queries:
+        return None
+    kinds = Counter(run.errors["type"]).most_common()
+    told = ", ".join(f"{count:,} {printable(kind)}" for kind, count in kinds)
+    of_all = f"{run.failed:,} of {counted(n_queries, 'query')} failed"
+    return f"{of_all} ({told}), more than the share of {share:g} that may"
 
 
 def checked_share(share: float) -> float:

@@ -8,8 +8,8 @@ from typing import Any
 
 from karat.data.run import Run
 from karat.errors import RetrieverError
-from karat.live.asking import Watch
-from karat.live.request import Request, checked_share
+from karat.live.course import Watch
+from karat.live.request import Request, checked_share, too_many_failed
 
 
 def retrieve(
@@ -84,7 +84,7 @@ def retrieve(
         offsets=offsets,
         name=name,
     )
-    asked = request.run(output, resume=resume, retry_errors=retry_errors, watch=watch)
-    if fail_on_error is not None and (problem := asked.too_many_failed(fail_on_error)):
+    run = request.run(output, resume=resume, retry_errors=retry_errors, watch=watch)
+    if fail_on_error is not None and (problem := too_many_failed(run, fail_on_error)):
         raise RetrieverError(problem)
-    return asked.run
+    return run

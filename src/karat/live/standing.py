@@ -14,7 +14,6 @@ from karat.data.native_lines import Header, Id
 from karat.data.native_run import Failure
 from karat.data.native_usage import Call
 from karat.errors import InputError
-from karat.live.exchange import Line
 
 _BEGINNING = b'{"karat":1,"kind":"run"'
 
@@ -28,11 +27,6 @@ class Finished(msgspec.Struct):
     error: Failure | None = None
     attempts: int = 1
     varied: bool = False
-
-    @classmethod
-    def of(cls, line: Line) -> Finished:
-        """Return what is kept of a line."""
-        return cls(*(getattr(line, name) for name in cls.__struct_fields__))
 
 
 @dataclass
