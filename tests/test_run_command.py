@@ -58,7 +58,7 @@ def lines(path="run.jsonl"):
 
 def test_every_query_is_asked_and_the_run_can_be_scored(run, command):
     run("search", "-o", "run.jsonl")
-    header, found = lines()
+    _, found = lines()
     assert sorted(found) == ["q1", "q2", "q3"]
     assert found["q1"]["results"][0] == {"id": "a", "score": 0.9}
     assert found["q1"]["latency_ms"]["total"] > 0
@@ -74,7 +74,7 @@ def test_the_header_says_how_the_run_was_made(run, folder):
     assert settings["top_k"] == 2
     assert settings["prefetch_limit"] == 100
     assert settings["rerank_top_n"] == 7
-    assert settings["handed"] == ["rerank_top_n", "score_threshold", "top_k"]
+    assert settings["handed"] == ["rerank_top_n", "top_k"]
     assert settings["jobs"] == 3
     assert settings["queries"]["count"] == 3
     assert len(found["q1"]["results"]) == 2
