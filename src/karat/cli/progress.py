@@ -100,7 +100,6 @@ class Bar(Quiet):
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
         self._progress = Progress(
-            TextColumn("asking"),
             BarColumn(),
             TaskProgressColumn(),
             TextColumn("{task.description}", markup=False),

@@ -145,8 +145,13 @@ def too_many_failed(run: Run, share: float) -> str | None:
         return None
     kinds = Counter(run.errors["type"]).most_common()
     told = ", ".join(f"{count:,} {printable(kind)}" for kind, count in kinds)
-    of_all = f"{run.failed:,} of {counted(n_queries, 'query')} failed"
-    return f"{of_all} ({told}), more than the share of {share:g} that may"
+    first = run.errors.row(0, named=True)
+    return (
+        f"{run.failed:,} of {counted(n_queries, 'query')} failed ({told}), more than the share of "
+        f"{share:g} that may\n"
+        f"  such as {printable(first['query_id'])}: {printable(first['type'])}: "
+        f"{printable(first['message'])}"
+    )
 
 
 def checked_share(share: float) -> float:
