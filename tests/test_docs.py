@@ -84,6 +84,8 @@ def test_the_two_commands_stand_at_the_top_of_the_readme():
         "evaluation.thresholds",
         "evaluation.validating",
         "functional",
+        "live.adapters.http_headers",
+        "live.adapters.secrecy",
         "match.judging",
         "match.locate",
         "match.subsequences",

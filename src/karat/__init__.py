@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         precision_at_k,
         recall_at_k,
     )
+    from karat.live.marks import record_call, stage
     from karat.match.judging import to_judgments
     from karat.match.locate import Located, locate
     from karat.match.texts import Matching
@@ -85,6 +86,7 @@ _HOMES = {
         "precision_at_k",
         "recall_at_k",
     ),
+    "karat.live.marks": ("record_call", "stage"),
     "karat.match.judging": ("to_judgments",),
     "karat.match.locate": ("Located", "locate"),
     "karat.match.texts": ("Matching",),
@@ -130,7 +132,9 @@ __all__ = [
     "ndcg_at_k",
     "precision_at_k",
     "recall_at_k",
+    "record_call",
     "score",
+    "stage",
     "to_judgments",
     "validate",
 ]

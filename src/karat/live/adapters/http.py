@@ -1,0 +1,253 @@
+"""A retriever behind an address: POST a question as JSON, read the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
+
+import msgspec
+
+from karat.errors import InputError
+from karat.live.adapters.fields import Fields
+from karat.live.adapters.http_address import headers_of, parts_of, port_of, proxy_of
+from karat.live.adapters.http_headers import retry_after, server_timing
+from karat.live.adapters.results import answer_of
+from karat.live.adapters.secrecy import Scrubber, masked, safe_url, secrets_of, secrets_of_url
+from karat.live.adapters.sending import handed, said
+from karat.live.exchange import Answer, AttemptError, Question, Retriever, Search
+
+if TYPE_CHECKING:
+    import aiohttp
+
+MOST_BYTES = 64 * 2**20
+# Asking these again may help; any other refusal will be repeated.
+_AGAIN = frozenset({408, 425, 429})
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a server answered, as it came."""
+
+    status: int
+    headers: Mapping[str, str]
+    timings: list[str]
+    body: bytes
+
+
+class HttpRetriever(Retriever):
+    """A server that is asked by POST; its connections are kept open.
+
+    Redirects are not followed: each question would take the longer way, and what was given for
+    one address would be sent to another.
+    """
+
+    is_async = True
+
+    def __init__(
+        self,
+        url: str,
+        search: Search,
+        fields: Fields,
+        headers: Mapping[str, str],
+        body: Mapping[str, Any],
+    ) -> None:
+        _require_aiohttp()
+        parts = parts_of(url)
+        self.name = safe_url(url)
+        self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="").geturl()
+        self._place = f"{parts.hostname}:{port_of(parts)}"
+        self._fields = fields
+        self._body = body
+        self._search = handed(search, fields)
+        self.takes = frozenset(self._search)
+        self.settings = {
+            name: value
+            for name, value in (
+                ("headers", sorted(headers)),
+                ("body", masked(body)),
+                ("fields", fields.as_dict()),
+            )
+            if value
+        }
+        self._headers = headers_of(headers, parts)
+        self._scrub = Scrubber(
+            [
+                *secrets_of_url(parts),
+                *secrets_of(body),
+                *(word for value in headers.values() for word in (value, *value.split())),
+                *self._headers.get("Authorization", "").split(),
+            ]
+        )
+        # Shows before anything is asked whether the paths of the fields can be filled.
+        fields.request({"query": "", **self._search}, body)
+        self._proxy = proxy_of(parts)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self, jobs: int) -> None:
+        """Open a session that holds a connection for each job."""
+        import aiohttp
+
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_reuseconn.append(_note_reuse)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=jobs),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._headers,
+            # The one who asks keeps the time.
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+            trace_configs=[trace],
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def ask(self, question: Question) -> Reply:
+        """Send a question and return what came back.
+
+        A server may close a connection it kept open at the very moment it is used again. That
+        says nothing about the question, and searching changes nothing, so it is sent once more.
+        """
+        import aiohttp
+
+        sent = msgspec.json.encode(
+            self._fields.request({"query": question.text, **self._search}, self._body)
+        )
+        while True:
+            attempt = _Attempt()
+            try:
+                return await self._post(sent, attempt)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+                if not attempt.reused:
+                    raise self._lost(error) from error
+            except (aiohttp.ClientError, OSError) as error:
+                raise self._lost(error) from error
+
+    def read(self, returned: Any) -> Answer:
+        """Bring an answer into karat's words; a refusal is a failed attempt."""
+        status = returned.status
+        if status >= 300:
+            raise self._refused(returned)
+        try:
+            held = msgspec.json.decode(returned.body.removeprefix(b"\xef\xbb\xbf"))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._bad(f"the answer is no JSON; {self._beginning(returned)}") from error
+        try:
+            answer = answer_of(held, self._fields)
+        except AttemptError as error:
+            problem = f"{self._said(error.message)}; {self._beginning(returned)}"
+            raise AttemptError(self._said(error.kind), problem, again=error.again) from error
+        if answer.latency_ms or not returned.timings:
+            return answer
+        return replace(answer, latency_ms=server_timing(returned.timings))
+
+    async def _post(self, sent: bytes, attempt: _Attempt) -> Reply:
+        assert self._session is not None
+        async with self._session.post(
+            self._url,
+            data=sent,
+            proxy=self._proxy,
+            allow_redirects=False,
+            trace_request_ctx=attempt,
+        ) as response:
+            body = bytearray()
+            async for piece in response.content.iter_any():
+                body += piece
+                if len(body) > MOST_BYTES:
+                    raise self._bad(
+                        f"the answer has more than {MOST_BYTES // 2**20} MB", again=False
+                    )
+            timings = response.headers.getall("Server-Timing", [])
+            return Reply(response.status, response.headers, timings, bytes(body))
+
+    def _refused(self, reply: Reply) -> AttemptError:
+        kind = f"HTTP {reply.status}"
+        place = reply.headers.get("Location")
+        if reply.status < 400:
+            there = f" to {safe_url(urljoin(self._url, place))}" if place else ""
+            return AttemptError(
+                kind,
+                self._said(f"the server sends us on{there}; give that address as the retriever"),
+                again=False,
+            )
+        again = reply.status >= 500 or reply.status in _AGAIN
+        return AttemptError(
+            kind,
+            self._said(_start(reply)) or "the server gave no reason",
+            again=again,
+            wait=retry_after(reply.headers) if again else None,
+        )
+
+    def _lost(self, error: Exception) -> AttemptError:
+        """Say what became of a connection."""
+        import aiohttp
+
+        if isinstance(error, aiohttp.ClientHttpProxyError):
+            return AttemptError(
+                f"HTTP {error.status}", f"the proxy does not lead to {self._place}", again=False
+            )
+        if isinstance(error, aiohttp.ClientResponseError):
+            return self._bad(f"{self._place} does not speak HTTP: {self._said(error.message)}")
+        why, again = _cause(error)
+        return AttemptError("ConnectionError", f"{self._place}: {self._said(why)}", again=again)
+
+    def _bad(self, problem: str, *, again: bool = True) -> AttemptError:
+        return AttemptError("BadAnswer", self._scrub(problem), again=again)
+
+    def _said(self, text: str) -> str:
+        """Return what may be shown of a text; secrets go first, lest half of one be left."""
+        return said(self._scrub(text))
+
+    def _beginning(self, reply: Reply) -> str:
+        text = self._said(_start(reply))
+        return f"it begins with {text!r}" if text else "it is empty"
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """Whether a request went over a connection that had been used before."""
+
+    reused: bool = False
+
+
+async def _note_reuse(_session: Any, context: SimpleNamespace, _details: Any) -> None:
+    context.trace_request_ctx.reused = True
+
+
+def _cause(error: Exception) -> tuple[str, bool]:
+    """Return why a connection failed, and whether it may be there the next time."""
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientSSLError):
+        return f"no safe connection: {error.os_error}", False
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"the proxy cannot be reached: {error.os_error.strerror or error.os_error}", True
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"no such host: {error.os_error.strerror or error.os_error}", True
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the server closed the connection without an answer", True
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the connection ended within the answer", True
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot connect: {error.os_error.strerror or error.os_error}", True
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__, True
+
+
+def _start(reply: Reply) -> str:
+    """Return more of an answer than anybody is shown."""
+    return reply.body[:4000].decode(errors="replace")
+
+
+def _require_aiohttp() -> None:
+    try:
+        import aiohttp  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "retrievers behind HTTP need aiohttp, which is not installed",
+            hint="pip install 'karat[live]'",
+        ) from None

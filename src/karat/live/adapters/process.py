@@ -1,0 +1,163 @@
+"""A process that is kept alive and answers line by line."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+
+from karat.errors import printable
+from karat.live.exchange import AttemptError
+
+MOST_BYTES = 64 * 2**20
+_PATIENCE = 0.7  # twice this is less than a run that is interrupted waits for its end
+_GLANCE = 0.005
+# A program that says more than an answer does so from the start: its first one is listened to
+# this much longer. Starting it took longer than that.
+_SETTLING = 0.02
+_WORDS = 3
+_LONGEST = 300
+
+
+class Process:
+    """A running command: a line in, a line out.
+
+    It has a process group of its own, so that what it starts ends with it, and so that Ctrl-C is
+    for karat alone, which then ends it in order.
+    """
+
+    @classmethod
+    async def start(cls, words: Sequence[str]) -> Process:
+        """Start a command; OSError where that cannot be done."""
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            start_new_session=True,
+            # Python would keep an answer back until there are 8 KB of them.
+            env={"PYTHONUNBUFFERED": "1", **os.environ},
+        )
+        return cls(process)
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        self._process = process
+        self._in, self._out, self._errors = process.stdin, process.stdout, process.stderr
+        self._heard = bytearray()
+        self._news = asyncio.Event()
+        self._is_new = True
+        self._last_words: deque[bytes] = deque(maxlen=_WORDS)
+        # Both outputs are read all the time, or a full pipe would hold the process up.
+        self._listening = asyncio.create_task(self._listen())
+        self._overhearing = asyncio.create_task(self._overhear())
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it still runs, and has said nothing that was not asked for."""
+        return self._process.returncode is None and not self._heard
+
+    async def exchange(self, line: bytes) -> bytes:
+        """Say a line and return the one that comes back."""
+        with suppress(BrokenPipeError, ConnectionResetError):  # its end is told of below
+            self._in.write(line)
+            await self._in.drain()
+        await self._news.wait()
+        if self._is_new:
+            await asyncio.sleep(_SETTLING)
+            self._is_new = False
+        answer, newline, rest = bytes(self._heard).partition(b"\n")
+        if len(answer) > MOST_BYTES:
+            limit = f"the answer has more than {MOST_BYTES // 2**20} MB"
+            raise AttemptError("BadAnswer", limit, again=False)
+        if not newline:
+            raise await self.ended()
+        if rest:
+            raise AttemptError(
+                "BadAnswer", "more than one line came back; one JSON line a question is meant"
+            )
+        self._heard.clear()
+        self._news.clear()
+        return answer
+
+    async def ended(self) -> AttemptError:
+        """Say how it ended, with its last words."""
+        await self.is_gone(_PATIENCE)
+        await asyncio.wait([self._overhearing], timeout=_PATIENCE)
+        code = self._process.returncode
+        if code is None:
+            how = "the process closed its output"
+        elif code < 0:
+            how = f"the process was ended by {signal.Signals(-code).name}"
+        else:
+            how = f"the process ended with code {code}"
+        words = self._words()
+        if words:
+            how += f": {words}"
+        elif code == 0:
+            how += "; it is to answer line after line until its input ends"
+        return AttemptError("ProcessEnded", how)
+
+    async def is_gone(self, within: float) -> bool:
+        """Wait so many seconds for its end.
+
+        asyncio's own wait would go on for as long as anything that it started holds its output.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while self._process.returncode is None:
+                    await asyncio.sleep(_GLANCE)
+        return self._process.returncode is not None
+
+    def kill(self) -> None:
+        """End it and all that it started, at once."""
+        self._signal("SIGKILL")
+
+    async def finish(self) -> None:
+        """Let it end by itself, tell it to, and make it, in this order."""
+        try:
+            self._in.close()
+            if not await self.is_gone(_PATIENCE):
+                self._signal("SIGTERM")
+                await self.is_gone(_PATIENCE)
+        finally:
+            self.kill()
+            await self.is_gone(_PATIENCE)
+            for task in (self._listening, self._overhearing):
+                task.cancel()
+            # Pipes that a process outside of the group holds open are let go by nothing else.
+            self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
+
+    async def _listen(self) -> None:
+        while len(self._heard) <= MOST_BYTES and (piece := await self._out.read(2**16)):
+            self._heard += piece
+            if b"\n" in piece:
+                self._news.set()
+        self._news.set()
+
+    async def _overhear(self) -> None:
+        rest = b""
+        while piece := await self._errors.read(2**16):
+            *lines, rest = (rest + piece).split(b"\n")
+            self._last_words.extend(line for line in lines if line.strip())
+            rest = rest[-_LONGEST * 4 :]
+        if rest.strip():
+            self._last_words.append(rest)
+
+    def _words(self) -> str:
+        lines = (line.decode(errors="replace").strip() for line in self._last_words)
+        text = " | ".join(printable(line) for line in lines)
+        return text if len(text) <= _LONGEST else f"…{text[-_LONGEST:]}"
+
+    def _signal(self, name: str) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, getattr(signal, name))
+            else:
+                self._process.kill()

@@ -1,0 +1,114 @@
+"""What must not be written down: passwords, keys and tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+MASK = "***"
+# Anything shorter would blot out words that have nothing to do with it.
+_SHORTEST = 4
+# What a word must end in; so keywords, max_tokens, author and design may be shown.
+_SECRET = re.compile(
+    r"(key|token|secret|password|passwd|passphrase|pwd|sig|signature|auth|authorization"
+    r"|credentials?)(?![a-z])"
+)
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def looks_secret(name: str) -> bool:
+    """Tell whether what goes by this name had better not be shown.
+
+    >>> [name for name in ("api_key", "X-Amz-Signature", "keyId") if looks_secret(name)]
+    ['api_key', 'X-Amz-Signature', 'keyId']
+    >>> [name for name in ("keywords", "max_tokens", "index") if looks_secret(name)]
+    []
+    """
+    return _SECRET.search(_HUMP.sub("_", name).lower()) is not None
+
+
+def safe_url(url: str) -> str:
+    """Return an address that may be shown.
+
+    >>> safe_url("https://me:word@search.example/v1?index=faq&api_key=abc")
+    'https://search.example/v1?index=faq&api_key=***'
+    """
+    parts = urlsplit(url)
+    query = "&".join(
+        f"{name}={MASK}" if looks_secret(unquote(name)) and value else pair
+        for pair in parts.query.split("&")
+        for name, _, value in [pair.partition("=")]
+    )
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query, fragment="").geturl()
+
+
+def secrets_of_url(parts: SplitResult) -> list[str]:
+    """Return what `safe_url` leaves out of an address, in each way it may be spelled."""
+    found = [parts.username, parts.password]
+    for pair in parts.query.split("&"):
+        name, _, value = pair.partition("=")
+        found += [value] if looks_secret(unquote(name)) else []
+    return [spelled for text in found if text for spelled in (text, unquote(text))]
+
+
+def masked(value: Any) -> Any:
+    """Return a copy of anything JSON can hold, without what looks secret by its key.
+
+    >>> masked({"index": "faq", "auth": {"token": "abc"}, "filters": [{"apikey": "x"}]})
+    {'index': 'faq', 'auth': '***', 'filters': [{'apikey': '***'}]}
+    """
+    if isinstance(value, Mapping):
+        return {key: MASK if looks_secret(key) else masked(held) for key, held in value.items()}
+    return [masked(held) for held in value] if isinstance(value, list) else value
+
+
+def secrets_of(value: Any, *, hidden: bool = False) -> list[str]:
+    """Return the texts that `masked` leaves out."""
+    if isinstance(value, Mapping):
+        found = [
+            secrets_of(held, hidden=hidden or looks_secret(key)) for key, held in value.items()
+        ]
+    elif isinstance(value, list):
+        found = [secrets_of(held, hidden=hidden) for held in value]
+    else:
+        return [str(value)] if hidden else []
+    return [text for texts in found for text in texts]
+
+
+def safe_words(words: Sequence[str]) -> list[str]:
+    """Return the words of a command without the values of options that look secret.
+
+    >>> safe_words(["./ask", "--api-key=abc", "--token", "def", "--index", "faq"])
+    ['./ask', '--api-key=***', '--token', '***', '--index', 'faq']
+    """
+    shown: list[str] = []
+    for at, word in enumerate(words):
+        name, equals, _ = word.partition("=")
+        before = words[at - 1] if at > 1 else ""
+        if equals and looks_secret(name):
+            shown.append(f"{name}={MASK}")
+        elif (
+            before.startswith("-")
+            and "=" not in before
+            and looks_secret(before)
+            and not word.startswith("-")
+        ):
+            shown.append(MASK)
+        else:
+            shown.append(word)
+    return shown
+
+
+class Scrubber:
+    """Takes secrets out of what a server said, which may repeat what it was sent."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        spelled = {way for text in secrets for way in (text, quote(text), quote(text, safe=""))}
+        long = sorted((text for text in spelled if len(text) >= _SHORTEST), key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, long))) if long else None
+
+    def __call__(self, text: str) -> str:
+        """Return the text with each secret masked."""
+        return self._pattern.sub(MASK, text) if self._pattern else text

@@ -1,0 +1,179 @@
+"""Retrievers on loopback that behave in every way a server can."""
+
+import contextlib
+import gzip
+import json
+import socket
+import ssl
+import struct
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Server:
+    """A server that is up, and what it was asked."""
+
+    url: str
+    asked: list = field(default_factory=list)
+    headers: list = field(default_factory=list)
+    connections: set = field(default_factory=set)
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def place(self):
+        return self.url.split("/")[2]
+
+
+@contextlib.contextmanager
+def serving(respond, *, certificate=None):
+    """Run a server; `respond(handler, question)` answers, one of those below for example."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self):
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            question = json.loads(content)
+            server.asked.append(question)
+            server.headers.append(self.headers)
+            server.connections.add(self.client_address)
+            self.live = server
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                respond(self, question)
+
+        def log_message(self, *_):
+            pass
+
+    class Quiet(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 256
+
+        def handle_error(self, *_):
+            pass
+
+    listener = Quiet(("127.0.0.1", 0), Handler)
+    scheme = "http"
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        listener.socket = context.wrap_socket(listener.socket, server_side=True)
+        scheme = "https"
+    server = Server(f"{scheme}://127.0.0.1:{listener.server_address[1]}/search")
+    thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stopping.set()
+        listener.shutdown()
+        thread.join()
+        listener.server_close()
+
+
+def saying(content, status=200, **headers):
+    """Answer always the same: bytes as they are, anything else as JSON."""
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
+
+    def respond(handler, question):
+        send(handler, body, status, headers)
+
+    return respond
+
+
+def send(handler, body, status=200, headers=None):
+    handler.send_response(status)
+    for name, value in (headers or {}).items():
+        for one in value if isinstance(value, list) else [value]:
+            handler.send_header(name.replace("_", "-"), one)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def echo(handler, question):
+    """Find as many items as were asked for, named after the query."""
+    found = [{"id": f"{question['query']}-{n}"} for n in range(question.get("top_k", 1))]
+    send(handler, json.dumps({"results": found}).encode())
+
+
+def failing_first(times, failure, then=echo):
+    """Fail the first times that a query is asked."""
+    counts = {}
+    lock = threading.Lock()
+
+    def respond(handler, question):
+        with lock:
+            seen = counts[question["query"]] = counts.get(question["query"], 0) + 1
+        (failure if seen <= times else then)(handler, question)
+
+    return respond
+
+
+def slow(seconds, then=echo):
+    def respond(handler, question):
+        handler.live.stopping.wait(seconds)
+        then(handler, question)
+
+    return respond
+
+
+def hanging(handler, question):
+    """Say nothing for as long as the server is up."""
+    handler.live.stopping.wait(60)
+    handler.close_connection = True
+
+
+def silent(handler, question):
+    """Close the connection instead of answering."""
+    handler.close_connection = True
+
+
+def resetting(handler, question):
+    """Break the connection off, as a crash does."""
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.connection.close()
+    handler.close_connection = True
+
+
+def cutting(handler, question):
+    """Promise more than is sent."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"results": [')
+    handler.close_connection = True
+
+
+def leaving(handler, question):
+    """Answer, promise to stay, and close the connection all the same."""
+    echo(handler, question)
+    handler.close_connection = True
+
+
+def zipped(handler, question):
+    send(handler, gzip.compress(b'{"results": ["z"]}'), 200, {"Content-Encoding": "gzip"})
+
+
+def bomb(handler, question):
+    """Send little that unpacks to very much."""
+    send(handler, gzip.compress(bytes(65 * 2**20), 1), 200, {"Content-Encoding": "gzip"})
+
+
+def huge(handler, question):
+    """Send more than anybody wants to read, without saying how much it will be."""
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    piece = b" " * 2**20
+    for _ in range(70):
+        handler.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+    handler.close_connection = True
+
+
+def no_http(handler, question):
+    """Answer in no language that HTTP knows."""
+    handler.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+    handler.close_connection = True
