@@ -282,9 +282,10 @@ def test_a_query_that_retrieved_nothing_is_known(tmp_path):
             "error": {"type": "Timeout", "message": "30 s", "attempts": 3},
             "latency_ms": {"total": 30000.0},
         },
+        {"query_id": "q1", "results": [{"id": "c3"}], "attempts": 2, "varied": True},
         {"query_id": "q1", "results": []},
     ],
-    ids=["results", "latency", "calls", "error", "nothing retrieved"],
+    ids=["results", "latency", "calls", "error", "attempts", "nothing retrieved"],
 )
 def test_a_run_is_written_as_it_was_read(tmp_path, line):
     again(run(tmp_path, line), tmp_path)

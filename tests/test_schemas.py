@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -9,7 +10,9 @@ import pytest
 
 import karat
 from karat.conventions import CHOICES
+from karat.evaluation.spending import spending
 from karat.measures.declare import REGISTRY
+from karat.report.document import encoded
 from karat.report.schemas import DOCUMENTS, schema
 from karat.report.sheet import WORDS
 from karat.stats.comparison import PAIRS, TESTS
@@ -50,6 +53,13 @@ def files(tmp_path, monkeypatch):
 
 def check(document, told):
     jsonschema.Draft202012Validator(schema(document)).validate(told)
+
+
+def took(path):
+    """Return what a run took, as it is written."""
+    spent = spending(karat.Run.read(path), path=path)
+    settings = {"jobs": [8, 4], "prices": "a list"}
+    return json.loads(encoded(replace(spent, settings=settings).as_dict()))
 
 
 MEASURES = ["nDCG@10,P@1,R@2", "RR,span.iou@5,evidence.recall@3,latency.p99,cost.sum,Hits@2"]
@@ -172,6 +182,7 @@ def reached(told, path):
 
 OPEN = {"measures", "per_query", "weights", "holes", "queries", "by", "origin"}
 """Objects whose keys are names that the data or the person chose."""
+OPEN_OF_RUN = {"settings", "failed", "stages"}
 
 
 def written(command):
@@ -181,15 +192,17 @@ def written(command):
     yield "comparison", json.loads(command("compare", *base, *words, "--json")[1])
     gate = ["gold.jsonl", "old.jsonl", "--baseline", "new.jsonl", "--require", "RR >= 0.99"]
     yield "verdict", json.loads(command("gate", *gate, "--json")[1])
+    yield "run", took("old.jsonl")
 
 
 def test_a_key_that_no_schema_knows_fails_wherever_it_stands(command, files):
     for document, told in written(command):
         check(document, told)
+        open_here = OPEN_OF_RUN if document == "run" else OPEN
         paths = [
             path
             for path in parts(told)
-            if not OPEN & set(path[-1:]) and path[-2:-1] not in [("per_query",), ("queries",)]
+            if not open_here & set(path[-1:]) and path[-2:-1] not in [("per_query",), ("queries",)]
         ]
         assert len(paths) >= 5
         for path in paths:
@@ -212,6 +225,9 @@ def test_a_key_that_no_schema_knows_fails_wherever_it_stands(command, files):
         ("verdict", ("gates", 0, "checks", 0, "passed"), None),
         ("verdict", ("gates", 0, "checks", 0, "passed"), True),
         ("verdict", ("gates", 0, "conventions"), {}),
+        ("run", ("run", "answered"), -1),
+        ("run", ("latency", "stages", "total", "p99"), None),
+        ("run", ("cost", "stages", 0, "usd"), "0.1"),
     ],
 )
 def test_a_wrong_value_fails(command, files, document, path, wrong):
@@ -269,4 +285,4 @@ def test_schemas_are_printed(command):
         assert json.loads(out) == schema(document)
     code, _, err = command("schema", "score")
     assert code == 2
-    assert "choose one of scores, comparison, verdict" in err
+    assert "choose one of scores, comparison, verdict, run" in err

@@ -51,7 +51,7 @@ def one_call(draw):
         "model": draw(st.sampled_from([None, *MODELS])),
         "prompt_tokens": draw(tokens),
         "completion_tokens": draw(tokens),
-        "price_per_call": draw(prices),
+        draw(st.sampled_from(["price_per_call", "price_per_1k_calls"])): draw(prices),
     }
     one = {"price_per_1k": draw(prices)}
     return call | draw(
@@ -189,6 +189,9 @@ RUN = [
         ({"prompt_tokens": 9, "price_per_call": 0.003}, 0.003),
         ({"prompt_tokens": 1000, "price_per_1k": 0.001, "price_per_call": 0.003}, 0.004),
         ({"price_in": 0.001, "price_per_call": 0.003}, None),
+        ({"price_per_1k_calls": 2.0}, 0.002),
+        ({"prompt_tokens": 1000, "price_in": 0.001, "price_per_1k_calls": 2.0}, 0.003),
+        ({"price_in": 0.001, "price_per_1k_calls": 2.0}, None),
         ({"prompt_tokens": 9, "completion_tokens": 9}, None),
         ({"prompt_tokens": 9, "completion_tokens": 9, "price_per_1k": 0.0}, 0.0),
     ],
@@ -299,6 +302,7 @@ def test_names_that_are_no_measure_are_refused(name, message):
         ({"calls": [{"prompt_tokens": -1}]}, "calls[0].prompt_tokens", "Expected int >= 0"),
         ({"calls": [{"price_per_1k": 1, "price_in": 1}]}, "calls[0]", "price_per_1k is for all"),
         ({"calls": [{"price_per_1k": 1, "price_out": 0}]}, "calls[0]", "price_per_1k is for all"),
+        ({"calls": [{"price_per_call": 1, "price_per_1k_calls": 0}]}, "calls[0]", "in two units"),
     ],
 )
 def test_what_cannot_be_is_refused_where_it_is_read(tmp_path, part, field, message):

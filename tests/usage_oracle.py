@@ -30,6 +30,8 @@ def price(call: Call) -> float | None:
     """Return what a call costs, None where that cannot be known."""
     prompt, completion = call.get("prompt_tokens"), call.get("completion_tokens")
     per_call, one = call.get("price_per_call"), call.get("price_per_1k")
+    if call.get("price_per_1k_calls") is not None:
+        per_call = call["price_per_1k_calls"] / 1000
     two = {"in": (prompt, call.get("price_in")), "out": (completion, call.get("price_out"))}
     if one is not None:
         if prompt is None:

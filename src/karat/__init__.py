@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         recall_at_k,
     )
     from karat.live.marks import record_call, stage
+    from karat.live.retrieve import retrieve
     from karat.match.judging import to_judgments
     from karat.match.locate import Located, locate
     from karat.match.texts import Matching
@@ -87,12 +88,13 @@ _HOMES = {
         "recall_at_k",
     ),
     "karat.live.marks": ("record_call", "stage"),
+    "karat.live.retrieve": ("retrieve",),
     "karat.match.judging": ("to_judgments",),
     "karat.match.locate": ("Located", "locate"),
     "karat.match.texts": ("Matching",),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }
-_MODULES = ("chunk", "compat", "data", "functional", "measures", "presets", "testing")
+_MODULES = ("chunk", "compat", "data", "functional", "live", "measures", "presets", "testing")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -133,6 +135,7 @@ __all__ = [
     "precision_at_k",
     "recall_at_k",
     "record_call",
+    "retrieve",
     "score",
     "stage",
     "to_judgments",

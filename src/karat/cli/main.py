@@ -22,6 +22,7 @@ from karat.cli import (
     gate,
     locate,
     measures,
+    run,
     schema,
     trec_eval,
     validate,
@@ -44,7 +45,7 @@ def _answering(command: Callable[..., None]) -> Callable[..., None]:
     """Make a command end as the contract says: 0 yes, 1 no, 2 no answer, 130 interrupted."""
 
     @functools.wraps(command)
-    def run(*arguments: Any, **options: Any) -> None:
+    def answer(*arguments: Any, **options: Any) -> None:
         try:
             command(*arguments, **options)
             sys.stdout.flush()
@@ -62,13 +63,14 @@ def _answering(command: Callable[..., None]) -> Callable[..., None]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
 
-    return run
+    return answer
 
 
 app.command("eval", no_args_is_help=True)(_answering(evaluate.evaluate_command))
 app.command("compare", no_args_is_help=True)(_answering(compare.compare_command))
 app.command("explain", no_args_is_help=True)(_answering(explain.explain_command))
 app.command("gate", no_args_is_help=True)(_answering(gate.gate_command))
+app.command("run", no_args_is_help=True)(_answering(run.run_command))
 app.command("validate", no_args_is_help=True)(_answering(validate.validate_command))
 app.command("convert", no_args_is_help=True)(_answering(convert.convert_command))
 app.command("locate", no_args_is_help=True)(_answering(locate.locate_command))

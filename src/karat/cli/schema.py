@@ -8,9 +8,9 @@ import typer
 
 
 def schema_command(
-    document: Annotated[str, typer.Argument(metavar="scores|comparison|verdict")],
+    document: Annotated[str, typer.Argument(metavar="scores|comparison|verdict|run")],
 ) -> None:
-    """Print the JSON Schema of what eval, compare or gate write as JSON."""
+    """Print the JSON Schema of what eval, compare, gate or run write as JSON."""
     from karat.report.document import encoded
     from karat.report.schemas import schema
 

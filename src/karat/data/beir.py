@@ -52,7 +52,7 @@ def sniff(source: Source) -> bool:
     """Tell whether a table lies in a BEIR folder."""
     return (
         source.path.absolute().parent.name == "qrels"
-        and _queries_file(source) is not None
+        and queries_file(_folder(source)) is not None
         and tables.TSV.sniff(source)
     )
 
@@ -65,10 +65,10 @@ def kind(_: Source) -> Kind:
 def read_gold(source: Source) -> Gold:
     """Read a split, with what queries.jsonl knows of its queries; others are of other splits."""
     gold = tables.TSV.read_gold(source)
-    file = _queries_file(source)
+    file = queries_file(_folder(source))
     told = {} if file is None else _queries(Source(file))
     known = queries_of({query: told.get(query, {}) for query in gold.query_ids})
-    return Gold(gold.judgments, queries=known, name=source.path.absolute().parent.parent.name)
+    return Gold(gold.judgments, queries=known, name=_folder(source).name)
 
 
 def read_run(source: Source) -> NoReturn:
@@ -99,8 +99,12 @@ def write_run(_: Run, folder: Path) -> NoReturn:  # noqa: ARG001
     raise InputError(_NO_RUN, field="format", hint="write the run as a file: .run, .jsonl, .csv, …")
 
 
-def _queries_file(source: Source) -> Path | None:
-    folder = source.path.absolute().parent.parent
+def _folder(source: Source) -> Path:
+    return source.path.absolute().parent.parent
+
+
+def queries_file(folder: Path) -> Path | None:
+    """Return the file of queries that lies in a folder, if one does."""
     names = ["queries.jsonl", *(f"queries.jsonl{ending}" for ending in COMPRESSIONS)]
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
@@ -110,20 +114,21 @@ def _queries(source: Source) -> dict[str, dict[str, Any]]:
     for number, record in decoded(numbered(source), msgspec.json.Decoder().decode, source):
         line = converted(number, record, BeirQuery, source.error)
         query = new_query(line.id, queries, number, source.error)
-        queries[query] = {"text": line.text} | _fields(record)
+        queries[query] = {"text": line.text} | fields_of(record, "_id", "text")
     return queries
 
 
-def _fields(record: Mapping[str, Any]) -> dict[str, Any]:
+def fields_of(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
     """Return the further keys and those of `metadata`, under its name where two are alike."""
-    fields = {key: value for key, value in record.items() if key not in ("_id", "text")}
+    fields = {key: value for key, value in record.items() if key not in used}
     metadata = fields.get("metadata")
     if isinstance(metadata, dict):
         del fields["metadata"]
         taken = {"query_id", "text", *fields}
         fields |= {f"metadata.{k}" if k in taken else k: v for k, v in metadata.items()}
-    if "query_id" in fields:
-        fields["query_id_field"] = fields.pop("query_id")
+    for name in ("query_id", "text"):  # which are the query's own
+        if name in fields:
+            fields[f"{name}_field"] = fields.pop(name)
     return fields
 
 

@@ -132,6 +132,7 @@ def run_from(opened: list[Source], formats: list[Format], path: str | os.PathLik
         errors=_concat([part.errors for part in parts]),
         timings=_concat([part.timings for part in parts]),
         calls=_concat([part.calls for part in parts]),
+        attempts=_concat([part.attempts for part in parts]),
         offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,

@@ -60,7 +60,7 @@ def say_what_a_run_loses(
 
     `holds`: which columns of results besides the id, and `tag`; `empty`: queries without results.
     """
-    lost = [kind for kind in ("timings", "calls") if getattr(run, kind) is not None]
+    lost = [kind for kind in ("timings", "calls", "attempts") if getattr(run, kind) is not None]
     results = run.results
     lost += [
         name

@@ -129,8 +129,16 @@ def _not_json(line: bytes, number: int, error: msgspec.DecodeError, source: Sour
         problem,
         line=number,
         field=field.lstrip(".") or None,
-        hint="one object a line; NaN, Infinity and lone surrogates are not JSON",
+        hint="the run was cut off here: give its karat run again, which mends and finishes it"
+        if _is_torn(line, source)
+        else "one object a line; NaN, Infinity and lone surrogates are not JSON",
     )
+
+
+def _is_torn(line: bytes, source: Source) -> bool:
+    """Tell whether a line is the last of a run and has no end: karat run was writing it."""
+    is_run = source.head.startswith(b'{"karat":1,"kind":"run"')
+    return is_run and not line.endswith(b"\n") and source.read().endswith(b"\n" + line)
 
 
 def _unlawful(value: Any, path: str) -> Iterator[tuple[str, str]]:

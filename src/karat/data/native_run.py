@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from typing import IO, Any
+from collections.abc import Iterable, Sequence
+from typing import IO, Annotated, Any
 
 import msgspec
 import polars as pl
@@ -43,6 +43,10 @@ RESULTS = {
 }
 
 
+ATTEMPTS = {"query_id": pl.String, "attempts": pl.Int64, "varied": pl.Boolean}
+Attempts = Annotated[int, msgspec.Meta(ge=1, lt=1 << 53)]
+
+
 class Result(msgspec.Struct, omit_defaults=True):
     """One retrieved item."""
 
@@ -59,7 +63,7 @@ class Failure(msgspec.Struct, omit_defaults=True):
 
     type: str
     message: str = ""
-    attempts: int = 1
+    attempts: Attempts = 1
 
 
 class RunLine(msgspec.Struct, omit_defaults=True):
@@ -70,6 +74,9 @@ class RunLine(msgspec.Struct, omit_defaults=True):
     latency_ms: dict[str, float] | None = None
     calls: list[Call] | None = None
     error: Failure | None = None
+    attempts: Attempts = 1
+    varied: bool = False
+    """Whether it was asked several times and the lists were not the same."""
 
 
 def read_run(source: Source) -> Run:
@@ -86,12 +93,19 @@ def run_of_records(records: Sequence[Any], *, name: str | None = None) -> Run:
     return _run(lines, Header(1, "run", name), record_error)
 
 
+def run_of_lines(lines: Iterable[RunLine], header: Header | None = None) -> Run:
+    """Make a run from lines that were never in a file."""
+    return _run(enumerate(lines, 1), header or Header(1, "run"), record_error)
+
+
 def write_run(run: Run, file: IO[bytes]) -> Written:
     """Write a run, one query a line, after a header."""
     encode = msgspec.json.Encoder().encode
     file.write(encode(Header(1, "run", run.name, run.offsets, run.settings)) + b"\n")
     results = grouped(run.results.rename({"item_id": "id"}, strict=False))
-    timings, calls, errors = map(grouped, (run.timings, run.calls, run.errors))
+    timings, calls, errors, attempts = map(
+        grouped, (run.timings, run.calls, run.errors, run.attempts)
+    )
     for query in run.query_ids:
         line: dict[str, Any] = {"query_id": query}
         line["results"] = [without_nulls(result) for result in results.get(query, [])]
@@ -101,6 +115,8 @@ def write_run(run: Run, file: IO[bytes]) -> Written:
             line["calls"] = [without_nulls(call) for call in calls[query]]
         if query in errors:
             line["error"] = errors[query][0]
+        if query in attempts:
+            line |= attempts[query][0]
         file.write(encode(line) + b"\n")
     return Written(run.query_ids.len(), run.results.height)
 
@@ -120,6 +136,7 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
     timings: list[tuple[str, str, float]] = []
     calls: list[tuple[Any, ...]] = []
     failures: list[dict[str, Any]] = []
+    attempts: list[tuple[str, int, bool]] = []
     for number, line in lines:
         query = new_query(line.query_id, seen, number, error)
         seen[query] = None
@@ -140,6 +157,8 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
             _add(rows, query, result, number, at, error)
         timings += timing_rows(query, line.latency_ms, number, error)
         calls += call_rows(query, line.calls, number, error)
+        if line.attempts > 1 or line.varied:
+            attempts.append((query, line.attempts, line.varied))
     results_table = table_of(rows, {"query_id": pl.String, **RESULTS}, "results")
     held = [
         c for c in results_table.columns if results_table[c].null_count() < results_table.height
@@ -159,6 +178,7 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
         errors=pl.DataFrame(failures) if failures else None,
         timings=table_of(timings, TIMINGS, "latency_ms", orient="row") if timings else None,
         calls=table_of(calls, CALLS, "calls", orient="row") if calls else None,
+        attempts=pl.DataFrame(attempts, ATTEMPTS, orient="row") if attempts else None,
         offsets=header.offsets,
         name=header.name,
         settings=header.settings,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
 import polars as pl
 
 from karat.data.native_lines import Count, Id, MakeError
+from karat.errors import InputError
 
 TIMINGS = {"query_id": pl.String, "stage": pl.String, "ms": pl.Float64}
 CALLS = {
@@ -21,6 +22,7 @@ CALLS = {
     "price_in": pl.Float64,
     "price_out": pl.Float64,
     "price_per_call": pl.Float64,
+    "price_per_1k_calls": pl.Float64,
 }
 # Far above anything real, and low enough that no sum over queries can overflow.
 _MOST_MS = 1e15
@@ -39,6 +41,7 @@ class Call(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     price_in: Price | None = None
     price_out: Price | None = None
     price_per_call: Price | None = None
+    price_per_1k_calls: Price | None = None
 
 
 def timing_rows(
@@ -56,17 +59,27 @@ def timing_rows(
     return [(query, stage, ms) for stage, ms in (latency or {}).items()]
 
 
+def refuse_two_prices(call: Call, error: Callable[..., InputError], **place: Any) -> None:
+    """Refuse a call that is priced in two ways at once."""
+    apart = call.price_in is not None or call.price_out is not None
+    if call.price_per_1k is not None and apart:
+        raise error(
+            "price_per_1k is for all tokens, price_in and price_out are for either kind",
+            hint="give one price, or the two",
+            **place,
+        )
+    if call.price_per_call is not None and call.price_per_1k_calls is not None:
+        raise error(
+            "price_per_call and price_per_1k_calls are one price in two units",
+            hint="give one of them",
+            **place,
+        )
+
+
 def call_rows(
     query: str, calls: Sequence[Call] | None, number: int, error: MakeError
 ) -> list[tuple[Any, ...]]:
     """Return a row for each call of a line, refusing prices that contradict each other."""
     for at, call in enumerate(calls or ()):
-        apart = call.price_in is not None or call.price_out is not None
-        if call.price_per_1k is not None and apart:
-            raise error(
-                "price_per_1k is for all tokens, price_in and price_out are for either kind",
-                line=number,
-                field=f"calls[{at}]",
-                hint="give one price, or the two",
-            )
+        refuse_two_prices(call, error, line=number, field=f"calls[{at}]")
     return [(query, *msgspec.structs.astuple(call)[1:]) for call in calls or ()]

@@ -39,7 +39,7 @@ def sniff(source: Source) -> bool:
 
 def kind(source: Source) -> Kind | None:
     """Tell records by their keys, and scores by a fraction; whole numbers may be either."""
-    content = _content(source)
+    content = content_of(source)
     if isinstance(content, list):
         keys = {key for record in content if isinstance(record, dict) for key in record}
         return kind_of_contexts(keys) if holds_contexts(keys) else kind_of_keys(keys)
@@ -49,12 +49,12 @@ def kind(source: Source) -> Kind | None:
 
 def read_gold(source: Source) -> Gold:
     """Read judgments."""
-    return _placed(source, lambda content: Gold.of(content, name=source.name))
+    return placed(source, lambda content: Gold.of(content, name=source.name))
 
 
 def read_run(source: Source) -> Run:
     """Read scores; the score alone decides the order."""
-    return _placed(source, lambda content: Run.of(content, name=source.name))
+    return placed(source, lambda content: Run.of(content, name=source.name))
 
 
 def write_gold(gold: Gold, file: IO[bytes]) -> Written:
@@ -86,15 +86,17 @@ def write_run(run: Run, file: IO[bytes]) -> Written:
     return say_what_a_run_loses(run, "this JSON", holds=(), empty=True, also=lost)
 
 
-def _placed(source: Source, make: Callable[[Any], Made]) -> Made:
-    content = _content(source)
+def placed(source: Source, make: Callable[[Any], Made]) -> Made:
+    """Make something of what the file holds, which is named if that fails."""
+    content = content_of(source)
     try:
         return make(content)
     except InputError as error:
         raise source.error(error.problem, field=error.field, hint=error.hint) from error
 
 
-def _content(source: Source) -> Any:
+def content_of(source: Source) -> Any:
+    """Return what the file holds, each key once."""
     text = decode(source.read(), source)
     try:
         # Python's own reader, since it alone tells of a key that stands twice.

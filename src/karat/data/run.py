@@ -37,6 +37,7 @@ class Run:
         errors: pl.DataFrame | None = None,
         timings: pl.DataFrame | None = None,
         calls: pl.DataFrame | None = None,
+        attempts: pl.DataFrame | None = None,
         offsets: str = "codepoint",
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -54,6 +55,8 @@ class Run:
         """The table (query_id, stage, ms); None where nothing was timed in the whole run."""
         self.calls = calls
         """The table of model calls; None where none is known of in the whole run."""
+        self.attempts = attempts
+        """The table (query_id, attempts, varied) of queries that were not done at the first."""
         self.offsets = offsets
         """In what the places of results are counted."""
         self.name = name
@@ -173,6 +176,7 @@ class Run:
             errors=rows(self.errors),
             timings=rows(self.timings),
             calls=rows(self.calls),
+            attempts=rows(self.attempts),
         )
 
     def _with(self, **changed: Any) -> Run:
@@ -182,6 +186,7 @@ class Run:
             "errors": self.errors,
             "timings": self.timings,
             "calls": self.calls,
+            "attempts": self.attempts,
             "offsets": self.offsets,
             "name": self.name,
             "settings": self.settings,

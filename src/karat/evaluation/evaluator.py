@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from importlib import import_module
 from typing import Any
@@ -12,12 +12,14 @@ import numpy as np
 
 from karat.conventions import Conventions
 from karat.data.files import Unopened, flows, path_of
+from karat.data.frames import is_table
 from karat.data.run import Run
 from karat.engines.local import LocalSession, Outcome
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.opened import Origin
 from karat.evaluation.scores import Scores
 from karat.evaluation.settings import settings_of
+from karat.live.exchange import Search
 from karat.match.overlap import Overlap
 from karat.match.texts import Matching
 from karat.measures import Measure
@@ -42,7 +44,9 @@ def evaluate(
 ) -> Scores:
     """Score a run against gold.
 
-    Both may be a path, a glob, a table, a dict, native records, or a `Gold` and a `Run`. `chunks`
+    Both may be a path, a glob, a table, a dict, native records, or a `Gold` and a `Run`. A run may
+    also be a retriever, as `retrieve` takes it: it is asked as deep as the measures look, for 20
+    items at least. `chunks`
     is the table of all chunks, as `Chunks` or whatever it takes: `span.precision_omega` reads it,
     and it tells of a run that has ids alone where they stand and what they say.
     `corpus` holds the documents: places are checked against them, and converted if gold or run
@@ -113,7 +117,7 @@ class Evaluator:
 
     def __call__(self, run: Any, *, name: str | None = None) -> Scores:
         """Score one run."""
-        source = _readable_again(run)
+        source = self._source(run)
         outcome = self._outcome(source)
         self._warn_of_strangers([outcome.overlap])
         return self._scores(outcome, source, name)
@@ -128,12 +132,32 @@ class Evaluator:
         count as known if any of the runs holds them.
         """
         given = runs.values() if isinstance(runs, Mapping) else runs
-        sources = [_readable_again(source) for source in given]
+        sources = [self._source(source) for source in given]
         outcomes = [self._outcome(source) for source in sources]
         self._warn_of_strangers([outcome.overlap for outcome in outcomes])
         names = list(runs) if isinstance(runs, Mapping) else _names(sources, outcomes)
         each = zip(outcomes, sources, names, strict=True)
         return [self._scores(outcome, source, name) for outcome, source, name in each]
+
+    def _source(self, run: Any) -> Any:
+        """Ask a retriever; open what can be read only once; leave all else until it is scored."""
+        path = path_of(run)
+        if path is not None:
+            return Run.open(run) if flows(path) else run
+        if isinstance(run, (Run, Mapping, Sequence)) or is_table(run):
+            return run
+        from karat.live.adapters.python import can_be_asked
+        from karat.live.retrieve import retrieve
+
+        return retrieve(run, self._session.gold, top_k=self._depth) if can_be_asked(run) else run
+
+    @property
+    def _depth(self) -> int:
+        """How many items a retriever is asked for: as deep as any measure looks, 20 at least."""
+        if self._session.settings.top_k is not None:
+            return self._session.settings.top_k
+        cutoffs = [measure.cutoff for measure in self.measures]
+        return max([Search.top_k, *(cutoff for cutoff in cutoffs if isinstance(cutoff, int))])
 
     def _outcome(self, run: Any) -> Outcome:
         if files.holds_scores(run):
@@ -176,12 +200,6 @@ class Evaluator:
             ),
             stacklevel=3,
         )
-
-
-def _readable_again(source: Any) -> Any:
-    """Open what can be read only once; all else is opened when it is scored, and when looked at."""
-    path = path_of(source)
-    return source if path is None or not flows(path) else Run.open(source)
 
 
 def _conventions(preset: str | None, given: Conventions | dict[str, Any] | None) -> Conventions:

@@ -101,11 +101,7 @@ class Answer:
 
 
 class Line(RunLine, omit_defaults=True):
-    """A line of a run that karat asked for: a native line, and how it came about."""
-
-    attempts: int = 1
-    varied: bool = False
-    """Whether it was asked several times and the lists were not the same."""
+    """A line of a run that karat asked for."""
 
 
 class AttemptError(Exception):

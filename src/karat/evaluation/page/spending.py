@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,6 +11,7 @@ from karat.data.chunks import Chunks
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.evaluation.opened import Opened
+from karat.evaluation.spending import TOTAL, by_stage, by_stage_and_model
 from karat.match.described import described
 from karat.match.hits import Floats
 from karat.match.level import documents
@@ -19,9 +19,7 @@ from karat.match.numbers import asked, listed
 from karat.match.usage import Usage
 from karat.measures import Measure
 from karat.measures.combine import combine, mean
-from karat.measures.run.cost import prices_of
 
-TOTAL = "total"
 GENERATION = "generation"
 _LATENCIES = {"run": pl.String, "stage": pl.String, "ms": pl.Float64}
 _COSTS = {
@@ -54,10 +52,10 @@ def latencies(runs: Mapping[str, Opened]) -> pl.DataFrame | None:
 def costs(runs: Mapping[str, Opened]) -> pl.DataFrame | None:
     """Return a row for each stage and model; calls without a price stand in a row of their own."""
     rows = [
-        (name, *row)
+        (name, *(getattr(part, column) for column in list(_COSTS)[1:]))
         for name, opened in runs.items()
         if (calls := _usage(opened, opened.run.calls)) is not None
-        for row in _spent(calls)
+        for part in by_stage_and_model(calls)
     ]
     return pl.DataFrame(rows, _COSTS, orient="row") if rows else None
 
@@ -85,30 +83,7 @@ def _usage(opened: Opened, table: pl.DataFrame | None) -> Usage | None:
 
 def _stages(opened: Opened) -> dict[str, Floats]:
     timings = _usage(opened, opened.run.timings)
-    if timings is None:
-        return {}
-    stages = timings.table["stage"].unique().sort().to_list()
-    found = {}
-    for stage in sorted(stages, key=lambda name: name != TOTAL):
-        timed = timings.where(stage=stage)
-        total = timed.total(timed.table["ms"].to_numpy())
-        found[stage] = total[timed.places.count > 0]
-    return found
-
-
-def _spent(calls: Usage) -> list[tuple[object, ...]]:
-    usd = pl.Series("usd", prices_of(calls), nan_to_null=True)
-    table = calls.table.with_columns(usd).with_columns(unpriced=usd.is_null())
-    tokens = [
-        pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
-        for name in ("prompt_tokens", "completion_tokens")
-    ]
-    kinds = ["stage", "model", "unpriced"]
-    groups = table.group_by(kinds).agg(pl.len().alias("calls"), *tokens, "usd")
-    return [
-        (*row[:2], *row[3:-1], None if row[2] else math.fsum(row[-1]))
-        for row in groups.sort(kinds, nulls_last=True).iter_rows()
-    ]
+    return {} if timings is None else by_stage(timings)
 
 
 def _median(opened: Opened) -> float | None:

@@ -30,6 +30,12 @@ _ACCEPTED = (
 )
 
 
+def can_be_asked(given: Any) -> bool:
+    """Tell something that may be a retriever from what never is one, such as a number."""
+    names = (*_METHODS, "invoke", "similarity_search", "query", "as_retriever", "run")
+    return callable(given) or any(callable(getattr(given, name, None)) for name in names)
+
+
 class PythonRetriever(Retriever):
     """Something in Python that is called with the text of a query."""
 

@@ -28,8 +28,8 @@ _cost = partial(
     differs="prices are those in the run; none is looked up",
 )
 _FORMULA = (
-    "Σ over calls of price_per_call + tokens / 1000 · price_per_1k, or of prompt tokens / 1000 · "
-    "price_in + completion tokens / 1000 · price_out; over queries their "
+    "Σ over calls of price_per_call, or price_per_1k_calls / 1000, + tokens / 1000 · price_per_1k, "
+    "or prompt tokens / 1000 · price_in + completion tokens / 1000 · price_out; over queries their "
 )
 
 
@@ -60,6 +60,7 @@ def prices_of(calls: Usage) -> Floats:
     columns = ("prompt_tokens", "completion_tokens", "price_per_1k", "price_in", "price_out")
     prompt, completion, price, price_in, price_out = (_column(calls, name) for name in columns)
     per_call = _column(calls, "price_per_call")
+    per_call = np.where(np.isnan(per_call), _column(calls, "price_per_1k_calls") / 1000, per_call)
     # An embedder writes no tokens, so its completion may be left out; a prompt never is.
     at_one_price = (prompt + _or_zero(completion)) / 1000 * price
     at_two = _part(prompt, price_in) + _part(completion, price_out)

@@ -10,7 +10,7 @@ import msgspec
 
 from karat.errors import InputError
 
-DOCUMENTS = ("scores", "comparison", "verdict")
+DOCUMENTS = ("scores", "comparison", "verdict", "run")
 _PLACE = "#/$defs/"
 
 

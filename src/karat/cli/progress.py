@@ -1,0 +1,153 @@
+"""How far a run has come: a bar in a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from karat.errors import counted
+
+if TYPE_CHECKING:
+    from karat.data.native_run import Failure
+    from karat.live.exchange import Line, Question
+    from karat.live.standing import Finished
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class Quiet:
+    """Shows nothing, and knows how far a run has come: the base of what shows it."""
+
+    def __init__(self) -> None:
+        self.total = self.done = self.failed = self.retries = 0
+        self._before = 0
+        self._began = time.monotonic()
+
+    def begun(self, total: int, before: Collection[Finished]) -> None:
+        """Take how many questions there are, and what was answered before."""
+        self.total, self.done, self._before = total, len(before), len(before)
+        self.failed = sum(line.error is not None for line in before)
+        self._began = time.monotonic()
+
+    def finished(self, line: Line) -> None:
+        """Take a question that was answered, or failed for good."""
+        self.done += 1
+        self.failed += line.error is not None
+
+    def retried(self, _: Question, __: Failure) -> None:
+        """Take an attempt that failed and is made again."""
+        self.retries += 1
+
+    @property
+    def rate(self) -> float:
+        """Questions a second, of those that were asked now."""
+        passed = time.monotonic() - self._began
+        return (self.done - self._before) / passed if passed > 0 else 0.0
+
+    def told(self) -> str:
+        """Return in words how far it is."""
+        words = [f"{self.done:,} of {counted(self.total, 'query')}", f"{self.rate:,.1f}/s"]
+        if self.failed:
+            words.append(f"{self.failed:,} failed")
+        if self.retries:
+            words.append(counted(self.retries, "retry"))
+        if self.rate and self.done < self.total:
+            words.append(f"{_duration((self.total - self.done) / self.rate)} left")
+        return ", ".join(words)
+
+    def __enter__(self) -> Quiet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Lines(Quiet):
+    """Prints a line every ten seconds, and one at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._printed = time.monotonic()
+
+    def begun(self, total: int, before: Collection[Finished]) -> None:
+        """Say what is there already, if anything is."""
+        super().begun(total, before)
+        if before:
+            print(f"{counted(len(before), 'query')} of {total:,} answered before", file=sys.stderr)
+
+    def finished(self, line: Line) -> None:
+        """Say how far it is, if that has not been said for a while."""
+        super().finished(line)
+        if self.done == self.total or self._due():
+            print(self.told(), file=sys.stderr, flush=True)
+
+    def _due(self) -> bool:
+        now = time.monotonic()
+        if now - self._printed < SECONDS_BETWEEN_LINES:
+            return False
+        self._printed = now
+        return True
+
+
+class Bar(Quiet):
+    """Draws a bar in a terminal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+        self._progress = Progress(
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=Console(stderr=True),
+        )
+        self._task: Any = None
+
+    def begun(self, total: int, before: Collection[Finished]) -> None:
+        """Begin where the run was left."""
+        super().begun(total, before)
+        self._task = self._progress.add_task("", total=total, completed=self.done)
+
+    def finished(self, line: Line) -> None:
+        """Move the bar."""
+        super().finished(line)
+        self._show()
+
+    def retried(self, question: Question, error: Failure) -> None:
+        """Count the attempt."""
+        super().retried(question, error)
+        self._show()
+
+    def _show(self) -> None:
+        self._progress.update(self._task, completed=self.done, description=self.told())
+
+    def __enter__(self) -> Quiet:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+
+def progress(wanted: bool) -> Quiet:
+    """Return what shows the progress here."""
+    if not wanted:
+        return Quiet()
+    return Bar() if sys.stderr.isatty() else Lines()
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in words.
+
+    >>> _duration(8), _duration(75), _duration(7300)
+    ('8 s', '1 min 15 s', '2 h 1 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, left = divmod(whole, 60)
+    return f"{minutes} min {left} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

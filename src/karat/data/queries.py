@@ -1,0 +1,191 @@
+"""Queries to ask: ids and texts, from gold or from files that hold little else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from karat.data import beir, formats, frames, native, nested, tables
+from karat.data.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, Unopened, decode
+from karat.data.gold import Gold, gold_of_table
+from karat.data.native_gold import GOLD_KEYS, queries_of
+from karat.data.native_lines import (
+    Id,
+    MakeError,
+    Numbered,
+    converted,
+    decoded,
+    new_query,
+    numbered,
+    record_error,
+    table_of,
+)
+from karat.errors import InputError
+
+LINE_IDS = ("query_id", "qid", "_id", "id")
+LINE_TEXTS = ("query", "text", "question", "title")
+COLUMN_IDS = (*frames.QUERY_ID, "_id", "id")
+COLUMN_TEXTS = ("text", "query", "question", "title")  # `text` first, as in the tables of gold
+SHAPE = "give ids with their texts: query_id and query in JSON Lines, query_id and text in a table"
+_GOLD_SIGNS = {"karat", *GOLD_KEYS} - {"query_id", "query"}
+_SCHEMA = {"query_id": pl.String, "text": pl.String}
+
+
+class QueryLine(msgspec.Struct, rename={"beir_id": "_id"}):
+    """A query in JSON Lines, by any of its names; further keys are fields of the query."""
+
+    query_id: Id | None = None
+    qid: Id | None = None
+    beir_id: Id | None = None
+    id: Id | None = None
+    query: str | None = None
+    text: str | None = None
+    question: str | None = None
+    title: str | None = None
+
+
+def read_queries(source: Any) -> pl.DataFrame:
+    """Return queries however they are given: query_id, text where known, fields; sorted by id.
+
+    They are given as gold, or as anything with ids and texts: a file, a table, records, a dict.
+
+    >>> read_queries({"q2": "lost parcel", "q1": "pay by card"})["text"].to_list()
+    ['pay by card', 'lost parcel']
+    """
+    table = _read(source)
+    if not table.height:
+        raise InputError("there is no query", hint=SHAPE)
+    return table.sort("query_id")
+
+
+def _read(source: Any) -> pl.DataFrame:
+    if isinstance(source, Unopened) and source.format is None:
+        source = source.path
+    if isinstance(source, (str, os.PathLike)):
+        return _of_path(Path(source))
+    if frames.is_table(source):
+        return _of_table(frames.to_frame(source))
+    if isinstance(source, (Mapping, Sequence)):
+        return _of_python(source)
+    return Gold.open(source).queries
+
+
+def _of_path(path: Path) -> pl.DataFrame:
+    lone = beir.queries_file(path) if beir.split_of(path) is None else None
+    sources = formats.sources(path) if lone is None else [Source(lone)]
+    return _of_file(sources[0]) if len(sources) == 1 else Gold.read(path).queries
+
+
+def _of_file(source: Source) -> pl.DataFrame:
+    """Read a file of ids and texts; if it holds more, it is gold."""
+    if _is_pairs(source):
+        return _of_pairs(source)
+    known = formats.detect(source)
+    if known.name in tables.READERS:
+        return tables.made(_of_table, tables.READERS[known.name](source), source)
+    keys = _first_keys(source) if known is native.FORMAT else set()
+    # An object of plain texts looks like a line; the ids of queries are its keys.
+    if known is nested.FORMAT or (source.ending == ".json" and not keys & {*LINE_IDS, "karat"}):
+        return nested.placed(source, _of_python)
+    if known is native.FORMAT and not keys & _GOLD_SIGNS:
+        lines = decoded(numbered(source), msgspec.json.Decoder().decode, source)
+        return _of_records(lines, source.error)
+    return known.read_gold(source).queries
+
+
+def _first_keys(source: Source) -> set[str]:
+    """Return the keys of the first line, or none if it is no object of JSON."""
+    try:
+        first = msgspec.json.decode(native.first_line(source))
+    except msgspec.DecodeError:
+        return set()
+    return set(first) if isinstance(first, dict) else set()
+
+
+def _of_python(given: Any) -> pl.DataFrame:
+    """Read {id: text} or a list of records; anything else is gold, or nothing."""
+    if isinstance(given, Mapping) and any(isinstance(text, str) for text in given.values()):
+        return _of_mapping(given)
+    if isinstance(given, Sequence) and not frames.are_ragas_rows(given):
+        signs = [set(record) & _GOLD_SIGNS for record in given if isinstance(record, Mapping)]
+        if not any(signs):
+            return _of_records(enumerate(given, 1), record_error)
+    return Gold.of(given).queries
+
+
+def _of_mapping(texts: Mapping[Any, Any]) -> pl.DataFrame:
+    for query, text in texts.items():
+        if isinstance(query, bool) or not isinstance(query, (str, int)) or query == "":
+            raise InputError(f"{query!r} is no id: ids are text or whole numbers", field="query_id")
+        if not isinstance(text, str):
+            raise InputError(f"query {query!r} has {text!r} for its text", field="text", hint=SHAPE)
+    table = table_of([(str(q), text) for q, text in texts.items()], _SCHEMA, "text", orient="row")
+    frames.refuse_twice(table["query_id"], "query")
+    return table
+
+
+def _of_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
+    queries: dict[str, dict[str, Any]] = {}
+    for number, record in lines:
+        converted(number, record, QueryLine, error)
+        id_key = next((key for key in LINE_IDS if record.get(key) is not None), None)
+        text_key = next((key for key in LINE_TEXTS if record.get(key) is not None), None)
+        if id_key is None:
+            raise error("the query has no id", line=number, field="query_id", hint=SHAPE)
+        query = new_query(record[id_key], queries, number, error)
+        used = (id_key, text_key or "text", *_GOLD_SIGNS)
+        queries[query] = {"text": record.get(text_key)} | beir.fields_of(record, *used)
+    return queries_of(queries)
+
+
+def _of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
+    if _is_gold(table):
+        return gold_of_table(table, locate=locate).queries
+    query = frames.need(table, COLUMN_IDS, "the query's id")
+    ids = frames.ids(table[query], "query_id", locate)
+    frames.refuse_twice(ids, "query", locate)
+    text = frames.column(table, COLUMN_TEXTS)
+    own = [ids] if text is None else [ids, frames.texts(table[text], "text", locate)]
+    rest = table.drop({query, text or query, "query_id", "text"}, strict=False)
+    return pl.DataFrame([*own, *rest.get_columns()])
+
+
+def _is_gold(table: pl.DataFrame) -> bool:
+    """Tell whether the rows are judgments, evidence, places or Ragas rows, and not queries."""
+    judged = [frames.column(table, names) for names in (COLUMN_IDS, frames.ITEM_ID, frames.GRADE)]
+    return (
+        (None not in judged and judged[0] != judged[1])
+        or frames.column(table, ("evidence",)) is not None
+        or frames.holds_contexts(table.columns)
+        or frames.holds_places(table)
+    )
+
+
+def _is_pairs(source: Source) -> bool:
+    """Tell files of id, tab and text that name no columns, as MS MARCO's are."""
+    head = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+    whole = head.rpartition("\n")[0] if len(source.head) == HEAD_BYTES else head
+    lines = [line.split("\t") for line in whole.split("\n") if line.strip()]
+    if not lines or any(len(fields) != 2 for fields in lines):
+        return False
+    names = {name.strip(' "\r').lower() for name in lines[0]}
+    return names.isdisjoint(COLUMN_IDS)
+
+
+def _of_pairs(source: Source) -> pl.DataFrame:
+    queries: dict[str, str] = {}
+    for number, line in enumerate(decode(source.read(), source).split("\n"), 1):
+        if not line.strip():
+            continue
+        query, tab, text = line.rstrip("\r").partition("\t")
+        if not tab or "\t" in text or not query.strip():
+            raise source.error(
+                "this line is not an id, a tab and a text", line=number, hint="name the columns"
+            )
+        queries[new_query(query.strip(), queries, number, source.error)] = text
+    return pl.DataFrame(list(queries.items()), schema=_SCHEMA, orient="row")

@@ -1,0 +1,150 @@
+"""A file of lines that one process holds: each line is there whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from karat.errors import InputError
+from karat.live import locking
+
+
+class HeldFile:
+    """A file that is open for appending and locked, and up to where it holds whole lines."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # Who holds the file may also use this name, and nobody else; so a rewrite that was
+        # killed leaves one file at most, which the next process takes away.
+        self._beside = path.with_name(f".{path.name}.karat-part")
+        try:
+            self._descriptor = locking.opened(path)
+        except OSError as error:
+            raise self._failed(error) from error
+        self.size = os.fstat(self._descriptor).st_size
+        self._is_torn = False
+
+    def reading(self) -> BinaryIO:
+        """Open the file for reading from its beginning; closing that leaves it held."""
+        file = open(self._descriptor, "rb", closefd=False)  # noqa: SIM115
+        file.seek(0)
+        return file
+
+    def append(self, lines: bytes) -> None:
+        """Write whole lines at the end in one go; if that fails, none of it stays there."""
+        try:
+            if self._is_torn:
+                self.cut(self.size)
+            self._is_torn = True
+            rest = memoryview(lines)
+            while rest:  # a disk that is nearly full takes a part
+                rest = rest[os.write(self._descriptor, rest) :]
+            self.size += len(lines)
+            self._is_torn = False
+        except BaseException as error:
+            # An interrupt may stand between writing and counting: what was not counted goes.
+            with suppress(InputError):
+                self.cut(self.size)
+            if isinstance(error, OSError):
+                raise self._failed(error) from error
+            raise
+
+    def cut(self, size: int) -> None:
+        """Cut off what stands beyond some whole lines."""
+        try:
+            os.ftruncate(self._descriptor, size)
+        except OSError as error:
+            raise self._failed(error) from error
+        self.size = size
+        self._is_torn = False
+
+    def rewrite(self, lines: Iterable[bytes]) -> None:
+        """Put other lines into the place of all; until they are safe, the old ones stay.
+
+        The new file is held before it takes the place, so that at no moment nobody holds it.
+        """
+        try:
+            self.tidy()
+            descriptor = os.open(self._beside, locking.FLAGS | os.O_EXCL, 0o666)
+            try:
+                locking.hold(descriptor, self.path)
+                self._beside.chmod(stat.S_IMODE(os.fstat(self._descriptor).st_mode))
+                with open(descriptor, "wb", closefd=False) as file:
+                    file.writelines(lines)
+                os.fsync(descriptor)
+                descriptor = self._put_in_place(descriptor)
+            except BaseException:
+                with suppress(OSError):
+                    os.close(descriptor)
+                self.tidy()
+                raise
+        except OSError as error:
+            raise self._failed(error) from error
+        self._descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+        self.sync_folder()
+
+    def tidy(self) -> None:
+        """Take away what a rewrite left beside when it was killed."""
+        with suppress(OSError):
+            self._beside.unlink(missing_ok=True)
+
+    def _put_in_place(self, descriptor: int) -> int:
+        if sys.platform == "win32":  # which renames no open file, so the lock is let go for it
+            os.close(descriptor)
+            os.close(self._descriptor)
+            self._beside.replace(self.path)
+            return locking.opened(self.path)
+        self._beside.replace(self.path)
+        os.close(self._descriptor)
+        return descriptor
+
+    def sync(self) -> None:
+        """Have the disk hold all that was written."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def sync_folder(self) -> None:
+        """Have the disk hold the file's name too."""
+        # Some systems and some network disks cannot open or sync a folder, and need not.
+        with suppress(OSError):
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def check_in_place(self) -> None:
+        """Refuse to go on if somebody took the file away, replaced it or cut it short."""
+        least = self.size
+        if not locking.leads_to(self.path, self._descriptor):
+            raise InputError(
+                "somebody moved, removed or replaced the file while the run was being written",
+                path=self.path,
+                hint="put it back, and give the same command again to finish the run",
+            )
+        if os.fstat(self._descriptor).st_size < least:
+            raise InputError(
+                "somebody cut the file short while the run was being written",
+                path=self.path,
+                hint="give the same command again: what is missing is asked once more",
+            )
+
+    def close(self) -> None:
+        """Close the file, which lets it go."""
+        os.close(self._descriptor)
+
+    def _failed(self, error: OSError) -> InputError:
+        return InputError(
+            f"it cannot be written ({error.strerror})",
+            path=self.path,
+            hint="make room or check the permissions; the same command then finishes the run, "
+            "and nothing that stands there is asked again",
+        )

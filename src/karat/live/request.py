@@ -1,0 +1,186 @@
+"""A run to be asked for: of whom, what, and how."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from karat.data.native_lines import Header
+from karat.data.native_run import run_of_lines
+from karat.data.offsets import unit_named
+from karat.data.run import Run
+from karat.errors import InputError, KaratWarning, counted, printable
+from karat.live import prices
+from karat.live.adapters.fields import Fields
+from karat.live.adapters.spec import retriever_of
+from karat.live.asking import ask_all
+from karat.live.course import Watch
+from karat.live.exchange import Line, Pace, Question, Retriever, Search
+from karat.live.journal import Journal
+from karat.live.selection import digest, questions
+from karat.version import __version__
+
+TRIED = 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """A retriever made ready, the questions for it, and how they are asked."""
+
+    retriever: Retriever
+    questions: Sequence[Question]
+    search: Search
+    pace: Pace
+    header: Header
+
+    @classmethod
+    def of(
+        cls,
+        retriever: Any,
+        queries: Any,
+        *,
+        top_k: int = 20,
+        score_threshold: float | None = None,
+        prefetch_limit: int | None = None,
+        rerank_top_n: int | None = None,
+        jobs: int = 8,
+        timeout: float | None = 60.0,
+        retries: int = 2,
+        rate: float | None = None,
+        warmup: int = 0,
+        repeat: int = 1,
+        limit: int | None = None,
+        sample: int | None = None,
+        seed: int = 0,
+        filters: Sequence[str] = (),
+        fields: Sequence[str] = (),
+        headers: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        offsets: str = "codepoint",
+        name: str | None = None,
+    ) -> Request:
+        """Check all that is given, and open the retriever and the queries."""
+        pace = Pace(jobs, timeout, retries, rate, warmup, repeat)
+        search = _search(top_k, score_threshold, prefetch_limit, rerank_top_n)
+        mapped = Fields.of(fields)
+        asked = questions(queries, limit=limit, sample=sample, seed=seed, filters=filters)
+        made = retriever_of(
+            retriever, search, fields=mapped, headers=headers or {}, body=body or {}
+        )
+        _say_what_is_not_taken(made, search)
+        settings = {
+            "retriever": made.name,
+            **search.as_dict(),
+            "handed": sorted(made.takes),
+            "fields": mapped.as_dict() or None,
+            **made.settings,
+            "queries": {"count": len(asked), "sha256": digest(asked)},
+            "limit": limit,
+            "sample": sample,
+            "seed": None if sample is None else seed,
+            "filter": list(filters) or None,
+            "jobs": jobs,
+            "timeout": timeout,
+            "retries": retries,
+            "rate": rate,
+            "warmup": warmup or None,
+            "repeat": repeat if repeat > 1 else None,
+            "prices": prices.version(),
+            "karat": __version__,
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        told = {key: value for key, value in settings.items() if value is not None}
+        header = Header(1, "run", name or made.name, unit_named(offsets), told)
+        return cls(made, asked, search, pace, header)
+
+    def tried(self) -> list[Line]:
+        """Ask the first few questions alone, to tell from them what all would take."""
+        lines: list[Line] = []
+        self._ask(self.questions[:TRIED], lines.append)
+        return lines
+
+    def run(
+        self,
+        output: str | os.PathLike[str] | None = None,
+        *,
+        resume: bool = True,
+        retry_errors: bool = False,
+        watch: Watch | None = None,
+    ) -> Run:
+        """Ask, and write each answer at once where there is a file to write to."""
+        if output is None:
+            lines: list[Line] = []
+            if watch is not None:
+                watch.begun(len(self.questions), ())
+            self._ask(self.questions, lines.append, watch)
+            place = {question.query_id: at for at, question in enumerate(self.questions)}
+            lines.sort(key=lambda line: place[str(line.query_id)])
+            return run_of_lines(lines, self.header)
+        with Journal.open(output, self.header, resume=resume, retry_errors=retry_errors) as journal:
+            if watch is not None:
+                watch.begun(len(self.questions), journal.done.values())
+            rest = [asked for asked in self.questions if asked.query_id not in journal.done]
+            self._ask(rest, journal.write, watch)
+        return Run.read(output)
+
+    def _ask(
+        self,
+        questions: Sequence[Question],
+        done: Callable[[Line], None],
+        watch: Watch | None = None,
+    ) -> None:
+        pace, priced = self.pace, prices.priced
+        ask_all(self.retriever, questions, self.search, pace, done, price=priced, watch=watch)
+
+
+def too_many_failed(run: Run, share: float) -> str | None:
+    """Say so if more than this share of the queries of a run failed."""
+    n_queries = run.query_ids.len()
+    if run.errors is None or run.failed <= share * n_queries:
+        return None
+    kinds = Counter(run.errors["type"]).most_common()
+    told = ", ".join(f"{count:,} {printable(kind)}" for kind, count in kinds)
+    first = run.errors.row(0, named=True)
+    return (
+        f"{run.failed:,} of {counted(n_queries, 'query')} failed ({told}), more than the share of "
+        f"{share:g} that may\n"
+        f"  such as {printable(first['query_id'])}: {printable(first['type'])}: "
+        f"{printable(first['message'])}"
+    )
+
+
+def checked_share(share: float) -> float:
+    """Return how much of the questions may fail, refusing what is no share."""
+    if not 0 <= share <= 1:
+        raise InputError(
+            f"{share!r} is no share from 0 to 1", field="fail_on_error", hint="0.05 is 5%"
+        )
+    return share
+
+
+def _search(
+    top_k: int,
+    score_threshold: float | None,
+    prefetch_limit: int | None,
+    rerank_top_n: int | None,
+) -> Search:
+    """Return how to search; None leaves a setting at its default, and unsaid to servers."""
+    given = {
+        "score_threshold": score_threshold,
+        "prefetch_limit": prefetch_limit,
+        "rerank_top_n": rerank_top_n,
+    }
+    told = {name: value for name, value in given.items() if value is not None}
+    return Search(top_k=top_k, **told, given=frozenset({"top_k", *told}))  # type: ignore[arg-type]
+
+
+def _say_what_is_not_taken(retriever: Retriever, search: Search) -> None:
+    for name in sorted(search.given - retriever.takes - {"top_k", "score_threshold"}):
+        warnings.warn(
+            KaratWarning(f"{retriever.name} takes no {name}: it is not handed over"), stacklevel=4
+        )

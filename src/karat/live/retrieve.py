@@ -1,0 +1,90 @@
+"""Ask a retriever about every query, and return the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from karat.data.run import Run
+from karat.errors import RetrieverError
+from karat.live.course import Watch
+from karat.live.request import Request, checked_share, too_many_failed
+
+
+def retrieve(
+    retriever: Any,
+    gold: Any,
+    *,
+    top_k: int = 20,
+    score_threshold: float | None = None,
+    prefetch_limit: int | None = None,
+    rerank_top_n: int | None = None,
+    jobs: int = 8,
+    timeout: float | None = 60.0,
+    retries: int = 2,
+    rate: float | None = None,
+    warmup: int = 0,
+    repeat: int = 1,
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    filters: Sequence[str] = (),
+    fields: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+    body: Mapping[str, Any] | None = None,
+    offsets: str = "codepoint",
+    name: str | None = None,
+    output: str | os.PathLike[str] | None = None,
+    resume: bool = True,
+    retry_errors: bool = False,
+    fail_on_error: float | None = None,
+    watch: Watch | None = None,
+) -> Run:
+    """Ask a retriever about every query of gold.
+
+    The retriever is a function `(query, top_k)` (also an async one), an object of LangChain,
+    LlamaIndex, Haystack or LanceDB, one with a method `retrieve` or `search`, or a string:
+    `package.module:name`, `http://…`, `cmd:./program`. It returns ids, (id, score) pairs, dicts
+    as in a native run file, or objects with those attributes. `gold` is anything with the ids and
+    texts of queries.
+
+    Each query is timed on its own, whatever waits in karat's queue. A query that fails is in the
+    run as failed; if more than the share `fail_on_error` do, a RetrieverError is raised. With
+    `output`, every answer is written at once, and asking again goes on where it was stopped.
+
+    >>> def search(query, top_k):
+    ...     return ["faq-1", "faq-2"][:top_k]
+    >>> run = retrieve(search, {"q1": "how do I get a refund?"}, top_k=1)
+    >>> run.results["item_id"].to_list()
+    ['faq-1']
+    """
+    if fail_on_error is not None:
+        checked_share(fail_on_error)
+    request = Request.of(
+        retriever,
+        gold,
+        top_k=top_k,
+        score_threshold=score_threshold,
+        prefetch_limit=prefetch_limit,
+        rerank_top_n=rerank_top_n,
+        jobs=jobs,
+        timeout=timeout,
+        retries=retries,
+        rate=rate,
+        warmup=warmup,
+        repeat=repeat,
+        limit=limit,
+        sample=sample,
+        seed=seed,
+        filters=filters,
+        fields=fields,
+        headers=headers,
+        body=body,
+        offsets=offsets,
+        name=name,
+    )
+    run = request.run(output, resume=resume, retry_errors=retry_errors, watch=watch)
+    if fail_on_error is not None and (problem := too_many_failed(run, fail_on_error)):
+        raise RetrieverError(problem)
+    return run

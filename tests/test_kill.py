@@ -1,0 +1,153 @@
+"""Runs that are killed, interrupted and asked to end, at every call and at random moments."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+LONG = bool(os.environ.get("KARAT_SLOW"))
+KILLS = 50 if LONG else 6
+COUNT = 300
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+
+# Until there is a command for it, what it comes down to.
+DRIVER = """
+import signal, sys, time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from karat.data.native_lines import Header
+from karat.data.native_run import Failure, Result
+from karat.live.exchange import Line
+from karat.live.journal import Journal
+from karat.live.selection import digest, questions
+
+def ask(question):
+    time.sleep(0.004)
+    if int(question.query_id) % 10 == 3:
+        return Line(question.query_id, [], error=Failure("ValueError", question.text))
+    return Line(question.query_id, [Result(question.text, 0.5, text="x" * 2_000)], {"total": 4.0})
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+asked = questions("queries.tsv")
+told = {"queries": {"count": len(asked), "sha256": digest(asked)}}
+try:
+    again = "--retry-errors" in sys.argv
+    with Journal.open("run.jsonl", Header(1, "run", settings=told), retry_errors=again) as journal:
+        rest = [question for question in asked if question.query_id not in journal.done]
+        pool = ThreadPoolExecutor(4)
+        try:
+            for future in as_completed([pool.submit(ask, question) for question in rest]):
+                journal.write(future.result())
+        finally:
+            pool.shutdown(cancel_futures=True)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("queries.tsv").write_text("".join(f"{at}\tquery number {at}\n" for at in range(COUNT)))
+    Path("driver.py").write_text(DRIVER)
+    return tmp_path
+
+
+def started(*words: str) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "driver.py", *words])
+
+
+def whole_lines(path: Path) -> list[bytes]:
+    """Return the lines that have an end; what follows the last one is torn."""
+    return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+
+
+def finished(path: Path) -> dict[str, dict]:
+    """Return the records by query, having checked that none stands there twice."""
+    records = [json.loads(line) for line in whole_lines(path)[1:]]
+    by_query = {record["query_id"]: record for record in records}
+    assert len(by_query) == len(records)
+    return by_query
+
+
+def check_complete(path: Path) -> None:
+    records = finished(path)
+    assert path.read_bytes().endswith(b"\n")
+    assert set(records) == set(map(str, range(COUNT)))
+    for query, record in records.items():
+        text = f"query number {query}"
+        told = record["error"]["message"] if "error" in record else record["results"][0]["id"]
+        assert text in told
+        assert ("error" in record) == (int(query) % 10 == 3)
+    assert sorted(each.name for each in path.parent.iterdir() if each.name.startswith(".")) == []
+
+
+def wait_for_lines(path: Path, count: int, process: subprocess.Popen) -> None:
+    """Wait until so many lines are there, which they are soon unless something hangs."""
+    until = time.monotonic() + 60
+    while len(whole_lines(path)) < count and process.poll() is None:
+        assert time.monotonic() < until
+        time.sleep(0.002)
+
+
+def test_a_process_killed_at_any_of_its_calls_leaves_a_run_that_can_be_finished(tmp_path):
+    script = Path(__file__).with_name("kill_points.py")
+    words = [sys.executable, "-W", "ignore", script, tmp_path / "run.jsonl"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    points = [int(told.rsplit(" ", 1)[1]) for told in done.stdout.splitlines()]
+    assert len(points) == 21
+    assert sum(points) > 150
+
+
+def test_a_run_killed_again_and_again_ends_complete_with_nothing_lost_or_doubled(folder):
+    path = folder / "run.jsonl"
+    chance = random.Random(8)
+    kills = starts = 0
+    while kills < KILLS:
+        before = finished(path)
+        starts += 1
+        again = starts % 3 == 0
+        process = started(*["--retry-errors"] * again)
+        # Some are killed while they read and mend, most in the midst of writing.
+        if chance.random() < 0.8:
+            wait_for_lines(path, len(before) + 1 + chance.randrange(40), process)
+        time.sleep(chance.random() * 0.02)
+        process.kill()
+        code = process.wait()
+        assert code in (0, -signal.SIGKILL)
+        kills += code != 0
+        after = finished(path)
+        lost = set(before) - set(after)
+        assert not lost or again
+        assert all("error" in before[query] for query in lost)
+        if len(after) == COUNT:
+            check_complete(path)
+            path.unlink()
+    assert started().wait() == 0
+    check_complete(path)
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_interrupted_or_asked_to_end_is_finished_by_the_same_command(
+    folder, sent, code
+):
+    path = folder / "run.jsonl"
+    process = started()
+    wait_for_lines(path, 20, process)
+    process.send_signal(sent)
+    assert process.wait(60) == code
+    before = finished(path)
+    assert 0 < len(before) < COUNT
+    assert path.read_bytes().endswith(b"\n")
+    assert started().wait() == 0
+    check_complete(path)
+    assert before.items() <= finished(path).items()
