@@ -129,6 +129,25 @@ def test_a_question_of_many_megabytes_is_put(script):
     assert ids(answer) == ["3000000"]
 
 
+def test_an_answer_beyond_all_bounds_is_not_read(script):
+    line = script("sys.stdout.write('x' * (65 * 2**20)); sys.stdout.flush(); time.sleep(600)")
+    (error,) = asked(command(line), "a")
+    assert (error.kind, error.again) == ("BadAnswer", False)
+    assert "more than 64 MB" in error.message
+
+
+def test_a_python_program_need_not_flush(script, monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    (answer,) = asked(command(script("print(answer)")), "a")
+    assert ids(answer)[0] == "a"
+
+
+def test_a_command_has_the_environment_of_the_caller(script, monkeypatch):
+    monkeypatch.setenv("INDEX", "faq")
+    (answer,) = asked(command(script("print(json.dumps([os.environ['INDEX']]))")), "a")
+    assert ids(answer) == ["faq"]
+
+
 def test_much_said_on_the_error_output_holds_nothing_up(script):
     line = script("print('x' * 1_000_000, file=sys.stderr); print(answer)")
     answers = in_turn(command(line), *"abc")
