@@ -36,7 +36,7 @@ def answer_of(returned: Any, fields: Fields) -> Answer:
 
 
 def _answer(returned: Any, fields: Fields) -> Answer:
-    held = returned if is_table(returned) else as_mapping(returned)
+    held = returned if _has_rows(returned) else as_mapping(returned)
     _refuse_what_holds_no_list(held)
     listed = _listed(held, fields)
     record: dict[str, Any] = {"query_id": "-"}
@@ -60,7 +60,9 @@ def _answer(returned: Any, fields: Fields) -> Answer:
 
 def _at_once(listed: Any, fields: Fields) -> list[Result] | None:
     """Read a list of ids, or of results in our own names; None where it is anything else."""
-    if type(listed) is not list or not fields.paths.keys().isdisjoint(RESULT):
+    if not fields.paths.keys().isdisjoint(RESULT) or type(listed) is not list:
+        return None
+    if not {str, int, dict}.issuperset(map(type, listed)):
         return None
     try:
         read = msgspec.convert(listed, list[_Native | Id])
@@ -103,7 +105,7 @@ def _listed(held: Any, fields: Fields) -> Any:
                 hint="say where the list stands: --field results=…",
             )
         return found
-    if isinstance(held, (list, tuple)) or is_table(held):
+    if isinstance(held, (list, tuple)) or _has_rows(held):
         return held
     for path in _HOLDERS:
         found = at_path(held, path)
@@ -112,8 +114,13 @@ def _listed(held: Any, fields: Fields) -> Any:
     return held
 
 
+def _has_rows(value: Any) -> bool:
+    """Tell a table from a single column, which is a list of ids."""
+    return is_table(value) and type(value).__name__ != "Series"
+
+
 def _rows(listed: Any, fields: Fields) -> list[dict[str, Any]]:
-    if is_table(listed):
+    if _has_rows(listed):
         return _of_table(listed, fields)
     if isinstance(listed, Mapping):
         return _of_scores(listed)
@@ -133,7 +140,7 @@ def _row(at: int, item: Any, fields: Fields) -> dict[str, Any]:
     except InputError as error:
         place = f"results[{at}]" + (f".{error.field}" if error.field else "")
         raise InputError(error.problem, field=place, hint=error.hint) from error
-    if row.keys().isdisjoint(("id", "doc_id", "start", "text")):
+    if all(row.get(name) is None for name in ("id", "doc_id", "start", "text")):
         raise InputError(
             f"it has neither id, nor place, nor text; it has {keys_of(item)}",
             field=f"results[{at}]",

@@ -57,7 +57,8 @@ def retriever_of(
 def named(spec: str) -> Any:
     """Import what `package.module:name` names; the current folder is looked in too."""
     module, colon, path = spec.partition(":")
-    if not colon or not all(map(str.isidentifier, [*module.split("."), *path.split(".")])):
+    names = [*module.split("."), *path.split(".")]
+    if not colon or not all(map(str.isidentifier, names)) or module.endswith(".py"):
         raise InputError(
             f"{spec!r} names no retriever", field="retriever", hint=_spelling(spec) or _SPELLINGS
         )
