@@ -19,37 +19,14 @@ COUNT = 300
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
-# Until there is a command for it, what it comes down to.
-DRIVER = """
-import signal, sys, time
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from karat.data.native_lines import Header
-from karat.data.native_run import Failure, Result
-from karat.live.exchange import Line
-from karat.live.journal import Journal
-from karat.live.selection import digest, questions
+SEARCH = """
+import time
 
-def ask(question):
+def search(query):
     time.sleep(0.004)
-    if int(question.query_id) % 10 == 3:
-        return Line(question.query_id, [], error=Failure("ValueError", question.text))
-    return Line(question.query_id, [Result(question.text, 0.5, text="x" * 2_000)], {"total": 4.0})
-
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-asked = questions("queries.tsv")
-told = {"queries": {"count": len(asked), "sha256": digest(asked)}}
-try:
-    again = "--retry-errors" in sys.argv
-    with Journal.open("run.jsonl", Header(1, "run", settings=told), retry_errors=again) as journal:
-        rest = [question for question in asked if question.query_id not in journal.done]
-        pool = ThreadPoolExecutor(4)
-        try:
-            for future in as_completed([pool.submit(ask, question) for question in rest]):
-                journal.write(future.result())
-        finally:
-            pool.shutdown(cancel_futures=True)
-except KeyboardInterrupt:
-    sys.exit(130)
+    if query.endswith("3"):
+        raise ValueError(query)
+    return [{"id": query, "score": 0.5, "text": "x" * 2_000}]
 """
 
 
@@ -57,12 +34,15 @@ except KeyboardInterrupt:
 def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("queries.tsv").write_text("".join(f"{at}\tquery number {at}\n" for at in range(COUNT)))
-    Path("driver.py").write_text(DRIVER)
+    Path("searching.py").write_text(SEARCH)
     return tmp_path
 
 
 def started(*words: str) -> subprocess.Popen:
-    return subprocess.Popen([sys.executable, "driver.py", *words])
+    asked = ["run", "queries.tsv", "-r", "searching:search", "-o", "run.jsonl", "-j", "4"]
+    how = ["--retries", "0", "--fail-on-error", "1", "--no-progress"]
+    command = [sys.executable, "-m", "karat", *asked, *how, *words]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def whole_lines(path: Path) -> list[bytes]:
