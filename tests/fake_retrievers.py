@@ -1,8 +1,12 @@
 """Retrievers made of a function, and a clock that only moves when it is told to."""
 
 import inspect
+from contextlib import contextmanager
+
+import pytest
 
 from karat.data.native_run import Result
+from karat.live import attempts, course, marks, places
 from karat.live.asking import ask_all
 from karat.live.exchange import Answer, Pace, Question, Retriever, Search
 
@@ -47,13 +51,37 @@ class Clock:
         self.now += round(ms * 1e6)
 
 
-def both(function):
-    """Return a function as it is, and as one that is awaited."""
+@contextmanager
+def fake_clock():
+    """Time everything by a clock that stands still."""
+    clock = Clock()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (attempts, marks):
+            patch.setattr(module, "perf_counter_ns", clock)
+        yield clock
+
+
+@contextmanager
+def impatient():
+    """Ask again at once, and wait for nobody."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(course, "pause", lambda *_: 0.0)
+        patch.setattr(places, "ENDING", 0.05)
+        yield
+
+
+def in_task(function):
+    """Return a function as one that is awaited."""
 
     async def awaited(text):
         return function(text)
 
-    return [function, awaited]
+    return awaited
+
+
+def both(function):
+    """Return a function as it is, and as one that is awaited."""
+    return [function, in_task(function)]
 
 
 def asked(function, texts, *, search=None, done=None, price=None, watch=None, takes=(), **pace):

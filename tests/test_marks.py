@@ -5,7 +5,6 @@ import contextlib
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -13,23 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import karat
-from fake_retrievers import Clock, asked, both
+from fake_retrievers import asked, both, fake_clock, impatient
 from karat.data.native_usage import Call
 from karat.errors import InputError, KaratWarning
-from karat.live import attempts, marks
+from karat.live import marks
 from karat.live.carrying import carrying
 from karat.live.exchange import Answer
 
 HANGING = 30
 
 
-@contextmanager
-def fake_clock():
-    clock = Clock()
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (attempts, marks):
-            patch.setattr(module, "perf_counter_ns", clock)
-        yield clock
+@pytest.fixture(autouse=True, scope="module")
+def _impatient():
+    with impatient():
+        yield
 
 
 @pytest.fixture
