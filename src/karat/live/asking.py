@@ -98,8 +98,11 @@ class _Asking:
     def hand_over(self, line: Line) -> None:
         """Hand over a line, unless nobody takes it any more."""
         with self._handing_over:
-            if not self._over:
-                self._done(line)
+            if self._over:
+                return
+            self._over = True  # should this one fail, none follows
+            self._done(line)
+            self._over = False
 
     def _stop(self) -> None:
         self._stopping = True

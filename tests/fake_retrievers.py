@@ -1,0 +1,103 @@
+"""Retrievers made of a function, and a clock that only moves when it is told to."""
+
+import inspect
+from contextlib import contextmanager
+
+import pytest
+
+from karat.data.native_run import Result
+from karat.live import attempts, course, marks, places
+from karat.live.asking import ask_all
+from karat.live.exchange import Answer, Pace, Question, Retriever, Search
+
+
+class Fake(Retriever):
+    """Asks a function for a question's text; a list of ids is read as an answer."""
+
+    name = "fake"
+
+    def __init__(self, function, *, takes=()):
+        self.settings = {}
+        self.function = function
+        self.is_async = inspect.iscoroutinefunction(function)
+        self.takes = frozenset(takes)
+        self.opened = self.closed = 0
+
+    def ask(self, question):
+        return self.function(question.text)
+
+    def read(self, returned):
+        if isinstance(returned, Answer):
+            return returned
+        return Answer([Result(id=item) for item in returned])
+
+    async def open(self, jobs):
+        self.opened += 1
+
+    async def close(self):
+        self.closed += 1
+
+
+class Clock:
+    """Time in nanoseconds that passes when somebody says so."""
+
+    def __init__(self):
+        self.now = 0
+
+    def __call__(self):
+        return self.now
+
+    def pass_ms(self, ms):
+        self.now += round(ms * 1e6)
+
+
+@contextmanager
+def fake_clock():
+    """Time everything by a clock that stands still."""
+    clock = Clock()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (attempts, marks):
+            patch.setattr(module, "perf_counter_ns", clock)
+        yield clock
+
+
+@contextmanager
+def impatient():
+    """Ask again at once, and wait for nobody."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(course, "pause", lambda *_: 0.0)
+        patch.setattr(places, "ENDING", 0.05)
+        yield
+
+
+def in_task(function):
+    """Return a function as one that is awaited."""
+
+    async def awaited(text):
+        return function(text)
+
+    return awaited
+
+
+def both(function):
+    """Return a function as it is, and as one that is awaited."""
+    return [function, in_task(function)]
+
+
+def asked(function, texts, *, search=None, done=None, price=None, watch=None, takes=(), **pace):
+    """Ask a retriever made of a function; return the line of each text."""
+    retriever = function if isinstance(function, Retriever) else Fake(function, takes=takes)
+    lines = []
+    options = {} if price is None else {"price": price}
+    ask_all(
+        retriever,
+        [Question(f"q-{text}", text) for text in texts],
+        search or Search(),
+        Pace(**{"timeout": None, "retries": 0} | pace),
+        done or lines.append,
+        watch=watch,
+        **options,
+    )
+    by_text = {line.query_id.removeprefix("q-"): line for line in lines}
+    assert len(by_text) == len(lines)
+    return by_text
