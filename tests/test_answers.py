@@ -61,6 +61,22 @@ class Dynamic:
             raise AttributeError(name) from None
 
 
+class Extra:
+    """What Pydantic makes of a class that takes more than it declares."""
+
+    def __init__(self, **given):
+        self.id = given.pop("id")
+        self.__pydantic_extra__ = given
+
+    __pydantic_extra__ = None
+
+    def __getattr__(self, name):
+        try:
+            return self.__pydantic_extra__[name]
+        except (KeyError, TypeError):
+            raise AttributeError(name) from None
+
+
 class WithMethods(SimpleNamespace):
     """What has methods under names that are looked for."""
 
@@ -142,6 +158,7 @@ def test_whole_results_of_any_shape(rows):
     assert read([SimpleNamespace(**row) for row in rows]) == expected
     assert read([WithMethods(**row) for row in rows]) == expected
     assert read([Dynamic(row) for row in rows]) == expected
+    assert read([Extra(**row) for row in rows]) == expected
     assert read([row | {"start": np.int64(row["start"])} for row in rows]) == expected
     below = [{"id": r.pop("id"), "score": r.pop("score"), "payload": r} for r in map(dict, rows)]
     assert read(below) == expected
@@ -228,6 +245,20 @@ def test_a_start_that_was_named_ends_with_the_text():
     result = {"key": "a", "body": "four", "from": 3}
     fields = ["id=key", "text=body", "start=from"]
     assert read([result], *fields) == [Result(id="a", text="four", start=3, end=7)]
+
+
+def test_a_start_without_a_text_is_no_place():
+    assert read([{"id": "a", "metadata": {"doc_id": "d", "start_index": 3}}]) == [
+        Result(id="a", doc_id="d")
+    ]
+
+
+def test_what_is_null_is_not_there():
+    nulls = dict.fromkeys(Result.__struct_fields__)
+    assert read([nulls | {"id": "a"}]) == [Result(id="a")]
+    assert read([{"id": "a", "b": None}], "text=b") == [Result(id="a")]
+    assert "neither id, nor place, nor text" in refused([nulls])
+    assert "neither id, nor place, nor text" in refused([{"b": None}], "id=b")
 
 
 def test_a_score_of_a_reranker_stands_in_the_metadata():
