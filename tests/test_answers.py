@@ -220,6 +220,21 @@ def test_keys_that_are_no_text():
     ]
 
 
+def test_numbers_that_are_ids_become_text():
+    assert read([{"id": 7, "doc_id": 8}]) == [Result(id="7", doc_id="8")]
+    assert read([{"id": 7, "doc_id": 8, "other": 9}]) == [Result(id="7", doc_id="8")]
+
+
+def test_a_method_under_a_name_of_ours_says_nothing():
+    class Hit:
+        id = "a"
+
+        def text(self):
+            raise AssertionError
+
+    assert read([Hit()]) == [Result(id="a")]
+
+
 def test_words_that_mean_something_else_are_passed_over():
     result = {
         "id": "a",
@@ -318,6 +333,7 @@ def test_an_error_that_was_returned_is_one():
         ([["a", "b"], [1.0, 0.5]], (), "results[0]: a list of 2 is no result"),
         ([(0.5, "a")], (), "results[0]: a tuple of 2 is no result; return (id, score) pairs"),
         ([("a", 1, 2)], (), "results[0]: a tuple of 3 is no result"),
+        ([("a", np.array([0.5]))], (), "results[0]: a tuple of 2 is no result"),
         ([np.array([1, 2])], (), "results[0]: it has neither id"),
         (["a", {"title": "t"}], (), "results[1]: it has neither id, nor place, nor text; it has "
          "the keys title; say where the id stands: --field id=…"),
