@@ -129,6 +129,25 @@ def test_a_question_of_many_megabytes_is_put(script):
     assert ids(answer) == ["3000000"]
 
 
+def test_an_answer_beyond_all_bounds_is_not_read(script):
+    line = script("sys.stdout.write('x' * (65 * 2**20)); sys.stdout.flush(); time.sleep(600)")
+    (error,) = asked(command(line), "a")
+    assert (error.kind, error.again) == ("BadAnswer", False)
+    assert "more than 64 MB" in error.message
+
+
+def test_a_python_program_need_not_flush(script, monkeypatch):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    (answer,) = asked(command(script("print(answer)")), "a")
+    assert ids(answer)[0] == "a"
+
+
+def test_a_command_has_the_environment_of_the_caller(script, monkeypatch):
+    monkeypatch.setenv("INDEX", "faq")
+    (answer,) = asked(command(script("print(json.dumps([os.environ['INDEX']]))")), "a")
+    assert ids(answer) == ["faq"]
+
+
 def test_much_said_on_the_error_output_holds_nothing_up(script):
     line = script("print('x' * 1_000_000, file=sys.stderr); print(answer)")
     answers = in_turn(command(line), *"abc")
@@ -173,7 +192,7 @@ def test_a_process_that_fails_is_replaced(script, failing, kind, told):
 
 def test_a_process_that_says_nothing_is_ended_with_its_question(script):
     line = script("time.sleep(600 if query == 'bad' else 0); print(answer)")
-    first, bad, after = in_turn(command(line), "a", "bad", "c", timeout=1.0)
+    first, bad, after = in_turn(command(line), "a", "bad", "c", timeout=3.0)
     assert isinstance(bad, TimeoutError)
     assert not is_alive(ids(first)[1])
     assert ids(after)[0] == "c"
@@ -205,7 +224,8 @@ def test_a_line_that_nobody_asked_for_is_never_the_answer_to_the_next_question(s
     assert ids(first)[1] != ids(second)[1]
 
 
-def test_a_program_that_always_says_two_things_is_found_out_at_once(script):
+def test_a_program_that_always_says_two_things_is_found_out_at_once(script, monkeypatch):
+    monkeypatch.setattr("karat.live.adapters.process._SETTLING", 1)
     line = script("print(answer); time.sleep(0.001); print(answer)")
     for error in in_turn(command(line), "a", "b"):
         assert "more than one line" in error.message
@@ -274,7 +294,8 @@ def test_a_file_that_no_program_runs_is_refused_when_opened(tmp_path):
         asked(command(str(path)), "q")
 
 
-def test_a_command_that_ends_at_once_is_refused_when_opened():
+def test_a_command_that_ends_at_once_is_refused_when_opened(monkeypatch):
+    monkeypatch.setattr("karat.live.adapters.command._GRACE", 20)
     with pytest.raises(InputError, match="code 3: bad option, before it was asked anything"):
         asked(command("sh -c 'echo bad option >&2; exit 3'"), "q")
 

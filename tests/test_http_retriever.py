@@ -273,7 +273,7 @@ def test_a_question_given_up_leaves_the_next_one_a_clean_connection():
         then(handler, question)
 
     with serving(respond) as server:
-        first, second = in_turn(http(server.url, Search(1)), "hangs", "next", timeout=0.5)
+        first, second = in_turn(http(server.url, Search(1)), "hangs", "next", timeout=1.5)
     assert isinstance(first, TimeoutError)
     assert ids(second) == ["next-0"]
 

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -349,6 +350,31 @@ def test_a_second_process_is_refused_until_the_first_is_gone_even_by_kill(folder
         holder.communicate()
     Journal.open(path, told).close()
     assert [name.name for name in folder.iterdir() if "held" in name.name] == ["held.jsonl"]
+
+
+FORKED = """
+import os, signal, sys, time
+from karat.data.native_lines import Header
+from karat.live.journal import Journal
+journal = Journal.open(sys.argv[1], Header(1, "run", "mine"))
+child = os.fork()
+if not child:
+    time.sleep(600)
+print(child, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_forked_does_not_hold_the_file(folder):
+    path = folder / "forked.jsonl"
+    words = [sys.executable, "-W", "ignore", "-c", FORKED, path]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        child = int(process.stdout.readline())
+        process.wait()
+        try:
+            Journal.open(path, Header(1, "run", "mine")).close()
+        finally:
+            os.kill(child, signal.SIGKILL)
 
 
 def test_a_file_that_was_replaced_before_it_was_locked_is_opened_again(folder, monkeypatch):

@@ -83,7 +83,7 @@ def test_a_server_that_hangs_is_given_up():
         (live_server.hanging if hangs else live_server.echo)(handler, question)
 
     with serving(respond) as server:
-        lines = run(http(server.url), "a", "b", "c", jobs=1, timeout=0.5, retries=0)
+        lines = run(http(server.url), "a", "b", "c", jobs=1, timeout=1.5, retries=0)
     assert [ids(line) for line in lines] == [["a-0", "a-1"], [], ["c-0", "c-1"]]
     assert lines[1].error.type == "Timeout"
 

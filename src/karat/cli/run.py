@@ -226,6 +226,6 @@ def _body(given: str | None) -> dict[str, Any]:
         ) from error
     if not isinstance(told, dict):
         raise InputError(
-            f"{given} is no JSON object", field="--body", hint="""--body '{"collection": "faq"}'"""
+            "this is no JSON object", field="--body", hint="""--body '{"collection": "faq"}'"""
         )
     return told

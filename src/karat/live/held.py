@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ class HeldFile:
             raise self._failed(error) from error
         self.size = os.fstat(self._descriptor).st_size
         self._is_torn = False
+        _HELD.add(self)
 
     def reading(self) -> BinaryIO:
         """Open the file for reading from its beginning; closing that leaves it held."""
@@ -124,7 +126,11 @@ class HeldFile:
     def check_in_place(self) -> None:
         """Refuse to go on if somebody took the file away, replaced it or cut it short."""
         least = self.size
-        if not locking.leads_to(self.path, self._descriptor):
+        try:
+            is_there = locking.leads_to(self.path, self._descriptor)
+        except OSError as error:
+            raise self._failed(error) from error
+        if not is_there:
             raise InputError(
                 "somebody moved, removed or replaced the file while the run was being written",
                 path=self.path,
@@ -139,7 +145,13 @@ class HeldFile:
 
     def close(self) -> None:
         """Close the file, which lets it go."""
+        _HELD.discard(self)
         os.close(self._descriptor)
+
+    def forget(self) -> None:
+        """Close the file in a process that was forked; the one that opened it still holds it."""
+        os.close(self._descriptor)
+        self._descriptor = -1
 
     def _failed(self, error: OSError) -> InputError:
         return InputError(
@@ -148,3 +160,16 @@ class HeldFile:
             hint="make room or check the permissions; the same command then finishes the run, "
             "and nothing that stands there is asked again",
         )
+
+
+# A process that a retriever forks shares the lock, and would hold it on when karat is killed.
+_HELD: weakref.WeakSet[HeldFile] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for file in list(_HELD):
+        file.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

@@ -96,7 +96,9 @@ def _filtered(queries: pl.DataFrame, filters: Mapping[str, str] | Sequence[str])
         for value in values:
             if value not in known:
                 raise InputError(
-                    f"no query has {field}={value}", field="filter", hint=_some(sorted(known))
+                    f"no query has {field}={printable(value)}",
+                    field="filter",
+                    hint=_some(sorted(known)),
                 )
         passed &= np.fromiter((not texts.isdisjoint(values) for texts in held), bool, len(held))
     if not passed.any():

@@ -9,7 +9,9 @@ from email.utils import parsedate_to_datetime
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 # One metric: its name, then parameters, whose values may be quoted and hold commas.
-_METRIC = re.compile(rf"\s*([^\s;,=\"]+)((?:\s*;[^;,\"]*(?:{_QUOTED}[^;,\"]*)?)*)\s*(?:,|$)")
+_METRIC = re.compile(
+    rf"(?:^|(?<=,))\s*([^\s;,=\"]+)\s*((?:;[^;,\"]*(?:{_QUOTED}[^;,\"]*)?)*)(?:,|$)"
+)
 _DURATION = re.compile(r";\s*dur\s*=\s*\"?([0-9]+(?:\.[0-9]+)?)\"?\s*(?:;|$)", re.IGNORECASE)
 _MOST_MS = 1e15
 
