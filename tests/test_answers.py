@@ -61,6 +61,22 @@ class Dynamic:
             raise AttributeError(name) from None
 
 
+class Extra:
+    """What Pydantic makes of a class that takes more than it declares."""
+
+    def __init__(self, **given):
+        self.id = given.pop("id")
+        self.__pydantic_extra__ = given
+
+    __pydantic_extra__ = None
+
+    def __getattr__(self, name):
+        try:
+            return self.__pydantic_extra__[name]
+        except (KeyError, TypeError):
+            raise AttributeError(name) from None
+
+
 class WithMethods(SimpleNamespace):
     """What has methods under names that are looked for."""
 
@@ -142,6 +158,7 @@ def test_whole_results_of_any_shape(rows):
     assert read([SimpleNamespace(**row) for row in rows]) == expected
     assert read([WithMethods(**row) for row in rows]) == expected
     assert read([Dynamic(row) for row in rows]) == expected
+    assert read([Extra(**row) for row in rows]) == expected
     assert read([row | {"start": np.int64(row["start"])} for row in rows]) == expected
     below = [{"id": r.pop("id"), "score": r.pop("score"), "payload": r} for r in map(dict, rows)]
     assert read(below) == expected
@@ -203,6 +220,21 @@ def test_keys_that_are_no_text():
     ]
 
 
+def test_numbers_that_are_ids_become_text():
+    assert read([{"id": 7, "doc_id": 8}]) == [Result(id="7", doc_id="8")]
+    assert read([{"id": 7, "doc_id": 8, "other": 9}]) == [Result(id="7", doc_id="8")]
+
+
+def test_a_method_under_a_name_of_ours_says_nothing():
+    class Hit:
+        id = "a"
+
+        def text(self):
+            raise AssertionError
+
+    assert read([Hit()]) == [Result(id="a")]
+
+
 def test_words_that_mean_something_else_are_passed_over():
     result = {
         "id": "a",
@@ -228,6 +260,20 @@ def test_a_start_that_was_named_ends_with_the_text():
     result = {"key": "a", "body": "four", "from": 3}
     fields = ["id=key", "text=body", "start=from"]
     assert read([result], *fields) == [Result(id="a", text="four", start=3, end=7)]
+
+
+def test_a_start_without_a_text_is_no_place():
+    assert read([{"id": "a", "metadata": {"doc_id": "d", "start_index": 3}}]) == [
+        Result(id="a", doc_id="d")
+    ]
+
+
+def test_what_is_null_is_not_there():
+    nulls = dict.fromkeys(Result.__struct_fields__)
+    assert read([nulls | {"id": "a"}]) == [Result(id="a")]
+    assert read([{"id": "a", "b": None}], "text=b") == [Result(id="a")]
+    assert "neither id, nor place, nor text" in refused([nulls])
+    assert "neither id, nor place, nor text" in refused([{"b": None}], "id=b")
 
 
 def test_a_score_of_a_reranker_stands_in_the_metadata():
@@ -287,6 +333,7 @@ def test_an_error_that_was_returned_is_one():
         ([["a", "b"], [1.0, 0.5]], (), "results[0]: a list of 2 is no result"),
         ([(0.5, "a")], (), "results[0]: a tuple of 2 is no result; return (id, score) pairs"),
         ([("a", 1, 2)], (), "results[0]: a tuple of 3 is no result"),
+        ([("a", np.array([0.5]))], (), "results[0]: a tuple of 2 is no result"),
         ([np.array([1, 2])], (), "results[0]: it has neither id"),
         (["a", {"title": "t"}], (), "results[1]: it has neither id, nor place, nor text; it has "
          "the keys title; say where the id stands: --field id=…"),

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from karat import Evaluator, compare, evaluate
+from karat import Evaluator, Run, compare, evaluate
 from karat.errors import InputError, MeasureError
 from karat.evaluation.page.picturing import picture
 from karat.measures import parse
@@ -21,6 +21,7 @@ from karat.report.charts import KINDS, charts
 from karat.report.charts.distribution import histogram
 from karat.report.charts.groups import groups
 from karat.report.charts.scatter import points, squares
+from karat.report.charts.speed import latency, latency_histogram
 from karat.report.charts.theme import COLOURS
 from karat.report.charts.thinning import binned, cumulative, edges, slack
 from karat.report.charts.tradeoff import front, tradeoffs
@@ -144,6 +145,7 @@ def test_a_page_has_a_chart_of_everything_that_the_data_has():
         "precision-recall",
         "groups",
         "latency",
+        "latency-histogram",
         "cost",
         "tradeoff-latency-ms",
         "tradeoff-context-tokens",
@@ -198,6 +200,48 @@ def test_latency_marks_stand_at_the_quantiles_that_are_measured():
     for score in scores:
         for share, name in ((0.5, "p50"), (0.9, "p90"), (0.99, "p99")):
             assert marks[score.name, share] == score[f"latency.{name}"]
+
+
+@some
+@given(
+    st.lists(st.lists(st.floats(0, 1e6), min_size=1, max_size=40), min_size=1, max_size=6),
+    st.sampled_from([1.0, 1e-6, 1e6]),
+)
+def test_every_query_is_in_the_bar_of_its_time(times, scale):
+    times = [[ms * scale for ms in one] for one in times]
+    rows = [(f"r{at}", "total", ms) for at, one in enumerate(times) for ms in one]
+    frame = pl.DataFrame(rows, ["run", "stage", "ms"], orient="row")
+    (drawing,) = latency_histogram(frame, [f"r{at}" for at in range(len(times))])
+    every = [ms for one in times for ms in one]
+    far = min(every) > 0 and max(every) > 100 * min(every)
+    spec = drawing.on_page().spec
+    first = spec["layer"][0] if "layer" in spec else spec
+    assert first["encoding"]["x"]["scale"]["type"] == ("log" if far else "linear")
+    bins = {(row["run"], row["low"], row["high"]): row["queries"] for row in _data(spec)}
+    last = max(high for _, _, high in bins)
+    for at, one in enumerate(times):
+        of_run = [key for key in bins if key[0] == f"r{at}" and key[1] < key[2]]
+        assert sum(bins[key] for key in of_run) == len(one)
+        for key in of_run:
+            inside = [ms for ms in one if key[1] <= ms < key[2] or ms == key[2] == last]
+            assert bins[key] == len(inside)
+
+
+def test_captions_of_latency_say_the_load_where_there_was_one():
+    gold = {f"q{n}": ["a"] for n in range(3)}
+    lines = [{"query_id": q, "results": ["a"], "latency_ms": {"total": 5.0}} for q in gold]
+    runs = {name: Run.of(lines, name=name) for name in ("alone", "loaded", "silent")}
+    runs["alone"].settings.update(jobs=1)
+    runs["loaded"].settings.update(jobs=[8, 4], rate=2)
+    both = compare(gold, runs, "RR")
+    told = [score.sheet() for score in both.scores]
+    loads = {sheet.name: sheet.load for sheet in told}
+    frame = picture(both.scores, [score.origin.opened() for score in both.scores]).latencies
+    said = ", asked 8, then 4 at a time, at most 2 begun a second."
+    for draw in (latency, latency_histogram):
+        (drawing,) = draw(frame, list(runs), loads)
+        assert drawing.caption.count(" asked ") == 1
+        assert said in drawing.caption
 
 
 def test_a_group_is_coloured_by_whether_it_is_worse_and_small_ones_are_marked():
@@ -305,6 +349,7 @@ def test_what_cannot_be_drawn_says_what_is_needed(tmp_path):
         "a field of the queries": lambda: one.plot("groups"),
         "values does not go by groups": lambda: one.plot(by="kind"),
         "latency is not of one measure": lambda: one.plot("latency", measure="RR"),
+        "as latency_histogram\n  hint: runs with timings": lambda: one.plot("latency_histogram"),
         "one of the measures R, P, nDCG": lambda: one.plot("curves", measure="RR"),
         "do not hold the lists": lambda: type(one).read(path).plot("curves"),
         "no run is called 'z'": lambda: two.plot("scatter", a="z"),

@@ -47,7 +47,9 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     karat.Gold.of(GOLD).write("gold.jsonl")
     for name, rank in (("old", 3), ("new", 1), ("mixed", 2)):
-        karat.Run.of(run(rank), name=name).write(f"{name}.jsonl")
+        made = karat.Run.of(run(rank), name=name)
+        made.settings.update(jobs=rank)
+        made.write(f"{name}.jsonl")
     return tmp_path
 
 

@@ -332,6 +332,23 @@ def test_scores_are_read_back_as_they_were_written(tmp_path, ending):
     assert read.sheet().remarks() == scores.sheet().remarks()
 
 
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_latency_under_load_says_so_wherever_it_is_shown(tmp_path, ending):
+    run = Run.of(RUN, name="hybrid")
+    run.settings.update(jobs=8)
+    path = tmp_path / f"scores.{ending}"
+    scores = karat.evaluate(GOLD, run, ["latency.mean", "cost.sum"])
+    said = "latency while asked 8 at a time"
+    assert said in scores.sheet().remarks()
+    scores.write(path)
+    assert said in karat.Scores.read(path).sheet().remarks()
+    scores.write(tmp_path / "scores.md")
+    assert f"hybrid: {said}" in (tmp_path / "scores.md").read_text()
+    assert said not in karat.evaluate(GOLD, run, "cost.sum").sheet().remarks()
+    run.settings.update(jobs=1)
+    assert said not in karat.evaluate(GOLD, run, "latency.mean").sheet().remarks()
+
+
 def timed(n):
     gold = [{"query_id": f"q{at}", "relevant": ["a"], "kind": f"{at % 2}"} for at in range(n)]
     return gold, [line(f"q{at}", {"total": float(at)}) for at in range(n)]

@@ -14,6 +14,7 @@ import pytest
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 os.environ["LANGSMITH_TRACING"] = "false"
 
+import karat
 from karat.errors import InputError
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.python import PythonRetriever
@@ -53,6 +54,23 @@ def check_places(results):
         assert TEXTS[result.doc_id][result.start : result.end] == result.text
 
 
+def check_run(given):
+    """Many questions at a time are answered as each is on its own, and timed."""
+    words = ("refunds", "parcels", "invoices", "customs", "card", "plan", "week", "paid")
+    queries = {f"{word}-{other}": f"{word} {other}" for word in words for other in words}
+    run = karat.retrieve(given, queries, top_k=3, jobs=8, retries=0)
+    assert run.errors is None
+    assert run.timings is not None
+    assert set(run.timings["stage"]) == {"total"}
+    columns = ["item_id", "score", "doc_id", "start", "end", "text"]
+    for query_id, query in queries.items():
+        rows = run.results.filter(query_id=query_id).to_dicts()
+        _, alone = asked(given, query)
+        assert [tuple(row.get(column) for column in columns) for row in rows] == [
+            (r.id, r.score, r.doc_id, r.start, r.end, r.text) for r in alone
+        ]
+
+
 class TestLangChain:
     @pytest.fixture
     def documents(self):
@@ -83,6 +101,23 @@ class TestLangChain:
         ]
         assert retriever.takes == {"top_k"}
         assert not retriever.is_async
+        check_run(store)
+
+    def test_spans_of_gold_are_found_in_what_a_store_retrieved(self, store):
+        text = TEXTS["billing.md"]
+        gold = karat.Gold.of(
+            [
+                {
+                    "query_id": "q",
+                    "query": "refunds",
+                    "spans": [{"doc_id": "billing.md", "start": 0, "end": len(text)}],
+                }
+            ]
+        )
+        scores = karat.evaluate(gold, store, ["span.recall@20"])
+        assert scores.per_query["span.recall@20"].to_list() == [
+            pytest.approx(1 - text.count("\n\n") * 2 / len(text))
+        ]
 
     def test_a_retriever_of_a_store_gets_k_and_stays_as_it_was(self, store):
         theirs = store.as_retriever(search_kwargs={"k": 1})
@@ -162,7 +197,7 @@ class TestLlamaIndex:
 
         class Letters(MockEmbedding):
             def _get_vector(self, text="") -> list[float]:
-                return [text.count(letter) + 0.5 for letter in "aeio"]
+                return [text.count(letter) + 0.5 for letter in "aeionrst"]
 
             def _get_query_embedding(self, query):
                 return self._get_vector(query)
@@ -179,7 +214,7 @@ class TestLlamaIndex:
         return VectorStoreIndex.from_documents(
             [Document(text=text, doc_id=name) for name, text in TEXTS.items()],
             transformations=[parser],
-            embed_model=Letters(embed_dim=4),
+            embed_model=Letters(embed_dim=8),
         )
 
     def test_an_index(self, index):
@@ -190,6 +225,7 @@ class TestLlamaIndex:
             (node.node_id, node.score, node.get_content()) for node in theirs
         ]
         assert retriever.takes == {"top_k"}
+        check_run(index)
 
     def test_a_retriever_gets_top_k_and_stays_as_it_was(self, index):
         theirs = index.as_retriever(similarity_top_k=1)
@@ -210,6 +246,7 @@ class TestLlamaIndex:
         assert len(results) == 3
         assert retriever.takes == {"top_k"}
         assert engine.retriever.similarity_top_k == 1
+        check_run(engine)
 
     def test_a_retriever_of_ones_own(self):
         from llama_index.core.retrievers import BaseRetriever
@@ -273,6 +310,7 @@ class TestHaystack:
         check_places(results)
         assert len(results) == 3
         assert retriever.takes == {"top_k"}
+        check_run(pipeline)
 
     def test_a_reranker_gets_top_k_and_its_retrievers_what_is_set(self, store):
         from haystack import Pipeline
@@ -347,6 +385,7 @@ def test_points_of_qdrant():
     assert [(r.id, r.score) for r in results] == [(str(p.id), p.score) for p in theirs]
     _, again = asked(lambda query, k: search(query, k).points)
     assert again == results
+    check_run(search)
     client.close()
 
 
@@ -376,6 +415,7 @@ class TestLanceDB:
         theirs = table.search("refunds paid", query_type="fts").limit(3).to_list()
         assert [(r.id, r.score) for r in results] == [(row["id"], row["_score"]) for row in theirs]
         assert retriever.takes == {"top_k"}
+        check_run(table)
 
     def test_an_async_table(self, rows, tmp_path):
         import lancedb

@@ -179,6 +179,10 @@ class Run:
             attempts=rows(self.attempts),
         )
 
+    def with_usage(self, *, timings: pl.DataFrame | None, calls: pl.DataFrame | None) -> Run:
+        """Return this run with other tables of its speed and its calls."""
+        return self._with(timings=timings, calls=calls)
+
     def _with(self, **changed: Any) -> Run:
         held: dict[str, Any] = {
             "results": self.results if self.lists is None else self.lists,

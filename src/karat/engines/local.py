@@ -43,6 +43,8 @@ class Outcome:
 
     table: ScoreTable
     name: str | None
+    settings: dict[str, Any]
+    """How the run says it was made."""
     found: Found | None
     """Which texts cover which evidence, where that was asked."""
     overlap: Overlap | None
@@ -102,10 +104,11 @@ class LocalSession:
         half_found = counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]
         found = readings["evidence"].data if "evidence" in readings else None
         if "rank" not in self.plan.families or half_found:
-            return Outcome(table, run.name, found, None)
+            return Outcome(table, run.name, run.settings, found, None)
         # An id that was cut away is not one that is spelled differently.
         listed = documents(whole) if self.plan.level == "doc" else whole
-        return Outcome(table, run.name, found, overlap(self.prepared, listed))
+        overlapping = overlap(self.prepared, listed)
+        return Outcome(table, run.name, run.settings, found, overlapping)
 
     def opened(self, source: Any, query_ids: Iterable[str] | None = None) -> Run:
         """Open a run and return its lists, or those of some queries, as they are scored."""

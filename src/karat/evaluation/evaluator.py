@@ -24,6 +24,7 @@ from karat.match.overlap import Overlap
 from karat.match.texts import Matching
 from karat.measures import Measure
 from karat.report import files
+from karat.report.load import loaded
 
 Measures = str | Measure | Iterable[str | Measure]
 
@@ -176,6 +177,7 @@ class Evaluator:
             level=self._session.plan.level,
             matching=self._session.plan.rule,
             settings=self._session.settings,
+            load=loaded(outcome.settings),
             queries=self._session.gold.queries,
             origin=Origin(self._session, source, outcome.found),
         )

@@ -22,15 +22,17 @@ from karat.stats.groups import Field, fields_of
 if TYPE_CHECKING:
     from karat.evaluation.scores import Scores
 
-_OF_LISTS = ("curves", "precision_recall", "latency", "cost", "tradeoff")
-_OF_NO_MEASURE = ("precision_recall", "latency", "cost")
+_TIMED = ("latency", "latency_histogram")
+_OF_LISTS = ("curves", "precision_recall", *_TIMED, "cost", "tradeoff")
+_OF_NO_MEASURE = ("precision_recall", *_TIMED, "cost")
+_TIMINGS = 'runs with timings: "latency_ms": {"total": 123.4} in each line of a native run'
 _NEEDS = {
     "values": "a measure that has a value",
     "distribution": "a query that has a value",
     "curves": "one of the measures " + ", ".join(n for names in CURVED.values() for n in names),
     "precision_recall": "gold with judgments, and a measure of them such as nDCG@10",
     "groups": "a field of the queries: by=…",
-    "latency": 'runs with timings: "latency_ms": {"total": 123.4} in each line of a native run',
+    **dict.fromkeys(_TIMED, _TIMINGS),
     "cost": "runs with calls that have a price",
     "tradeoff": "two runs or more that say what they took: timings, calls of the stage generation, "
     "or the texts of their items",
@@ -96,7 +98,7 @@ def _picture(scores: Sequence[Scores], kind: str, chosen: Measure | None) -> Pic
             field="plot",
             hint=f"evaluate the run again to draw {kind}",
         )
-    if kind == "latency":
+    if kind in _TIMED:
         return Picture(latencies=latencies(runs))
     if kind == "cost":
         return Picture(costs=costs(runs))

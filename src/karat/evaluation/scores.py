@@ -39,6 +39,7 @@ class Scores:
         level: str = "item",
         matching: str | None = None,
         settings: Settings | None = None,
+        load: str | None = None,
         origin: Origin | None = None,
         path: str | None = None,
     ) -> None:
@@ -50,6 +51,8 @@ class Scores:
         """When a text covers an evidence, in words, where evidence was measured."""
         self.settings = settings or Settings()
         """Which part of each list was scored."""
+        self.load = load
+        """How many questions shared the retriever, in words; None where it had one at a time."""
         self.origin = origin
         """What was scored, to be opened again; None for scores that were read from a file."""
         self.path = path
@@ -143,6 +146,7 @@ class Scores:
             level=self.level,
             matching=self.matching,
             settings=self.settings,
+            load=self.load,
             summary=self.summary(intervals=intervals),
             counts=self.table.counts,
             groups=self.by(*by, intervals=intervals) if by else None,
@@ -208,6 +212,7 @@ class Scores:
             level=saved.level,
             matching=saved.matching,
             settings=Settings(**saved.settings),
+            load=saved.load,
             queries=saved.queries,
             path=os.fspath(path),
         )

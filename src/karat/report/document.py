@@ -51,6 +51,8 @@ def _run(sheet: Sheet) -> dict[str, Any]:
         "noted": noted(sheet.counts, sheet.conventions),
         "counts": sheet.counts,
     }
+    if sheet.load is not None:
+        run["load"] = sheet.load
     if sheet.groups is not None:
         fields = group_fields(sheet)
         run["groups"] = [

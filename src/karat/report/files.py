@@ -30,6 +30,7 @@ class Saved:
     level: str
     matching: str | None
     settings: dict[str, Any]
+    load: str | None
     counts: dict[str, int]
     measures: list[str]
     per_query: pl.DataFrame
@@ -102,6 +103,7 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         "settings": sheets[0].settings.as_dict(),
         "measures": sheets[0].summary["measure"].to_list(),
         "counts": {sheet.name: sheet.counts for sheet in sheets},
+        "loads": {sheet.name: sheet.load for sheet in sheets},
     }
     _named(frames).write_parquet(file, metadata={"karat": msgspec.json.encode(told).decode()})
 
@@ -145,6 +147,7 @@ def _read_parquet(source: Source, run: str | None) -> Saved:
         facts["level"],
         facts.get("matching"),
         facts.get("settings", {}),
+        facts.get("loads", {}).get(name),
         facts["counts"][name],
         facts["measures"],
         rows.select("query_id", *facts["measures"]),
@@ -183,6 +186,7 @@ def _read_json(source: Source, run: str | None) -> Saved:
         told["level"],
         told.get("matching"),
         told.get("settings", {}),
+        saved.get("load"),
         saved["counts"],
         names,
         pl.DataFrame(saved["per_query"], schema=schema),

@@ -40,6 +40,8 @@ class Sheet:
     level: str
     matching: str | None
     settings: Settings
+    load: str | None
+    """How many questions shared the retriever while it was timed, in words."""
     summary: pl.DataFrame
     counts: dict[str, int]
     groups: pl.DataFrame | None
@@ -74,6 +76,9 @@ class Sheet:
             _counted(reason, n) + outcome[reason]
             for reason, n in noted(self.counts, self.conventions).items()
         ]
+        families = {parse(name).declaration.family for name in self.summary["measure"]}
+        if self.load is not None and "latency" in families:
+            out.append(f"latency while {self.load}")
         return [*out, *self._of_few()]
 
     def way(self) -> list[str]:

@@ -41,7 +41,11 @@ def histogram(held: Mapping[str, Floats], *, whole: bool) -> list[dict[str, Any]
     high = max(float(column.max()) for column in held.values())
     if not whole and low >= 0 and 0.05 < high <= 1:
         low, high = 0.0, 1.0
-    bounds = edges(low, high, whole=whole)
+    return in_bins(held, edges(low, high, whole=whole))
+
+
+def in_bins(held: Mapping[str, Floats], bounds: Floats) -> list[dict[str, Any]]:
+    """Return a row a run and bin between the bounds: its edges, and how many queries lie in it."""
     return [
         {"run": run, "low": float(bounds[at]), "high": float(bounds[at + 1]), "queries": int(n)}
         for run, column in held.items()
@@ -65,20 +69,29 @@ def _chart(held: Mapping[str, Floats], runs: Sequence[str], measure: str) -> Any
         scale=alt.Scale(domain=[found[0]["low"], last], nice=False),
         axis=axis(grid=False, **({"tickMinStep": 1} if whole else {})),
     )
+    return bars(found, runs, x)
+
+
+def bars(found: Sequence[dict[str, Any]], runs: Sequence[str], x: Any) -> Any:
+    """Draw bins: bars of one run, steps of a few, strips of many; `x` is of their lower edges."""
+    import altair as alt
+
+    held = list(dict.fromkeys(row["run"] for row in found))
+    last = found[-1]["high"]
     tips = tooltips(run="run", bin="value", queries="queries")
     base = alt.Chart(rows(found)).encode(x=x, x2=alt.X2(field="high"), tooltip=tips)
     if len(held) > MOST_LINES:
-        return _strips(base, list(held), runs)
+        return _strips(base, held, runs)
     y = alt.Y(
         field="queries", type="quantitative", title="queries", stack=None, axis=axis(tickMinStep=1)
     )
     looks = by_run(runs, "color", "strokeDash", lines=True)
-    bars = base.encode(y=y, color=looks["color"])
+    filled = base.encode(y=y, color=looks["color"])
     if len(held) == 1:
-        return bars.mark_bar(binSpacing=1, orient="vertical").properties(height=220)
+        return filled.mark_bar(binSpacing=1, orient="vertical").properties(height=220)
     # A line of steps ends where its last bin does.
     closing = [row | {"low": last} for row in found if row["high"] == last]
-    data = rows(sorted(found + closing, key=lambda row: (runs.index(row["run"]), row["low"])))
+    data = rows(sorted([*found, *closing], key=lambda row: (runs.index(row["run"]), row["low"])))
     steps = alt.Chart(data).encode(x=x, y=y, color=looks["color"])
     return alt.layer(
         steps.mark_area(interpolate="step-after", opacity=0.1),
@@ -86,7 +99,7 @@ def _chart(held: Mapping[str, Floats], runs: Sequence[str], measure: str) -> Any
             strokeDash=looks["strokeDash"]
         ),
         # What is pointed at is the bin of a run, not the corner of its step.
-        bars.mark_bar(opacity=0, orient="vertical"),
+        filled.mark_bar(opacity=0, orient="vertical"),
     ).properties(height=220)
 
 

@@ -14,7 +14,7 @@ from karat.report.charts.distribution import distribution
 from karat.report.charts.drawing import Chart, Drawing
 from karat.report.charts.groups import groups
 from karat.report.charts.scatter import scatter
-from karat.report.charts.speed import cost, latency
+from karat.report.charts.speed import cost, latency, latency_histogram
 from karat.report.charts.tradeoff import tradeoffs
 from karat.report.charts.values import values
 from karat.report.page.model import Page, Picture
@@ -43,6 +43,11 @@ class Subject:
     def runs(self) -> list[str]:
         """The names of the runs; their places decide how they look."""
         return [sheet.name for sheet in self.sheets]
+
+    @property
+    def loads(self) -> dict[str, str | None]:
+        """How many questions shared the retriever, run by run."""
+        return {sheet.name: sheet.load for sheet in self.sheets}
 
     @property
     def measures(self) -> list[Measure]:
@@ -106,7 +111,12 @@ def _groups(of: Subject) -> list[Drawing]:
 
 def _latency(of: Subject) -> list[Drawing]:
     frame = of.picture.latencies
-    return [] if frame is None else latency(frame, of.runs)
+    return [] if frame is None else latency(frame, of.runs, of.loads)
+
+
+def _latency_histogram(of: Subject) -> list[Drawing]:
+    frame = of.picture.latencies
+    return [] if frame is None else latency_histogram(frame, of.runs, of.loads)
 
 
 def _cost(of: Subject) -> list[Drawing]:
@@ -144,6 +154,7 @@ KINDS: dict[str, Callable[[Subject], list[Drawing]]] = {
     "precision_recall": _precision_recall,
     "groups": _groups,
     "latency": _latency,
+    "latency_histogram": _latency_histogram,
     "cost": _cost,
     "tradeoff": _tradeoff,
     "scatter": _scatter,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,31 +11,102 @@ import polars as pl
 from karat.errors import counted
 from karat.measures.combine import SHARES, quantile
 from karat.measures.declare import Combine
+from karat.report.charts.distribution import bars, in_bins
 from karat.report.charts.drawing import Drawing
 from karat.report.charts.theme import QUIET, axis, by_run, listed, rows, tooltips
-from karat.report.charts.thinning import cumulative, slack
+from karat.report.charts.thinning import cumulative, edges, edges_by_ratio, slack
 from karat.report.tables import amount
 
 _RULES: tuple[Combine, ...] = ("p50", "p90", "p99")
 POINTS, LEAST_POINTS, MOST_POINTS = 500, 100, 2_000
 """How many points a line has at most and at least, and all lines of a chart together."""
+_NO_LOADS: Mapping[str, str | None] = {}
 _FAR = 100
 """Where the slowest query took so many times the fastest, the axis goes by the logarithm."""
 
 
-def latency(frame: pl.DataFrame, runs: Sequence[str]) -> list[Drawing]:
-    """Draw for each stage which share of queries was done by when: (run, stage, ms)."""
-    parts = frame.partition_by("stage", as_dict=True, maintain_order=True)
+def latency(
+    frame: pl.DataFrame, runs: Sequence[str], loads: Mapping[str, str | None] = _NO_LOADS
+) -> list[Drawing]:
+    """Draw for each stage which share of queries was done by when: (run, stage, ms).
+
+    `loads` says of runs how many questions shared the retriever.
+    """
     return [
         Drawing(
             f"latency-{at}",
             "speed",
             f"Latency of the stage {stage}",
-            _caption(part),
+            _caption(part, loads),
             _chart(part, runs),
         )
-        for at, ((stage,), part) in enumerate(parts.items(), 1)
+        for at, (stage, part) in enumerate(_by_stage(frame), 1)
     ]
+
+
+def latency_histogram(
+    frame: pl.DataFrame, runs: Sequence[str], loads: Mapping[str, str | None] = _NO_LOADS
+) -> list[Drawing]:
+    """Draw for each stage how many queries took how long: (run, stage, ms)."""
+    return [
+        Drawing(
+            f"latency-histogram-{at}",
+            "speed",
+            f"Queries by latency of the stage {stage}",
+            _histogram_caption(part, loads),
+            _histogram(part, runs),
+        )
+        for at, (stage, part) in enumerate(_by_stage(frame), 1)
+    ]
+
+
+def _by_stage(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    parts = frame.partition_by("stage", as_dict=True, maintain_order=True)
+    return [(str(stage), part) for (stage,), part in parts.items()]
+
+
+def _ends(frame: pl.DataFrame) -> tuple[float, float, bool]:
+    """Return the least and the most time, and whether they lie far from each other."""
+    low, high = frame["ms"].min(), frame["ms"].max()
+    assert isinstance(low, float)
+    assert isinstance(high, float)
+    return low, high, low > 0 and high > _FAR * low
+
+
+def _histogram(frame: pl.DataFrame, runs: Sequence[str]) -> Any:
+    import altair as alt
+
+    parts = frame.partition_by("run", as_dict=True, maintain_order=True)
+    held = {str(run): part["ms"].to_numpy() for (run,), part in parts.items()}
+    low, high, far = _ends(frame)
+    found = in_bins(held, edges_by_ratio(low, high) if far else edges(low, high))
+    first, last = found[0]["low"], found[-1]["high"]
+    for row in found:
+        bracket = "]" if row["high"] == last else ")"
+        row["bin"] = f"[{amount(row['low'])}, {amount(row['high'])}{bracket} ms"
+    x = alt.X(
+        field="low",
+        type="quantitative",
+        title="milliseconds",
+        scale=alt.Scale(type="log" if far else "linear", domain=[first, last], nice=False),
+        axis=axis(grid=False, labelOverlap="greedy"),
+    )
+    return bars(found, runs, x)
+
+
+def _histogram_caption(frame: pl.DataFrame, loads: Mapping[str, str | None]) -> str:
+    said = []
+    for (run,), part in frame.partition_by("run", as_dict=True, maintain_order=True).items():
+        least, most = (amount(part["ms"].sort()[at]) for at in (0, -1))
+        queries = counted(part.height, "query")
+        said.append(f"{run}: {queries} between {least} and {most} ms{_under(run, loads)}.")
+    widths = " Bins widen with the time." if _ends(frame)[2] else ""
+    return f"How many queries took how long. {' '.join(said)}{widths}"
+
+
+def _under(run: object, loads: Mapping[str, str | None]) -> str:
+    load = loads.get(str(run))
+    return f", {load}" if load else ""
 
 
 def _chart(frame: pl.DataFrame, runs: Sequence[str]) -> Any:
@@ -50,10 +121,7 @@ def _chart(frame: pl.DataFrame, runs: Sequence[str]) -> Any:
             at = quantile(SHARES[name], times)
             shown = f"{name.upper()} {amount(at)} ms"
             marks.append({"run": run, "ms": at, "share": SHARES[name], "shown": shown})
-    low, high = frame["ms"].min(), frame["ms"].max()
-    assert isinstance(low, float)
-    assert isinstance(high, float)
-    far = low > 0 and high > _FAR * low
+    _, _, far = _ends(frame)
     x = alt.X(
         field="ms",
         type="quantitative",
@@ -89,13 +157,14 @@ def _points(frame: pl.DataFrame) -> int:
     return max(LEAST_POINTS, min(POINTS, MOST_POINTS // frame["run"].n_unique()))
 
 
-def _caption(frame: pl.DataFrame) -> str:
+def _caption(frame: pl.DataFrame, loads: Mapping[str, str | None]) -> str:
     said, most = [], 0
     for (run,), part in frame.partition_by("run", as_dict=True, maintain_order=True).items():
         times = part["ms"].sort().to_list()
         most = max(most, len(times))
         spent = [f"{name.upper()} {amount(quantile(SHARES[name], times))}" for name in _RULES]
-        said.append(f"{run}: {', '.join(spent)} ms of {counted(len(times), 'query')}.")
+        queries = f"{counted(len(times), 'query')}{_under(run, loads)}"
+        said.append(f"{run}: {', '.join(spent)} ms of {queries}.")
     points = _points(frame)
     thinned = (
         ""

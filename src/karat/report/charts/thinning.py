@@ -55,6 +55,13 @@ def edges(low: float, high: float, *, whole: bool = False) -> Floats:
     return found
 
 
+def edges_by_ratio(low: float, high: float) -> Floats:
+    """Return the edges of 20 bins, each as many times as wide as the one before; low is above 0."""
+    found: Floats = np.geomspace(low, high, BINS + 1)
+    found[0], found[-1] = low, high  # a power may miss its own end by its last digit
+    return found
+
+
 def _round_width(least: float) -> float:
     power = 10.0 ** math.floor(math.log10(least))
     return next(power * step for step in _ROUND if power * step >= least * (1 - _SAME))

@@ -1,0 +1,54 @@
+"""Traces as the OpenTelemetry SDK makes them."""
+
+import time
+
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import (
+    InMemorySpanExporter,
+)
+
+from karat.data import Run
+from karat.live.otel import attach, usage
+
+
+def traced(queries):
+    """Search for some queries as an instrumented program does, and return its spans."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("test")
+    for query in queries:
+        with tracer.start_as_current_span("search", attributes={"karat.query_id": query}):
+            kind = {"openinference.span.kind": "RETRIEVER"}
+            with tracer.start_as_current_span("retrieve", attributes=kind):
+                asked = {"gen_ai.operation.name": "embeddings", "gen_ai.request.model": "e"}
+                with tracer.start_as_current_span("embed", attributes=asked) as embedding:
+                    time.sleep(0.002)
+                    embedding.set_attribute("gen_ai.usage.input_tokens", 12)
+            with tracer.start_as_current_span("fuse", attributes={"karat.stage": True}):
+                pass
+    provider.shutdown()
+    return exporter.get_finished_spans()
+
+
+def test_spans_of_the_sdk_tell_stages_and_calls():
+    spans = traced(["q1"])
+    told = usage([span.to_json() for span in spans])
+    assert usage(spans) == told
+    assert set(told.latency_ms) == {"retrieval", "embedding", "fuse"}
+    by_name = {span.name: (span.end_time - span.start_time) / 1e6 for span in spans}
+    for stage, name in (("retrieval", "retrieve"), ("embedding", "embed"), ("fuse", "fuse")):
+        # Its JSON holds microseconds.
+        assert abs(told.latency_ms[stage] - by_name[name]) <= 0.002
+    assert told.latency_ms["retrieval"] >= told.latency_ms["embedding"] >= 2
+    (call,) = told.calls
+    assert (call.stage, call.model, call.prompt_tokens) == ("embedding", "e", 12)
+
+
+def test_what_the_sdk_wrote_to_a_file_is_attached(tmp_path):
+    path = tmp_path / "spans.json"
+    path.write_text("\n".join(span.to_json() for span in traced(["q1", "q2"])))
+    run = attach(Run.of({"q1": ["a"], "q2": ["a"]}), path)
+    assert run.timings["query_id"].n_unique() == 2
+    assert run.timings["stage"].n_unique() == 3
+    assert run.calls["prompt_tokens"].to_list() == [12, 12]
