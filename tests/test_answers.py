@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karat.data.native_run import Result
@@ -137,6 +137,7 @@ def test_pairs_of_any_shape(pairs):
 
 
 @given(st.dictionaries(IDS, SCORES, max_size=8))
+@example({"error": 1.0, "hits": 2.0, "results": 3.0, "score": 4.0})
 def test_a_dict_of_scores_is_ranked_by_score_and_then_by_id(scores):
     left, ranked = dict(scores), []
     while left:
@@ -305,6 +306,28 @@ def test_what_stands_beside_the_results_is_kept():
     assert [(call.model, call.prompt_tokens) for call in answer.calls] == [("m", 5)]
     moved = answer_of({"found": [], "took": 12}, Fields.of(["results=found", "latency_ms=took"]))
     assert moved.latency_ms == {"total": 12.0}
+
+
+def test_a_trace_tells_what_was_not_told_outright():
+    def span(name, kind, seconds, **attributes):
+        return {
+            "name": name,
+            "context": {"trace_id": "t", "span_id": name},
+            "start_time": "2026-01-01T00:00:00Z",
+            "end_time": f"2026-01-01T00:00:0{seconds}Z",
+            "attributes": {"openinference.span.kind": kind, **attributes},
+        }
+
+    trace = [
+        span("a", "RETRIEVER", 1),
+        span("b", "LLM", 2, **{"llm.model_name": "m", "llm.token_count.prompt": 5}),
+    ]
+    answer = answer_of({"results": ["a"], "trace": trace, "latency_ms": {"retrieval": 7}}, NONE)
+    assert answer.latency_ms == {"retrieval": 7.0, "generation": 2000.0}
+    assert [(call.model, call.prompt_tokens) for call in answer.calls] == [("m", 5)]
+    told = answer_of({"results": ["a"], "trace": trace, "calls": []}, NONE)
+    assert told.calls == []
+    assert "trace: a int is no span" in refused({"results": [], "trace": 5})
 
 
 def test_an_error_that_was_returned_is_one():

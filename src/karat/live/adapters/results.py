@@ -11,7 +11,7 @@ from karat.data.frames import is_table, to_frame
 from karat.data.lists import text_id
 from karat.data.native_lines import Id, converted
 from karat.data.native_run import Result, RunLine, check_result
-from karat.data.native_usage import call_rows, timing_rows
+from karat.data.native_usage import Call, call_rows, timing_rows
 from karat.errors import InputError, printable
 from karat.live.adapters.fields import ABSENT, RESULT, Fields, at_path
 from karat.live.adapters.items import as_mapping, keys_of, number_of, row_of
@@ -39,23 +39,36 @@ def _answer(returned: Any, fields: Fields) -> Answer:
     held = returned if _has_rows(returned) else as_mapping(returned)
     _refuse_what_holds_no_list(held)
     listed = _listed(held, fields)
-    record: dict[str, Any] = {"query_id": "-"}
-    if listed is not held:
-        record["latency_ms"] = _latency(fields.picked(held, "latency_ms"))
-        record["calls"] = fields.picked(held, "calls")
     results = _at_once(listed, fields)
     if results is None:
-        record["results"] = _rows(listed, fields)
-    line: RunLine = converted(0, record, RunLine, _problem)
-    if results is None:
-        results = [result for result in line.results or () if isinstance(result, Result)]
-    answer = Answer(results, line.latency_ms or {}, line.calls or [])
-    for at, result in enumerate(answer.results):
+        read = _checked({"results": _rows(listed, fields)}).results or ()
+        results = [result for result in read if isinstance(result, Result)]
+    for at, result in enumerate(results):
         check_result(result, 0, at, _problem)
-    timing_rows("", line.latency_ms, 0, _problem)
-    call_rows("", line.calls, 0, _problem)
+    latency, calls = ({}, []) if listed is held else _beside(held, fields)
+    answer = Answer(results, latency, calls)
     _refuse_half_characters(answer)
     return answer
+
+
+def _beside(held: Any, fields: Fields) -> tuple[dict[str, float], list[Call]]:
+    """Read what stands beside the results: how long stages took, and calls of models."""
+    latency = _latency(fields.picked(held, "latency_ms"))
+    line = _checked({"latency_ms": latency, "calls": fields.picked(held, "calls")})
+    timing_rows("", line.latency_ms, 0, _problem)
+    call_rows("", line.calls, 0, _problem)
+    trace = at_path(held, "trace")
+    if trace is ABSENT or trace is None:
+        return line.latency_ms or {}, line.calls or []
+    from karat.live import otel
+
+    traced = otel.usage(trace)  # what was told outright goes before it
+    calls = traced.calls if line.calls is None else line.calls
+    return traced.latency_ms | (line.latency_ms or {}), calls
+
+
+def _checked(record: dict[str, Any]) -> RunLine:
+    return converted(0, {"query_id": "-", **record}, RunLine, _problem)
 
 
 def _at_once(listed: Any, fields: Fields) -> list[Result] | None:
@@ -88,7 +101,7 @@ def _refuse_what_holds_no_list(held: Any) -> None:
     if isinstance(held, Set):
         raise InputError("a set has no order", hint="return a list, the best first")
     failure = held.get("error") if isinstance(held, Mapping) else None
-    if failure:
+    if failure and number_of(failure) is None:  # a number is the score of an item called so
         kind, message = "Error", failure
         if isinstance(failure, Mapping):
             kind, message = failure.get("type") or kind, failure.get("message") or ""
