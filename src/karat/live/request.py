@@ -77,7 +77,6 @@ class Request:
             "retriever": made.name,
             **search.as_dict(),
             "handed": sorted(made.takes),
-            "fields": mapped.as_dict() or None,
             **made.settings,
             "queries": {"count": len(asked), "sha256": digest(asked)},
             "limit": limit,
