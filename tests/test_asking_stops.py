@@ -119,6 +119,7 @@ async def within_a_loop():
     main()
 
 import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have set it to be ignored
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 asyncio.run(within_a_loop()) if {looped} else main()
 """
@@ -173,12 +174,16 @@ def test_nothing_is_handed_over_after_an_interrupt(in_tasks):
         return await asyncio.to_thread(in_thread, text)
 
     retriever = Fake(in_loop if in_tasks else in_thread)
-    with pytest.raises(KeyboardInterrupt):
-        asked(retriever, "abcdef", jobs=2, done=handed.append)
-    before = list(handed)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            asked(retriever, "abcdef", jobs=2, done=handed.append)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    at_once = list(handed)
     go_on.set()
     _all_threads_end()
-    assert handed == before
+    assert handed == at_once
     assert {line.query_id for line in handed} == {"q-a", "q-b"}
     assert retriever.closed == 1
 
