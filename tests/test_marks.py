@@ -314,10 +314,10 @@ def test_a_stage_that_hangs_shows_how_long():
             await asyncio.sleep(HANGING)
 
     with pytest.warns(KaratWarning, match="went on after the timeout"):
-        one = asked(in_thread, "x", timeout=0.05)["x"]
+        one = asked(in_thread, "x", timeout=0.4)["x"]
     never.set()
-    for line in (one, asked(in_task, "x", timeout=0.05)["x"]):
-        assert 45 <= line.latency_ms["rerank"] < 1000 * HANGING
+    for line in (one, asked(in_task, "x", timeout=0.4)["x"]):
+        assert 100 <= line.latency_ms["rerank"] < 1000 * HANGING
 
 
 def test_marks_that_come_too_late_are_counted_and_told():
