@@ -39,10 +39,11 @@ gold_records = st.fixed_dictionaries(
 )
 results = st.lists(
     st.builds(
-        lambda item, text, place: {"id": item, "text": text} | place,
+        lambda item, text, place, tokens: {"id": item, "text": text, "tokens": tokens} | place,
         st.sampled_from([*ITEMS, "x", "y"]),
         phrases,
         places,
+        st.none() | st.integers(0, 9),
     ),
     max_size=6,
 )
@@ -67,7 +68,7 @@ GIVEN = {
     "spans": [{"doc_id": "d1", "start": 1, "end": 9}],
     "evidence": ["paid in 14 days"],
 }
-FOUND = {"id": "b", "doc_id": "d1", "start": 0, "end": 5, "text": "by post"}
+FOUND = {"id": "b", "doc_id": "d1", "start": 0, "end": 5, "text": "by post", "tokens": 2}
 
 
 def assert_calculated_together_as_alone(names, gold, run, words, level):

@@ -70,6 +70,7 @@ def test_every_measure_is_explained_in_words_with_an_example(name):
     listed = {**starts, "y": ("d3", 150)}.items()
     results = [
         {"id": item, **placed(document, start, start + 200), "text": text}
+        | {"tokens": len(text.split())}
         for (item, (document, start)), text in zip(listed, texts, strict=True)
     ]
     evidence = ["Refunds are paid within 14 days", "to the card you paid with", "in euros"]
@@ -196,6 +197,12 @@ def test_texts_are_shown_on_one_line_and_without_an_id_as_items():
 
 used = st.fixed_dictionaries(
     {
+        "results": st.lists(
+            st.fixed_dictionaries(
+                {"id": st.sampled_from("abc")}, optional={"tokens": st.integers(0, 9)}
+            ),
+            max_size=5,
+        ).map(lambda listed: [{"id": "first", "tokens": 3}, *listed]),
         "latency_ms": st.fixed_dictionaries({"total": st.floats(0, 1e6), "rerank": st.just(0.1)}),
         "calls": st.lists(
             st.fixed_dictionaries(
@@ -213,7 +220,7 @@ used = st.fixed_dictionaries(
 @settings(max_examples=25, deadline=None)
 @given(used, used)
 def test_every_measure_of_the_run_is_calculated_to_the_digits_that_eval_gives(name, one, other):
-    runs = [[{"query_id": "q1", "results": ["a"], **each}] for each in (one, other)]
+    runs = [[{"query_id": "q1", **each}] for each in (one, other)]
     assert_calculated_as_evaluated(name, {"q1": ["a"]}, "q1", *runs)
 
 

@@ -259,6 +259,7 @@ def test_a_query_that_retrieved_nothing_is_known(tmp_path):
             "query_id": "q1",
             "results": [
                 {"id": "c3", "score": 0.82, "doc_id": "d1", "start": 0, "end": 500, "text": "…"},
+                {"id": "c5", "tokens": 128},
                 {"id": "c4", "score": 0.1, "doc_id": "d2"},
                 {"doc_id": "d3", "start": 4, "end": 9, "score": 0.05},
             ],

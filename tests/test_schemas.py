@@ -30,7 +30,7 @@ GOLD = [
 
 def run(rank):
     """Return lists in which what is wanted has a rank, one of them failed, one unknown to gold."""
-    result = {"doc_id": "d", "start": 5, "end": 59, "text": TEXT, "score": 0.5}
+    result = {"doc_id": "d", "start": 5, "end": 59, "text": TEXT, "score": 0.5, "tokens": 9}
     other = {"doc_id": "e", "start": 0, "end": 9, "text": "Hello you", "score": 0.6}
     lists = [
         {"query_id": f"q{at}", "latency_ms": {"total": 3.0 + at + rank}}

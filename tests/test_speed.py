@@ -414,7 +414,7 @@ def test_the_table_shows_units_and_says_what_is_not_known_within_80_columns(comm
     ]
     assert [line for line in remarks.splitlines()[-6:] if "marked *" not in line] == [
         "every run: 2 queries of gold without judgments left out",
-        "every run: 1 query of gold not in the run left out of latency and cost",
+        "every run: 1 query of gold not in the run left out of latency, cost and context",
         "every run: 1 query without the timing asked for left out of latency",
         "every run: latency.p99 of fewer than 100 samples (2)",
         "other: 1 call without a price or its tokens; cost of their queries unknown",

@@ -15,7 +15,7 @@ QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id", "topic")
 DOC_ID = ("doc_id", "docid", "docno", "corpus-id")
 ITEM_ID = ("item_id", "chunk_id", "id", *DOC_ID)
 GRADE = ("grade", "rel", "relevance", "label", "score")
-RESULT_COLUMNS = ("score", "rank", "doc_id", "start", "end", "text")
+RESULT_COLUMNS = ("score", "rank", "doc_id", "start", "end", "text", "tokens")
 CONTEXTS = (
     "retrieved_contexts",
     "reference_contexts",
@@ -145,6 +145,16 @@ def whole_numbers(
         at = first(bad)
         raise locate(at, values.name, f"{_shown(values[at - 1])} is no integer", hint)
     return numbers.cast(pl.Int64).alias(field)
+
+
+def counts(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
+    """Return whole numbers from 0 up, or name the first value that is not one."""
+    hint = f"write {field} as a whole number from 0 up"
+    numbers = whole_numbers(values, field, locate, hint=hint)
+    if (bad := numbers < 0).any():
+        at = first(bad)
+        raise locate(at, values.name, f"{numbers[at - 1]} is less than 0", hint)
+    return numbers
 
 
 def scores(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:

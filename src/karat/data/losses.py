@@ -64,7 +64,7 @@ def say_what_a_run_loses(
     results = run.results
     lost += [
         name
-        for name in ("doc_id", "start", "end", "text")
+        for name in ("doc_id", "start", "end", "text", "tokens")
         if name in results.columns and name not in holds and not _repeats_the_id(results, name)
     ]
     if run.offsets != "codepoint" and "start" in holds and "start" in results.columns:

@@ -14,6 +14,7 @@ from karat.data.files import Source
 from karat.data.frames import PLACE_HINT
 from karat.data.losses import Written
 from karat.data.native_lines import (
+    Count,
     Header,
     Id,
     MakeError,
@@ -40,6 +41,7 @@ RESULTS = {
     "start": pl.Int64,
     "end": pl.Int64,
     "text": pl.String,
+    "tokens": pl.Int64,
 }
 
 
@@ -56,6 +58,8 @@ class Result(msgspec.Struct, omit_defaults=True):
     start: Offset | None = None
     end: Offset | None = None
     text: str | None = None
+    tokens: Count | None = None
+    """How many tokens its text has, by whatever tokenizer."""
 
 
 class Failure(msgspec.Struct, omit_defaults=True):
@@ -231,3 +235,4 @@ def _add(
     rows["start"].append(result.start)
     rows["end"].append(result.end)
     rows["text"].append(result.text)
+    rows["tokens"].append(result.tokens)

@@ -256,6 +256,8 @@ def run_of_table(
             columns.append(frames.scores(table[given], wanted, locate))
         elif wanted in ("rank", "start", "end"):
             columns.append(frames.whole_numbers(table[given], wanted, locate))
+        elif wanted == "tokens":
+            columns.append(frames.counts(table[given], wanted, locate))
         else:
             columns.append(frames.texts(table[given], wanted, locate))
     results = pl.DataFrame(columns)

@@ -51,7 +51,7 @@ def run_table(run: Run, target: str) -> pl.DataFrame:
 
 def _of_some(results: pl.DataFrame) -> list[str]:
     """Return the columns of numbers that are empty in some rows: no reader takes such a number."""
-    numbers = [name for name in ("score", "start", "end") if name in results.columns]
+    numbers = [name for name in ("score", "start", "end", "tokens") if name in results.columns]
     return [name for name in numbers if results[name].null_count()]
 
 

@@ -136,6 +136,7 @@ def _remarks(
         "not_run": "the run lacks this query, so it is left out",
         "no_timings": "the run has no such timing for this query, so it is left out",
         "unpriced": "a call has no price, or not the tokens it is for: the cost is not known",
+        "no_tokens": "the tokens of an item are not known, so the query is left out",
         "repeats": f"an item stands again in the list: duplicates={words.duplicates}",
     }
     counts = tallies(gold, run, plan, readings)

@@ -40,6 +40,7 @@ EXAMPLE_RUN: dict[str, Any] = {
     "query_id": "q",
     "results": [
         {"id": item, "doc_id": document, "start": start, "end": start + 200, "text": text}
+        | {"tokens": len(text.split())}
         for item, (document, start), text in zip("bxadcy", _PLACES, _TEXTS, strict=True)
     ],
     "latency_ms": {"total": 123.4, "retrieval": 80.1, "rerank": 43.0},

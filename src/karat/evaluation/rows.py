@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -59,6 +60,9 @@ def lists_of(gold: PreparedGold, run: Run, plan: Plan, reading: Reading) -> Rows
         return _by_query(gold, _with_ranks(_numbered(gold, places.select("query_id", item=place))))
     if family == "evidence":
         return _texts(gold, reading.data)
+    if family == "context":
+        items = run.results.select("query_id", item=_name(run.results.columns))
+        return _by_query(gold, _with_ranks(_numbered(gold, items)))
     if family == "latency":
         assert run.timings is not None
         return _by_query(gold, _numbered(gold, run.timings).select("query", "stage", "ms"))
@@ -88,6 +92,16 @@ def _texts(gold: PreparedGold, found: Found) -> Rows:
     ]
     columns = {"query": found.items.query, "rank": found.rank, "item": named}
     return _by_query(gold, pl.DataFrame(columns, schema_overrides={"item": pl.String}))
+
+
+def _name(columns: Sequence[str]) -> pl.Expr:
+    """Name an item by its id, else by its place, else by its text."""
+    ways = {
+        ("item_id",): pl.col("item_id"),
+        ("doc_id", "start", "end"): pl.format("{}[{}:{}]", "doc_id", "start", "end"),
+        ("text",): pl.col("text").str.replace_all(r"\s+", " "),
+    }
+    return pl.coalesce([way for names, way in ways.items() if {*names} <= {*columns}])
 
 
 def _numbered(gold: PreparedGold, table: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""What a run says of its own speed and cost, brought to the queries of gold."""
+"""What a run says of its own speed, cost and length, brought to the queries of gold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karat.match.numbers import asked, numbers_of
 
 @dataclass(frozen=True, eq=False)
 class Usage:
-    """The rows that a run holds of gold's queries: of its timings, or of its calls.
+    """The rows that a run holds of gold's queries: of its timings, its calls or its results.
 
     The rank of a place is which row of its query it is. `present` tells which queries were asked,
     `unknown` how many others were.
@@ -35,6 +35,10 @@ class Usage:
         rank: Ints = Places(query_ids.len(), query, none, none).ordinal
         places = Places(query_ids.len(), query, rank, none)
         return cls(places, table[order], *asked(query_ids, run))
+
+    def floats(self, column: str) -> Floats:
+        """Return the numbers of a column, NaN where there is none."""
+        return self.table[column].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
     def holding(self, wanted: dict[str, str | None]) -> Flags:
         """Tell which rows hold the wanted words in the columns of these names; None is any."""

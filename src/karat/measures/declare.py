@@ -14,8 +14,8 @@ from karat.match.hits import Floats, Ints
 from karat.match.spans import Budget, Least
 
 Cutoff = Literal["none", "optional", "budget", "share"]
-Family = Literal["rank", "span", "evidence", "latency", "cost"]
-OF_THE_RUN: tuple[Family, ...] = ("latency", "cost")
+Family = Literal["rank", "span", "evidence", "latency", "cost", "context"]
+OF_THE_RUN: tuple[Family, ...] = ("latency", "cost", "context")
 """The families that read nothing of gold but which queries there are."""
 Unit = Literal["ms", "USD"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
@@ -49,7 +49,7 @@ class Declaration:
     """Where other tools give another number for the same name."""
     family: Family = "rank"
     """What its kernel reads: hits of ranked items, the coverage of spans or of evidence, or what
-    the run says of its own speed and cost."""
+    the run says of its own speed, cost and length."""
     cutoff: Cutoff = "optional"
     """Whether it takes a rank to stop at; `budget` takes characters too, as in `@2000c`; `share`
     is a point of recall from 0 to 1 instead."""

@@ -21,6 +21,7 @@ from karat.match.usage import Usage
 from karat.measures.declare import Family, Measure
 from karat.measures.plan import Plan
 from karat.measures.rank.gain import worth
+from karat.measures.run.context import tokens_of
 from karat.measures.run.cost import prices_of
 
 
@@ -118,6 +119,24 @@ def _called(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     return _of_the_run(calls, {"unpriced": calls.places.where(unpriced).count})
 
 
+def _delivered(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+    if "tokens" not in run.results.columns:
+        raise InputError(
+            "the run does not say how many tokens its items hold",
+            field="tokens",
+            hint='write them into the results of a native run: {"id": "…", "tokens": 128}; '
+            "karat run --tokenizer counts them",
+        )
+    results = Usage.of(gold.query_ids, run, run.results)
+    unknown = results.places.where(np.isnan(tokens_of(results)))
+    lacking = [
+        unknown.within(measure.cutoff).count > 0
+        for measure in plan.of_family("context")
+        if isinstance(measure.cutoff, int | None)
+    ]
+    return _of_the_run(results, {"no_tokens": np.logical_or.reduce(lacking)})
+
+
 def _of_the_run(usage: Usage, counts: Mapping[str, Ints | Flags]) -> Reading:
     """Return a reading of which gold has no say but for its queries."""
     every = np.ones(usage.present.size, np.bool_)
@@ -131,6 +150,7 @@ READ: dict[Family, Callable[[PreparedGold, Run, Plan], Reading]] = {
     "evidence": _evidenced,
     "latency": _timed,
     "cost": _called,
+    "context": _delivered,
 }
 NOTHING: dict[Family, str] = {
     "rank": "no_relevant",

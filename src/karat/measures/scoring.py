@@ -34,6 +34,7 @@ _COUNTS = (
     "not_run",
     "no_timings",
     "unpriced",
+    "no_tokens",
     "repeats",
     "relevant",
     "relevant_found",

@@ -19,10 +19,10 @@ class ScoreTable:
 
     `counts` says how many queries there are (queries), how many of them the run was asked
     (in_common), and of how many something is true that a person should know (missing, unknown,
-    failed, no_judgments, no_spans, no_evidence, no_relevant, no_characters, no_texts; for latency
-    and cost, not_run and no_timings); how many calls have no price (unpriced); how many items
-    stand again in a list (repeats), are relevant (relevant), and of those were found
-    (relevant_found).
+    failed, no_judgments, no_spans, no_evidence, no_relevant, no_characters, no_texts; for latency,
+    cost and context, not_run, no_timings and no_tokens); how many calls have no price (unpriced);
+    how many items stand again in a list (repeats), are relevant (relevant), and of those were
+    found (relevant_found).
     `weights` holds the denominators of the measures that are combined as `micro`, row by row.
     `holes` holds, row by row as well, what judgments that were never made leave open: `Judged@k`
     for each cutoff of a rank measure (null where the list is empty), and for each measure with a

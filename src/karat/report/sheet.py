@@ -26,6 +26,7 @@ WORDS = {
     "not_run": "{} of gold not in the run",
     "no_timings": "{} without the timing asked for",
     "unpriced": "{} without a price or its tokens",
+    "no_tokens": "{} with items of unknown tokens",
     "failed": "{} that the retriever failed on",
     "repeats": "{} that stand again in a list",
 }
@@ -56,7 +57,11 @@ class Sheet:
 
     def remarks(self) -> list[str]:
         """Say what was left out and what was counted, in sentences."""
-        of_what = {"not_run": " of latency and cost", "no_timings": " of latency"}
+        of_what = {
+            "not_run": " of latency, cost and context",
+            "no_timings": " of latency",
+            "no_tokens": " of context",
+        }
         out = [
             f"{_counted(reason, n)} left out{of_what.get(reason, '')}"
             for reason, n in left_out(self.counts, self.conventions).items()
@@ -171,13 +176,14 @@ def rests_on_few(measure: str, n: int) -> bool:
 def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
     """Return how many queries count nowhere, by reason."""
     reasons = ["unknown", "no_judgments", "no_spans", "no_evidence", "not_run", "no_timings"]
+    reasons.append("no_tokens")
     if conventions.missing == "skip":
         reasons.append("missing")
     if conventions.no_gold in ("family", "skip"):
         reasons.append("no_texts")
     if conventions.no_gold == "skip":
         reasons += ["no_relevant", "no_characters"]
-    return {reason: counts[reason] for reason in reasons if counts[reason]}
+    return {reason: counts[reason] for reason in reasons if counts.get(reason)}
 
 
 def noted(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:

@@ -97,8 +97,7 @@ def _context_tokens(opened: Opened) -> float | None:
     if calls is None:
         return None
     made = calls.where(stage=GENERATION)
-    tokens = made.table["prompt_tokens"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    counted = made.total(tokens)[made.places.count > 0]
+    counted = made.total(made.floats("prompt_tokens"))[made.places.count > 0]
     known = counted[~np.isnan(counted)].tolist()
     return mean(known) if known else None
 

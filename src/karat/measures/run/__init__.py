@@ -1,5 +1,5 @@
 """Measures of what a run took: importing this declares them."""
 
-from karat.measures.run import cost, latency
+from karat.measures.run import context, cost, latency
 
-__all__ = ["cost", "latency"]
+__all__ = ["context", "cost", "latency"]

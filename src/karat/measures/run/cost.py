@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import polars as pl
 
 from karat.match.hits import Floats
 from karat.match.usage import Usage
@@ -58,9 +57,9 @@ def prices_of(calls: Usage) -> Floats:
     """Return what each call costs in USD, NaN where that is not known."""
     # Not with Polars, which divides by 1000 as it multiplies by 0.001: other digits.
     columns = ("prompt_tokens", "completion_tokens", "price_per_1k", "price_in", "price_out")
-    prompt, completion, price, price_in, price_out = (_column(calls, name) for name in columns)
-    per_call = _column(calls, "price_per_call")
-    per_call = np.where(np.isnan(per_call), _column(calls, "price_per_1k_calls") / 1000, per_call)
+    prompt, completion, price, price_in, price_out = map(calls.floats, columns)
+    per_call = calls.floats("price_per_call")
+    per_call = np.where(np.isnan(per_call), calls.floats("price_per_1k_calls") / 1000, per_call)
     # An embedder writes no tokens, so its completion may be left out; a prompt never is.
     at_one_price = (prompt + _or_zero(completion)) / 1000 * price
     at_two = _part(prompt, price_in) + _part(completion, price_out)
@@ -73,10 +72,6 @@ def _part(tokens: Floats, price: Floats) -> Floats:
     """Return the price of one kind of tokens; no price is needed where there are none."""
     none = np.isnan(price) & (_or_zero(tokens) == 0)
     return np.where(none, 0.0, tokens / 1000 * price)
-
-
-def _column(calls: Usage, name: str) -> Floats:
-    return calls.table[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
 
 
 def _or_zero(values: Floats) -> Floats:

@@ -1,0 +1,39 @@
+"""How much of a context a run fills."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from karat.match.hits import Floats
+from karat.match.usage import Usage
+from karat.measures.declare import measure
+from karat.measures.workings import is_heard, note_places
+
+
+@measure(
+    "context.tokens",
+    title="Context tokens delivered",
+    formula="Σ of the tokens of the items in the top k",
+    family="context",
+    cutoff="optional",
+    whole=True,
+    higher_is_better=False,
+    no_gold=False,
+    edges="0 for a query of the run that retrieved nothing; a query with an item in the top k of "
+    "unknown tokens is left out, and counted; an item that stands again counts again",
+    differs="tokens are those in the run, by whatever tokenizer counted them; none is guessed from "
+    "characters",
+)
+def context_tokens(results: Usage, k: int | None) -> Floats:
+    tokens = tokens_of(results)
+    kept = results.places.rank <= (tokens.size if k is None else k)
+    delivered = results.places.where(kept)
+    if is_heard():
+        whole = results.table["tokens"].filter(kept).to_list()
+        note_places(delivered, tokens=np.array(whole, object))
+    return np.where(results.present, delivered.total(tokens[kept]), np.nan)
+
+
+def tokens_of(results: Usage) -> Floats:
+    """Return the tokens of each result, NaN where they are not known."""
+    return results.floats("tokens")
