@@ -22,6 +22,9 @@ def search(query, top_k, score_threshold=None, rerank_top_n=None):
 def plain(query):
     return ["a", "b", "c"]
 
+def texts(query):
+    return [{"id": "a", "text": "one two three"}, {"id": "b", "text": "four"}]
+
 def failing(query):
     if os.path.exists("broken") and "parcel" in query:
         raise RuntimeError("no index")
@@ -163,6 +166,21 @@ def test_the_summary_is_printed_as_json(run):
     told = json.loads(run("search", "-o", "run.jsonl", "--json").out)
     assert told["run"]["queries"] == 3
     assert told["latency"]["stages"]["total"]["n"] == 3
+
+
+def test_tokens_of_texts_are_counted(run, command, folder):
+    Path("counting.py").write_text("words = str.split\ndef letter(text): return 'x'\nzero = 0")
+    run("texts", "-o", "run.jsonl", "--tokenizer", "counting:words")
+    header, found = lines()
+    assert [each["tokens"] for each in found["q1"]["results"]] == [3, 1]
+    assert header["settings"]["tokenizer"] == "counting:words"
+    _, out, _ = command("eval", "gold.jsonl", "run.jsonl", "-m", "context.tokens@2", "--json")
+    assert json.loads(out)["runs"][0]["measures"]["context.tokens@2"]["value"] == 4.0
+    bad = run("texts", "-o", "bad.jsonl", "--tokenizer", "counting:letter", code=1)
+    assert "the tokenizer returned a str" in bad.err
+    assert (
+        "tokenizer: " in run("texts", "-o", "no.jsonl", "--tokenizer", "counting:zero", code=2).err
+    )
 
 
 def test_the_next_command_scores_the_run(run):

@@ -109,6 +109,12 @@ def run_command(
     body: Annotated[
         str | None, typer.Option(metavar="JSON", help="What else stands in each request.")
     ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC", help="package.module:name of what counts the tokens of texts."
+        ),
+    ] = None,
     offsets: Annotated[
         str,
         typer.Option(metavar="codepoint|utf16|utf8", help="In what it counts start and end."),
@@ -164,6 +170,7 @@ def run_command(
         fields=fields or (),
         headers=_headers(headers or ()),
         body=_body(body),
+        tokenizer=tokenizer,
         offsets=offsets,
         name=None if output is None else plain_name(output),
     )

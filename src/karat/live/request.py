@@ -16,13 +16,15 @@ from karat.data.offsets import unit_named
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning, counted, printable
 from karat.live import prices
+from karat.live.adapters.calling import shown
 from karat.live.adapters.fields import Fields
-from karat.live.adapters.spec import retriever_of
+from karat.live.adapters.spec import named, retriever_of
 from karat.live.asking import ask_all
 from karat.live.course import Watch
 from karat.live.exchange import Line, Pace, Question, Retriever, Search
 from karat.live.journal import Journal
 from karat.live.selection import digest, questions
+from karat.live.tokens import Counting, Tokenizer
 from karat.version import __version__
 
 TRIED = 5
@@ -61,6 +63,7 @@ class Request:
         fields: Sequence[str] = (),
         headers: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
+        tokenizer: str | Tokenizer | None = None,
         offsets: str = "codepoint",
         name: str | None = None,
     ) -> Request:
@@ -73,6 +76,8 @@ class Request:
             retriever, search, fields=mapped, headers=headers or {}, body=body or {}
         )
         _say_what_is_not_taken(made, search)
+        if tokenizer is not None:
+            made = _counting(made, tokenizer)
         settings = {
             "retriever": made.name,
             **search.as_dict(),
@@ -176,6 +181,17 @@ def _search(
     }
     told = {name: value for name, value in given.items() if value is not None}
     return Search(top_k=top_k, **told, given=frozenset({"top_k", *told}))  # type: ignore[arg-type]
+
+
+def _counting(retriever: Retriever, tokenizer: str | Tokenizer) -> Retriever:
+    given = named(tokenizer, "tokenizer") if isinstance(tokenizer, str) else tokenizer
+    if not callable(given):
+        raise InputError(
+            f"a {type(given).__name__} is no tokenizer",
+            field="tokenizer",
+            hint="name a function that takes a text and returns its tokens",
+        )
+    return Counting(retriever, given, tokenizer if isinstance(tokenizer, str) else shown(given))
 
 
 def _say_what_is_not_taken(retriever: Retriever, search: Search) -> None:

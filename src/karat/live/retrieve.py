@@ -10,6 +10,7 @@ from karat.data.run import Run
 from karat.errors import RetrieverError
 from karat.live.course import Watch
 from karat.live.request import Request, checked_share, too_many_failed
+from karat.live.tokens import Tokenizer
 
 
 def retrieve(
@@ -33,6 +34,7 @@ def retrieve(
     fields: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
     body: Mapping[str, Any] | None = None,
+    tokenizer: str | Tokenizer | None = None,
     offsets: str = "codepoint",
     name: str | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -48,6 +50,9 @@ def retrieve(
     `package.module:name`, `http://…`, `cmd:./program`. It returns ids, (id, score) pairs, dicts
     as in a native run file, or objects with those attributes. `gold` is anything with the ids and
     texts of queries.
+
+    `tokenizer` takes a text and returns its tokens, or how many there are: `context.tokens@k`
+    then says how much is delivered.
 
     Each query is timed on its own, whatever waits in karat's queue. A query that fails is in the
     run as failed; if more than the share `fail_on_error` do, a RetrieverError is raised. With
@@ -81,6 +86,7 @@ def retrieve(
         fields=fields,
         headers=headers,
         body=body,
+        tokenizer=tokenizer,
         offsets=offsets,
         name=name,
     )

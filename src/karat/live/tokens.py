@@ -3,14 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
 from karat.data.native_run import Result
 from karat.errors import InputError
+from karat.live.exchange import Answer, Question, Retriever
 
 Tokenizer = Callable[[str], int | Sized]
 """Takes a text, returns its tokens, or how many there are."""
+
+
+class Counting(Retriever):
+    """A retriever whose results are counted, outside of what is timed."""
+
+    def __init__(self, retriever: Retriever, tokenizer: Tokenizer, name: str) -> None:
+        self.name = retriever.name
+        self.is_async = retriever.is_async
+        self.takes = retriever.takes
+        self.settings = {**retriever.settings, "tokenizer": name}
+        self._retriever = retriever
+        self._tokenizer = tokenizer
+
+    def ask(self, question: Question) -> Any:
+        """Ask the retriever."""
+        return self._retriever.ask(question)
+
+    def read(self, returned: Any) -> Answer:
+        """Read what came back, and count."""
+        answer = self._retriever.read(returned)
+        return replace(answer, results=counted(answer.results, self._tokenizer))
+
+    async def open(self, jobs: int) -> None:
+        """Make the retriever ready."""
+        await self._retriever.open(jobs)
+
+    async def close(self) -> None:
+        """End the retriever."""
+        await self._retriever.close()
 
 
 def counted(results: Sequence[Result], tokenizer: Tokenizer) -> list[Result]:

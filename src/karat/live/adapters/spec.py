@@ -54,14 +54,23 @@ def retriever_of(
     return PythonRetriever(given, search, fields)
 
 
-def named(spec: str) -> Any:
-    """Import what `package.module:name` names; the current folder is looked in too."""
+def named(spec: str, role: str = "retriever") -> Any:
+    """Import what `package.module:name` names; the current folder is looked in too.
+
+    `role` says what it is meant for, should there be no such thing.
+    """
+    try:
+        return _named(spec)
+    except InputError as error:
+        error.field = role
+        raise
+
+
+def _named(spec: str) -> Any:
     module, colon, path = spec.partition(":")
     names = [*module.split("."), *path.split(".")]
     if not colon or not all(map(str.isidentifier, names)) or module.endswith(".py"):
-        raise InputError(
-            f"{spec!r} names no retriever", field="retriever", hint=_spelling(spec) or _SPELLINGS
-        )
+        raise InputError(f"{spec!r} names nothing in Python", hint=_spelling(spec) or _SPELLINGS)
     found: Any = _imported(module)
     for name in path.split("."):
         if not hasattr(found, name):
@@ -97,7 +106,6 @@ def _imported(name: str) -> ModuleType:
             raise _failed(name, error) from error
         raise InputError(
             f"there is no module {error.name!r}",
-            field="retriever",
             hint=f"it is looked for in {folder} and among what is installed",
         ) from error
     except (Exception, SystemExit) as error:
@@ -124,7 +132,6 @@ def _failed(module: str, error: BaseException) -> InputError:
         f"importing {module} failed: {reason}",
         path=path,
         line=line,
-        field="retriever",
         hint="let what runs at once stand under if __name__ == '__main__'"
         if isinstance(error, SystemExit)
         else f"see that this works: python -c 'import {module}'",
@@ -138,6 +145,5 @@ def _nothing_called(name: str, found: Any, module: str) -> InputError:
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     return InputError(
         f"there is no {name!r} in {where}",
-        field="retriever",
         hint=f"did you mean {near[0]}?" if near else f"it has {shown or 'nothing'}",
     )
