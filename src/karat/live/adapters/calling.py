@@ -88,7 +88,8 @@ def shown(given: Any) -> str:
     while isinstance(given, partial):
         given = given.func
     named = given if hasattr(given, "__qualname__") else type(given)
-    return f"{named.__module__}:{named.__qualname__}"
+    module = getattr(named, "__module__", None)  # methods of built-in types have none
+    return f"{module}:{named.__qualname__}" if module else str(named.__qualname__)
 
 
 def _yields_async(function: Any) -> bool:
