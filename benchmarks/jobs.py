@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import significance, spans, texts
+from benchmarks import live, significance, spans, texts
 from benchmarks.measure import BY_CHANCE, Measurement, Tool, largest_difference, measure
 from benchmarks.peers import FIFTY, MEASURES
 from benchmarks.work import DEEP, GROWTH, LARGE, UNTIDY, WIDE, Work
@@ -41,6 +41,10 @@ MERGE_LOOP = Tool("a plain merge loop", "merge_loop_spans")
 KARAT_TEXTS = Tool("karat, text evidence", "karat_texts")
 KARAT_TEXTS_LARGE = Tool("karat, a million pairs", "karat_texts_large", rounds=1)
 DIFFLIB = Tool(f"plain difflib, {texts.SAMPLE} pairs", "difflib_texts")
+KARAT_TASKS = Tool("karat, tasks", "karat_tasks")
+BARE_TASKS = Tool("asyncio.gather behind a semaphore", "bare_tasks")
+KARAT_THREADS = Tool("karat, threads", "karat_threads")
+BARE_THREADS = Tool("ThreadPoolExecutor.map", "bare_threads")
 KARAT_IMPORT = Tool("import karat", "karat_import")
 IR_MEASURES = Tool("ir_measures", "ir_measures_files", needs="ir_measures")
 RANX = Tool("ranx", "ranx_files", needs="ranx", rounds=1)
@@ -244,6 +248,22 @@ def of_differences(*, quick: bool) -> Job:
     return Job(f"Randomization test: {significance.NAME}", rows, claims)
 
 
+def of_asking(*, quick: bool) -> Job:
+    """A retriever that only waits: what is over is the time of whoever asks it."""
+    pairs = ((KARAT_TASKS, BARE_TASKS), (KARAT_THREADS, BARE_THREADS))
+    best = measure([tool for pair in pairs for tool in pair], rounds=_rounds(3, quick))
+    rows, claims = [], []
+    for ours, bare in pairs:
+        apart = largest_difference(bare, best[bare], best[ours])
+        rows.append(Row(None, ours, best[ours], 1.0, 0.0))
+        rows.append(Row(None, bare, best[bare], _share(best, bare, ours, "seconds"), apart))
+        own = (best[ours].seconds - live.IDEAL) / live.QUERIES * 1000
+        claims.append(
+            Claim(f"{live.NAME}: {ours.name}, own a query", 0.3, own, "ms", at_least=False)
+        )
+    return Job(f"Asking a retriever: {live.NAME}", rows, claims)
+
+
 def start() -> Job:
     """What a person waits for before anything happens."""
     best = measure((KARAT_IMPORT, KARAT_HELP), rounds=2 * ROUNDS)
@@ -260,7 +280,8 @@ def every(*, quick: bool) -> list[Job]:
     if not quick:
         jobs.append(from_large_files())
     jobs += [from_untidy_files(quick=quick), growth(quick=quick), of_spans(quick=quick)]
-    return [*jobs, of_texts(quick=quick), of_differences(quick=quick), start()]
+    jobs += [of_texts(quick=quick), of_differences(quick=quick), of_asking(quick=quick)]
+    return [*jobs, start()]
 
 
 def _rounds(rounds: int, quick: bool) -> int:

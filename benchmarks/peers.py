@@ -14,7 +14,7 @@ from statistics import fmean
 from time import perf_counter
 from typing import Any
 
-from benchmarks import significance, spans, texts
+from benchmarks import live, significance, spans, texts
 
 MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
 FIFTY = tuple(
@@ -191,6 +191,30 @@ def ranx_randomization() -> Task:
     return Task(timed, significance.named)
 
 
+def karat_tasks() -> Task:
+    import karat.live.asking  # noqa: F401
+
+    return Task(lambda: live.karat(live.wait_in_task, is_async=True), _answered)
+
+
+def karat_threads() -> Task:
+    import karat.live.asking  # noqa: F401
+
+    return Task(lambda: live.karat(live.wait_in_thread, is_async=False), _answered)
+
+
+def bare_tasks() -> Task:
+    return Task(live.bare_tasks, _answered)
+
+
+def bare_threads() -> Task:
+    return Task(live.bare_threads, _answered)
+
+
+def _answered(count: int) -> dict[str, float]:
+    return {"answered": count}
+
+
 def karat_import() -> Task:
     def timed() -> None:
         import karat  # noqa: F401
@@ -234,6 +258,10 @@ TOOLS: dict[str, Callable[..., Task]] = {
         karat_randomization,
         scipy_randomization,
         ranx_randomization,
+        karat_tasks,
+        karat_threads,
+        bare_tasks,
+        bare_threads,
         karat_import,
     )
 }

@@ -24,7 +24,9 @@ NOTES = """\
   one space between fields (except in the untidy work).
 - Text evidence: chunks of 1,000 characters of made-up words as frequent as Zipf's law says;
   evidence of 200, 500 and 1,000 characters, a quarter verbatim in a retrieved chunk, a tenth with
-  a tenth of its words changed. difflib is timed on 300 pairs drawn by lot and scaled to all."""
+  a tenth of its words changed. difflib is timed on 300 pairs drawn by lot and scaled to all.
+- Asking a retriever: karat times every query, watches over timeouts and retries, and writes a line
+  down; the bare loops only ask. Own a query is what is over the time that waiting alone takes."""
 
 
 def claims_table(jobs: list[Job]) -> str:

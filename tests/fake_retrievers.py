@@ -21,7 +21,8 @@ class Fake(Retriever):
         self.function = function
         self.is_async = inspect.iscoroutinefunction(function)
         self.takes = frozenset(takes)
-        self.opened = self.closed = 0
+        self.opened = []
+        self.closed = 0
 
     def ask(self, question):
         return self.function(question.text)
@@ -32,7 +33,7 @@ class Fake(Retriever):
         return Answer([Result(id=item) for item in returned])
 
     async def open(self, jobs):
-        self.opened += 1
+        self.opened.append(jobs)
 
     async def close(self):
         self.closed += 1

@@ -240,6 +240,20 @@ def test_a_retriever_that_ends_python_is_no_result(caplog, end, in_tasks, warmup
     assert (handed, retriever.closed, caplog.text) == ([], 1, "")
 
 
+@pytest.mark.parametrize("in_tasks", [False, True])
+def test_a_retriever_that_ends_python_has_its_time_for_closing(monkeypatch, in_tasks):
+    class Slow(Fake):
+        async def close(self):
+            await asyncio.sleep(0.2)
+            self.closed += 1
+
+    monkeypatch.setattr(asking, "ENDING", 0.01)
+    retriever = Slow(in_task(sys.exit) if in_tasks else sys.exit)
+    with pytest.raises(SystemExit, match="no key"):
+        asked(retriever, ["no key"])
+    assert retriever.closed == 1
+
+
 def test_a_task_of_the_retriever_that_ends_python_is_no_result_either():
     async def exit_soon():
         sys.exit("in a task")

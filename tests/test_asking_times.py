@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fake_retrievers import Fake, asked, fake_clock, impatient, in_task
 from karat.data.native_run import Result
 from karat.data.native_usage import Call
-from karat.live import course, pacing
+from karat.live import course, pacing, places
 from karat.live.exchange import Answer, AttemptError
 
 
@@ -54,6 +54,13 @@ def test_only_asking_is_timed(clock, monkeypatch, in_tasks):
         async def turn(self):
             clock.pass_ms(1000)
 
+    for kind in (places.TaskPlace, places.ThreadPlace):
+
+        def begin(place, attempt, begin=kind.begin):
+            clock.pass_ms(1000)
+            return begin(place, attempt)
+
+        monkeypatch.setattr(kind, "begin", begin)
     monkeypatch.setattr(course, "pause", pause)
     monkeypatch.setattr(course, "Spacing", Slowly)
     found = []

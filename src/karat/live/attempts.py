@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter_ns
@@ -33,7 +32,6 @@ class Attempt:
     def __init__(
         self, retriever: Retriever, question: Question, search: Search, late: Late
     ) -> None:
-        self.given_up = False
         self._retriever = retriever
         self._question = question
         self._search = search
@@ -55,7 +53,7 @@ class Attempt:
             return self._outcome(None, error)
 
     async def wait(self) -> Outcome:
-        """Ask in this task; only what ends it from outside is raised."""
+        """Ask in this task; whatever is raised is part of the outcome."""
         self._recorder.enter()
         try:
             self._began = perf_counter_ns()
@@ -64,13 +62,8 @@ class Attempt:
             finally:
                 self._ended = perf_counter_ns()
             return self._outcome(self._read(returned), None)
-        except GeneratorExit:
+        except GeneratorExit:  # nobody waits for an outcome any more
             raise
-        except asyncio.CancelledError as error:
-            # A retriever may cancel something of its own: then nobody asked us to stop.
-            if self.given_up:
-                raise
-            return self._outcome(None, error)
         except BaseException as error:
             return self._outcome(None, error)
 

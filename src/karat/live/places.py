@@ -37,20 +37,16 @@ class TaskPlace(Place):
     """Runs attempts in the loop, each in a task and thereby a context of its own."""
 
     def __init__(self) -> None:
-        self._attempt: Attempt | None = None
         self._task: asyncio.Task[Outcome] | None = None
 
     def begin(self, attempt: Attempt) -> asyncio.Future[Outcome]:
         """Begin an attempt."""
-        self._attempt = attempt
         self._task = asyncio.create_task(attempt.wait())
         return self._task
 
     async def give_up(self) -> None:
         """Cancel the attempt; one that does not heed that is left alone."""
         assert self._task is not None
-        assert self._attempt is not None
-        self._attempt.given_up = True
         self._task.cancel()
         await asyncio.wait({self._task}, timeout=ENDING)
         self.given_up += not self._task.done()
