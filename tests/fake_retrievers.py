@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from karat.data.native_run import Result
-from karat.live import attempts, course, marks, places
-from karat.live.asking import ask_all
+from karat.live import marks
+from karat.live.asking import ask_all, attempts, course, places
 from karat.live.exchange import Answer, Pace, Question, Retriever, Search
 
 

@@ -18,9 +18,9 @@ from typing import Any
 from karat.data.native_lines import Header
 from karat.data.native_run import Failure, Result
 from karat.errors import InputError
-from karat.live import journal as module
 from karat.live.exchange import Line
-from karat.live.journal import Journal
+from karat.live.file import Journal
+from karat.live.file import journal as module
 
 QUERIES = [f"q{at}" for at in range(4)]
 CALLS = ("open", "write", "fsync", "ftruncate", "replace", "unlink", "close")

@@ -15,8 +15,9 @@ from fake_retrievers import Fake, asked, both, impatient, in_task
 from karat.data.native_run import Failure, Result
 from karat.data.native_usage import Call
 from karat.errors import InputError
-from karat.live import asking, lines, marks
-from karat.live.exchange import Answer, AttemptError, Question, Search, encoded
+from karat.live import marks
+from karat.live.asking import ask_all, lines
+from karat.live.exchange import Answer, AttemptError, Pace, Question, Search, encoded
 
 LONG = bool(os.environ.get("KARAT_SLOW"))
 HANGING = 30  # seconds after which a test that hangs would fail
@@ -174,9 +175,7 @@ def test_questions_are_drawn_only_when_there_is_a_place():
             raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        asking.ask_all(
-            Fake(in_task(list)), Million(), Search(), asking.Pace(jobs=7, timeout=9), done
-        )
+        ask_all(Fake(in_task(list)), Million(), Search(), Pace(jobs=7, timeout=9), done)
     assert 100 <= drawn <= 100 + 2 * 7
     assert len(lines) == 100
 

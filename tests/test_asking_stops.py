@@ -15,7 +15,7 @@ from fake_retrievers import Fake, asked, impatient, in_task
 from karat.data.native_run import Failure
 from karat.data.native_usage import Call
 from karat.errors import InputError, KaratWarning
-from karat.live import asking, course
+from karat.live.asking import background, course
 from karat.live.exchange import Answer
 
 HANGING = 30  # seconds after which a test that hangs would fail
@@ -190,7 +190,7 @@ def test_nothing_is_handed_over_after_an_interrupt(in_tasks):
 
 def test_a_run_is_stopped_even_before_it_has_begun(monkeypatch):
     held = threading.Event()
-    run = asking._Asking._run
+    run = background._Asking._run
 
     def late(self, following):
         held.wait(HANGING)
@@ -199,8 +199,8 @@ def test_a_run_is_stopped_even_before_it_has_begun(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(asking._Asking, "_run", late)
-    monkeypatch.setattr(asking, "ENDING", 0.01)
+    monkeypatch.setattr(background._Asking, "_run", late)
+    monkeypatch.setattr(background, "ENDING", 0.01)
     monkeypatch.setattr(threading.Event, "wait", interrupted)
     asks = []
     with pytest.raises(KeyboardInterrupt):
@@ -247,7 +247,7 @@ def test_a_retriever_that_ends_python_has_its_time_for_closing(monkeypatch, in_t
             await asyncio.sleep(0.2)
             self.closed += 1
 
-    monkeypatch.setattr(asking, "ENDING", 0.01)
+    monkeypatch.setattr(background, "ENDING", 0.01)
     retriever = Slow(in_task(sys.exit) if in_tasks else sys.exit)
     with pytest.raises(SystemExit, match="no key"):
         asked(retriever, ["no key"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fake_retrievers import Fake, asked, fake_clock, impatient, in_task
 from karat.data.native_run import Result
 from karat.data.native_usage import Call
-from karat.live import course, pacing, places
+from karat.live.asking import course, pacing, places
 from karat.live.exchange import Answer, AttemptError
 
 

@@ -17,7 +17,7 @@ from fake_retrievers import asked, both, fake_clock, impatient
 from karat.data.native_usage import Call
 from karat.errors import InputError, KaratWarning
 from karat.live import marks
-from karat.live.carrying import carrying
+from karat.live.asking.carrying import carrying
 from karat.live.exchange import Answer
 
 HANGING = 30

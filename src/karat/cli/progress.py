@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from karat.errors import counted
@@ -12,7 +11,6 @@ from karat.errors import counted
 if TYPE_CHECKING:
     from karat.data.native_run import Failure
     from karat.live.exchange import Line, Question
-    from karat.live.standing import Finished
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -25,10 +23,9 @@ class Quiet:
         self._before = 0
         self._began = time.monotonic()
 
-    def begun(self, total: int, before: Collection[Finished]) -> None:
-        """Take how many questions there are, and what was answered before."""
-        self.total, self.done, self._before = total, len(before), len(before)
-        self.failed = sum(line.error is not None for line in before)
+    def begun(self, total: int, done: int, failed: int) -> None:
+        """Take how many questions there are, and how many were done before or failed then."""
+        self.total, self.done, self.failed, self._before = total, done, failed, done
         self._began = time.monotonic()
 
     def finished(self, line: Line) -> None:
@@ -71,11 +68,11 @@ class Lines(Quiet):
         super().__init__()
         self._printed = time.monotonic()
 
-    def begun(self, total: int, before: Collection[Finished]) -> None:
+    def begun(self, total: int, done: int, failed: int) -> None:
         """Say what is there already, if anything is."""
-        super().begun(total, before)
-        if before:
-            print(f"{counted(len(before), 'query')} of {total:,} answered before", file=sys.stderr)
+        super().begun(total, done, failed)
+        if done:
+            print(f"{counted(done, 'query')} of {total:,} answered before", file=sys.stderr)
 
     def finished(self, line: Line) -> None:
         """Say how far it is, if that has not been said for a while."""
@@ -107,9 +104,9 @@ class Bar(Quiet):
         )
         self._task: Any = None
 
-    def begun(self, total: int, before: Collection[Finished]) -> None:
+    def begun(self, total: int, done: int, failed: int) -> None:
         """Begin where the run was left."""
-        super().begun(total, before)
+        super().begun(total, done, failed)
         self._task = self._progress.add_task("", total=total, completed=self.done)
 
     def finished(self, line: Line) -> None:

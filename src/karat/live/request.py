@@ -19,10 +19,9 @@ from karat.live import prices
 from karat.live.adapters.calling import shown
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.spec import named, retriever_of
-from karat.live.asking import ask_all
-from karat.live.course import Watch
+from karat.live.asking import Watch, ask_all
 from karat.live.exchange import Line, Pace, Question, Retriever, Search
-from karat.live.journal import Journal
+from karat.live.file import Journal
 from karat.live.selection import digest, questions
 from karat.live.tokens import Counting, Tokenizer
 from karat.version import __version__
@@ -120,14 +119,15 @@ class Request:
         if output is None:
             lines: list[Line] = []
             if watch is not None:
-                watch.begun(len(self.questions), ())
+                watch.begun(len(self.questions), 0, 0)
             self._ask(self.questions, lines.append, watch)
             place = {question.query_id: at for at, question in enumerate(self.questions)}
             lines.sort(key=lambda line: place[str(line.query_id)])
             return run_of_lines(lines, self.header)
         with Journal.open(output, self.header, resume=resume, retry_errors=retry_errors) as journal:
             if watch is not None:
-                watch.begun(len(self.questions), journal.done.values())
+                failed = sum(error is not None for error in journal.done.values())
+                watch.begun(len(self.questions), len(journal.done), failed)
             rest = [asked for asked in self.questions if asked.query_id not in journal.done]
             self._ask(rest, journal.write, watch)
         return Run.read(output)

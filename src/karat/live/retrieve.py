@@ -8,7 +8,7 @@ from typing import Any
 
 from karat.data.run import Run
 from karat.errors import RetrieverError
-from karat.live.course import Watch
+from karat.live.asking import Watch
 from karat.live.request import Request, checked_share, too_many_failed
 from karat.live.tokens import Tokenizer
 

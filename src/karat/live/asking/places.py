@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from contextvars import copy_context
 from queue import SimpleQueue
 
-from karat.live.attempts import Attempt, Outcome
+from karat.live.asking.attempts import Attempt, Outcome
 
 ENDING = 1.0
 """Seconds that a task which was cancelled has for ending."""

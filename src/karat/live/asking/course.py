@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import Protocol
 
 from karat.data.native_run import Failure
 from karat.data.native_usage import Call
 from karat.errors import InputError, counted
-from karat.live.attempts import Attempt, Outcome
+from karat.live.asking.attempts import Attempt, Outcome
+from karat.live.asking.lines import failure_of, line_of
+from karat.live.asking.pacing import Spacing, pause
+from karat.live.asking.places import Place, TaskPlace, ThreadPlace
 from karat.live.exchange import AttemptError, Line, Pace, Question, Retriever, Search
-from karat.live.lines import failure_of, line_of
 from karat.live.marks import Late
-from karat.live.pacing import Spacing, pause
-from karat.live.places import Place, TaskPlace, ThreadPlace
-from karat.live.standing import Finished
 
 CLOSING = 5.0
 """Seconds that a retriever has for closing."""
@@ -25,8 +24,8 @@ CLOSING = 5.0
 class Watch(Protocol):
     """Somebody who looks on, from within the thread that asks."""
 
-    def begun(self, total: int, before: Collection[Finished]) -> None:
-        """See how many questions there are in all, and which were finished before."""
+    def begun(self, total: int, done: int, failed: int) -> None:
+        """See how many questions there are in all, and how many were finished before."""
 
     def finished(self, line: Line) -> None:
         """See a question finished, after its line was handed over."""

@@ -16,11 +16,9 @@ from contextvars import copy_context
 
 from karat.data.native_usage import Call
 from karat.errors import KaratWarning
-from karat.live.carrying import carrying
-from karat.live.course import Course, StoppedError, Watch
+from karat.live.asking.carrying import carrying
+from karat.live.asking.course import Course, StoppedError, Watch
 from karat.live.exchange import Line, Pace, Question, Retriever, Search
-
-__all__ = ["Watch", "ask_all"]
 
 LOOKING_UP = 0.1
 """Seconds after which the thread that waits looks up; on Windows only then it sees Ctrl-C."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from karat.errors import InputError
-from karat.live import locking
+from karat.live.file import locking
 
 
 class HeldFile:

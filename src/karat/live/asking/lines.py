@@ -8,7 +8,7 @@ from statistics import median
 from karat.data.native_run import Failure, Result
 from karat.data.native_usage import Call
 from karat.errors import printable
-from karat.live.attempts import Outcome
+from karat.live.asking.attempts import Outcome
 from karat.live.exchange import Answer, AttemptError, Line, Question
 from karat.live.marks import TOTAL
 

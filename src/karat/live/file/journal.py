@@ -29,11 +29,12 @@ import msgspec
 from karat.data.files import check_writable
 from karat.data.native import ENDINGS
 from karat.data.native_lines import Header
+from karat.data.native_run import Failure
 from karat.errors import InputError
-from karat.live.agreement import agreed
 from karat.live.exchange import Line, encoded
-from karat.live.held import HeldFile
-from karat.live.standing import Finished, Standing, standing
+from karat.live.file.agreement import agreed
+from karat.live.file.held import HeldFile
+from karat.live.file.standing import Standing, standing
 
 SYNC_SECONDS = 0.1
 
@@ -41,9 +42,9 @@ SYNC_SECONDS = 0.1
 class Journal:
     """The file of a run that is being written; `open` makes one."""
 
-    def __init__(self, file: HeldFile, done: dict[str, Finished]) -> None:
+    def __init__(self, file: HeldFile, done: dict[str, Failure | None]) -> None:
         self.done = done
-        """The queries that were finished before, without their results."""
+        """How each query ended that was finished before: None where it was answered."""
         self._file = file
         self._writing = threading.Lock()
         self._is_dirty = True
@@ -166,7 +167,7 @@ def _begin(file: HeldFile, header: Header) -> None:
 
 def _go_on(
     file: HeldFile, found: Standing, header: Header, *, retry_errors: bool
-) -> dict[str, Finished]:
+) -> dict[str, Failure | None]:
     """Mend the end of a file, take out what is asked again, and return what is finished."""
     told = agreed(found.header, header, file.path)
     file.tidy()

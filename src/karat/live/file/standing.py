@@ -12,21 +12,16 @@ import msgspec
 from karat.data.files import BYTE_ORDER_MARK
 from karat.data.native_lines import Header, Id
 from karat.data.native_run import Failure
-from karat.data.native_usage import Call
 from karat.errors import InputError
 
 _BEGINNING = b'{"karat":1,"kind":"run"'
 
 
-class Finished(msgspec.Struct):
-    """A line of the run as far as going on needs it: the results stay in the file."""
+class _Finished(msgspec.Struct):
+    """A line of the run as far as going on needs it: all else stays in the file."""
 
     query_id: Id
-    latency_ms: dict[str, float] | None = None
-    calls: list[Call] | None = None
     error: Failure | None = None
-    attempts: int = 1
-    varied: bool = False
 
 
 @dataclass
@@ -38,7 +33,8 @@ class Standing:
     """How many bytes the whole lines take."""
     first: int
     """The number of the header's line."""
-    done: dict[str, Finished] = field(default_factory=dict)
+    done: dict[str, Failure | None] = field(default_factory=dict)
+    """How each query ended that has a line: None where it was answered."""
     failed: dict[int, str] = field(default_factory=dict)
     """The lines of queries that failed, by number."""
     needs_end: bool = False
@@ -54,7 +50,7 @@ def standing(file: BinaryIO, path: Path) -> Standing | None:
     found = _header(lines, path)
     if found is None:
         return None
-    decode = msgspec.json.Decoder(Finished).decode
+    decode = msgspec.json.Decoder(_Finished).decode
     for number, line in lines:
         if line.strip():
             try:
@@ -78,7 +74,7 @@ def standing(file: BinaryIO, path: Path) -> Standing | None:
                     field="query_id",
                     hint="delete one of its two lines",
                 )
-            found.done[query] = finished
+            found.done[query] = finished.error
             if finished.error is not None:
                 found.failed[number] = query
             found.needs_end = not line.endswith(b"\n")
