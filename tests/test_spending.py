@@ -184,7 +184,7 @@ def test_what_is_shown_reads_as_one_page():
         "all                3      2,000    –  0.00400",
         "0.00200 USD a query (of the 2 that are known)",
         "1 call without a price or its tokens, in no sum",
-        "prices by the names of models: a list 1.0",
+        "prices that calls did not bring: a list 1.0",
     ]
 
 
@@ -214,3 +214,15 @@ def test_the_load_is_said_in_words(told, sentence):
     assert said == sentence or said.startswith(sentence)
     several = told.get("jobs") in (8, [32, 4])
     assert loaded(told) == (said if several else None)
+
+
+def test_where_prices_come_from_is_said_only_where_they_may_have_been_looked_up():
+    def told(**call):
+        run = Run.of([{"query_id": "q", "results": [], "calls": [{"model": "m"} | call]}])
+        run.settings["prices"] = "a list 1.0"
+        return "prices" in spending(run).as_dict()["cost"]
+
+    assert told(prompt_tokens=5, price_in=0.1, price_out=0.2)
+    assert told(prompt_tokens=5)
+    assert not told(prompt_tokens=5, price_per_1k=0.1)
+    assert not told(price_per_call=0.1)

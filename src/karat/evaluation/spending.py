@@ -17,6 +17,9 @@ from karat.measures.run.cost import prices_of
 from karat.report.spending import QUANTITIES, Costs, Part, Spending, Times
 
 TOTAL = "total"
+_MAY_BE_BY_NAME = pl.col("model").is_not_null() & (
+    pl.any_horizontal(pl.col("price_in", "price_out").is_not_null()) | pl.col("unpriced")
+)
 
 
 def spending(run: Run, *, path: str | None = None) -> Spending:
@@ -118,6 +121,7 @@ def _costs(run: Run) -> Costs | None:
         parts=tuple(_parts(table, ["stage", "model"])),
         stages=tuple(_parts(table, ["stage"])),
         models=tuple(_parts(table, ["model"])),
+        by_name=bool(table.select(_MAY_BE_BY_NAME.any()).item()),
     )
 
 

@@ -82,6 +82,8 @@ class Costs:
     parts: tuple[Part, ...]
     stages: tuple[Part, ...]
     models: tuple[Part, ...]
+    by_name: bool
+    """Whether prices may have been looked up: calls have them per kind of token, or none."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the costs as plain data."""
@@ -115,9 +117,10 @@ class Spending:
 
     @property
     def prices(self) -> str | None:
-        """Where prices come from that calls do not bring, None where the run does not tell."""
+        """Where prices come from that calls did not bring, None where that is not known."""
         told = self.settings.get("prices")
-        return told if isinstance(told, str) else None
+        is_needed = self.costs is not None and self.costs.by_name
+        return told if is_needed and isinstance(told, str) else None
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `karat run --json` prints; absent: not known."""
@@ -184,7 +187,7 @@ class Spending:
             unpriced = counted(whole.unpriced, "call")
             yield f"{unpriced} without a price or its tokens, in no sum"
         if self.prices:
-            yield from _wrapped(f"prices by the names of models: {printable(self.prices)}")
+            yield from _wrapped(f"prices that calls did not bring: {printable(self.prices)}")
 
 
 def _cells(part: Part, stage: str | None, model: str | None) -> list[str]:
