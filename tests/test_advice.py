@@ -23,8 +23,8 @@ GOLD = [
 def run(ranks):
     """Return lists in which the relevant item has these ranks."""
     text = "Refunds are paid within 14 days, to the card you paid with."
-    found = {"id": "a", "doc_id": "d", "start": 5, "end": 64, "text": text}
-    filler = {"doc_id": "e", "start": 0, "end": 9, "text": "Hello you"}
+    found = {"id": "a", "doc_id": "d", "start": 5, "end": 64, "text": text, "tokens": 12}
+    filler = {"doc_id": "e", "start": 0, "end": 9, "text": "Hello you", "tokens": 2}
     return [
         {"query_id": f"q{at}", "latency_ms": {"total": 3.0 + rank}}
         | {"calls": [{"stage": "retrieval", "model": "m", "price_per_call": 0.1 * rank}]}
