@@ -429,11 +429,13 @@ def test_a_call_is_kept_as_it_was_told():
             model="m", stage="embed", prompt_tokens=np.int64(3), completion_tokens=0, price_in=0.5
         )
         karat.record_call(price_per_call=np.float64(0.25), price_per_1k=2)
+        karat.record_call(stage="rerank", price_per_1k_calls=2)
         return []
 
     assert asked(retrieve, "x")["x"].calls == [
         Call(stage="embed", model="m", prompt_tokens=3, completion_tokens=0, price_in=0.5),
         Call(price_per_call=0.25, price_per_1k=2.0),
+        Call(stage="rerank", price_per_1k_calls=2.0),
     ]
 
 
@@ -451,6 +453,10 @@ def test_a_call_is_kept_as_it_was_told():
         ({"price_per_call": 10**400}, "record_call: price_per_call: 1"),
         ({"price_in": [1]}, "record_call: price_in: [1] is no price"),
         ({"price_per_1k": 1, "price_out": 1}, "record_call: price_per_1k is for all tokens"),
+        (
+            {"price_per_call": 1, "price_per_1k_calls": 1},
+            "record_call: price_per_call and",
+        ),
         ({"model": ""}, "record_call: model: '' is no name"),
         ({"stage": 3}, "record_call: stage: 3 is no name"),
     ],

@@ -144,6 +144,16 @@ def test_a_command_that_fails_now_and_then_loses_no_question(tmp_path):
     assert [ids(line) for line in lines] == [[query] for query in queries]
 
 
+def test_listening_to_a_new_process_is_not_its_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("karat.live.adapters.process._SETTLING", 1)
+    path = tmp_path / "retrieve.py"
+    path.write_text("import sys\nfor line in sys.stdin: print('[1]')\n")
+    began = time.perf_counter()
+    (line,) = run(CommandRetriever(f"{sys.executable} {path}", Search(), Fields()), "a")
+    passed = time.perf_counter() - began
+    assert 0 < line.latency_ms["total"] <= (passed - 1) * 1000
+
+
 def test_lines_of_a_command_are_those_of_a_native_run(tmp_path):
     path = tmp_path / "retrieve.py"
     answer = {

@@ -1,12 +1,15 @@
 """`karat run` asks a retriever, says how it went, and ends as its answer says."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import karat
+from karat.live.request import Request
 
 GOLD = """\
 {"query_id":"q1","query":"how long does a refund take","kind":"billing","relevant":["a"]}
@@ -160,6 +163,26 @@ def test_a_dry_run_writes_nothing(run):
     assert "3 queries" in result.out
     told = json.loads(run("search", "--dry-run", "--json").out)
     assert told["queries"] == 3
+
+
+def test_a_dry_run_asks_a_few_queries_once():
+    asked = []
+    texts = {f"q{number}": str(number) for number in range(50)}
+    request = Request.of(lambda query: asked.append(query) or [], texts, repeat=7, warmup=30)
+    assert len(request.tried()) == len(asked) == len(set(asked)) == 5
+
+
+def test_prices_are_read_before_the_first_question():
+    code = """
+import sys, karat
+
+def search(query):
+    return [str("genai_prices" in sys.modules)]
+
+print(karat.retrieve(search, {"q": "text"}).results["item_id"].to_list())
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "['True']\n"
 
 
 def test_the_summary_is_printed_as_json(run):

@@ -51,7 +51,9 @@ class Quiet:
         if self.retries:
             words.append(counted(self.retries, "retry"))
         if self.rate and self.done < self.total:
-            words.append(f"{_duration((self.total - self.done) / self.rate)} left")
+            from karat.report.estimate import duration
+
+            words.append(f"{duration((self.total - self.done) / self.rate)} left")
         return ", ".join(words)
 
     def __enter__(self) -> Quiet:
@@ -135,16 +137,3 @@ def progress(wanted: bool) -> Quiet:
     if not wanted:
         return Quiet()
     return Bar() if sys.stderr.isatty() else Lines()
-
-
-def _duration(seconds: float) -> str:
-    """Return a time in words.
-
-    >>> _duration(8), _duration(75), _duration(7300)
-    ('8 s', '1 min 15 s', '2 h 1 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, left = divmod(whole, 60)
-    return f"{minutes} min {left} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -100,6 +100,15 @@ class Answer:
     calls: list[Call] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """What came back, of a retriever whose `ask` does more than ask, and when (perf_counter_ns)."""
+
+    returned: Any
+    began: int
+    ended: int
+
+
 class Line(RunLine, omit_defaults=True):
     """A line of a run that karat asked for."""
 
@@ -141,7 +150,7 @@ class Retriever(ABC):
 
     @abstractmethod
     def ask(self, question: Question) -> Any:
-        """Ask, and return what came back as it is."""
+        """Ask, and return what came back as it is, or `Timed` where not all of this is asking."""
 
     @abstractmethod
     def read(self, returned: Any) -> Answer:

@@ -98,25 +98,20 @@ def record_call(
     price_in: float | None = None,
     price_out: float | None = None,
     price_per_call: float | None = None,
+    price_per_1k_calls: float | None = None,
 ) -> None:
-    """Record a call of a model; prices are USD per 1,000 tokens, or per call.
+    """Record a call of a model; prices are USD per 1,000 tokens, per call, or per 1,000 calls.
 
     Without a stage it belongs to the innermost one that is open.
     """
     mark = _innermost()
     if mark is None:
         return
-    from karat.data.native_usage import Call
+    from karat.data.native_usage import Call, refuse_two_prices
 
     for field, word in (("model", model), ("stage", stage)):
         if word is not None and (not isinstance(word, str) or not word):
             raise InputError(f"{word!r} is no name", field=f"record_call: {field}")
-    if price_per_1k is not None and (price_in is not None or price_out is not None):
-        raise InputError(
-            "price_per_1k is for all tokens, price_in and price_out are for either kind",
-            field="record_call",
-            hint="give one price, or the two",
-        )
     call = Call(
         stage=stage or mark.name,
         model=model,
@@ -126,7 +121,9 @@ def record_call(
         price_in=_price("price_in", price_in),
         price_out=_price("price_out", price_out),
         price_per_call=_price("price_per_call", price_per_call),
+        price_per_1k_calls=_price("price_per_1k_calls", price_per_1k_calls),
     )
+    refuse_two_prices(call, InputError, field="record_call")
     mark.recorder.add(call)
 
 

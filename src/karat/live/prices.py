@@ -30,6 +30,11 @@ def version() -> str | None:
         return None
 
 
+def load() -> None:
+    """Read the list now: the first look into it takes so long that it would show in a latency."""
+    _model("gpt-4o")
+
+
 def priced(call: Call) -> Call:
     """Return a call with the prices of its model, in USD per 1,000 tokens.
 

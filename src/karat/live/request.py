@@ -6,7 +6,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -102,9 +102,9 @@ class Request:
         return cls(made, asked, search, pace, header)
 
     def tried(self) -> list[Line]:
-        """Ask the first few questions alone, to tell from them what all would take."""
+        """Ask the first few questions alone, once each, to tell from them what all would take."""
         lines: list[Line] = []
-        self._ask(self.questions[:TRIED], lines.append)
+        self._ask(self.questions[:TRIED], replace(self.pace, warmup=0, repeat=1), lines.append)
         return lines
 
     def run(
@@ -120,7 +120,7 @@ class Request:
             lines: list[Line] = []
             if watch is not None:
                 watch.begun(len(self.questions), 0, 0)
-            self._ask(self.questions, lines.append, watch)
+            self._ask(self.questions, self.pace, lines.append, watch)
             place = {question.query_id: at for at, question in enumerate(self.questions)}
             lines.sort(key=lambda line: place[str(line.query_id)])
             return run_of_lines(lines, self.header)
@@ -129,17 +129,20 @@ class Request:
                 failed = sum(error is not None for error in journal.done.values())
                 watch.begun(len(self.questions), len(journal.done), failed)
             rest = [asked for asked in self.questions if asked.query_id not in journal.done]
-            self._ask(rest, journal.write, watch)
+            self._ask(rest, self.pace, journal.write, watch)
         return Run.read(output)
 
     def _ask(
         self,
         questions: Sequence[Question],
+        pace: Pace,
         done: Callable[[Line], None],
         watch: Watch | None = None,
     ) -> None:
-        pace, priced = self.pace, prices.priced
-        ask_all(self.retriever, questions, self.search, pace, done, price=priced, watch=watch)
+        if questions:
+            prices.load()
+        price = prices.priced
+        ask_all(self.retriever, questions, self.search, pace, done, price=price, watch=watch)
 
 
 def too_many_failed(run: Run, share: float) -> str | None:

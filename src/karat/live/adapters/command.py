@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from karat.live.adapters.process import Process
 from karat.live.adapters.results import answer_of
 from karat.live.adapters.secrecy import safe_words
 from karat.live.adapters.sending import handed, said
-from karat.live.exchange import Answer, AttemptError, Question, Retriever, Search
+from karat.live.exchange import Answer, AttemptError, Question, Retriever, Search, Timed
 
 # How long the first process is watched: long enough to see a mistyped option refused.
 _GRACE = 0.2
@@ -27,6 +28,7 @@ class CommandRetriever(Retriever):
 
     An answer out of step must never be given to another question. So a process that failed in any
     way is ended, and an answer is read within `ask`, before its process is asked anything else.
+    The time is that of the program: from the line it is sent to the line it sends.
     """
 
     is_async = True
@@ -60,24 +62,25 @@ class CommandRetriever(Retriever):
         idle, self._idle = self._idle, []
         await asyncio.gather(*(process.finish() for process in idle), *self._ending)
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> Timed:
         """Put a question to a process that has nothing else to do."""
         process = self._free() or await self._start()
         values = {"query": question.text, **self._search}
         request = {"query_id": question.query_id, **self._fields.request(values, {})}
         try:
-            line = await process.exchange(msgspec.json.encode(request) + b"\n")
-            answer = self._answer(line, question)
+            heard = await process.exchange(msgspec.json.encode(request) + b"\n")
+            answer = self._answer(heard.returned, question)
         except BaseException:
             self._discard(process)
             raise
         self._idle.append(process)
-        return answer
+        return replace(heard, returned=answer)
 
     def read(self, returned: Any) -> Answer:
         """Return the answer, which was read already."""
-        assert isinstance(returned, Answer)
-        return returned
+        answer = returned.returned
+        assert isinstance(answer, Answer)
+        return answer
 
     def _answer(self, line: bytes, question: Question) -> Answer:
         try:

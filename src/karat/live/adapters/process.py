@@ -8,9 +8,10 @@ import signal
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from time import perf_counter_ns
 
 from karat.errors import printable
-from karat.live.exchange import AttemptError
+from karat.live.exchange import AttemptError, Timed
 
 MOST_BYTES = 64 * 2**20
 _PATIENCE = 0.7  # twice this is less than a run that is interrupted waits for its end
@@ -63,12 +64,14 @@ class Process:
         """Whether it still runs, and has said nothing that was not asked for."""
         return self._process.returncode is None and not self._heard
 
-    async def exchange(self, line: bytes) -> bytes:
+    async def exchange(self, line: bytes) -> Timed:
         """Say a line and return the one that comes back."""
+        began = perf_counter_ns()
         with suppress(BrokenPipeError, ConnectionResetError):  # its end is told of below
             self._in.write(line)
             await self._in.drain()
         await self._news.wait()
+        ended = perf_counter_ns()
         if self._is_new:
             await asyncio.sleep(_SETTLING)
             self._is_new = False
@@ -84,7 +87,7 @@ class Process:
             )
         self._heard.clear()
         self._news.clear()
-        return answer
+        return Timed(answer, began, ended)
 
     async def ended(self) -> AttemptError:
         """Say how it ended, with its last words."""

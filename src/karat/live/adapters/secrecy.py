@@ -12,9 +12,12 @@ MASK = "***"
 _SHORTEST = 4
 # What a word must end in; so keywords, max_tokens, author and design may be shown.
 _SECRET = re.compile(
-    r"(key|token|secret|password|passwd|passphrase|pwd|sig|signature|auth|authorization"
-    r"|credentials?)(?![a-z])"
+    r"(key|token|secret|password|passwd|passphrase|pass|pwd|sig|signature|auth|authorization"
+    r"|credentials?|cookie|bearer|jwt)(?![a-z])"
 )
+# What sets something, within a word: `NAME=`, `Name: ` or `--name `.
+_SETTING = re.compile(r"[\w-]+(?:=|:(?!//)\s*)|--?[\w-]+\s+")
+_USER = re.compile(r"(?<=://)[^/\s@]*@")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -82,23 +85,30 @@ def safe_words(words: Sequence[str]) -> list[str]:
 
     >>> safe_words(["./ask", "--api-key=abc", "--token", "def", "--index", "faq"])
     ['./ask', '--api-key=***', '--token', '***', '--index', 'faq']
+    >>> safe_words(["curl", "-H", "X-Api-Key: abc", "https://me:word@search.example"])
+    ['curl', '-H', 'X-Api-Key: ***', 'https://search.example']
     """
-    shown: list[str] = []
-    for at, word in enumerate(words):
-        name, equals, _ = word.partition("=")
-        before = words[at - 1] if at > 1 else ""
-        if equals and looks_secret(name):
-            shown.append(f"{name}={MASK}")
-        elif (
-            before.startswith("-")
-            and "=" not in before
-            and looks_secret(before)
-            and not word.startswith("-")
-        ):
-            shown.append(MASK)
-        else:
-            shown.append(word)
-    return shown
+    return [MASK if _is_value(words, at) else _cut(word) for at, word in enumerate(words)]
+
+
+def _is_value(words: Sequence[str], at: int) -> bool:
+    """Tell whether a word is what the option before it is set to, which looks secret."""
+    before = words[at - 1] if at > 1 else ""
+    is_option = before.startswith("-") and "=" not in before
+    return is_option and looks_secret(before) and not words[at].startswith("-")
+
+
+def _cut(word: str) -> str:
+    """Return a word up to the first secret in it, and without the user of an address.
+
+    >>> _cut("API_KEY=abc ./ask"), _cut("ask --index faq --token abc")
+    ('API_KEY=***', 'ask --index faq --token ***')
+    """
+    word = _USER.sub("", word)
+    for name in _SETTING.finditer(word):
+        if looks_secret(name[0]):
+            return word[: name.end()] + MASK
+    return word
 
 
 class Scrubber:

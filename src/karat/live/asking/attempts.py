@@ -11,7 +11,7 @@ import msgspec
 
 from karat.data.native_usage import Call, call_rows, timing_rows
 from karat.errors import InputError
-from karat.live.exchange import Answer, AttemptError, Question, Retriever, Search
+from karat.live.exchange import Answer, AttemptError, Question, Retriever, Search, Timed
 from karat.live.marks import Late, Recorder
 
 
@@ -80,6 +80,8 @@ class Attempt:
         return Outcome(answer, error, (ended - self._began) / 1e6, stages, list(recorder.calls))
 
     def _read(self, returned: Any) -> Answer:
+        if isinstance(returned, Timed):
+            self._began, self._ended = returned.began, returned.ended
         try:
             return _usable(self._retriever.read(returned), self._search, self._retriever.takes)
         except InputError as error:

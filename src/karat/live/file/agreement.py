@@ -22,7 +22,10 @@ _SHOWN = 60  # characters of a value, of which a text may have any number
 
 
 def agreed(there: Header, now: Header, path: Path) -> Header:
-    """Return the header that tells of both runs, or say in what they differ."""
+    """Return the header that tells of both runs, or say in what they differ.
+
+    The name stays: that of a file may be changed, and decides no answer.
+    """
     now = as_written(now)
     apart = (*MAY_CHANGE, *IS_KEPT)
     before, after = _told(there, apart), _told(now, apart)
@@ -48,7 +51,7 @@ def as_written(header: Header) -> Header:
 def _told(header: Header, apart: tuple[str, ...]) -> dict[str, Any]:
     """Return what decides the answers, by dotted names."""
     settings = {name: value for name, value in header.settings.items() if name not in apart}
-    return {"name": header.name, "offsets": header.offsets} | _flat(settings, "")
+    return {"offsets": header.offsets} | _flat(settings, "")
 
 
 def _flat(settings: Mapping[str, Any], within: str) -> dict[str, Any]:

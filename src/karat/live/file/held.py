@@ -144,14 +144,12 @@ class HeldFile:
             )
 
     def close(self) -> None:
-        """Close the file, which lets it go."""
+        """Close the file, which lets it go; in a process that was forked, the other holds it on."""
         _HELD.discard(self)
-        os.close(self._descriptor)
-
-    def forget(self) -> None:
-        """Close the file in a process that was forked; the one that opened it still holds it."""
-        os.close(self._descriptor)
-        self._descriptor = -1
+        # Its number may soon be that of another file, to which nothing of this may be written.
+        descriptor, self._descriptor = self._descriptor, -1
+        with suppress(OSError):  # an interrupt may have come while it was replaced
+            os.close(descriptor)
 
     def _failed(self, error: OSError) -> InputError:
         return InputError(
@@ -166,10 +164,10 @@ class HeldFile:
 _HELD: weakref.WeakSet[HeldFile] = weakref.WeakSet()
 
 
-def _forget_all() -> None:
+def _close_all() -> None:
     for file in list(_HELD):
-        file.forget()
+        file.close()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+    os.register_at_fork(after_in_child=_close_all)

@@ -1,0 +1,73 @@
+"""How far a run has come is drawn in a terminal, and told in lines elsewhere."""
+
+import io
+
+import pytest
+
+from karat.cli import progress as module
+from karat.cli.progress import progress
+from karat.data.native_run import Failure
+from karat.live.exchange import Line, Question
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    return now
+
+
+def failing(query):
+    return Line(query, results=[], error=Failure("Timeout"))
+
+
+def test_a_terminal_shows_a_bar_with_rate_errors_and_time_left(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress(True) as watch:
+        watch.begun(1000, 10, 2)
+        watch.retried(Question("q", "[bold]text"), Failure("Timeout"))
+        watch.finished(failing("q1"))
+        watch.finished(Line("q2", results=[]))
+    shown = terminal.getvalue()
+    assert "12 of 1,000 queries" in shown
+    assert "3 failed, 1 retry" in shown
+    assert " left" in shown
+
+
+def test_elsewhere_a_line_is_printed_now_and_then_and_at_the_end(clock, capsys):
+    watch = progress(True)
+    watch.begun(4, 0, 0)
+    for passed, query in enumerate(["q1", "q2", "q3", "q4"], 1):
+        clock[0] = passed * 6.0
+        watch.finished(failing(query) if query == "q2" else Line(query, results=[]))
+    assert capsys.readouterr().err.splitlines() == [
+        "2 of 4 queries, 0.2/s, 1 failed, 12 s left",
+        "4 of 4 queries, 0.2/s, 1 failed",
+    ]
+
+
+def test_what_was_there_before_counts_in_no_rate(clock, capsys):
+    watch = progress(True)
+    watch.begun(3, 2, 1)
+    clock[0] = 2.0
+    watch.finished(Line("q3", results=[]))
+    assert capsys.readouterr().err.splitlines() == [
+        "2 queries of 3 answered before",
+        "3 of 3 queries, 0.5/s, 1 failed",
+    ]
+
+
+def test_nothing_is_shown_where_nobody_wants_it(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with progress(False) as watch:
+        watch.begun(1, 0, 0)
+        watch.finished(Line("q1", results=[]))
+    assert (terminal.getvalue(), watch.done) == ("", 1)
