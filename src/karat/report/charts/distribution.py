@@ -85,10 +85,11 @@ def bars(found: Sequence[dict[str, Any]], runs: Sequence[str], x: Any) -> Any:
     y = alt.Y(
         field="queries", type="quantitative", title="queries", stack=None, axis=axis(tickMinStep=1)
     )
+    if len(held) == 1:
+        alone = base.mark_bar(binSpacing=1, orient="vertical").encode(y=y, **by_run(runs, "color"))
+        return alone.properties(height=220)
     looks = by_run(runs, "color", "strokeDash", lines=True)
     filled = base.encode(y=y, color=looks["color"])
-    if len(held) == 1:
-        return filled.mark_bar(binSpacing=1, orient="vertical").properties(height=220)
     # A line of steps ends where its last bin does.
     closing = [row | {"low": last} for row in found if row["high"] == last]
     data = rows(sorted([*found, *closing], key=lambda row: (runs.index(row["run"]), row["low"])))
