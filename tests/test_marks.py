@@ -294,7 +294,7 @@ def test_a_generator_cannot_be_a_stage():
         karat.stage("search")(numbers)
 
 
-@pytest.mark.parametrize("name", ["", None, 3, "total"])
+@pytest.mark.parametrize("name", ["", None, 3, "total", "\udc00"])
 def test_a_stage_needs_a_name_of_its_own(name):
     with pytest.raises(InputError, match="stage: "):
         karat.stage(name)
@@ -458,6 +458,7 @@ def test_a_call_is_kept_as_it_was_told():
             "record_call: price_per_call and",
         ),
         ({"model": ""}, "record_call: model: '' is no name"),
+        ({"model": "\ud800"}, "record_call: model: '\\ud800' is no name"),
         ({"stage": 3}, "record_call: stage: 3 is no name"),
     ],
 )

@@ -32,7 +32,7 @@ class stage:  # noqa: N801 - it reads as a word: `with karat.stage("rerank"):`
     """
 
     def __init__(self, name: str) -> None:
-        if not isinstance(name, str) or not name:
+        if not _is_name(name):
             raise InputError(
                 f"{name!r} is no name of a stage", field="stage", hint='"rerank", for example'
             )
@@ -110,7 +110,7 @@ def record_call(
     from karat.data.native_usage import Call, refuse_two_prices
 
     for field, word in (("model", model), ("stage", stage)):
-        if word is not None and (not isinstance(word, str) or not word):
+        if word is not None and not _is_name(word):
             raise InputError(f"{word!r} is no name", field=f"record_call: {field}")
     call = Call(
         stage=stage or mark.name,
@@ -225,6 +225,14 @@ def _innermost() -> Mark | None:
     while mark is not None and mark.ended:
         mark = mark.outer
     return mark
+
+
+def _is_name(given: Any) -> bool:
+    """Tell a text that a file can hold: not empty, and without half a character."""
+    try:
+        return isinstance(given, str) and bool(given.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _count(field: str, value: Any) -> int | None:

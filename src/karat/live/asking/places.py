@@ -98,11 +98,6 @@ class _Thread(threading.Thread):
             attempt, future = job
             outcome = self._context.copy().run(attempt.run)
             try:
-                future.get_loop().call_soon_threadsafe(_settle, future, outcome)
+                future.get_loop().call_soon_threadsafe(future.set_result, outcome)
             except RuntimeError:  # the loop has ended without us
                 return
-
-
-def _settle(future: asyncio.Future[Outcome], outcome: Outcome) -> None:
-    if not future.done():
-        future.set_result(outcome)
