@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -245,3 +246,35 @@ def test_too_many_failures_are_an_error_in_python():
     with pytest.raises(karat.RetrieverError, match=r"1 of 1 query failed \(1 OSError\)"):
         karat.retrieve(search, {"q": "text"}, retries=0, fail_on_error=0.5)
     assert karat.retrieve(search, {"q": "text"}, retries=0).failed == 1
+
+
+def test_as_many_failures_as_may_be_are_not_too_many():
+    def search(query):
+        if int(query) < 29:
+            raise OSError("gone")
+        return []
+
+    texts = {f"q{number}": str(number) for number in range(100)}
+    assert karat.retrieve(search, texts, retries=0, fail_on_error=0.29).failed == 29
+    with pytest.raises(karat.RetrieverError, match="29 of 100 queries"):
+        karat.retrieve(search, texts, retries=0, fail_on_error=0.28)
+
+
+def test_a_run_is_in_the_order_of_its_questions_whoever_answers_first():
+    second_is_done = threading.Event()
+
+    def search(query):
+        if query == "first":
+            second_is_done.wait(30)
+        return [query]
+
+    class Watch:
+        def begun(self, total, done, failed):
+            pass
+
+        def finished(self, line):
+            second_is_done.set()
+
+    run = karat.retrieve(search, {"q1": "first", "q2": "second"}, jobs=2, watch=Watch())
+    assert run.query_ids.to_list() == ["q1", "q2"]
+    assert run.results["item_id"].to_list() == ["first", "second"]

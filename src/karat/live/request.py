@@ -143,7 +143,8 @@ class Request:
 def too_many_failed(run: Run, share: float) -> str | None:
     """Say so if more than this share of the queries of a run failed."""
     n_queries = run.query_ids.len()
-    if run.errors is None or run.failed <= share * n_queries:
+    # Divided, since 0.29 * 100 is less than 29.
+    if run.errors is None or run.failed / n_queries <= share:
         return None
     kinds = Counter(run.errors["type"]).most_common()
     told = ", ".join(f"{count:,} {printable(kind)}" for kind, count in kinds)
