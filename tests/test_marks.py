@@ -5,6 +5,7 @@ import contextlib
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import numpy as np
 import pytest
@@ -205,22 +206,47 @@ def test_a_thread_of_a_pool_keeps_nothing_of_the_query_it_was_started_for():
     assert [line.calls for line in found.values()] == [None, None]
 
 
-def test_two_generators_may_take_turns(clock):
-    def steps(name, ms):
+def test_generators_may_leave_their_stages_in_any_order(clock):
+    def lazily(name):
         with karat.stage(name):
-            for _ in range(2):
-                clock.pass_ms(ms)
-                yield
+            yield
 
     def retrieve(text):
-        for _ in zip(steps("a", 1), steps("b", 10), strict=True):
-            pass
-        karat.record_call(model="m")
+        one, other = lazily("a"), lazily("b")
+        for step in (one, other, one):
+            next(step, None)
+            clock.pass_ms(1)
+        karat.record_call(model="within b")
+        next(other, None)
+        clock.pass_ms(1)
+        karat.record_call(model="after all")
         return []
 
     line = asked(retrieve, "x")["x"]
-    assert line.latency_ms == {"total": 22.0, "a": 22.0, "b": 21.0}
-    assert calls_of(line) == [(None, "m")]
+    assert line.latency_ms == {"total": 4.0, "a": 2.0, "b": 2.0}
+    assert calls_of(line) == [("b", "within b"), (None, "after all")]
+
+
+def test_a_stage_that_is_left_elsewhere_counts_up_to_the_end(clock):
+    rerank = karat.stage("rerank")
+
+    def lazily():
+        with rerank:
+            yield
+
+    def retrieve(text):
+        lazy = lazily()
+        with rerank:
+            elsewhere = copy_context()
+        copy_context().run(next, lazy)
+        clock.pass_ms(1)
+        elsewhere.run(next, lazy, None)
+        clock.pass_ms(1)
+        return []
+
+    line = asked(retrieve, "x")["x"]
+    assert line.error is None
+    assert line.latency_ms == {"total": 2.0, "rerank": 2.0}
 
 
 def test_one_stage_may_be_kept_and_entered_anew(clock):
