@@ -274,7 +274,7 @@ class TestObjects:
             made(make)
         with pytest.raises(InputError, match="takes no query"):
             made(lambda: lambda: ["a"])
-        with pytest.raises(InputError, match="a list is no retriever"):
+        with pytest.raises(InputError, match="list is no retriever"):
             made(lambda: ["a"])
 
     @pytest.mark.parametrize("given", [5, None, ["a"], {"q": ["a"]}, object()])

@@ -8,6 +8,7 @@ from collections import namedtuple
 from dataclasses import dataclass
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -207,6 +208,18 @@ def test_rows_of_a_database():
     connection.close()
 
 
+def test_text_of_numpy_can_be_written():
+    assert read(np.array(["a", "b"])) == [Result("a"), Result("b")]
+    for returned in (
+        np.array(["a"]),
+        [(np.str_("a"), 0.5)],
+        {np.str_("a"): 0.5},
+        [{"id": np.str_("a"), "doc_id": np.str_("d"), "text": np.str_("t")}],
+        [{"_id": np.str_("a"), "content": np.str_("t")}],
+    ):
+        assert b'"id":"a"' in msgspec.json.encode(read(returned))
+
+
 def test_keys_that_are_no_text():
     key = uuid.UUID(int=5)
     mongo = type("ObjectId", (), {"__str__": lambda self: "65f"})()
@@ -347,7 +360,7 @@ def test_an_error_that_was_returned_is_one():
         ("abc", (), "a str was returned"),
         (b"abc", (), "a bytes was returned"),
         ({"a", "b"}, (), "a set has no order"),
-        (5, (), "a int is no list of results"),
+        (5, (), "no list of results; it has no keys, being 5"),
         ([0.5], (), "results[0]: 0.5 is no result; ids are text"),
         ([None], (), "results[0]: None is no result"),
         (["a", True], (), "results[1].id: True is no id"),
@@ -372,7 +385,7 @@ def test_an_error_that_was_returned_is_one():
         ([{"id": "a", "text": "\udcff"}], (), "is half a character"),
         ({"answer": "text"}, (), "there is no list of results in it; it has the keys answer"),
         ({"id": 5, "score": 0.5}, (), "this is one result, and no list"),
-        ({"results": "abc"}, (), "a str is no list of results"),
+        ({"results": "abc"}, (), "no list of results; it has no keys, being 'abc'"),
         ({"a": 1.0, "b": float("nan")}, (), ".score: nan is not finite"),
         ({"hits": []}, ("results=data.hits",), "there is nothing at data.hits; it has the keys"),
         ([{"key": 1}], ("id=_id",), "results[0]: there is nothing at _id; it has the keys key"),

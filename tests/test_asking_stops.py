@@ -64,6 +64,18 @@ def test_a_task_that_hangs_is_cancelled():
     assert found["b"].error is None
 
 
+def test_a_task_that_others_held_up_has_its_whole_time():
+    async def retrieve(text):
+        if text == "blocking":
+            time.sleep(0.6)
+        else:
+            await asyncio.sleep(0.4)
+        return [text]
+
+    found = asked(retrieve, ["blocking", "held up"], jobs=2, timeout=0.8)
+    assert found["held up"].error is None
+
+
 def test_a_task_that_does_not_heed_being_cancelled_is_left_alone():
     stubborn = True
 

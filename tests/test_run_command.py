@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,6 +28,13 @@ def plain(query):
 
 def texts(query):
     return [{"id": "a", "text": "one two three"}, {"id": "b", "text": "four"}]
+
+def talking(query):
+    print("looking for", query)
+    return ["a"]
+
+def leaving(query):
+    raise SystemExit(3)
 
 def failing(query):
     if os.path.exists("broken") and "parcel" in query:
@@ -210,6 +218,57 @@ def test_the_next_command_scores_the_run(run):
     assert "next: karat eval gold.jsonl run.jsonl" in run("search", "-o", "run.jsonl").err
 
 
+def test_the_next_command_scores_what_was_asked_of_a_part(run, command):
+    err = run("search", "-o", "run.jsonl", "--limit", "1").err
+    assert "next: karat eval gold.jsonl run.jsonl --missing skip" in err
+    ended, out, _ = command("eval", "gold.jsonl", "run.jsonl", "--missing", "skip", "-m", "R@3")
+    assert ended == 0
+    assert out.splitlines()[1].split()[-1] == "1"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("q.tsv", "q1\tpay by card\n"),
+        ("q.jsonl", '{"query_id": "q1", "query": "pay by card"}\n'),
+        ("q.json", '{"q1": "pay by card"}'),
+    ],
+)
+def test_queries_with_nothing_that_is_right_are_not_said_to_be_scored(command, folder, name, text):
+    Path(name).write_text(text)
+    ended, _, err = command("run", name, "-r", f"{folder}:plain", "-o", "run.jsonl")
+    assert ended == 0, err
+    assert "next:" not in err
+
+
+def test_the_queries_are_never_written_over(run):
+    Path("link.jsonl").symlink_to("gold.jsonl")
+    for name in ("gold.jsonl", "link.jsonl"):
+        assert "the file of the queries" in run("search", "-o", name, "--no-resume", code=2).err
+    assert Path("gold.jsonl").read_text() == GOLD
+
+
+def test_what_a_retriever_prints_is_not_in_the_answer(run):
+    result = run("talking", "-o", "run.jsonl", "--json")
+    assert json.loads(result.out)["run"]["queries"] == 3
+    assert "looking for pay by invoice" in result.err
+    assert json.loads(run("talking", "--dry-run", "--json").out)["queries"] == 3
+
+
+def test_a_retriever_that_ends_python_is_named(run, folder):
+    err = run("leaving", "-o", "run.jsonl", code=3).err
+    assert f"SystemExit: {folder}:leaving ended it\n" in err
+    assert "0 of 3 queries are in run.jsonl; the same command goes on" in err
+
+
+def test_a_dry_run_says_why_queries_failed(run):
+    Path("broken").touch()
+    result = run("failing", "--dry-run", "--retries", "0", code=1)
+    assert "1 of 3 queries failed (1 RuntimeError), more than the 5% that may fail" in result.err
+    assert "such as q2: RuntimeError: no index" in result.err
+    run("failing", "--dry-run", "--retries", "0", "--fail-on-error", "0.5")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -263,3 +322,35 @@ def test_too_many_failures_are_an_error_in_python():
     with pytest.raises(karat.RetrieverError, match=r"1 of 1 query failed \(1 OSError\)"):
         karat.retrieve(search, {"q": "text"}, retries=0, fail_on_error=0.5)
     assert karat.retrieve(search, {"q": "text"}, retries=0).failed == 1
+
+
+def test_as_many_failures_as_may_be_are_not_too_many():
+    def search(query):
+        if int(query) < 29:
+            raise OSError("gone")
+        return []
+
+    texts = {f"q{number}": str(number) for number in range(100)}
+    assert karat.retrieve(search, texts, retries=0, fail_on_error=0.29).failed == 29
+    with pytest.raises(karat.RetrieverError, match="29 of 100 queries"):
+        karat.retrieve(search, texts, retries=0, fail_on_error=0.28)
+
+
+def test_a_run_is_in_the_order_of_its_questions_whoever_answers_first():
+    second_is_done = threading.Event()
+
+    def search(query):
+        if query == "first":
+            second_is_done.wait(30)
+        return [query]
+
+    class Watch:
+        def begun(self, total, done, failed):
+            pass
+
+        def finished(self, line):
+            second_is_done.set()
+
+    run = karat.retrieve(search, {"q1": "first", "q2": "second"}, jobs=2, watch=Watch())
+    assert run.query_ids.to_list() == ["q1", "q2"]
+    assert run.results["item_id"].to_list() == ["first", "second"]

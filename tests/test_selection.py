@@ -154,6 +154,12 @@ def test_queries_without_a_text_are_named(source, names):
     assert "query_id and query" in error.hint
 
 
+def test_a_file_of_queries_without_a_text_is_named(tmp_path):
+    path = tmp_path / "gold.qrels"
+    path.write_text("q1 0 a 1\n")
+    assert str(problem(path)).startswith(f"{path}: query: 1 query of 1 without a text: q1")
+
+
 def test_queries_without_a_text_do_no_harm_where_they_are_not_chosen():
     source = [*RECORDS, {"query_id": "q3", "category": "none"}]
     assert questions(source, filters=["category=post"]) == [BOTH[1]]

@@ -31,6 +31,25 @@ def advise(words: Words | None) -> None:
         print(f"next: {line}", file=sys.stderr)
 
 
+def after_run(queries: str, queries_format: str | None, run: str, *, is_part: bool) -> Words | None:
+    """Return how a run that was asked for is scored, if the queries came with what is right."""
+    from karat.data.files import Unopened
+    from karat.data.gold import Gold
+    from karat.errors import InputError
+
+    if not _readable_again(queries):
+        return None
+    try:
+        gold = Gold.open(Unopened(queries, queries_format))
+    except InputError:
+        return None
+    if not gold.judgments.height and gold.spans is None and gold.evidence is None:
+        return None
+    words = ["karat", "eval", _path(queries), _path(run)]
+    words += ["--gold-format", queries_format] if queries_format else []
+    return [*words, "--missing", "skip"] if is_part else words
+
+
 def after_eval(
     how: Scoring, gold: str, runs: Sequence[str], options: Words, scores: Sequence[Scores]
 ) -> Words | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json as json_module
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from karat.cli.advice import advise
+from karat.cli.advice import advise, after_run
 from karat.cli.progress import progress
 from karat.errors import InputError, counted
 
@@ -143,6 +144,7 @@ def run_command(
 ) -> None:
     """Ask a retriever about every query, and write the run as it goes; nothing is lost."""
     from karat.data.files import Unopened, plain_name
+    from karat.data.native_run import run_of_lines
     from karat.evaluation.estimating import estimate
     from karat.evaluation.spending import spending
     from karat.live.request import Request, checked_share, too_many_failed
@@ -150,32 +152,38 @@ def run_command(
     checked_share(fail_on_error)
     if output is None and not dry_run:
         raise InputError("there is no file to write to", field="--output", hint="-o run.jsonl")
-    request = Request.of(
-        retriever,
-        Unopened(queries, queries_format),
-        top_k=top_k,
-        score_threshold=score_threshold,
-        prefetch_limit=prefetch_limit,
-        rerank_top_n=rerank_top_n,
-        jobs=jobs,
-        timeout=timeout,
-        retries=retries,
-        rate=rate,
-        warmup=warmup,
-        repeat=repeat,
-        limit=limit,
-        sample=sample,
-        seed=seed,
-        filters=filters or (),
-        fields=fields or (),
-        headers=_headers(headers or ()),
-        body=_body(body),
-        tokenizer=tokenizer,
-        offsets=offsets,
-        name=None if output is None else plain_name(output),
-    )
+    # What a retriever prints is no part of what we answer, which may be JSON for a program.
+    with redirect_stdout(sys.stderr):
+        request = Request.of(
+            retriever,
+            Unopened(queries, queries_format),
+            top_k=top_k,
+            score_threshold=score_threshold,
+            prefetch_limit=prefetch_limit,
+            rerank_top_n=rerank_top_n,
+            jobs=jobs,
+            timeout=timeout,
+            retries=retries,
+            rate=rate,
+            warmup=warmup,
+            repeat=repeat,
+            limit=limit,
+            sample=sample,
+            seed=seed,
+            filters=filters or (),
+            fields=fields or (),
+            headers=_headers(headers or ()),
+            body=_body(body),
+            tokenizer=tokenizer,
+            offsets=offsets,
+            name=None if output is None else plain_name(output),
+        )
+        lines = request.tried() if dry_run else []
     if dry_run:
-        _show(estimate(request.tried(), len(request.questions), request.pace), json)
+        _show(estimate(lines, len(request.questions), request.pace), json)
+        if problem := too_many_failed(run_of_lines(lines), fail_on_error):
+            print(problem, file=sys.stderr)
+            raise typer.Exit(1)
         return
     assert output is not None
     run = _run(request, output, resume=resume, retry_errors=retry_errors, shown=shown)
@@ -185,15 +193,18 @@ def run_command(
         print(f"{problem}\n  hint: --retry-errors asks them again", file=sys.stderr)
         raise typer.Exit(1)
     if not json:
-        advise(["karat", "eval", queries, str(output)])
+        is_part = bool(limit or sample or filters)
+        advise(after_run(queries, queries_format, str(output), is_part=is_part))
 
 
 def _run(request: Request, output: Path, *, resume: bool, retry_errors: bool, shown: bool) -> Run:
     """Ask all questions; whoever interrupts that is told how to go on."""
-    with progress(shown) as watch:
+    with redirect_stdout(sys.stderr), progress(shown) as watch:
         try:
             return request.run(output, resume=resume, retry_errors=retry_errors, watch=watch)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit) as error:
+            for note in getattr(error, "__notes__", ()):
+                print(f"{type(error).__name__}: {note}", file=sys.stderr)
             print(
                 f"{watch.done:,} of {counted(watch.total, 'query')} are in {output}; "
                 "the same command goes on",

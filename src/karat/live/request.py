@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from karat.data.files import path_of
 from karat.data.native_lines import Header
 from karat.data.native_run import run_of_lines
 from karat.data.offsets import unit_named
@@ -38,6 +40,8 @@ class Request:
     search: Search
     pace: Pace
     header: Header
+    path: str | None
+    """Where the questions were read from, if that was a file."""
 
     @classmethod
     def of(
@@ -99,7 +103,7 @@ class Request:
         }
         told = {key: value for key, value in settings.items() if value is not None}
         header = Header(1, "run", name or made.name, unit_named(offsets), told)
-        return cls(made, asked, search, pace, header)
+        return cls(made, asked, search, pace, header, path_of(queries))
 
     def tried(self) -> list[Line]:
         """Ask the first few questions alone, once each, to tell from them what all would take."""
@@ -124,6 +128,7 @@ class Request:
             place = {question.query_id: at for at, question in enumerate(self.questions)}
             lines.sort(key=lambda line: place[str(line.query_id)])
             return run_of_lines(lines, self.header)
+        self._refuse_own_source(output)
         with Journal.open(output, self.header, resume=resume, retry_errors=retry_errors) as journal:
             if watch is not None:
                 failed = sum(error is not None for error in journal.done.values())
@@ -131,6 +136,19 @@ class Request:
             rest = [asked for asked in self.questions if asked.query_id not in journal.done]
             self._ask(rest, self.pace, journal.write, watch)
         return Run.read(output)
+
+    def _refuse_own_source(self, output: str | os.PathLike[str]) -> None:
+        """Refuse to write over the queries, also where somebody says to begin anew."""
+        target = Path(output)
+        if (
+            self.path
+            and target.exists()
+            and Path(self.path).exists()
+            and target.samefile(self.path)
+        ):
+            raise InputError(
+                "this is the file of the queries", path=output, hint="name another file with -o"
+            )
 
     def _ask(
         self,
@@ -148,16 +166,17 @@ class Request:
 def too_many_failed(run: Run, share: float) -> str | None:
     """Say so if more than this share of the queries of a run failed."""
     n_queries = run.query_ids.len()
-    if run.errors is None or run.failed <= share * n_queries:
+    # Divided, since 0.29 * 100 is less than 29.
+    if run.errors is None or run.failed / n_queries <= share:
         return None
     kinds = Counter(run.errors["type"]).most_common()
     told = ", ".join(f"{count:,} {printable(kind)}" for kind, count in kinds)
     first = run.errors.row(0, named=True)
+    named = ("query_id", "type", "message")
     return (
-        f"{run.failed:,} of {counted(n_queries, 'query')} failed ({told}), more than the share of "
-        f"{share:g} that may\n"
-        f"  such as {printable(first['query_id'])}: {printable(first['type'])}: "
-        f"{printable(first['message'])}"
+        f"{run.failed:,} of {counted(n_queries, 'query')} failed ({told}), more than the "
+        f"{share * 100:g}% that may fail\n"
+        f"  such as {': '.join(printable(first[name]) for name in named if first[name])}"
     )
 
 

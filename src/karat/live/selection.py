@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from karat.data.files import path_of
 from karat.data.queries import SHAPE, read_queries
 from karat.errors import InputError, counted, printable
 from karat.live.exchange import Question
@@ -42,7 +43,7 @@ def questions(
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"{seed!r} is no whole number from 0 up", field="seed")
     queries = _filtered(read_queries(source), filters)
-    _need_texts(queries)
+    _need_texts(queries, path_of(source))
     if sample is not None and sample < queries.height:
         drawn = np.random.default_rng(seed).permutation(queries.height)[:sample]
         queries = queries[np.sort(drawn)]
@@ -61,7 +62,7 @@ def _check_count(name: str, value: int | None) -> None:
         raise InputError(f"{value!r} is no whole number from 1 up", field=name)
 
 
-def _need_texts(queries: pl.DataFrame) -> None:
+def _need_texts(queries: pl.DataFrame, path: str | None) -> None:
     """Refuse queries that nobody could ask."""
     if "text" in queries.columns and queries["text"].dtype == pl.String:
         bare = queries.filter(pl.col("text").is_null() | (pl.col("text").str.strip_chars() == ""))
@@ -72,6 +73,7 @@ def _need_texts(queries: pl.DataFrame) -> None:
         more = ", …" if bare.height > _SHOWN else ""
         raise InputError(
             f"{counted(bare.height, 'query')} of {queries.height:,} without a text: {names}{more}",
+            path=path,
             field="query",
             hint=SHAPE,
         )

@@ -52,7 +52,7 @@ class CommandRetriever(Retriever):
             error = await process.ended()
             await process.finish()
             raise self._error(
-                f"{error.message}, before it was asked anything",
+                f"it ended before it was asked anything: {error.message}",
                 "a retriever reads questions from its standard input until that ends",
             )
         self._idle.append(process)

@@ -36,7 +36,7 @@ _BELOW = ("metadata", "meta", "payload", "_source")
 _STARTS = ("start_index", "start_char_idx", "split_idx_start")
 _ENDS = ("end_char_idx",)
 _KNOWN = frozenset(chain(RESULT, *_NAMES.values(), *_NAMES_BELOW.values(), _BELOW, _STARTS, _ENDS))
-_MOST_KEYS = 12
+_MOST_KEYS, _MOST_CHARACTERS = 12, 60
 Layer = Mapping[str, Any]
 
 
@@ -71,6 +71,8 @@ def _object_row(held: Any, fields: Fields) -> dict[str, Any]:
 
 def keys_of(held: Any) -> str:
     """Name the keys or attributes of what came back, for an error."""
+    if isinstance(held, (str, bytes, int, float)):
+        return f"no keys, being {repr(held)[:_MOST_CHARACTERS]}"
     if isinstance(held, Mapping):
         keys = list(map(str, held))
     else:

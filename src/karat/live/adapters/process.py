@@ -82,8 +82,10 @@ class Process:
         if not newline:
             raise await self.ended()
         if rest:
+            first = repr(answer[:_LONGEST].decode(errors="replace"))
             raise AttemptError(
-                "BadAnswer", "more than one line came back; one JSON line a question is meant"
+                "BadAnswer",
+                f"more than one line came back, first {first}; one JSON line a question is meant",
             )
         self._heard.clear()
         self._news.clear()

@@ -95,7 +95,9 @@ def _asking(given: Any, search: Search, *, made: bool = False) -> Asking:
         if callable(method) and (returns_awaitable(method) or not name.startswith("a")):
             return asking(method, search)
     raise InputError(
-        f"a {type(given).__name__} is no retriever", field="retriever", hint=f"give {_ACCEPTED}"
+        f"what is of type {type(given).__name__} is no retriever",
+        field="retriever",
+        hint=f"give {_ACCEPTED}",
     )
 
 

@@ -90,6 +90,7 @@ def _plain(read: _Native | str | int) -> Result:
     result = Result(*msgspec.structs.astuple(read))
     result.id = None if read.id is None else str(read.id)
     result.doc_id = None if read.doc_id is None else str(read.doc_id)
+    result.text = _plain_text(read.text)
     return result
 
 
@@ -139,7 +140,7 @@ def _rows(listed: Any, fields: Fields) -> list[dict[str, Any]]:
         return _of_scores(listed)
     if isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable):
         raise InputError(
-            f"a {type(listed).__name__} is no list of results; it has {keys_of(listed)}",
+            f"what was returned is no list of results; it has {keys_of(listed)}",
             hint=f"{_SHAPES}, or say where the list stands: --field results=…",
         )
     rows = [_row(at, item, fields) for at, item in enumerate(listed)]
@@ -159,7 +160,12 @@ def _row(at: int, item: Any, fields: Fields) -> dict[str, Any]:
             field=f"results[{at}]",
             hint="say where the id stands: --field id=…",
         )
-    return row
+    return {name: _plain_text(value) for name, value in row.items()}
+
+
+def _plain_text(value: Any) -> Any:
+    """Return text of another class, such as NumPy's, as what a file can hold."""
+    return str.__str__(value) if isinstance(value, str) else value
 
 
 def _of_table(table: Any, fields: Fields) -> list[dict[str, Any]]:
@@ -184,7 +190,9 @@ def _of_scores(scores: Mapping[Any, Any]) -> list[dict[str, Any]]:
             f"there is no list of results in it; it has {keys_of(scores)}",
             hint='return a list, or {"results": […]}, or say where it stands: --field results=…',
         )
-    rows = [{"id": text_id(key, "id"), "score": score} for key, score in numbers.items()]
+    rows = [
+        {"id": _plain_text(text_id(key, "id")), "score": score} for key, score in numbers.items()
+    ]
     return sorted(rows, key=_by_score, reverse=True)
 
 

@@ -39,6 +39,11 @@ class Attempt:
         self._began = perf_counter_ns()
         self._ended: int | None = None
 
+    @property
+    def seconds(self) -> float:
+        """How long it is since the retriever was called."""
+        return (perf_counter_ns() - self._began) / 1e9
+
     def run(self) -> Outcome:
         """Ask in this thread; whatever is raised is part of the outcome."""
         self._recorder.enter()

@@ -156,11 +156,15 @@ class Course:
         attempt = Attempt(self._retriever, question, self._search, self._late)
         future, timeout = place.begin(attempt), self._pace.timeout
         await asyncio.wait((future,), timeout=timeout)
+        # What others did in this loop meanwhile may have kept it from being asked at once.
+        if timeout is not None and not future.done() and attempt.seconds < timeout:
+            await asyncio.wait((future,), timeout=timeout - attempt.seconds)
         if timeout is not None and not future.done():
             await place.give_up()
             return attempt.timed_out(timeout)
         outcome = future.result()
         if not isinstance(outcome.error, (Exception, asyncio.CancelledError, type(None))):
+            outcome.error.add_note(f"{self._retriever.name} ended it")
             raise StoppedError(outcome.error)
         return outcome
 
