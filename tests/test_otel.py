@@ -3,6 +3,8 @@
 import json
 import math
 import re
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -382,3 +384,9 @@ def test_another_attribute_may_name_the_query():
 def test_times_far_apart_keep_their_digits():
     trace = span(1, ms=0.001, openinference__span__kind="LLM")
     assert math.isclose(usage(otlp(trace)).latency_ms["generation"], 0.001)
+
+
+def test_traces_are_reached_from_the_package_alone():
+    told = "import karat; karat.live.otel.attach; print(hasattr(karat.live, 'nothing'))"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("False\n", "")
