@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 QUERIES, JOBS, DEPTH, SECONDS = 10_000, 64, 10, 0.005
@@ -47,27 +49,11 @@ def bare_threads() -> int:
         return len(list(pool.map(wait_in_thread, texts())))
 
 
-def karat(function: Any, *, is_async: bool) -> int:
-    """Ask the same function, timed, with a timeout and retries, a line handed over for each."""
-    from karat.data.native_run import Result
-    from karat.live.asking import ask_all
-    from karat.live.exchange import Answer, Line, Pace, Question, Retriever, Search, encoded
+def karat(function: Any) -> int:
+    """Ask the same function: timed, with a timeout and retries, every answer written and synced."""
+    from karat.live.retrieve import retrieve
 
-    class Waiting(Retriever):
-        def ask(self, question: Question) -> Any:
-            return function(question.text)
-
-        def read(self, returned: Any) -> Answer:
-            return Answer([Result(id=item) for item in returned])
-
-    retriever = Waiting()
-    retriever.is_async, retriever.takes = is_async, frozenset()
-    lines = 0
-
-    def done(line: Line) -> None:
-        nonlocal lines
-        lines += bool(encoded(line))
-
-    questions = [Question(str(number), text) for number, text in enumerate(texts())]
-    ask_all(retriever, questions, Search(), Pace(jobs=JOBS), done)
-    return lines
+    queries = {str(number): text for number, text in enumerate(texts())}
+    with TemporaryDirectory() as folder:
+        run = retrieve(function, queries, jobs=JOBS, output=Path(folder, "run.jsonl"))
+    return run.query_ids.len() - run.failed

@@ -192,15 +192,15 @@ def ranx_randomization() -> Task:
 
 
 def karat_tasks() -> Task:
-    import karat.live.asking  # noqa: F401
+    import karat.live.retrieve  # noqa: F401
 
-    return Task(lambda: live.karat(live.wait_in_task, is_async=True), _answered)
+    return Task(lambda: live.karat(live.wait_in_task), _answered)
 
 
 def karat_threads() -> Task:
-    import karat.live.asking  # noqa: F401
+    import karat.live.retrieve  # noqa: F401
 
-    return Task(lambda: live.karat(live.wait_in_thread, is_async=False), _answered)
+    return Task(lambda: live.karat(live.wait_in_thread), _answered)
 
 
 def bare_tasks() -> Task:
