@@ -208,7 +208,11 @@ def test_a_threshold_is_applied_where_the_retriever_does_not(takes, kept):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (Answer([Result(id="a")]), "results[0]: there is no score"),
+        (
+            Answer([Result(id="a")]),
+            "results[0]: there is no score, so that no score_threshold can "
+            "be held against it; return scores",
+        ),
         (Answer([], {"rerank": float("nan")}), "latency_ms.rerank: nan is no number of milli"),
         (Answer([], {"rerank": -1.0}), "latency_ms.rerank: -1.0 is no number of milliseconds"),
         (Answer([], calls=[Call(price_per_1k=1, price_in=1)]), "calls[0]: price_per_1k is for"),

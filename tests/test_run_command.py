@@ -306,6 +306,18 @@ def test_a_function_is_evaluated_as_deep_as_the_measures_look():
     assert depths == [20, 50, 7]
 
 
+def test_queries_that_failed_are_not_scored_in_silence():
+    gold = karat.Gold.of([{"query_id": "q1", "query": "x", "relevant": ["a"]}])
+    with pytest.warns(karat.KaratWarning) as told:
+        scores = karat.evaluate(gold, lambda _: None, "RR")
+    assert scores["RR"] == 0
+    assert str(told[0].message) == (
+        "1 of 1 query failed (1 BadAnswer), scored as nothing retrieved\n"
+        "  such as q1: BadAnswer: nothing was returned; did the function forget its return?"
+    )
+    assert told[0].filename == __file__
+
+
 def test_retrievers_are_compared_like_runs():
     gold = {"q": ["a"]}
     with pytest.raises(karat.InputError, match="text"):

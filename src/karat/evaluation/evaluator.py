@@ -148,9 +148,16 @@ class Evaluator:
         if isinstance(run, (Run, Mapping, Sequence)) or is_table(run):
             return run
         from karat.live.adapters.python import can_be_asked
+        from karat.live.request import failures
         from karat.live.retrieve import retrieve
 
-        return retrieve(run, self._session.gold, top_k=self._depth) if can_be_asked(run) else run
+        if not can_be_asked(run):
+            return run
+        asked = retrieve(run, self._session.gold, top_k=self._depth)
+        if asked.failed:
+            remark = failures(asked, "scored as nothing retrieved")
+            warnings.warn(KaratWarning(remark), stacklevel=4)
+        return asked
 
     @property
     def _depth(self) -> int:

@@ -165,18 +165,21 @@ class Request:
 
 def too_many_failed(run: Run, share: float) -> str | None:
     """Say so if more than this share of the queries of a run failed."""
-    n_queries = run.query_ids.len()
     # Divided, since 0.29 * 100 is less than 29.
-    if run.errors is None or run.failed / n_queries <= share:
+    if not run.failed or run.failed / run.query_ids.len() <= share:
         return None
+    return failures(run, f"more than the {share * 100:g}% that may fail")
+
+
+def failures(run: Run, remark: str) -> str:
+    """Say how many queries of a run failed, with a remark, and show one of them."""
+    assert run.errors is not None
     kinds = Counter(run.errors["type"]).most_common()
     told = ", ".join(f"{count:,} {printable(kind)}" for kind, count in kinds)
-    first = run.errors.row(0, named=True)
-    named = ("query_id", "type", "message")
+    first = run.errors.select("query_id", "type", "message").row(0)
     return (
-        f"{run.failed:,} of {counted(n_queries, 'query')} failed ({told}), more than the "
-        f"{share * 100:g}% that may fail\n"
-        f"  such as {': '.join(printable(first[name]) for name in named if first[name])}"
+        f"{run.failed:,} of {counted(run.query_ids.len(), 'query')} failed ({told}), {remark}\n"
+        f"  such as {': '.join(printable(part) for part in first if part)}"
     )
 
 
