@@ -226,3 +226,19 @@ def test_where_prices_come_from_is_said_only_where_they_may_have_been_looked_up(
     assert told(prompt_tokens=5)
     assert not told(prompt_tokens=5, price_per_1k=0.1)
     assert not told(price_per_call=0.1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "call", "said"),
+    [
+        ({"jobs": 8}, {"model": "m"}, True),
+        ({"jobs": 8, "prices": "a list 1.0"}, {"model": "m"}, False),
+        ({}, {"model": "m"}, False),  # somebody else asked
+        ({"jobs": 8}, {"stage": "rerank"}, False),
+        ({"jobs": 8}, {"model": "m", "price_per_call": 1.0}, False),
+    ],
+)
+def test_how_to_get_prices_is_said_where_that_may_help(asked, call, said):
+    run = Run.of([{"query_id": "q", "results": [], "calls": [call]}])
+    run.settings.update(asked)
+    assert ("pip install 'karat[live]'" in str(spending(run))) == said

@@ -122,6 +122,13 @@ class Spending:
         is_needed = self.costs is not None and self.costs.by_name
         return told if is_needed and isinstance(told, str) else None
 
+    @property
+    def _might_be_looked_up(self) -> bool:
+        """Whether karat asked without a list of prices, and a model has none."""
+        if self.costs is None or "jobs" not in self.settings or "prices" in self.settings:
+            return False
+        return any(part.model is not None and part.unpriced for part in self.costs.models)
+
     def as_dict(self) -> dict[str, Any]:
         """Return what `karat run --json` prints; absent: not known."""
         run = {
@@ -186,6 +193,8 @@ class Spending:
         if whole.unpriced:
             unpriced = counted(whole.unpriced, "call")
             yield f"{unpriced} without a price or its tokens, in no sum"
+            if self._might_be_looked_up:
+                yield "  pip install 'karat[live]' for prices by the names of models"
         if self.prices:
             yield from _wrapped(f"prices that calls did not bring: {printable(self.prices)}")
 
