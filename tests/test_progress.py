@@ -32,13 +32,14 @@ def test_a_terminal_shows_a_bar_with_rate_errors_and_time_left(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     with progress(True) as watch:
         watch.begun(1000, 10, 2)
-        watch.retried(Question("q", "[bold]text"), Failure("Timeout"))
+        watch.retried(Question("q", "text"), Failure("Timeout", "no [bold]answer"))
         watch.finished(failing("q1"))
         watch.finished(Line("q2", results=[]))
     shown = terminal.getvalue()
     assert "12 of 1,000 queries" in shown
     assert "3 failed, 1 retry" in shown
     assert " left" in shown
+    assert shown.count("q: Timeout: no [bold]answer") == 1
 
 
 def test_elsewhere_a_line_is_printed_now_and_then_and_at_the_end(clock, capsys):
@@ -48,8 +49,22 @@ def test_elsewhere_a_line_is_printed_now_and_then_and_at_the_end(clock, capsys):
         clock[0] = passed * 6.0
         watch.finished(failing(query) if query == "q2" else Line(query, results=[]))
     assert capsys.readouterr().err.splitlines() == [
+        "q2: Timeout",
         "2 of 4 queries, 0.2/s, 1 failed, 12 s left",
         "4 of 4 queries, 0.2/s, 1 failed",
+    ]
+
+
+def test_what_fails_is_told_the_first_time_of_each_kind(capsys):
+    watch = progress(True)
+    watch.begun(9, 0, 0)
+    watch.retried(Question("q\x1b1", "text"), Failure("ConnectionError", "host:1: refused"))
+    watch.retried(Question("q2", "text"), Failure("ConnectionError", "host:1: refused"))
+    watch.finished(Line("q2", results=[], error=Failure("ConnectionError", "host:1: refused")))
+    watch.finished(Line("q3", results=[], error=Failure("HTTP 500", "no index")))
+    assert capsys.readouterr().err.splitlines() == [
+        "q�1: ConnectionError: host:1: refused",
+        "q3: HTTP 500: no index",
     ]
 
 

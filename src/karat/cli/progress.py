@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from karat.errors import counted
+from karat.errors import counted, printable
 
 if TYPE_CHECKING:
     from karat.data.native_run import Failure
@@ -22,6 +22,7 @@ class Quiet:
         self.total = self.done = self.failed = self.retries = 0
         self._before = 0
         self._began = time.monotonic()
+        self._kinds: set[str] = set()
 
     def begun(self, total: int, done: int, failed: int) -> None:
         """Take how many questions there are, and how many were done before or failed then."""
@@ -31,11 +32,23 @@ class Quiet:
     def finished(self, line: Line) -> None:
         """Take a question that was answered, or failed for good."""
         self.done += 1
-        self.failed += line.error is not None
+        if line.error is not None:
+            self.failed += 1
+            self._tell_of(str(line.query_id), line.error)
 
-    def retried(self, _: Question, __: Failure) -> None:
+    def retried(self, question: Question, error: Failure) -> None:
         """Take an attempt that failed and is made again."""
         self.retries += 1
+        self._tell_of(question.query_id, error)
+
+    def _tell_of(self, query: str, error: Failure) -> None:
+        """Say what failed, the first time of each kind: a wrong address should show at once."""
+        if error.type not in self._kinds:
+            self._kinds.add(error.type)
+            self.say(": ".join(filter(None, [printable(query), error.type, error.message])))
+
+    def say(self, remark: str) -> None:
+        """Show a remark."""
 
     @property
     def rate(self) -> float:
@@ -82,6 +95,10 @@ class Lines(Quiet):
         if self.done == self.total or self._due():
             print(self.told(), file=sys.stderr, flush=True)
 
+    def say(self, remark: str) -> None:
+        """Print a remark."""
+        print(remark, file=sys.stderr, flush=True)
+
     def _due(self) -> bool:
         now = time.monotonic()
         if now - self._printed < SECONDS_BETWEEN_LINES:
@@ -120,6 +137,10 @@ class Bar(Quiet):
         """Count the attempt."""
         super().retried(question, error)
         self._show()
+
+    def say(self, remark: str) -> None:
+        """Print a remark above the bar."""
+        self._progress.console.print(remark, markup=False, highlight=False, soft_wrap=True)
 
     def _show(self) -> None:
         self._progress.update(self._task, completed=self.done, description=self.told())
