@@ -1,6 +1,7 @@
 """How Hypothesis runs, never by the clock, in CI always on the same examples; and the command."""
 
 import os
+import signal
 import sys
 
 import pytest
@@ -11,6 +12,10 @@ from karat.cli.main import main
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+# A shell that starts us in the background has interrupts ignored, by us and all that we start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path, config):
