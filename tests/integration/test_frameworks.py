@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -37,12 +38,18 @@ def asked(given, query="How are refunds paid?", search=SEARCH, fields=()):
     retriever = retriever_of(given, search, fields=Fields.of(fields))
     returned = retriever.ask(Question("q", query))
     if retriever.is_async:
-        returned = asyncio.run(_awaited(returned))
+        returned = completed(returned)
     return retriever, retriever.read(returned).results
 
 
-async def _awaited(returned):
-    return await returned
+def completed(awaitable):
+    """Wait in a thread of its own: a browser that other tests use keeps a loop in this one."""
+
+    async def wait():
+        return await awaitable
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(wait())).result()
 
 
 def check_places(results):
@@ -431,7 +438,7 @@ class TestLanceDB:
             assert retriever.is_async
             return retriever.read(await retriever.ask(Question("q", "refunds paid"))).results
 
-        check_places(asyncio.run(ask()))
+        check_places(completed(ask()))
 
     def test_a_distance_is_no_score(self, rows, tmp_path):
         import lancedb
