@@ -375,7 +375,8 @@ def test_what_a_killed_process_forked_does_not_hold_the_file(folder):
         process.kill()
         process.wait()
         try:
-            Journal.open(path, Header(1, "run", "mine")).close()
+            with Journal.open(path, Header(1, "run", "mine")) as journal:
+                assert journal.done == {}
         finally:
             os.kill(child, signal.SIGKILL)
 

@@ -117,7 +117,8 @@ def test_an_embedder_needs_no_completion_and_a_writer_does():
 @given(name=st.text(max_size=20), prompt=st.integers(0, 2**53 - 1))
 @settings(deadline=None)
 def test_no_name_is_too_strange_to_look_up(name, prompt):
-    prices.priced(Call(model=name, prompt_tokens=prompt))
+    told = prices.priced(Call(model=name, prompt_tokens=prompt))
+    assert (told.model, told.prompt_tokens) == (name, prompt)
 
 
 def test_without_the_list_calls_stay_as_they_are(monkeypatch):
