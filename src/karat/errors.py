@@ -58,6 +58,11 @@ class InputError(KaratError, ValueError):
         message = ": ".join([*where, self.problem])
         return f"{message}\n  hint: {self.hint}" if self.hint else message
 
+    @property
+    def in_one_line(self) -> str:
+        """The message with its remedy, for where a line is all there is."""
+        return str(self).replace("\n  hint: ", "; ")
+
 
 class MeasureError(InputError):
     """A measure that does not exist, or was given something it does not take."""

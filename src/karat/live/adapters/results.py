@@ -32,7 +32,7 @@ def answer_of(returned: Any, fields: Fields) -> Answer:
     try:
         return _answer(returned, fields)
     except InputError as error:
-        raise AttemptError("BadAnswer", _message(error), again=False) from error
+        raise AttemptError("BadAnswer", printable(error.in_one_line), again=False) from error
 
 
 def _answer(returned: Any, fields: Fields) -> Answer:
@@ -244,8 +244,3 @@ def _problem(
     """Make the error for an answer, which stands on no line yet."""
     del line
     return InputError(problem, field=field, hint=hint)
-
-
-def _message(error: InputError) -> str:
-    parts = [": ".join(part for part in (error.field, error.problem) if part)]
-    return printable("; ".join([*parts, error.hint] if error.hint else parts))

@@ -90,8 +90,7 @@ class Attempt:
         try:
             return _usable(self._retriever.read(returned), self._search, self._retriever.takes)
         except InputError as error:
-            told = str(error).replace("\n  hint: ", "; ")  # a failure has a message of one line
-            raise AttemptError("BadAnswer", told, again=False) from error
+            raise AttemptError("BadAnswer", error.in_one_line, again=False) from error
 
 
 def _usable(answer: Answer, search: Search, takes: frozenset[str]) -> Answer:
