@@ -6,13 +6,12 @@ import importlib.util
 import re
 import shlex
 import sys
-from pathlib import Path
 
 import pytest
 
 from karat.cli.main import main
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LATENCIES = re.compile(r"^latency \[ms\].*(?:\n\w.*)*", re.MULTILINE)

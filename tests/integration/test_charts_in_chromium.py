@@ -8,7 +8,7 @@ import json
 
 import vl_convert
 
-import test_charts
+from support.charts import HOSTILE, charts_of_page
 
 DRAW = """
 window.drawn = Promise.all(JSON.parse(document.getElementById("charts").textContent).map(
@@ -24,7 +24,7 @@ window.drawn = Promise.all(JSON.parse(document.getElementById("charts").textCont
 def test_charts_are_drawn_without_eval_and_names_from_data_run_nothing(tmp_path, opened):
     script = vl_convert.javascript_bundle(vl_version="6.4") + DRAW
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    drawn = [{"id": chart.id, "spec": chart.spec} for chart in test_charts._drawn()]
+    drawn = [{"id": chart.id, "spec": chart.spec} for chart in charts_of_page()]
     policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
     data = json.dumps(drawn).replace("<", "\\u003c")
     page = tmp_path / "page.html"
@@ -41,4 +41,4 @@ def test_charts_are_drawn_without_eval_and_names_from_data_run_nothing(tmp_path,
     assert [name for name, _, _ in found] == [chart["id"] for chart in drawn]
     assert all(marks > 5 for _, marks, _ in found)
     texts = {name: text for name, _, text in found}
-    assert test_charts.HOSTILE in texts["values-1"]
+    assert HOSTILE in texts["values-1"]

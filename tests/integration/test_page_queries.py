@@ -13,7 +13,7 @@ from karat.report.page import scripts
 from karat.report.page.html import write
 from karat.report.page.model import Outcomes
 from karat.report.tables import number, signed
-from page_data import DOCUMENT, HOSTILE, IDS, LONG, TEXTS, a_page, some_queries
+from support.pages import DOCUMENT, HOSTILE, IDS, LONG, TEXTS, a_page, some_queries
 
 
 @pytest.fixture

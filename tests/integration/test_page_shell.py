@@ -9,7 +9,7 @@ import pytest
 
 from karat.report.page import html
 from karat.report.page.model import Notice
-from test_page_html import FAIR, GOOD, POOR, compared
+from support.pages import FAIR, GOOD, POOR, compared
 
 
 @pytest.fixture(scope="module")

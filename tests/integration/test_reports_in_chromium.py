@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
 from playwright.sync_api import expect
 
 import karat
+from support.effort import FULL
 
-LONG = bool(os.environ.get("KARAT_SLOW"))
-QUERIES = 100_000 if LONG else 3_000
-LARGEST = 60_000_000 if LONG else 4_000_000
+QUERIES = 100_000 if FULL else 3_000
+LARGEST = 60_000_000 if FULL else 4_000_000
 HOSTILE = [
     "<script>window.hurt = 1; alert(1)</script>",
     "</script><script>window.hurt = 1</script>",

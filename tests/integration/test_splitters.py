@@ -13,8 +13,8 @@ from llama_index.core import node_parser as llama_index
 
 import karat
 from karat import chunk
+from support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 REAL = next(
     (
         folder

@@ -1,0 +1,277 @@
+"""TREC qrels and run files mean what trec_eval takes them to mean, however they are spaced."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from karat.data import Gold, Run, files, trec
+from karat.data.files import Source
+from karat.data.order import ranked_by_score
+from karat.errors import InputError
+from support.effort import FULL
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+examples = settings(max_examples=20_000 if FULL else 300, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """One folder for all examples of a property: making thousands is what takes the time."""
+    return tmp_path_factory.mktemp("trec")
+
+
+def put(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def judgments(folder: Path, content: bytes) -> list[tuple[str, str, int]]:
+    return Gold.read(put(folder, "gold.qrels", content)).judgments.rows()
+
+
+def ranking(folder: Path, content: bytes) -> list[tuple[str, str]]:
+    run = Run.read(put(folder, "bm25.run", content))
+    return run.results.select("query_id", "item_id").rows()
+
+
+# What stands between fields, and around two lines.
+SPACINGS = {
+    "single spaces": (" ", "{}\n{}\n"),
+    "tabs": ("\t", "{}\n{}\n"),
+    "tabs and spaces": (" \t  ", "{}\n{}\n"),
+    "form feeds and vertical tabs": ("\x0b\x0c", "{}\n{}\n"),
+    "stray carriage returns": ("\r", "{}\n{}\n"),
+    "leading and trailing spaces": (" ", "  {}  \n\t{}\t\n"),
+    "CRLF": (" ", "{}\r\n{}\r\n"),
+    "tabs and CRLF": ("\t", "{}\r\n{}\r\n"),
+    "blank lines": (" ", "\n\n{}\n  \n\t\n\r\n{}\n\n"),
+    "no newline at the end": (" ", "{}\n{}"),
+    "CRLF and no newline at the end": (" ", "{}\r\n{}"),
+    "a space at the end": (" ", "{}\n{} "),
+    "a byte order mark": (" ", "\ufeff{}\n{}\n"),
+    "a comment first": (" ", "# judged in 2019\n{}\n{}\n"),
+    "a comment after a byte order mark": (" ", "\ufeff# judged\n{}\n{}\n"),
+    "a comment between": (" ", "{}\n#q9 0 d9 1\n{}\n"),
+    "an indented comment": (" ", "{}\n  \t# no\n{}\n"),
+    "a comment last": (" ", "{}\n{}\n# end"),
+    "a comment with CRLF": (" ", "{}\r\n# no\r\n\r\n{}\r\n"),
+}
+
+
+@pytest.mark.parametrize(("gap", "layout"), SPACINGS.values(), ids=SPACINGS.keys())
+def test_qrels_are_the_same_with_any_white_space(tmp_path, gap, layout):
+    content = layout.format(gap.join(["q1", "0", "d1", "1"]), gap.join(["q2", "0", "d2", "0"]))
+    assert judgments(tmp_path, content.encode()) == [("q1", "d1", 1), ("q2", "d2", 0)]
+
+
+@pytest.mark.parametrize(("gap", "layout"), SPACINGS.values(), ids=SPACINGS.keys())
+def test_a_run_is_the_same_with_any_white_space(tmp_path, gap, layout):
+    first, second = ["q1", "Q0", "d1", "1", "0.5", "tag"], ["q2", "Q0", "d2", "1", "7", "tag"]
+    content = layout.format(gap.join(first), gap.join(second))
+    assert ranking(tmp_path, content.encode()) == [("q1", "d1"), ("q2", "d2")]
+
+
+def test_a_hash_inside_an_id_starts_no_comment(tmp_path):
+    content = b"q#1 0 d#1 1\nq2 0 #d2 1\n"
+    assert judgments(tmp_path, content) == [("q#1", "d#1", 1), ("q2", "#d2", 1)]
+
+
+def test_quotes_and_commas_are_parts_of_ids(tmp_path):
+    content = b'"q1" 0 d"1 1\nq,2 0 \'d2\' 1\n'
+    assert judgments(tmp_path, content) == [('"q1"', 'd"1', 1), ("q,2", "'d2'", 1)]
+
+
+@pytest.mark.parametrize("query", ["{q1}", "[q1]"])
+def test_an_id_may_look_like_the_start_of_another_format(tmp_path, query):
+    assert judgments(tmp_path, f"{query} 0 d1 1\n".encode()) == [(query, "d1", 1)]
+
+
+def test_ids_that_look_like_numbers_stay_text(tmp_path):
+    content = b"007 0 1e5 1\n7.0 0 null 1\n"
+    assert judgments(tmp_path, content) == [("007", "1e5", 1), ("7.0", "null", 1)]
+
+
+def test_ids_of_any_script_are_kept(tmp_path):
+    content = "frage-ü 0 文档① 1\n".encode()
+    assert judgments(tmp_path, content) == [("frage-ü", "文档①", 1)]
+
+
+def test_grades_may_have_a_sign(tmp_path):
+    content = b"q1 0 d1 -2\nq1 0 d2 +3\n"
+    assert judgments(tmp_path, content) == [("q1", "d1", -2), ("q1", "d2", 3)]
+
+
+@pytest.mark.parametrize(
+    "content", [b"q1 0 d1 1\nq2 0 d2 0\n", b"q1\t0\td1 1\r\nq2  0 d2 0"], ids=["tidy", "untidy"]
+)
+@pytest.mark.parametrize(("ending", "compress"), [(".gz", gzip.compress), (".zst", zstd.compress)])
+def test_compressed_qrels_are_read_as_they_are(tmp_path, content, ending, compress):
+    gold = Gold.read(put(tmp_path, f"gold.qrels{ending}", compress(content)))
+    assert gold.judgments.rows() == [("q1", "d1", 1), ("q2", "d2", 0)]
+
+
+@pytest.mark.parametrize(("ending", "compress"), [(".gz", gzip.compress), (".zst", zstd.compress)])
+def test_a_compressed_run_is_read_as_it_is(tmp_path, ending, compress):
+    content = compress(b"q1 Q0 d1 1 0.5 tag\nq1 Q0 d2 2 0.7 tag\n")
+    run = Run.read(put(tmp_path, f"bm25.run{ending}", content))
+    assert run.results["item_id"].to_list() == ["d2", "d1"]
+
+
+@pytest.mark.parametrize(("ending", "compress"), [(".gz", gzip.compress), (".zst", zstd.compress)])
+def test_compressed_parts_that_were_joined_are_read_to_the_end(tmp_path, ending, compress):
+    content = compress(b"q1 0 d1 1\n") + compress(b"q2 0 d2 0\n")
+    gold = Gold.read(put(tmp_path, f"gold.qrels{ending}", content))
+    assert gold.judgments["query_id"].to_list() == ["q1", "q2"]
+
+
+def test_a_run_is_called_by_its_file(tmp_path):
+    path = put(tmp_path, "bm25.run.gz", gzip.compress(b"q1 Q0 d1 1 0.5 tag\n"))
+    assert Run.read(path).name == "bm25"
+
+
+def test_the_rank_column_is_ignored(tmp_path):
+    content = b"q1 Q0 d1 1 0.1 t\nq1 Q0 d2 1 0.9 t\nq1 Q0 d3 none 0.5 t\n"
+    assert ranking(tmp_path, content) == [("q1", "d2"), ("q1", "d3"), ("q1", "d1")]
+
+
+def test_ties_go_by_id_descending_as_bytes(tmp_path):
+    items = ["a", "B", "10", "9", "é", "z", "ab", "文", "\U0001f600", "\uffee"]
+    content = "".join(f"q1 Q0 {item} 1 0.5 t\n" for item in items).encode()
+    expected = sorted(items, key=lambda item: item.encode(), reverse=True)
+    assert ranking(tmp_path, content) == [("q1", item) for item in expected]
+
+
+def test_scores_are_compared_as_64_bit_floats(tmp_path):
+    content = b"q1 Q0 z 1 0.1234567890123456 t\nq1 Q0 a 2 0.1234567890123457 t\n"
+    assert ranking(tmp_path, content) == [("q1", "a"), ("q1", "z")]
+
+
+def test_zero_and_minus_zero_tie(tmp_path):
+    content = b"q1 Q0 a 1 0.0 t\nq1 Q0 c 1 -0.0 t\nq1 Q0 b 1 0 t\n"
+    assert ranking(tmp_path, content) == [("q1", "c"), ("q1", "b"), ("q1", "a")]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1", 1.0), ("1.", 1.0), (".5", 0.5), ("+1e2", 100.0), ("-1E-3", -0.001), ("1e-400", 0.0)],
+)
+def test_a_score_is_any_decimal_number(tmp_path, text, number):
+    run = Run.read(put(tmp_path, "bm25.run", f"q1 Q0 d1 1 {text} t\n".encode()))
+    assert run.results["score"].to_list() == [number]
+
+
+@examples
+@given(score=st.floats(allow_nan=False, allow_infinity=False))
+def test_a_score_keeps_every_bit(folder, score):
+    run = Run.read(put(folder, "bits.run", f"q1 Q0 d1 1 {score!r} t\n".encode()))
+    assert run.results["score"].to_list() == [score]
+
+
+def test_the_rows_of_a_query_need_not_stand_together(tmp_path):
+    content = b"q2 Q0 a 1 1 t\nq1 Q0 b 1 1 t\nq2 Q0 c 1 2 t\nq1 Q0 d 1 2 t\n"
+    assert ranking(tmp_path, content) == [("q1", "d"), ("q1", "b"), ("q2", "c"), ("q2", "a")]
+
+
+def test_an_item_that_stands_there_twice_is_kept_twice(tmp_path):
+    content = b"q1 Q0 a 1 3 t\nq1 Q0 b 2 2 t\nq1 Q0 a 3 1 t\n"
+    assert ranking(tmp_path, content) == [("q1", "a"), ("q1", "b"), ("q1", "a")]
+
+
+GAPS = st.sampled_from([b" "] * 12 + [b"\t", b"  ", b" \t", b"\r", b"\x0b", b"\x0c ", b"\x01", b""])
+ENDS = st.sampled_from([b"\n"] * 8 + [b"\r\n", b" \n", b"\n\n", b"\n# c\n", b"\n #\n", b"\n \t\n"])
+WORDS = st.sampled_from(
+    [
+        b"q1",
+        b"q2",
+        b"#q",
+        b"d#1",
+        b'"d',
+        b"d,1",
+        b"0",
+        b"Q0",
+        "é".encode(),
+        b"\xe9",
+        b"d\x00",
+        b"tag",
+    ]
+)
+NUMBERS = st.sampled_from(
+    [b"1"] * 6 + [b"0", b"-1", b"+2", b"007", b"0.5", b"1e3", b".5", b"1.", b"1e400"]
+    + [b"nan", b"inf", b"-", b"x", b"1_0", b"1d5", b"0x1"]
+    + [b"1234567890123456789", b"12345678901234567890", b"0" * 20 + b"1"]
+    + [b"9223372036854775807", b"9223372036854775808", b"-9223372036854775808"]
+)  # fmt: skip
+QRELS_FIELDS = [WORDS, WORDS, WORDS, NUMBERS]
+RUN_FIELDS = [WORDS, WORDS, WORDS, NUMBERS, NUMBERS, WORDS]
+
+
+@st.composite
+def spaced_file(draw, fields) -> bytes:
+    """A file of a few lines: mostly tidy, here and there anything that white space can do."""
+    content = draw(st.sampled_from([b""] * 6 + [b"\xef\xbb\xbf", b"# c\n", b" ", b"\n"]))
+    for _ in range(draw(st.integers(1, 4))):
+        values = [draw(field) for field in fields]
+        odd = draw(st.integers(0, 15))
+        if odd == 0:
+            values.append(draw(WORDS))
+        elif odd == 1:
+            values.pop(draw(st.integers(0, len(values) - 1)))
+        line = b"".join(value + draw(GAPS) for value in values[:-1]) + values[-1]
+        content += line + draw(ENDS)
+    return content.rstrip(b"\n") if draw(st.booleans()) else content
+
+
+def read_or_refused(read) -> pl.DataFrame | None:
+    """What a reader makes of a file: a table, or None if it is bad input; nothing else may come."""
+    try:
+        return read()
+    except InputError:
+        return None
+
+
+def read_in_blocks(size: int, read) -> pl.DataFrame | None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "BLOCK_BYTES", size)
+        return read_or_refused(read)
+
+
+def assert_same(fast: pl.DataFrame | None, plain: pl.DataFrame | None) -> None:
+    if fast is None or plain is None:
+        assert fast is plain, "one reads what the other refuses"
+    else:
+        assert_frame_equal(fast.select(plain.columns), plain, check_exact=True)
+
+
+@examples
+@given(content=spaced_file(QRELS_FIELDS), block=st.integers(4, 40))
+@example(content=b"q1 0 d1 1\nq2 0 d2 1234567890123456789\n", block=40)
+def test_the_fast_path_reads_qrels_as_the_plain_parser_does(folder, content, block):
+    source = Source(put(folder, "any.qrels", content))
+    fast = read_in_blocks(block, lambda: Gold.read(source.path, format="trec").judgments)
+    assert_same(fast, read_or_refused(lambda: trec.parse(source, trec.QRELS)))
+
+
+@examples
+@given(content=spaced_file(RUN_FIELDS), block=st.integers(4, 40))
+@example(content=b"q1 Q0 d\x01x 1 0.5\n", block=40)
+@example(content=b"q1 Q0 d1 1 0.5 ", block=40)
+@example(content=b"q1 Q0 d1 1 0.5 t\nq1 Q0\x00d2 2 0.4 7\n", block=40)
+@example(content=b"q1 Q0 d1 1 0.5 t more\nq1 Q0 d2 2 0.4\n", block=40)
+def test_the_fast_path_reads_a_run_as_the_plain_parser_does(folder, content, block):
+    source = Source(put(folder, "any.run", content))
+    fast = read_in_blocks(block, lambda: Run.read(source.path, format="trec").results)
+    plain = read_or_refused(lambda: ranked_by_score(trec.parse(source, trec.RUN)))
+    assert_same(fast, plain)

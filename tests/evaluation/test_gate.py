@@ -1,0 +1,540 @@
+"""Gates: each rule at its limit, groups, baselines, and what cannot be judged."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.config import Config
+from karat.data.native_usage import TIMINGS
+from karat.errors import InputError, MeasureError
+from karat.measures import parse
+from karat.stats.intervals import Interval
+from karat.stats.pairs import pair
+from karat.stats.rules import Rule
+from support.paths import SHARED_DATA
+
+N = 20
+GOLD = {f"q{at:02}": ["a"] for at in range(N)}
+FIRST = {query: ["a", "x"] for query in GOLD}  # RR 1
+SECOND = {query: ["x", "a"] for query in GOLD}  # RR 0.5
+
+
+def mixed(first):
+    """Return a run of which so many queries have RR 1 and the others 0.5."""
+    return {query: ["a", "x"] if at < first else ["x", "a"] for at, query in enumerate(GOLD)}
+
+
+def timed(milliseconds):
+    """Return a run that took so long, query by query."""
+    rows = [(query, "total", float(ms)) for query, ms in zip(GOLD, milliseconds, strict=True)]
+    return karat.Run(
+        karat.Run.of(FIRST).results, timings=pl.DataFrame(rows, schema=TIMINGS, orient="row")
+    )
+
+
+def only(verdict):
+    (check,) = verdict.checks
+    return check
+
+
+# min and max
+
+
+@pytest.mark.parametrize(
+    ("threshold", "passed"),
+    [
+        ("RR >= 0.75", True),
+        ("RR > 0.75", False),
+        ("RR <= 0.75", True),
+        ("RR < 0.75", False),
+        ("RR >= 0.7500000000000001", False),
+        ("RR > 0.7499999999999999", True),
+        ("RR <= 0.7499999999999999", False),
+        ("RR < 0.7500000000000001", True),
+    ],
+)
+def test_the_value_is_held_against_the_limit_itself(threshold, passed):
+    verdict = karat.gate(GOLD, mixed(10), threshold)
+    assert verdict.passed == bool(verdict) == passed
+    assert only(verdict).value == 0.75
+    assert only(verdict).n == N
+
+
+def test_a_verdict_fails_if_one_check_of_several_does():
+    verdict = karat.gate(GOLD, mixed(10), ["RR >= 0.7", "RR >= 0.8", "P@1 >= 0.5"])
+    assert not verdict
+    assert [check.passed for check in verdict.checks] == [True, False, True]
+    assert [str(check.rule) for check in verdict.failures] == ["RR >= 0.8"]
+
+
+def test_by_how_much_and_the_lowest_queries_are_said():
+    gold = {f"q{at}": ["a"] for at in range(9)}
+    ranks = [1, 1, 4, 2, 3, 5, 6, 1, 2]
+    run = {query: ["x"] * 0 + [f"x{i}" for i in range(rank - 1)] + ["a"]
+           for query, rank in zip(gold, ranks, strict=True)}  # fmt: skip
+    check = only(karat.gate(gold, run, "RR >= 0.9"))
+    value = math.fsum(1 / rank for rank in ranks) / 9
+    assert check.miss == pytest.approx(0.9 - value)
+    assert check.to_blame == 6  # all that are below the limit
+    assert [(each.query_id, each.value) for each in check.blamed] == [
+        ("q6", 1 / 6),
+        ("q5", 1 / 5),
+        ("q2", 1 / 4),
+        ("q4", 1 / 3),
+        ("q3", 1 / 2),
+    ]
+    assert check.reason == f"RR is {value:.4f}, {0.9 - value:.4f} below 0.9"
+
+
+def test_the_highest_queries_are_to_blame_for_a_max():
+    check = only(karat.gate(GOLD, timed(range(N)), "latency.p90 <= 10 ms"))
+    assert not check.passed
+    assert check.value == pytest.approx(17.1)
+    assert [each.query_id for each in check.blamed] == ["q19", "q18", "q17", "q16", "q15"]
+    assert check.to_blame == 9
+    assert check.reason == "latency.p90 is 17.10, 7.10 above 10"
+
+
+def test_all_queries_are_to_blame_for_a_sum():
+    calls = [
+        {"query_id": q, "results": [], "calls": [{"model": "m", "price_per_call": 0.1 + at / 100}]}
+        for at, q in enumerate(GOLD)
+    ]
+    check = only(karat.gate(GOLD, calls, "cost.sum <= 3.5 USD"))
+    assert not check.passed
+    assert check.to_blame == N
+    assert check.blamed[0].query_id == "q19"
+
+
+def test_a_limit_that_is_missed_by_a_hair_does_not_look_met():
+    check = only(karat.gate(GOLD, mixed(10), "RR >= 0.7500000000000001"))
+    assert check.reason == "RR is 0.7500, 1e-16 below 0.7500000000000001"
+    check = only(karat.gate(GOLD, mixed(10), "RR > 0.75"))
+    assert check.reason == "RR is 0.7500, which is the limit itself"
+
+
+# max_drop and max_rise
+
+
+def test_a_drop_of_all_queries_fails_whatever_the_mode():
+    for mode in ("", " strict"):
+        check = only(karat.gate(GOLD, SECOND, f"RR max_drop 0.4{mode}", baseline=FIRST))
+        assert not check.passed
+        assert (check.value, check.baseline, check.difference) == (0.5, 1.0, -0.5)
+        assert check.bound == -0.5
+        assert check.miss == pytest.approx(0.1)
+        assert check.to_blame == N
+        assert [(b.query_id, b.value, b.baseline) for b in check.blamed] == [
+            (f"q0{at}", 0.5, 1.0) for at in range(5)
+        ]
+
+
+def test_a_drop_that_is_allowed_passes():
+    for mode in ("", " strict"):
+        assert karat.gate(GOLD, SECOND, f"RR max_drop 0.6{mode}", baseline=FIRST)
+    assert karat.gate(GOLD, SECOND, "RR max_drop 0.5", baseline=FIRST)  # not under −0.5
+    assert not karat.gate(GOLD, SECOND, "RR max_drop 0.5 strict", baseline=FIRST)  # nor above
+
+
+def test_the_same_run_passes_even_strictly():
+    assert karat.gate(GOLD, FIRST, "RR max_drop 0.001 strict", baseline=FIRST)
+    assert karat.gate(GOLD, FIRST, "RR max_drop 0", baseline=FIRST)
+
+
+def test_a_limit_that_the_bound_meets_is_said_to_be_met():
+    check = only(karat.gate(GOLD, FIRST, "RR max_drop 0 strict", baseline=FIRST))
+    assert not check.passed
+    assert (check.miss, math.copysign(1, check.miss)) == (0, 1)
+    assert check.reason == (
+        "RR stayed at 1.0000; a drop of at most 0.0000 (95% confidence), which is the limit itself"
+    )
+
+
+def test_queries_that_rounding_alone_tells_apart_are_not_to_blame():
+    before = karat.evaluate(GOLD, FIRST, "RR")
+    blurred = before.per_query.with_columns(pl.col("RR") + 1e-15)
+    before.table = replace(before.table, frame=blurred)
+    check = only(karat.gate(GOLD, mixed(10), "RR max_drop 0", baseline=before))
+    assert not check.passed
+    assert check.to_blame == 10
+
+
+def test_noise_is_no_drop_and_strictly_no_proof_of_none():
+    fell, rose = mixed(N - 2), {**FIRST, "q00": ["x", "a"]}  # two fell, one rose
+    assert karat.gate(GOLD, fell, "RR max_drop 0.01", baseline=rose)
+    verdict = karat.gate(GOLD, fell, "RR max_drop 0.01 strict", baseline=rose)
+    assert not verdict
+    assert verdict.failures[0].to_blame == 2
+    assert [each.query_id for each in verdict.failures[0].blamed] == ["q18", "q19"]
+
+
+def test_a_rise_of_latency_is_mirrored():
+    slow, fast = timed([30.0] * N), timed([10.0] * N)
+    for mode in ("", " strict"):
+        check = only(karat.gate(GOLD, slow, f"latency.mean max_rise 15 ms{mode}", baseline=fast))
+        assert not check.passed
+        assert (check.difference, check.bound, check.miss) == (20.0, 20.0, 5.0)
+        assert check.blamed[0].baseline == 10.0
+        assert karat.gate(GOLD, slow, f"latency.mean max_rise 25 ms{mode}", baseline=fast)
+        assert karat.gate(GOLD, fast, f"latency.mean max_rise 0.1 ms{mode}", baseline=slow)
+
+
+ends = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted)
+
+
+@given(ends=ends, limit=st.floats(0, 1), strict=st.booleans())
+def test_the_bound_decides_as_the_contract_says(ends, limit, strict):
+    low, high = ends
+    interval = Interval(low, high, "t")
+    drop = Rule("RR", "max_drop", limit, strict=strict)
+    rise = Rule("latency.mean", "max_rise", limit, strict=strict)
+    assert drop.holds_at(drop.bound(interval)) == (low > -limit if strict else not high < -limit)
+    assert rise.holds_at(rise.bound(interval)) == (high < limit if strict else not low > limit)
+
+
+ranked = st.lists(st.integers(1, 4), min_size=2, max_size=12)
+
+
+@given(
+    pairs=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=2, max_size=12),
+    limit=st.sampled_from([0.0, 0.05, 0.2, 0.5]),
+    confidence=st.sampled_from([0.8, 0.95]),
+    strict=st.booleans(),
+)
+@settings(max_examples=40)
+def test_the_decision_is_that_of_the_one_sided_bound(pairs, limit, confidence, strict):
+    queries = [f"q{at:02}" for at in range(len(pairs))]
+    gold = {query: ["a"] for query in queries}
+    runs = [
+        {q: [f"x{i}" for i in range(ranks[at] - 1)] + ["a"]
+         for q, ranks in zip(queries, pairs, strict=True)}
+        for at in (0, 1)
+    ]  # fmt: skip
+    before, after = (karat.evaluate(gold, run, "RR").table for run in runs)
+    # 95% on one side is what 90% on both leaves there.
+    two_sided = pair(before, after, parse("RR")).interval(2 * confidence - 1)
+    threshold = f"RR max_drop {limit} confidence {confidence}" + " strict" * strict
+    check = only(karat.gate(gold, runs[1], threshold, baseline=runs[0]))
+    assert check.passed == (two_sided.low > -limit if strict else not two_sided.high < -limit)
+    assert check.bound == (two_sided.low if strict else two_sided.high)
+    fallen = sorted(
+        (1 / b - 1 / a, query) for query, (a, b) in zip(queries, pairs, strict=True) if b > a
+    )
+    if not check.passed:
+        assert check.to_blame == len(fallen)
+        assert [each.query_id for each in check.blamed] == [query for _, query in fallen[:5]]
+
+
+# groups
+
+
+def of_groups(**fields):
+    return karat.Gold.of(
+        [
+            {"query_id": query, "relevant": ["a"], **{k: v(at) for k, v in fields.items()}}
+            for at, query in enumerate(GOLD)
+        ]
+    )
+
+
+def test_a_group_is_judged_by_its_own_queries():
+    gold = of_groups(category=lambda at: "billing" if at < 10 else "shipping")
+    told = {
+        "RR": ">= 0.7",
+        "by": {"category": {"billing": {"RR": ">= 1"}, "shipping": {"RR": ">= 0.9"}}},
+    }
+    verdict = karat.gate(gold, mixed(10), told)
+    assert [(c.passed, c.value, c.n) for c in verdict.checks] == [
+        (True, 0.75, 20),
+        (True, 1.0, 10),
+        (False, 0.5, 10),
+    ]
+    assert verdict.failures[0].name == "RR >= 0.9 [category=shipping]"
+    assert verdict.failures[0].blamed[0].query_id == "q10"
+
+
+def test_a_group_is_compared_with_the_same_group_of_the_baseline():
+    gold = of_groups(category=lambda at: "old" if at < 10 else "new")
+    told = {"by": {"category": {name: {"RR": "max_drop 0.1 strict"} for name in ("old", "new")}}}
+    verdict = karat.gate(gold, mixed(10), told, baseline=FIRST)
+    assert [(c.passed, c.difference, c.n) for c in verdict.checks] == [
+        (True, 0.0, 10),
+        (False, -0.5, 10),
+    ]
+    assert [c.only_baseline for c in verdict.checks] == [0, 0]
+
+
+def test_groups_of_numbers_and_truths_are_named_as_text():
+    gold = of_groups(level=lambda at: at % 2, hard=lambda at: at < 10)
+    told = {"by": {"level": {"1": {"RR": ">= 1"}}, "hard": {"true": {"RR": ">= 1"}}}}
+    assert [check.n for check in karat.gate(gold, FIRST, told).checks] == [10, 10]
+
+
+def test_a_group_that_no_query_is_in_cannot_be_judged():
+    gold = of_groups(category=lambda at: "billing")
+    config = Config("k.toml", gate={"by": {"category": {"biling": {"RR": ">= 1"}}}})
+    said = """k.toml: gate.by.category."biling"."RR": no query of gold has category 'biling'"""
+    with pytest.raises(InputError, match=re.escape(said) + r"\n  hint: there are 'billing'"):
+        karat.gate(gold, FIRST, config=config)
+    config = Config("k.toml", gate={"by": {"categry": {"billing": {"RR": ">= 1"}}}})
+    with pytest.raises(InputError, match=r"(?s)k.toml: gate.by.categry.*did you mean 'category'"):
+        karat.gate(gold, FIRST, config=config)
+
+
+# baselines
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_saved_scores_are_a_baseline(tmp_path, ending):
+    path = tmp_path / f"base.{ending}"
+    karat.evaluate(GOLD, FIRST, ["RR", "P@1"]).write(path)
+    verdict = karat.gate(GOLD, SECOND, "RR max_drop 0.4", baseline=path)
+    assert only(verdict).difference == -0.5
+    scores = karat.Scores.read(path)
+    assert karat.gate(GOLD, SECOND, "RR max_drop 0.4", baseline=scores).as_dict() == (
+        verdict.as_dict()
+    )
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet", "jsonl", "run"])
+def test_a_file_that_holds_a_run_is_scored(tmp_path, ending):
+    path = tmp_path / f"base.{ending}"
+    run = {query: {"a": 1.0, "x": 0.5} for query in GOLD}
+    if ending == "json":
+        path.write_text(json.dumps(run))
+    elif ending == "parquet":
+        karat.Run.of(run).results.write_parquet(path)
+    else:
+        karat.Run.of(run).write(path)
+    assert only(karat.gate(GOLD, SECOND, "RR max_drop 0.4", baseline=path)).difference == -0.5
+
+
+@pytest.mark.parametrize(
+    ("made", "asked", "said"),
+    [
+        ({"conventions": {"missing": "skip"}}, {}, "missing=skip there, missing=zero here"),
+        ({"top_k": 5}, {}, "top_k=5 there, top_k=None here"),
+        ({}, {"top_k": 5}, "top_k=None there, top_k=5 here"),
+        ({"measures": "P@1"}, {}, "no RR there"),
+    ],
+)
+def test_saved_scores_that_were_made_otherwise_are_refused(tmp_path, made, asked, said):
+    path = tmp_path / "base.json"
+    karat.evaluate(GOLD, FIRST, made.pop("measures", "RR"), **made).write(path)
+    with pytest.raises(InputError, match=f"base.json: baseline: .*{said}"):
+        karat.gate(GOLD, SECOND, "RR max_drop 0.4", baseline=path, **asked)
+
+
+def test_saved_scores_of_other_items_are_refused():
+    run = {query: {"a": 2.0, "x": 1.0} for query in GOLD}
+    baseline = karat.evaluate(GOLD, run, "RR", score_threshold=1.5)
+    with pytest.raises(InputError, match=r"score_threshold=1\.5 there, score_threshold=None here"):
+        karat.gate(GOLD, run, "RR max_drop 0.4", baseline=baseline)
+
+
+def test_saved_scores_of_documents_or_of_another_rule_for_texts_are_refused():
+    gold = [{"query_id": q, "relevant": ["a"], "evidence": ["one two three"]} for q in ("q1", "q2")]
+    run = [
+        {"query_id": q, "results": [{"id": "a", "doc_id": "a", "text": "one two three"}]}
+        for q in ("q1", "q2")
+    ]
+    documents = karat.evaluate(gold, run, "RR", level="doc")
+    with pytest.raises(InputError, match="level doc there, item here"):
+        karat.gate(gold, run, "RR max_drop 0", baseline=documents)
+    fuzzy = karat.Matching(fuzzy_threshold=0.9)
+    texts = karat.evaluate(gold, run, ["RR", "evidence.RR"], matching=fuzzy)
+    with pytest.raises(InputError, match=r"evidence by .*0\.9.* there, by .*0\.7.* here"):
+        karat.gate(gold, run, "evidence.RR max_drop 0", baseline=texts)
+    none = karat.evaluate(gold, run, "RR")
+    with pytest.raises(InputError, match=r"in another way: no evidence\.RR there\n"):
+        karat.gate(gold, run, "evidence.RR max_drop 0", baseline=none)
+    # Without a measure of texts in the comparison, how they are compared is no matter.
+    assert karat.gate(gold, run, ["RR max_drop 0", "evidence.RR >= 1"], baseline=texts)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [
+        ("RR max_drop 0.1", "RR rose by 0.5000, from 0.5000 to 1.0000; a rise of at most 0.5000"),
+        ("RR max_drop 0.1 strict", "from 0.5000 to 1.0000; a rise of at least 0.5000"),
+        ("RR max_drop 0.1", "a drop of at least 0.0000 (95% confidence)"),
+        ("RR max_drop 0.1 strict", "a drop of at most 0.0000 (95% confidence)"),
+    ],
+)
+def test_a_bound_on_the_good_side_is_said_as_what_it_is(threshold, said):
+    baseline = SECOND if "rise" in said else FIRST
+    assert said in only(karat.gate(GOLD, FIRST, threshold, baseline=baseline)).reason
+
+
+def test_queries_in_only_one_of_the_two_are_said():
+    skip = {"conventions": {"missing": "skip"}}
+    run = {query: items for query, items in SECOND.items() if query != "q00"}
+    before = {query: items for query, items in FIRST.items() if query > "q02"}
+    verdict = karat.gate(GOLD, run, "RR max_drop 0.4", baseline=before, **skip)
+    check = only(verdict)
+    assert (check.n, check.only_run, check.only_baseline) == (17, 2, 0)
+    said = "RR is compared over 17 queries; 2 only in the run, 0 only in the baseline"
+    assert said in verdict.remarks
+    verdict = karat.gate(GOLD, before, "RR max_drop 0.4", baseline=run, **skip)
+    assert (only(verdict).only_run, only(verdict).only_baseline) == (0, 2)
+    assert verdict.passed
+    assert any("0 only in the run, 2 only in the baseline" in each for each in verdict.remarks)
+
+
+def test_the_baseline_needs_to_hold_only_what_is_compared():
+    thresholds = ["RR max_drop 0.1", "latency.p90 <= 350 ms"]
+    assert karat.gate(GOLD, timed(range(N)), thresholds, baseline=FIRST)
+
+
+def test_a_baseline_that_nothing_is_compared_with_is_said():
+    verdict = karat.gate(GOLD, FIRST, "RR >= 1", baseline="nowhere.run")
+    assert verdict.baseline is None
+    assert any(each.startswith("the baseline was not looked at") for each in verdict.remarks)
+
+
+# what cannot be judged
+
+
+@pytest.mark.parametrize(
+    ("gold", "run", "threshold", "said"),
+    [
+        (GOLD, FIRST, "RR max_drop 0.1", "'RR max_drop 0.1': max_drop needs a baseline"),
+        ({"q1": ["a"]}, {"q1": ["a"]}, "RR >= 0", "'RR >= 0': only 1 query has a value of RR"),
+        (
+            GOLD,
+            FIRST,
+            "FirstRelevant(rel=2) >= 0",
+            "only 0 queries have a value of FirstRelevant(rel=2)",
+        ),
+        (GOLD, {"z": ["a"]}, "RR >= 0", "no query in common"),
+    ],
+)
+def test_what_cannot_be_judged_is_an_error(gold, run, threshold, said):
+    with pytest.raises(InputError, match=re.escape(said)):
+        karat.gate(gold, run, threshold)
+
+
+def test_a_comparison_over_one_query_cannot_be_judged():
+    with pytest.raises(InputError, match="only 1 query has a value of RR"):
+        karat.gate(
+            GOLD,
+            {"q00": ["a"], "q01": ["a"]},
+            "RR max_drop 0.1",
+            baseline={"q01": ["a"], "q02": ["a"]},
+            conventions={"missing": "skip"},
+        )
+
+
+def test_a_slowest_query_has_no_bound_and_so_cannot_be_compared():
+    with pytest.raises(InputError, match=r"nothing bounds the difference of latency.max over 20"):
+        karat.gate(
+            GOLD, timed(range(N)), "latency.max max_rise 1 ms", baseline=timed(range(1, N + 1))
+        )
+
+
+def test_a_value_that_nothing_divides_cannot_be_judged():
+    gold = [{"query_id": q, "evidence": [" "]} for q in ("q1", "q2")]
+    run = [{"query_id": q, "results": [{"text": "x"}]} for q in ("q1", "q2")]
+    with (
+        pytest.warns(karat.KaratWarning, match="without text"),
+        pytest.raises(InputError, match=r"evidence.recall@3 >= 0': evidence.recall@3 has no value"),
+    ):
+        karat.gate(gold, run, "evidence.recall@3 >= 0", conventions={"no_gold": "zero"})
+
+
+def test_an_unknown_measure_is_an_error():
+    with pytest.raises(MeasureError):
+        karat.gate(GOLD, FIRST, "nDGC >= 0.6")
+
+
+# what is read, and what stands beside the answer
+
+
+def test_without_thresholds_the_nearest_file_speaks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="gate: there is no threshold"):
+        karat.gate(GOLD, FIRST)
+    Path("karat.toml").write_text('[conventions]\nmissing = "skip"\n[gate]\nRR = "> 0.9"\n')
+    run = {query: FIRST[query] for query in list(GOLD)[:10]}
+    assert only(karat.gate(GOLD, run)).value == 1.0
+    # With thresholds of its own, Python reads no file that it was not told of.
+    assert only(karat.gate(GOLD, run, "RR >= 0.1")).value == 0.5
+    verdict = karat.gate(GOLD, run, "P@1 >= 0.1", config="karat.toml")
+    assert [str(check.rule) for check in verdict.checks] == ["RR > 0.9", "P@1 >= 0.1"]
+    verdict = karat.gate(GOLD, run, conventions={"missing": "zero"})
+    assert only(verdict).value == 0.5
+    verdict = karat.gate(GOLD, run, conventions=karat.Conventions())
+    assert only(verdict).value == 0.5
+
+
+def test_queries_without_an_answer_are_said_of_a_verdict_that_passes():
+    run = [{"query_id": "q00", "results": [], "error": {"type": "Timeout", "message": "m"}}]
+    run += [{"query_id": q, "results": [{"id": "a"}]} for q in list(GOLD)[1:-2]]
+    verdict = karat.gate(GOLD, run, "RR >= 0.5")
+    assert verdict.passed
+    assert (verdict.failed, verdict.missing) == (1, 2)
+    assert verdict.summary == (
+        "run passed 1 threshold; with 1 query that the retriever failed on and "
+        "2 queries not in the run"
+    )
+    assert "run: 1 query that the retriever failed on scored as nothing retrieved" in (
+        verdict.remarks
+    )
+    assert karat.gate(GOLD, FIRST, "RR >= 0.5").unanswered is None
+
+
+def test_missing_queries_are_said_of_latency_too():
+    rows = [(query, "total", 1.0) for query in list(GOLD)[:10]]
+    part = karat.Run.of({query: FIRST[query] for query in list(GOLD)[:10]})
+    run = karat.Run(part.results, timings=pl.DataFrame(rows, schema=TIMINGS, orient="row"))
+    assert karat.gate(GOLD, run, "latency.mean <= 1 ms").missing == 10
+
+
+def test_the_order_of_rows_changes_nothing():
+    gold = of_groups(category=lambda at: "billing")
+    told = {"RR": {"min": 0.9, "max_drop": 0.01}}
+    one = karat.gate(gold, mixed(10), told, baseline=FIRST).as_dict()
+    other = karat.gate(
+        dict(reversed(GOLD.items())),
+        dict(reversed(mixed(10).items())),
+        told,
+        baseline=dict(reversed(FIRST.items())),
+    ).as_dict()
+    assert one == other
+
+
+# real runs
+
+TREC = SHARED_DATA / "trec-dl19-passage"
+
+
+@pytest.mark.skipif(not TREC.is_dir(), reason=f"there are no runs in {TREC}")
+@pytest.mark.parametrize(
+    ("run", "baseline", "drop", "passed"),
+    [
+        ("bm25base_p", "p_bert", "0.05", False),  # a real loss
+        ("p_bert", "bm25base_p", "0 strict", True),  # a real gain
+        ("bm25tuned_p", "bm25base_p", "0.005", True),  # 0.008 lower, which 43 topics do not show
+        ("bm25tuned_p", "bm25base_p", "0.005 strict", False),
+    ],
+)
+def test_real_runs_are_judged_about_as_student_would(run, baseline, drop, passed):
+    gold, runs = TREC / "qrels.txt", TREC / "runs"
+    threshold = f"nDCG@10 max_drop {drop}"
+    check = only(karat.gate(gold, runs / f"{run}.gz", threshold, baseline=runs / f"{baseline}.gz"))
+    assert check.passed == passed
+    after, before = (
+        karat.evaluate(gold, runs / f"{name}.gz", "nDCG@10").per_query["nDCG@10"].to_numpy()
+        for name in (run, baseline)
+    )
+    ends = scipy.stats.ttest_rel(after, before).confidence_interval(0.9)
+    assert check.bound == pytest.approx(ends.low if check.rule.strict else ends.high, abs=0.01)

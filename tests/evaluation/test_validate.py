@@ -1,0 +1,413 @@
+"""karat validate: every fault is counted, and shown so that it can be mended."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from karat.errors import InputError
+from karat.report.validation import KINDS
+from oracles import validation as validation_oracle
+from support.paths import ROOT
+
+TEXTS = st.text(st.sampled_from("ab \n😀é"), max_size=8)
+DOCUMENTS = st.sampled_from(["d1", "d2", "d3"])
+UNITS = st.sampled_from(["codepoint", "utf16", "utf8"])
+QUERIES = st.sampled_from(["q1", "q2", "q3"])
+ITEMS = st.sampled_from(["a", "b", "c", "d1", "d2"])
+PLACES = st.tuples(st.integers(0, 10), st.integers(0, 10)).map(sorted)
+
+
+@st.composite
+def gold_records(draw):
+    broken = st.sampled_from([(-1, 3), (-2, -3), (4, 2), (1, 0), (0, 2**40), (2**40, 2)])
+    span = st.builds(
+        lambda doc_id, place, text: {"doc_id": doc_id, "start": place[0], "end": place[1]} | text,
+        DOCUMENTS,
+        st.one_of(PLACES, PLACES, PLACES, broken),
+        st.one_of(st.just({}), st.builds(lambda text: {"text": text}, TEXTS)),
+    )
+    record = st.fixed_dictionaries(
+        {"query_id": QUERIES},
+        optional={
+            "relevant": st.dictionaries(ITEMS, st.integers(-1, 2), max_size=3),
+            "spans": st.lists(span, max_size=4),
+            "evidence": st.lists(st.sampled_from(["", " ", "x", "X ", "a b", "A  b"]), max_size=3),
+        },
+    )
+    return draw(st.lists(record, min_size=1, max_size=4))
+
+
+@st.composite
+def run_records(draw):
+    lines = []
+    for query in draw(st.lists(st.sampled_from(["q1", "q2", "w"]), unique=True, min_size=1)):
+        results = []
+        for item in draw(st.lists(ITEMS, unique=True, max_size=3)):
+            result = {"id": item}
+            if draw(st.booleans()):
+                result["doc_id"] = draw(DOCUMENTS)
+            if draw(st.booleans()):
+                result["start"], result["end"] = draw(PLACES)
+            if draw(st.booleans()):
+                result["text"] = draw(TEXTS)
+            results.append(result)
+        lines.append({"query_id": query, "results": results})
+    return lines
+
+
+@st.composite
+def chunk_rows(draw):
+    ids = draw(st.lists(ITEMS, unique=True, min_size=1, max_size=3))
+    return [(item, draw(DOCUMENTS), *draw(PLACES), draw(st.none() | TEXTS)) for item in ids]
+
+
+def chunk_table(rows):
+    names = ["item_id", "doc_id", "start", "end", "text"]
+    schema = {n: pl.Int64 if n in ("start", "end") else pl.String for n in names}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def counts(validation):
+    pairs = [(found.kind, found.source) for found in validation.findings]
+    assert len(pairs) == len(set(pairs))
+    return {(f.kind, f.source): f.count for f in validation.findings}
+
+
+@given(
+    gold_records(),
+    st.none() | st.dictionaries(DOCUMENTS, TEXTS, max_size=2),
+    st.none() | chunk_rows(),
+    st.lists(st.tuples(UNITS, run_records()), max_size=2),
+    UNITS,
+)
+def test_every_fault_is_counted(tmp_path_factory, records, corpus, chunks, runs, unit):
+    path = tmp_path_factory.mktemp("gold") / "gold.jsonl"
+    header = {"karat": 1, "kind": "gold", "offsets": unit}
+    path.write_text("\n".join(map(json.dumps, [header, *records])), encoding="utf-8")
+    named = {f"r{at}": run for at, run in enumerate(runs)}
+    validation = karat.validate(
+        path,
+        corpus=corpus,
+        chunks=None if chunks is None else chunk_table(chunks),
+        runs={name: karat.Run.of(lines, offsets=u) for name, (u, lines) in named.items()},
+    )
+    assert counts(validation) == validation_oracle.faults(records, corpus, chunks, named, unit)
+    assert validation.ok == all(f.severity == "warning" for f in validation.findings)
+    for found in validation.findings:
+        assert len(found.examples) == min(3, found.count)
+    assert all(len(line) <= 80 for line in str(validation).splitlines())
+
+
+@given(gold_records(), st.randoms(use_true_random=False))
+def test_the_order_of_rows_changes_nothing(records, random):
+    gold = {record["query_id"]: record for record in records}
+    rows = [
+        (query, span["doc_id"], span["start"], span["end"], span.get("text"))
+        for query, record in gold.items()
+        for span in record.get("spans", [])
+        if 0 <= span["start"] <= span["end"] < 99
+    ]
+    names = ["query_id", "doc_id", "start", "end", "text"]
+    schema = {n: pl.Int64 if n in ("start", "end") else pl.String for n in names}
+    shown = set()
+    for _ in range(3):
+        random.shuffle(rows)
+        spans = pl.DataFrame(rows, schema=schema, orient="row")
+        shown.add(str(karat.validate(karat.Gold.of(spans=spans), corpus={"d1": "a b", "d2": "é"})))
+    assert len(shown) == 1
+
+
+# Examples
+
+
+@pytest.mark.parametrize(
+    ("gold", "unit", "expected"),
+    [
+        ([(0, 4, None), (4, 8, None)], "codepoint", {}),
+        ([(0, 4, None), (3, 8, None)], "codepoint", {"overlap": 1}),
+        ([(0, 4, None), (0, 4, None)], "codepoint", {"overlap": 1}),
+        ([(0, 9, None), (1, 2, None), (5, 6, None)], "codepoint", {"overlap": 2}),
+        ([(0, 9, None), (5, 5, None)], "codepoint", {"zero-length": 1}),
+        ([(3, 3, "")], "codepoint", {"zero-length": 1}),
+        ([(3, 5, " \n")], "codepoint", {"blank": 1}),
+        ([(0, 2, "😀")], "codepoint", {"text-mismatch": 1}),
+        ([(0, 2, "😀")], "utf16", {}),
+        ([(0, 4, "😀")], "utf8", {}),
+    ],
+)
+def test_spans_are_checked_without_a_corpus_as_far_as_that_goes(gold, unit, expected):
+    spans = [{"doc_id": "d", "start": s, "end": e, "text": text} for s, e, text in gold]
+    found = karat.validate(karat.Gold.of([{"query_id": "q", "spans": spans}], offsets=unit))
+    assert {f.kind: f.count for f in found.findings} == expected
+
+
+def test_an_id_may_be_a_document_of_the_corpus_or_a_chunk_or_the_document_of_one():
+    chunks = chunk_table([("c1", "d1", 0, 2, None)])
+    gold = {"q": {"c1": 1, "d1": 1, "d2": 1, "x": 0, "y": 1}}
+    for corpus, unknown in (({"d1": "abc", "d2": ""}, ["y"]), (None, ["d2", "y"])):
+        found = karat.validate(gold, corpus=corpus, chunks=chunks)
+        assert [e.item_id for e in examples(found, "unknown-item")] == unknown
+        assert counts(found) == {("unknown-item", "gold"): len(unknown)}
+
+
+def put(path, *lines):
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def span(start, end, doc_id="d", **more):
+    return {"doc_id": doc_id, "start": start, "end": end, **more}
+
+
+def examples(validation, kind):
+    return next(found.examples for found in validation.findings if found.kind == kind)
+
+
+def test_examples_say_where_they_stand(tmp_path):
+    path = put(
+        tmp_path / "gold.jsonl",
+        {"karat": 1, "kind": "gold"},
+        {"query_id": "q1", "spans": [span(5, 2)]},
+        {"query_id": "q2", "spans": [span(-1, 2)]},
+        {"query_id": "q1", "spans": [span(0, 4, text="paid")]},
+    )
+    found = karat.validate(path, corpus={"d": "is paid"})
+    where = {
+        f.kind: [(e.query_id, e.doc_id, e.start, e.end, e.line) for e in f.examples]
+        for f in found.findings
+    }
+    assert where == {
+        "duplicate-query": [("q1", None, None, None, 4)],
+        "negative": [("q2", "d", -1, 2, 3)],
+        "inverted": [("q1", "d", 5, 2, 2)],
+        "text-mismatch": [("q1", "d", 0, 4, 2)],
+    }
+    assert all(e.path == str(path) for f in found.findings for e in f.examples)
+    mismatch = examples(found, "text-mismatch")[0]
+    assert mismatch.problem == "the document has 'is p' and the text is 'paid'"
+    assert mismatch.hint == "the text stands at [3, 7) in code points"
+
+
+def test_records_are_read_past_their_faults_too():
+    found = karat.validate([{"query_id": "q", "spans": [span(5, 2)]}, {"query_id": "q"}])
+    assert counts(found) == {("duplicate-query", "gold"): 1, ("inverted", "gold"): 1}
+    assert examples(found, "inverted")[0].problem.startswith("record 1: [5, 2)")
+
+
+def test_ids_that_are_nowhere_come_with_those_there_are():
+    found = karat.validate({"q": {"D1": 1, "D2": 2, "x": 0}}, runs={"bm25": {"q": ["d1", "d2"]}})
+    assert counts(found) == {("no-item-retrieved", "gold"): 2}
+    assert found.findings[0].hint.startswith("there are 'd1', 'd2'")
+
+
+def test_the_document_of_an_item_counts_as_its_id():
+    run = [{"query_id": "q", "results": [{"id": "c1", "doc_id": "d1"}]}]
+    assert karat.validate({"q": {"d1": 1}}, runs=[run]).findings == ()
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_newlines_of_documents_count_as_they_are(tmp_path, newline):
+    (tmp_path / "d.md").write_bytes(f"one{newline}two".encode())
+    gold = [{"query_id": "q", "spans": [span(5, 8, "d.md", text="two")]}]
+    found = karat.validate(gold, corpus=tmp_path)
+    assert found.ok == (newline == "\r\n")
+
+
+def test_runs_of_one_name_are_told_apart():
+    runs = [{"w": ["a"]}, {"w": ["a"]}]
+    found = karat.validate({"q": ["a"]}, runs=runs)
+    assert [f.source for f in found.findings] == ["run run", "run run (2)"]
+
+
+def test_one_run_need_not_stand_in_a_list(tmp_path):
+    (tmp_path / "one.run").write_text("w Q0 a 1 0.5 t\n")
+    found = karat.validate({"q": ["a"]}, runs=tmp_path / "one.run")
+    assert [f.source for f in found.findings] == ["run one"]
+    table = pl.DataFrame({"query_id": ["w"], "item_id": ["a"]})
+    found = karat.validate({"q": ["a"]}, runs=table)
+    assert [f.source for f in found.findings] == ["run run"]
+
+
+def test_gold_without_queries_is_no_empty_sentence():
+    assert karat.validate({}).verdict == "no findings: 0 queries checked"
+
+
+def test_items_judged_twice_show_their_grades(tmp_path):
+    (tmp_path / "gold.qrels").write_text("q 0 a 2\nq 0 a 0\nq 0 b 1\n")
+    found = karat.validate(tmp_path / "gold.qrels")
+    assert counts(found) == {("judged-twice", "gold"): 1}
+    assert examples(found, "judged-twice")[0].problem == "its grades are 0, 2"
+
+
+def test_gold_in_several_files_names_the_file(tmp_path):
+    put(tmp_path / "a.jsonl", {"query_id": "q1", "relevant": ["a"]})
+    put(tmp_path / "b.jsonl", {"query_id": "q2"}, {"query_id": "q3", "spans": [span(4, 3)]})
+    found = karat.validate(tmp_path / "*.jsonl")
+    lines = {f.kind: (Path(f.examples[0].path).name, f.examples[0].line) for f in found.findings}
+    assert lines == {"inverted": ("b.jsonl", 2), "no-gold": ("b.jsonl", 1)}
+
+
+def test_a_validation_is_a_table_and_plain_data():
+    found = karat.validate({"q1": {"a": 1}, "q2": {"b": 0}}, runs={"r": {"q1": ["a"]}})
+    assert found.frame.select("severity", "kind", "source", "count").rows() == [
+        ("warning", "nothing-relevant", "gold", 1),
+        ("warning", "missing-query", "run r", 1),
+    ]
+    told = found.as_dict()
+    assert told["ok"] is found.ok is True
+    assert told["checked"] == {
+        "queries": 2,
+        "judgments": 2,
+        "spans": 0,
+        "evidence": 0,
+        "runs": 1,
+        "results": 1,
+    }
+    assert told["findings"][1] == {
+        "severity": "warning",
+        "kind": "missing-query",
+        "source": "run r",
+        "count": 1,
+        "examples": [{"problem": "it scores as nothing retrieved", "query_id": "q2"}],
+    }
+    assert karat.validate({"q": ["a"]}).frame.height == 0
+
+
+def test_every_kind_is_described_in_the_docs():
+    page = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
+    for kind, (severity, _) in KINDS.items():
+        assert f"| {severity} | `{kind}` |" in page
+
+
+# The command
+
+
+@pytest.fixture
+def command(command, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    return partial(command, "validate")
+
+
+def test_nothing_found_is_one_line(command):
+    put(Path("gold.jsonl"), {"query_id": "q", "spans": [span(0, 2, "d.txt", text="is")]})
+    Path("d.txt").write_text("is paid")
+    assert command("gold.jsonl", "--corpus", "d.txt") == (
+        0,
+        "no findings: 1 query, 1 span checked against 1 document\n",
+        "",
+    )
+
+
+def test_errors_end_with_1_and_fit_80_columns(command):
+    put(
+        Path("gold.jsonl"),
+        {"query_id": "q1", "relevant": ["c1"], "spans": [span(n, n - 3) for n in range(5)]},
+        {"query_id": "q2", "spans": [span(3, 7, "d.txt", text="paid"), span(4, 6, "d.txt")]},
+    )
+    Path("docs").mkdir()
+    Path("docs/d.txt").write_text("is paid")
+    put(Path("chunks.jsonl"), {"id": "c1", **span(0, 9, "d.txt")})
+    put(Path("run.jsonl"), {"query_id": "q1", "results": [{"id": "c1", **span(0, 7, "e.txt")}]})
+    code, out, err = command(
+        *("gold.jsonl", "--corpus", "docs", "--chunks", "chunks.jsonl", "--run", "run.jsonl")
+    )
+    assert (code, err) == (1, "")
+    assert out == (
+        "         finding           in       count\n"
+        "error    inverted          gold         5\n"
+        "error    past-end          chunks       1\n"
+        "error    unknown-document  run run      1\n"
+        "warning  overlap           gold         1\n"
+        "warning  missing-query     run run      1\n"
+        "\n"
+        "inverted: a span ends before it begins\n"
+        "  gold.jsonl:1: query q1, document d, [0, -3): [0, -3) is no stretch of text\n"
+        "  gold.jsonl:1: query q1, document d, [1, -2): [1, -2) is no stretch of text\n"
+        "  gold.jsonl:1: query q1, document d, [2, -1): [2, -1) is no stretch of text\n"
+        "  and 2 more\n"
+        "  hint: 0 ≤ start ≤ end, counted from the start of the document\n"
+        "\n"
+        "past-end in chunks: a place reaches past the end of its document\n"
+        "  item c1, document d.txt, [0, 9): the document ends at 7 (code points)\n"
+        "\n"
+        "unknown-document in run run: a place is in a document that there is not\n"
+        "  query q1, item c1, document e.txt, [0, 7): the corpus has no such document\n"
+        "    hint: it has 'd.txt'\n"
+        "\n"
+        "overlap: a span overlaps another of the same query; characters count once\n"
+        "  gold.jsonl:2: query q2, document d.txt, [4, 6): [3, 7) shares characters with\n"
+        "    it\n"
+        "\n"
+        "missing-query in run run: a query of gold is not in the run\n"
+        "  query q2: it scores as nothing retrieved\n"
+        "\n"
+        "7 errors, 2 warnings: 2 queries, 1 judgment, 7 spans, 1 chunk, 1 result checked\n"
+        "  against 1 document\n"
+    )
+
+
+def test_json_says_the_same(command):
+    put(Path("gold.jsonl"), {"query_id": "q1", "spans": [span(3, 1)]}, {"query_id": "q2"})
+    code, out, _ = command("gold.jsonl", "--json")
+    told = json.loads(out)
+    assert (code, told["ok"], told["karat"]) == (1, False, karat.__version__)
+    assert told["checked"] == {"queries": 2, "judgments": 0, "spans": 1, "evidence": 0}
+    assert [(f["severity"], f["kind"], f["count"]) for f in told["findings"]] == [
+        ("error", "inverted", 1),
+        ("warning", "no-gold", 1),
+    ]
+    assert told["findings"][0]["examples"] == [
+        {
+            "problem": "[3, 1) is no stretch of text",
+            "path": "gold.jsonl",
+            "line": 1,
+            "query_id": "q1",
+            "doc_id": "d",
+            "start": 3,
+            "end": 1,
+        }
+    ]
+
+
+def test_formats_may_be_named(command):
+    Path("gold").write_text("q1\ta\t1\t0\n")
+    Path("run").write_text("q1\ta\t0.5\n")
+    formats = ["--gold-format", "ir_datasets", "--format", "ir_datasets"]
+    assert command("gold", "--run", "run", *formats)[:2] == (
+        0,
+        "no findings: 1 query, 1 judgment, 1 result checked\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"query_id": "q1"', "gold.jsonl:1: this line is no complete JSON"),
+        ('{"query_id": "q1", "spans": [{"start": 1, "end": 2}]}', "gold.jsonl:1: spans[0].doc_id"),
+        ('{"query_id": "q1", "relevant": {"a": 1, "a": 2}}', "'a' stands twice in one object"),
+    ],
+)
+def test_what_cannot_be_read_has_no_answer(command, line, said):
+    Path("gold.jsonl").write_text(line)
+    code, out, err = command("gold.jsonl")
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_a_corpus_that_is_not_there_has_no_answer(command):
+    put(Path("gold.jsonl"), {"query_id": "q1"})
+    assert command("gold.jsonl", "--corpus", "no")[0] == 2
+
+
+def test_other_readers_still_stop_at_the_first_fault(tmp_path):
+    path = put(tmp_path / "gold.jsonl", {"query_id": "q", "spans": [span(5, 2)]})
+    with pytest.raises(InputError, match=r"gold\.jsonl:1: spans\[0\]"):
+        karat.Gold.read(path)

@@ -1,0 +1,391 @@
+"""Asking a retriever: exactly one line a question, whatever the retriever does."""
+
+import asyncio
+import contextvars
+import itertools
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.data.native_run import Failure, Result
+from karat.data.native_usage import Call
+from karat.errors import InputError
+from karat.live import marks
+from karat.live.asking import ask_all, lines
+from karat.live.exchange import Answer, AttemptError, Pace, Question, Search, encoded
+from support.effort import FULL
+from support.fake_retrievers import Fake, asked, both, impatient, in_task
+
+HANGING = 30  # seconds after which a test that hangs would fail
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _impatient():
+    with impatient():
+        yield
+
+
+# What comes out, against an oracle.
+
+ERRORS = {
+    "fails": (ValueError("no"), "ValueError", True),
+    "times out": (TimeoutError("slow"), "Timeout", True),
+    "is gone": (ConnectionResetError("gone"), "ConnectionError", True),
+    "is busy": (AttemptError("HTTP 503", "busy", wait=0.0), "HTTP 503", True),
+    "refuses": (AttemptError("HTTP 400", "bad", again=False), "HTTP 400", False),
+    "misuses karat": (InputError("bad call"), "InputError", False),
+    "cancels itself": (asyncio.CancelledError("own"), "CancelledError", True),
+}
+steps = st.one_of(
+    st.lists(st.sampled_from("abc"), max_size=3, unique=True).map(tuple),
+    st.sampled_from(sorted(ERRORS)),
+    st.just("garbage"),
+)
+
+
+def expected(script, retries, repeat):
+    """Return results, error type, attempts, varied and how often the retriever is asked."""
+    told = itertools.cycle(script)
+    asks, most, ends = 0, 0, []
+    while len(ends) < repeat:
+        attempts = 0
+        while attempts <= retries:
+            attempts += 1
+            asks += 1
+            step = next(told)
+            if step not in ERRORS or not ERRORS[step][2]:
+                break
+        most = max(most, attempts)
+        ends.append(step)
+        if isinstance(step, str):
+            break
+    first = ends[0]
+    if isinstance(first, str):
+        kind = "BadAnswer" if first == "garbage" else ERRORS[first][1]
+        return [], kind, most, False, asks
+    return list(first), None, most, any(end != first for end in ends), asks
+
+
+@settings(max_examples=1000 if FULL else 60)
+@given(
+    scripts=st.lists(st.lists(steps, min_size=1, max_size=5), max_size=12),
+    retries=st.integers(0, 3),
+    repeat=st.integers(1, 3),
+    jobs=st.integers(1, 5),
+    in_tasks=st.booleans(),
+)
+def test_every_question_has_one_line_that_tells_how_it_went(
+    scripts, retries, repeat, jobs, in_tasks
+):
+    told = {str(at): itertools.cycle(script) for at, script in enumerate(scripts)}
+    asks = dict.fromkeys(told, 0)
+
+    def retrieve(text):
+        asks[text] += 1
+        step = next(told[text])
+        if step in ERRORS:
+            raise ERRORS[step][0]
+        return step
+
+    class Scripted(Fake):
+        def read(self, returned):
+            if returned == "garbage":
+                raise InputError("no answer", field="results")
+            return super().read(returned)
+
+    retriever = Scripted(in_task(retrieve) if in_tasks else retrieve)
+    found = asked(retriever, told, retries=retries, repeat=repeat, jobs=jobs)
+    assert list(map(len, (found, asks))) == [len(scripts)] * 2
+    for text, script in zip(told, scripts, strict=True):
+        line = found[text]
+        kind = line.error and line.error.type
+        ids = [result.id for result in line.results]
+        outcome = ids, kind, line.attempts, line.varied, asks[text]
+        assert outcome == expected(script, retries, repeat)
+        assert line.error is None or line.error.attempts == line.attempts
+        assert line.latency_ms["total"] >= 0
+    assert retriever.opened == ([min(jobs, len(scripts))] if scripts else [])
+    assert retriever.closed == len(retriever.opened)
+
+
+def test_no_question_needs_no_retriever():
+    retriever = Fake(None)
+    assert asked(retriever, []) == {}
+    assert (retriever.opened, retriever.closed) == ([], 0)
+
+
+@pytest.mark.parametrize("in_tasks", [False, True])
+def test_just_so_many_are_under_way_as_asked_for(in_tasks):
+    jobs, under_way, most = 5, 0, []
+    lock = threading.Lock()
+    meeting = threading.Barrier(jobs, timeout=HANGING)
+    arrived = []
+
+    def enter():
+        nonlocal under_way
+        with lock:
+            under_way += 1
+            most.append(under_way)
+
+    def leave():
+        nonlocal under_way
+        with lock:
+            under_way -= 1
+
+    def in_thread(text):
+        enter()
+        meeting.wait()  # passes only once all five are here
+        leave()
+        return [text]
+
+    async def in_loop(text):
+        enter()
+        arrived.append(text)
+        while len(arrived) % jobs and len(arrived) < 20:
+            await asyncio.sleep(0)
+        leave()
+        return [text]
+
+    found = asked(in_loop if in_tasks else in_thread, map(str, range(20)), jobs=jobs)
+    assert max(most) == jobs
+    assert [found[str(n)].results[0].id for n in range(20)] == [str(n) for n in range(20)]
+
+
+def test_questions_are_drawn_only_when_there_is_a_place():
+    drawn = 0
+
+    class Million:
+        def __len__(self):
+            return 1_000_000
+
+        def __iter__(self):
+            nonlocal drawn
+            for drawn in range(1, len(self) + 1):
+                yield Question(str(drawn), "x")
+
+    lines = []
+
+    def done(line):
+        lines.append(line)
+        if len(lines) == 100:
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        ask_all(Fake(in_task(list)), Million(), Search(), Pace(jobs=7, timeout=9), done)
+    assert 100 <= drawn <= 100 + 2 * 7
+    assert len(lines) == 100
+
+
+# What a retriever returns.
+
+
+def test_lists_are_cut_to_what_was_asked_for():
+    def retrieve(text):
+        return [str(n) for n in range(30)]
+
+    line = asked(retrieve, "x", search=Search(top_k=3))["x"]
+    assert [result.id for result in line.results] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("takes", "kept"), [([], ["a", "c", "d"]), (["score_threshold"], ["a", "b", "c"])]
+)
+def test_a_threshold_is_applied_where_the_retriever_does_not(takes, kept):
+    scores = {"a": 0.9, "b": 0.4, "c": 0.5, "d": 0.6}
+
+    def retrieve(text):
+        return Answer([Result(id=item, score=score) for item, score in scores.items()])
+
+    search = Search(top_k=3, score_threshold=0.5)
+    line = asked(retrieve, "x", search=search, takes=takes)["x"]
+    assert [result.id for result in line.results] == kept
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            Answer([Result(id="a")]),
+            "results[0]: there is no score, so that no score_threshold can "
+            "be held against it; return scores",
+        ),
+        (Answer([], {"rerank": float("nan")}), "latency_ms.rerank: nan is no number of milli"),
+        (Answer([], {"rerank": -1.0}), "latency_ms.rerank: -1.0 is no number of milliseconds"),
+        (Answer([], calls=[Call(price_per_1k=1, price_in=1)]), "calls[0]: price_per_1k is for"),
+        (Answer([Result(text="\ud800", score=1.0)]), "half of a character"),
+        (Answer([], {"\ud800": 1.0}), "half of a character"),
+    ],
+)
+@pytest.mark.parametrize("in_tasks", [False, True])
+def test_what_no_run_may_hold_is_a_bad_answer(answer, message, in_tasks):
+    def retrieve(text):
+        return answer if text == "bad" else []
+
+    retrieve = in_task(retrieve) if in_tasks else retrieve
+    found = asked(retrieve, ["bad", "b"], search=Search(score_threshold=0.5), retries=3)
+    assert found["b"].error is None
+    error = found["bad"].error
+    assert (error.type, error.attempts) == ("BadAnswer", 1)
+    assert message in error.message
+    encoded(found["bad"])
+
+
+def test_calls_are_those_of_the_attempt_that_counted_and_priced():
+    tries = itertools.count(1)
+
+    def retrieve(text):
+        marks.record_call(model=f"attempt {next(tries)}")
+        if text == "x":
+            raise ValueError
+        return Answer([], calls=[Call(model="returned")])
+
+    def price(call):
+        return Call(model=call.model, price_in=2.5)
+
+    found = asked(retrieve, "yx", retries=1, jobs=1, price=price)
+    models = {text: [(c.model, c.price_in) for c in line.calls] for text, line in found.items()}
+    assert models == {
+        "y": [("attempt 1", 2.5), ("returned", 2.5)],
+        "x": [("attempt 3", 2.5)],
+    }
+
+
+class MuteError(Exception):
+    """Cannot say what it is."""
+
+    def __str__(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("one\n  two\x1b[31m\tthree"), Failure("ValueError", "one two�[31m three")),
+        (ValueError("x" * 501), Failure("ValueError", "x" * 499 + "…")),
+        (ValueError("x" * 500), Failure("ValueError", "x" * 500)),
+        (ValueError("\ud800"), Failure("ValueError", "�")),
+        (TimeoutError(), Failure("Timeout")),
+        (BrokenPipeError("gone"), Failure("ConnectionError", "gone")),
+        (KeyError("docs"), Failure("KeyError", "'docs'")),
+        (MuteError(), Failure("MuteError")),
+        (StopIteration(), Failure("StopIteration")),
+    ],
+)
+def test_an_error_is_told_in_one_line(error, told):
+    def retrieve(text):
+        raise error
+
+    line = asked(retrieve, "x")["x"]
+    assert line.error == told
+    assert lines.LONGEST_MESSAGE == 500
+    encoded(line)
+
+
+# Whoever looks on, and from where.
+
+
+def test_somebody_can_look_on():
+    seen = []
+
+    class Watching:
+        def finished(self, line):
+            seen.append(("finished", line.query_id))
+
+        def retried(self, question, error):
+            seen.append(("retried", question.query_id, error))
+
+    tries = iter([ValueError("once"), ValueError("twice"), None])
+
+    def retrieve(text):
+        if text == "b" and (error := next(tries)):
+            raise error
+        return []
+
+    asked(retrieve, "ab", jobs=1, retries=2, watch=Watching())
+    assert seen == [
+        ("finished", "q-a"),
+        ("retried", "q-b", Failure("ValueError", "once", 1)),
+        ("retried", "q-b", Failure("ValueError", "twice", 2)),
+        ("finished", "q-b"),
+    ]
+
+
+def test_lines_are_handed_over_in_one_thread():
+    threads = set()
+    asked(
+        lambda text: [text],
+        map(str, range(100)),
+        jobs=8,
+        done=lambda _: threads.add(threading.get_ident()),
+    )
+    assert len(threads) == 1
+
+
+@pytest.mark.parametrize("function", both(lambda text: [text]))
+def test_it_runs_where_a_loop_runs_already(function):
+    async def notebook():
+        return asked(function, "abc")
+
+    assert len(asyncio.run(notebook())) == 3
+
+
+VARIABLE = contextvars.ContextVar("variable", default="nobody")
+
+
+@pytest.mark.parametrize("in_tasks", [False, True])
+def test_a_retriever_sees_the_context_of_the_caller_and_no_other_attempt(in_tasks):
+    def retrieve(text):
+        seen = VARIABLE.get()
+        VARIABLE.set(text)
+        return [seen]
+
+    token = VARIABLE.set("caller")
+    try:
+        found = asked(in_task(retrieve) if in_tasks else retrieve, "abc", jobs=1)
+    finally:
+        VARIABLE.reset(token)
+    assert {line.results[0].id for line in found.values()} == {"caller"}
+
+
+def test_a_retriever_may_itself_ask_a_retriever():
+    def outer(text):
+        with marks.stage("outer"):
+            inner = asked(lambda inner: [inner + text], "xy", jobs=2)
+        return [line.results[0].id for line in inner.values()]
+
+    found = asked(outer, "abc", jobs=3)
+    assert sorted(r.id for r in found["b"].results) == ["xb", "yb"]
+    assert set(found["b"].latency_ms) == {"total", "outer"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_tasks", [False, True])
+def test_many_questions_take_no_more_than_their_places(in_tasks):
+    """However many there are: a thread or two tasks a place, and what holds them together."""
+    jobs, questions = 64, 10_000 if FULL else 500
+    before, most = threading.active_count(), 0
+
+    def look():
+        nonlocal most
+        tasks = len(asyncio.all_tasks()) if in_tasks else 0
+        most = max(most, tasks, threading.active_count() - before)
+
+    def in_thread(text):
+        look()
+        time.sleep(0.001)
+        return [text]
+
+    async def in_loop(text):
+        look()
+        await asyncio.sleep(0.001)
+        return [text]
+
+    texts = [str(n) for n in range(questions)]
+    found = asked(in_loop if in_tasks else in_thread, texts, jobs=jobs)
+    assert {text: line.results[0].id for text, line in found.items()} == dict(
+        zip(texts, texts, strict=True)
+    )
+    assert most <= (2 * jobs if in_tasks else jobs) + 1

@@ -1,0 +1,241 @@
+"""Asking a retriever: the time is the retriever's, and attempts begin when they may."""
+
+import asyncio
+import itertools
+import statistics
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karat.data.native_run import Result
+from karat.data.native_usage import Call
+from karat.live.asking import course, pacing, places
+from karat.live.exchange import Answer, AttemptError
+from support.fake_retrievers import Fake, asked, fake_clock, impatient, in_task
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _impatient():
+    with impatient():
+        yield
+
+
+@pytest.fixture
+def clock():
+    with fake_clock() as clock:
+        yield clock
+
+
+@pytest.mark.parametrize("in_tasks", [False, True])
+def test_only_asking_is_timed(clock, monkeypatch, in_tasks):
+    class Slow(Fake):
+        async def open(self, jobs):
+            clock.pass_ms(1000)
+
+        def read(self, returned):
+            clock.pass_ms(1000)
+            return super().read(returned)
+
+    tries = itertools.count()
+
+    def retrieve(text):
+        clock.pass_ms(float(text))
+        if next(tries) % 2 == 0:
+            raise ValueError
+        return [text]
+
+    def pause(*_):
+        clock.pass_ms(1000)
+        return 0.0
+
+    class Slowly(pacing.Spacing):
+        async def turn(self):
+            clock.pass_ms(1000)
+
+    for kind in (places.TaskPlace, places.ThreadPlace):
+
+        def begin(place, attempt, begin=kind.begin):
+            clock.pass_ms(1000)
+            return begin(place, attempt)
+
+        monkeypatch.setattr(kind, "begin", begin)
+    monkeypatch.setattr(course, "pause", pause)
+    monkeypatch.setattr(course, "Spacing", Slowly)
+    found = []
+
+    def done(line):
+        clock.pass_ms(1000)
+        found.append(line)
+
+    asked(
+        Slow(in_task(retrieve) if in_tasks else retrieve),
+        ["1", "2", "5.5"],
+        done=done,
+        jobs=1,
+        retries=1,
+    )
+    assert [line.latency_ms for line in found] == [{"total": ms} for ms in (1.0, 2.0, 5.5)]
+
+
+@pytest.mark.parametrize("in_tasks", [False, True])
+def test_a_failed_question_shows_the_time_of_its_last_attempt(clock, in_tasks):
+    spent = iter([3, 8])
+
+    def retrieve(text):
+        clock.pass_ms(next(spent))
+        raise ValueError
+
+    line = asked(in_task(retrieve) if in_tasks else retrieve, "x", retries=1)["x"]
+    assert line.latency_ms == {"total": 8.0}
+
+
+def test_repeated_questions_show_the_median_and_the_first_list(clock):
+    spent, found = iter([5, 1, 9, 4]), iter("abac")
+
+    def retrieve(text):
+        ms, item = next(spent), next(found)
+        clock.pass_ms(ms)
+        stages = {"search": ms * 2.0} | ({"rare": 7.0} if ms == 9 else {})
+        return Answer([Result(id=item)], stages, [Call(model=item)])
+
+    line = asked(retrieve, "x", repeat=4)["x"]
+    middle = statistics.median([5, 1, 9, 4])
+    assert line.latency_ms == {"total": middle, "search": 2 * middle, "rare": 7.0}
+    assert [result.id for result in line.results] == ["a"]
+    assert [call.model for call in line.calls] == ["a"]
+    assert line.varied
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "varied"),
+    [
+        (Result(id="a", score=1.0), Result(id="a", score=2.0), False),
+        (Result(doc_id="d", start=0, end=5), Result(doc_id="d", start=0, end=5), False),
+        (Result(doc_id="d", start=0, end=5), Result(doc_id="d", start=0, end=6), True),
+        (Result(text="this"), Result(text="that"), True),
+    ],
+)
+def test_lists_vary_by_what_they_hold_and_not_by_their_scores(one, other, varied):
+    answers = iter([one, other])
+    assert asked(lambda _: Answer([next(answers)]), "x", repeat=2)["x"].varied == varied
+
+
+def test_what_the_retriever_timed_itself_stands_beside_what_karat_timed(clock):
+    def retrieve(text):
+        clock.pass_ms(10)
+        return Answer([], {"total": 8.0, "rerank": 3.0})
+
+    assert asked(retrieve, "x")["x"].latency_ms == {"total": 10.0, "reported": 8.0, "rerank": 3.0}
+
+
+def test_warming_up_leaves_no_line_and_no_complaint():
+    asks, at_first = [], []
+
+    def retrieve(text):
+        asks.append(text)
+        if len(asks) <= 5:
+            raise ValueError("cold")
+        return [text]
+
+    def done(line):
+        at_first.append(len(asks))
+
+    found = asked(retrieve, ["a", "b"], warmup=5, jobs=1, retries=0)
+    assert asks == ["a", "b", "a", "b", "a", "a", "b"]
+    assert [line.error for line in found.values()] == [None, None]
+
+
+# When attempts begin.
+
+
+@settings(max_examples=200)
+@given(
+    rate=st.sampled_from([0.5, 3, 10, 1000]),
+    moves=st.lists(st.sampled_from([0.0, 0.01, 0.3, 5.0]), max_size=30),
+)
+def test_attempts_begin_evenly_spaced(rate, moves):
+    now, begun = 100.0, []
+
+    async def sleep(seconds):
+        nonlocal now
+        assert seconds > 0
+        now += seconds
+
+    async def take_turns():
+        nonlocal now
+        spacing = pacing.Spacing(rate, lambda: now, sleep)
+        for move in moves:
+            await spacing.turn()
+            begun.append(now)
+            now += move
+
+    coroutine = take_turns()
+    with pytest.raises(StopIteration):
+        coroutine.send(None)  # nothing in it waits for a loop
+    for before, after, move in zip(begun, begun[1:], moves, strict=False):
+        assert after - before == pytest.approx(max(1 / rate, move))
+
+
+def test_turns_that_are_asked_for_together_come_one_after_the_other():
+    slept = []
+
+    async def sleep(seconds):
+        slept.append(seconds)
+
+    async def together():
+        spacing = pacing.Spacing(4, lambda: 10.0, sleep)
+        await asyncio.gather(*(spacing.turn() for _ in range(5)))
+
+    asyncio.run(together())
+    assert slept == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_every_attempt_takes_its_turn(monkeypatch):
+    turns = 0
+
+    class Counting(pacing.Spacing):
+        async def turn(self):
+            nonlocal turns
+            turns += 1
+
+    def retrieve(text):
+        nonlocal asks
+        asks += 1
+        raise ValueError
+
+    monkeypatch.setattr(course, "Spacing", Counting)
+    asks = 0
+    asked(retrieve, "abc", retries=2, warmup=4, rate=1e9)
+    assert turns == asks == 3 * 3 + 4
+
+
+def test_a_rate_holds_back_a_run():
+    began = time.perf_counter()
+    asked(in_task(list), "abcdef", rate=50)
+    assert time.perf_counter() - began >= 5 / 50
+
+
+def test_pauses_grow_up_to_a_limit_and_are_by_lot():
+    longest = {1: 0.5, 2: 1.0, 3: 2.0, 6: 16.0, 7: 30.0, 8: 30.0, 10_000: 30.0}
+    for failures, seconds in longest.items():
+        pauses = [pacing.pause(failures, None) for _ in range(300)]
+        assert 0 <= min(pauses) < seconds / 10
+        assert seconds * 0.9 < max(pauses) <= seconds
+    assert pacing.pause(1, 7.0) == 7.0
+    assert pacing.pause(1, 3600.0) == 60.0
+
+
+def test_what_the_retriever_asks_to_wait_reaches_the_pause(monkeypatch):
+    waits = []
+    monkeypatch.setattr(course, "pause", lambda *given: waits.append(given) or 0.0)
+    errors = iter([AttemptError("HTTP 429", "slow down", wait=12.5), ValueError(), None])
+
+    def retrieve(text):
+        if error := next(errors):
+            raise error
+        return [text]
+
+    asked(retrieve, "x", retries=2)
+    assert waits == [(1, 12.5), (2, None)]

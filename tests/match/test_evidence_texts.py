@@ -1,0 +1,598 @@
+"""Text evidence: every decision is the one that plain difflib makes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+import sys
+from collections import Counter
+from difflib import SequenceMatcher
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from karat.errors import InputError
+from karat.match.texts import (
+    HOW,
+    Listed,
+    Matching,
+    Nearest,
+    batch,
+    cascade,
+    cover,
+    covers,
+    nearest,
+    normalize,
+    ratio,
+    ratios,
+    where,
+)
+from karat.match.texts.cascade import decide
+from karat.match.texts.normal import places
+from oracles import texts as text_oracle
+from support.effort import FULL
+from support.paths import SHARED_DATA
+
+examples = settings(max_examples=2000 if FULL else 150, deadline=None)
+PAIRS = 120_000 if FULL else 4_000
+
+FINANCEBENCH = SHARED_DATA / "financebench/financebench_open_source.jsonl"
+
+# Few letters, so that texts are like each other by chance; spaces, marks and letters whose case,
+# width or length changes when they are normalised.
+LETTERS = "abAB 12.,\n\t\u00a0\u2009\u200b\u200d\ufeffİıßΣςéÉe\u0301ﬁ²½¨😀👩🏽漢字ｶﾞ한한\U0001d400"
+texts = st.text(LETTERS, max_size=30) | st.text("ab ", max_size=60) | st.text(max_size=20)
+thresholds = st.sampled_from([0.01, 0.3, 0.5, 0.6, 2 / 3, 0.7, 0.75, 0.8, 0.9, 1.0]) | st.floats(
+    0, 1, exclude_min=True
+)
+
+
+@st.composite
+def edited(draw):
+    """A text and another made from it by a few cuts and insertions."""
+    text = draw(texts)
+    other = text
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(other)))
+        gone = draw(st.integers(0, 4))
+        other = other[:at] + draw(st.text(LETTERS, max_size=4)) + other[at + gone :]
+    return text, other
+
+
+pairs = edited() | st.tuples(texts, texts)
+
+
+def decided(pair, **rule):
+    code = decide(*(np.array([one], object) for one in pair), Matching(**rule), workers=1)[0]
+    return HOW[code] if code else None
+
+
+# --- normalising ---------------------------------------------------------------------------------
+
+
+@examples
+@given(texts, st.booleans(), st.booleans(), st.booleans())
+@example("ΑΣ ΑΣΑ", False, True, False)
+def test_texts_are_normalised_as_the_oracle_does(text, casefold, nfkc, zero_width):
+    options = {"casefold": casefold, "nfkc": nfkc, "zero_width": zero_width}
+    normal = normalize(text, **options)
+    assert normal == text_oracle.normalize(text, **options)
+    assert Matching(**options).normalize(text) == normal
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "normal"),
+    [
+        ("14\u00a0days\u2009\n left ", {}, "14 days left"),
+        ("re\u200bfund\ufeff", {}, "re\u200bfund\ufeff"),
+        ("re\u200bfund\ufeff", {"zero_width": True}, "refund"),
+        ("e\u200d\u0301", {"zero_width": True, "nfkc": True}, "é"),
+        ("İ", {}, "i\u0307"),
+        ("Straße", {}, "straße"),
+        ("Straße", {"casefold": True}, "strasse"),
+        ("ﬁve ² ㎏", {"nfkc": True}, "five 2 kg"),
+        ("a ¨b¨", {"nfkc": True}, "a \u0308b \u0308"),
+        ("\u200b\u200b", {"zero_width": True}, ""),
+    ],
+)
+def test_what_normalising_changes(text, options, normal):
+    assert normalize(text, **options) == normal
+
+
+@examples
+@given(
+    texts | st.text(st.characters(blacklist_categories=["Cs"]), max_size=8),
+    *[st.booleans()] * 3,
+    st.data(),
+)
+def test_every_normalised_character_is_traced_to_where_it_came_from(
+    text, casefold, nfkc, zero_width, data
+):
+    options = {"casefold": casefold, "nfkc": nfkc, "zero_width": zero_width}
+    normal = normalize(text, **options)
+    starts, ends = places(text, **options)
+    assert starts.size == ends.size == len(normal)
+    assume(normal)
+    first = data.draw(st.integers(0, len(normal) - 1))
+    last = data.draw(st.integers(first, len(normal) - 1))
+    assert starts[first] <= starts[last]
+    # The stretch is normalised to those characters; at its ends it may hold more of what one
+    # character became. (A sigma is written by what follows it.)
+    stretch = normalize(text[starts[first] : ends[last]], **options)
+    assert normal[first : last + 1].replace("ς", "σ").strip() in stretch.replace("ς", "σ")
+    if not nfkc and not casefold:  # only İ becomes more than one character
+        assert len(stretch) <= last - first + 3
+
+
+# --- decisions -----------------------------------------------------------------------------------
+
+
+@examples
+@given(pairs, thresholds, st.booleans(), st.booleans())
+@example(("ab", "ab"), 1.0, False, False)
+@example(("ab", ""), 0.5, False, True)
+@example(("abc", "b"), 1.0, False, True)
+def test_every_decision_is_difflibs(pair, threshold, autojunk, either):
+    evidence, chunk = map(text_oracle.normalize, pair)
+    assume(evidence)
+    told = text_oracle.how(evidence, chunk, threshold, autojunk, either)
+    rule = Matching(
+        fuzzy_threshold=threshold,
+        autojunk=autojunk,
+        direction="either" if either else "evidence",
+    )
+    assert decided((evidence, chunk), **vars(rule)) == told
+    assert covers(*pair, rule) == (told is not None)
+
+
+@examples
+@given(pairs, st.booleans())
+def test_a_threshold_that_is_just_reached_is_reached_and_the_next_float_is_not(pair, autojunk):
+    evidence, chunk = map(text_oracle.normalize, pair)
+    assume(evidence)
+    reached = text_oracle.ratio(evidence, chunk, autojunk)
+    for threshold in (reached, float(np.nextafter(reached, 2))):
+        if 0 < threshold <= 1:
+            told = text_oracle.how(evidence, chunk, threshold, autojunk)
+            assert decided((evidence, chunk), fuzzy_threshold=threshold, autojunk=autojunk) == told
+
+
+def prose(chance, size):
+    """Words of a language with few letters, the frequent ones first."""
+    words = ["the", "of", "a", "refund", "paid", "days", "within", "is", "customer", "14", "item"]
+    text = " ".join(chance.choices(words, range(len(words), 0, -1), k=size // 3))
+    return text[:size].strip()
+
+
+def near(chance, text):
+    """Change some words: drop, double, swap or misspell them."""
+    share = chance.choice([0.02, 0.1, 0.3, 0.6])
+    words = []
+    for word in text.split():
+        if chance.random() >= share:
+            words.append(word)
+            continue
+        words += chance.choice([[], [word, word], ["other"], [word[::-1]], [word[:-1] + "x"]])
+    if chance.random() < 0.3:
+        at = chance.randrange(len(words) + 1)
+        words = words[at:] + words[:at]
+    return " ".join(words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("autojunk", [False, True])
+@pytest.mark.parametrize("longest", [30, 60, 260])
+def test_many_random_and_near_duplicate_pairs_differ_from_difflib_nowhere(autojunk, longest):
+    chance = random.Random(f"{autojunk}{longest}")
+    count = PAIRS // (3 if longest < 200 else 20)
+    evidence, chunks = [], []
+    for _ in range(count):
+        one = prose(chance, chance.randrange(longest * 3 // 4, longest) or 1)
+        evidence.append(one)
+        chunks.append(near(chance, one) if chance.random() < 0.7 else prose(chance, longest))
+    counts = Counter()
+    columns = np.array(evidence, object), np.array(chunks, object)
+    for threshold in (0.5, 0.7, 0.9):
+        rule = Matching(fuzzy_threshold=threshold, autojunk=autojunk)
+        codes = decide(*columns, rule, workers=2)
+        told = [
+            text_oracle.how(*pair, threshold, autojunk)
+            for pair in zip(evidence, chunks, strict=True)
+        ]
+        assert [HOW[code] if code else None for code in codes] == told
+        counts.update(told)
+    assert min(counts[None], counts["fuzzy"]) > count / 20  # both were really tried
+
+
+def test_the_upper_bounds_hold_and_are_near():
+    chance = random.Random(3)
+    over = 0
+    for _ in range(40):
+        one = prose(chance, 250)
+        other = near(chance, one)
+        limit = 2.0 * text_oracle.common(one, other) / (len(one) + len(other))
+        for autojunk in (False, True):
+            assert text_oracle.ratio(one, other, autojunk) <= limit
+        over += text_oracle.ratio(one, other) < 0.7 <= limit
+    assert over > 0  # so a decision by the bound would be wrong
+
+
+def test_a_threshold_of_another_kind_of_number_is_said_plainly():
+    assert Matching(fuzzy_threshold=np.float32(0.5)) == Matching(fuzzy_threshold=0.5)
+    assert str(Matching(fuzzy_threshold=np.float32(0.5))).startswith(
+        "a substring of the chunk, or SequenceMatcher's ratio ≥ 0.5"
+    )
+
+
+def test_indel_alone_would_decide_otherwise():
+    evidence, chunk = "aab", "abab"
+    assert (text_oracle.ratio(evidence, chunk), text_oracle.common(evidence, chunk)) == (4 / 7, 3)
+    assert covers(evidence, chunk, Matching(fuzzy_threshold=4 / 7))
+    assert not covers(evidence, chunk, Matching(fuzzy_threshold=5 / 7))
+
+
+@pytest.mark.parametrize(
+    ("evidence", "chunk", "told"),
+    [
+        ("paid within 14 days", "Paid within 14\u00a0days", "exact"),
+        ("paid within 14 days", "it is paid\u2009within 14 days.", "substring"),
+        ("👩🏽 paid 😀", "They 👩🏽 paid 😀!", "substring"),
+        ("İstanbul", "in ISTANBUL", "fuzzy"),
+        ("İSTANBUL", "in i\u0307stanbul", "substring"),
+        ("a chunk shorter than its evidence", "shorter than", None),
+        ("a chunk shorter than the evidence", "chunk shorter than the evidence", "fuzzy"),
+        ("", "anything", None),
+        (" \n", "", None),
+        ("x", "", None),
+    ],
+)
+def test_pairs_that_are_easily_got_wrong(evidence, chunk, told):
+    normal = [normalize(evidence), normalize(chunk)]
+    assert covers(evidence, chunk) == (told is not None)
+    if normal[0]:
+        assert decided(normal) == told == text_oracle.how(*normal)
+
+
+def test_zero_width_characters_keep_texts_apart_unless_dropped():
+    evidence, chunk = "refund", "my re\u200bfu\u200bnd now"
+    assert not covers(evidence, chunk)
+    assert covers(evidence, chunk, Matching(zero_width=True))
+
+
+def test_half_of_an_evidence_covers_nothing():
+    evidence = "abcdefghij" * 10
+    for half in (evidence[:50], evidence[50:]):
+        assert ratio(evidence, half) == pytest.approx(2 / 3)
+        assert not covers(evidence, half)
+
+
+def test_a_chunk_of_ten_megabytes_is_settled_without_a_ratio(monkeypatch):
+    monkeypatch.setattr(cascade, "sequence_ratio", None)
+    monkeypatch.setattr(cascade.process, "cpdist", lambda *_, **__: np.zeros(0))
+    chunk = "The customer\u00a0is paid. " * 500_000 + "The refund is\npaid within 14 days."
+    assert len(chunk) > 10_000_000
+    assert covers("refund is paid within 14 days", chunk)
+    assert not covers("refund is paid within 15 days", chunk)
+    assert where("refund is paid within 14 days", chunk) == (len(chunk) - 30, len(chunk) - 1)
+
+
+def test_cydifflib_is_difflib():
+    pytest.importorskip("cydifflib")
+    assert ratios.SequenceMatcher is not SequenceMatcher
+    chance = random.Random(9)
+    for _ in range(100):
+        one = prose(chance, 300) + chance.choice(["", "😀 é 漢字"])
+        other = near(chance, one)
+        for autojunk in (False, True):
+            ours, theirs = (
+                kind(None, one, other, autojunk)
+                for kind in (ratios.SequenceMatcher, SequenceMatcher)
+            )
+            assert ours.ratio() == theirs.ratio()
+            assert list(map(tuple, ours.get_matching_blocks())) == list(
+                map(tuple, theirs.get_matching_blocks())
+            )
+
+
+def test_difflib_takes_the_place_of_cydifflib_where_that_is_absent(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cydifflib", None)
+    assert importlib.reload(ratios).SequenceMatcher is SequenceMatcher
+    monkeypatch.undo()
+    importlib.reload(ratios)
+
+
+# --- other matchers ------------------------------------------------------------------------------
+
+
+@examples
+@given(st.text("ab ", max_size=12), st.text("ab ", max_size=25), thresholds, st.booleans())
+def test_partial_compares_with_the_best_window(evidence, chunk, threshold, either):
+    evidence, chunk = map(text_oracle.normalize, (evidence, chunk))
+    assume(evidence and chunk)
+    number = text_oracle.either_window_ratio if either else text_oracle.window_ratio
+    rule = {
+        "matcher": "partial",
+        "fuzzy_threshold": threshold,
+        "direction": "either" if either else "evidence",
+    }
+    told = text_oracle.how(evidence, chunk, threshold, either=either, number=number)
+    assert decided((evidence, chunk), **rule) == told
+    assert ratio(evidence, chunk, Matching(**rule)) == number(evidence, chunk)
+
+
+def test_partial_decides_a_long_evidence_by_the_number_that_is_shown():
+    chance = random.Random(4)
+    for _ in range(60):
+        evidence = prose(chance, chance.randrange(66, 150))
+        chunk = f"{prose(chance, 80)} {near(chance, evidence)} {prose(chance, 80)}"
+        shown = ratio(evidence, chunk, Matching("partial"))
+        for threshold in (shown, float(np.nextafter(shown, 2))):
+            rule = Matching("partial", fuzzy_threshold=min(threshold, 1.0))
+            reached = evidence in chunk or shown >= rule.fuzzy_threshold
+            assert covers(evidence, chunk, rule) == reached
+
+
+def test_partial_finds_a_short_evidence_with_small_edits_in_a_long_chunk():
+    evidence, chunk = (
+        "the refund is paid in 14 days",
+        "x y z " * 50 + "the refund was paid in 14 days",
+    )
+    assert not covers(evidence, chunk)
+    assert covers(evidence, chunk, Matching("partial", fuzzy_threshold=0.9))
+    assert not covers("the refund is paid", "the", Matching("partial"))
+    assert covers("the refund is paid", "tha refund", Matching("partial", direction="either"))
+
+
+@examples
+@given(st.text("ab ,.漢", max_size=25), st.text("ab ,.漢", max_size=40), thresholds, st.booleans())
+def test_tokens_counts_the_share_found_in_order(evidence, chunk, threshold, either):
+    evidence, chunk = map(text_oracle.normalize, (evidence, chunk))
+    assume(evidence and chunk)
+    rule = {
+        "matcher": "tokens",
+        "fuzzy_threshold": threshold,
+        "direction": "either" if either else "evidence",
+    }
+    number = text_oracle.token_share
+    told = text_oracle.how(evidence, chunk, threshold, either=either, number=number)
+    assert decided((evidence, chunk), **rule) == told
+    assert ratio(evidence, chunk, Matching(**rule)) == number(evidence, chunk)
+
+
+def test_tokens_look_through_punctuation_and_keep_words_with_marks_whole():
+    assert ratios.tokens("the “refund”, (paid) हिन्दी 漢字 e\u0301.") == [
+        "the", "refund", "paid", "हिन्दी", "漢", "字", "e\u0301",
+    ]  # fmt: skip
+
+
+def test_a_function_decides_alone():
+    asked = []
+
+    def first_letter(evidence, chunk):
+        asked.append((evidence, chunk))
+        return evidence[0] == chunk[0]
+
+    rule = Matching(first_letter)
+    assert covers("Apple ", "A  pear", rule)
+    assert not covers("pear", "a pear", rule)
+    assert not covers("pear", " ", rule)
+    assert asked == [("apple", "a pear"), ("pear", "a pear")]
+    assert decided(("a", "a"), matcher=lambda *_: np.True_) == "function"
+    assert covers("a", "b", Matching(lambda *_: 0.7))
+    assert not covers("a", "a", Matching(lambda *_: np.float32(0.6)))
+    assert ratio("a", "b", Matching(lambda *_: 0.25)) == 0.25
+    assert where("a", "a", rule) is None
+
+
+@pytest.mark.parametrize("answer", [None, "yes", float("nan")])
+def test_a_function_that_answers_otherwise_is_refused(answer):
+    with pytest.raises(InputError, match=f"answered {answer!r}.*\n.*True or False"):
+        covers("a", "b", Matching(lambda *_: answer))
+
+
+# --- the rule as a value -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"fuzzy_threshold": 0}, "fuzzy_threshold: 0 is not above 0"),
+        ({"fuzzy_threshold": 1.01}, "fuzzy_threshold: 1.01 is not"),
+        ({"fuzzy_threshold": float("nan")}, "fuzzy_threshold: nan is not"),
+        ({"fuzzy_threshold": True}, "fuzzy_threshold: True is not"),
+        ({"fuzzy_threshold": None}, "fuzzy_threshold: None is not"),
+        ({"fuzzy_threshold": "0.7"}, "fuzzy_threshold: '0.7' is not"),
+        ({"matcher": "ration"}, "matcher: there is no matcher 'ration'\n.*ratio, partial, tokens"),
+        ({"direction": "chunk"}, "direction: 'chunk' is not a direction\n.*either"),
+        ({"matcher": "tokens", "autojunk": True}, "autojunk: autojunk belongs to .*'ratio'"),
+        ({"matcher": max, "direction": "either"}, "direction: a function decides alone"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_refused(given, message):
+    with pytest.raises(InputError, match=f"(?s)^{message}"):
+        Matching(**given)
+
+
+def test_a_rule_is_told_in_words():
+    assert str(Matching()) == (
+        "a substring of the chunk, or SequenceMatcher's ratio ≥ 0.7; lower case"
+    )
+    assert str(Matching(autojunk=True, direction="either", nfkc=True, zero_width=True)) == (
+        "a substring of the chunk or the other way round, or SequenceMatcher's ratio with autojunk"
+        " ≥ 0.7; lower case, NFKC, without zero-width characters"
+    )
+    assert str(Matching("partial", casefold=True)) == (
+        "a substring of the chunk, or the ratio with the best window of the chunk ≥ 0.7;"
+        " case folded"
+    )
+    assert "share of its tokens" in str(Matching("tokens"))
+    assert str(Matching(max)) == "max says so, or ≥ 0.7; lower case"
+
+
+# --- all queries at once -------------------------------------------------------------------------
+
+rows = st.lists(st.tuples(st.integers(0, 3), st.text("abA \n", max_size=7)), max_size=12)
+
+
+def listed(given):
+    return Listed(np.array([query for query, _ in given], np.int64), [text for _, text in given])
+
+
+def found(covering):
+    how = [HOW[code] for code in covering.how]
+    return list(zip(covering.chunk.tolist(), covering.evidence.tolist(), how, strict=True))
+
+
+@examples
+@given(rows, rows, thresholds, st.sampled_from([1, 5, 1 << 16]))
+def test_all_queries_at_once_are_what_pair_by_pair_says(evidence, chunks, threshold, block):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "_BLOCK", block)
+        covering = cover(listed(evidence), listed(chunks), Matching(fuzzy_threshold=threshold))
+    assert found(covering) == text_oracle.covering(evidence, chunks, threshold=threshold)
+
+
+def test_empty_and_repeated_evidence_is_told_apart():
+    evidence = [(1, "b"), (0, " \n"), (0, "A  b"), (0, "a b"), (1, "a b"), (0, ""), (0, "a B ")]
+    covering = cover(listed(evidence), listed([(0, "a b"), (2, "b"), (1, "xa b")]))
+    assert covering.counted.tolist() == [0, 2, 4]
+    assert covering.repeated.tolist() == [3, 6]
+    assert covering.empty.tolist() == [1, 5]
+    assert found(covering) == [(0, 2, "exact"), (2, 0, "substring"), (2, 4, "substring")]
+
+
+@pytest.mark.parametrize("block", [1, 4, 1 << 16])
+def test_a_pair_is_compared_once_and_a_text_normalised_once(monkeypatch, block):
+    monkeypatch.setattr(batch, "_BLOCK", block)
+    asked, normalised = Counter(), Counter()
+    whole = Matching.normalize
+
+    def counting(self, text):
+        normalised[text] += 1
+        return whole(self, text)
+
+    monkeypatch.setattr(Matching, "normalize", counting)
+
+    def judge(*pair):
+        asked[pair] += 1
+        return True
+
+    # Every query has the same evidences and chunks, some spelled otherwise.
+    evidence = [(query, text) for query in range(5) for text in ("one", "two", "One ")]
+    chunks = [(query, text) for query in range(5) for text in ("one", "three", "THREE", "one")]
+    covering = cover(listed(evidence), listed(chunks), Matching(judge))
+    assert asked == {(e, c): 1 for e in ("one", "two") for c in ("one", "three")}
+    assert set(normalised.values()) == {1}
+    assert covering.how.size == 5 * 2 * 4
+
+
+def some_work(chance):
+    evidence, chunks = [], []
+    for query in range(30):
+        found_here = [prose(chance, 120) for _ in range(6)]
+        chunks += [(query, text) for text in found_here]
+        evidence += [(query, near(chance, chance.choice(found_here))) for _ in range(4)]
+    return evidence, chunks
+
+
+def test_threads_change_nothing():
+    evidence, chunks = map(listed, some_work(random.Random(1)))
+    one, two = (cover(evidence, chunks, workers=workers) for workers in (1, 2))
+    assert found(one) == found(two)
+    assert "fuzzy" in {how for *_, how in found(one)}
+
+
+def test_the_order_of_the_rows_changes_nothing():
+    chance = random.Random(2)
+    evidence, chunks = some_work(chance)
+
+    def named(evidence, chunks):
+        told = found(cover(listed(evidence), listed(chunks)))
+        return {(chunks[chunk], evidence[row], how) for chunk, row, how in told}
+
+    before = named(evidence, chunks)
+    chance.shuffle(evidence)
+    chance.shuffle(chunks)
+    assert named(evidence, chunks) == before
+
+
+# --- looking -------------------------------------------------------------------------------------
+
+
+@examples
+@given(pairs, st.booleans(), st.booleans(), st.booleans())
+def test_a_substring_is_found_where_it_stands(pair, casefold, nfkc, zero_width):
+    evidence, around = pair
+    options = {"casefold": casefold, "nfkc": nfkc, "zero_width": zero_width}
+    chunk = f"{around} {evidence} {around}"
+    wanted = normalize(evidence, **options)
+    assume(wanted and wanted in normalize(chunk, **options))
+    start, end = where(evidence, chunk, Matching(**options))
+    assert 0 <= start < end <= len(chunk)
+    stretch = normalize(chunk[start:end], **options)
+    assert wanted.replace("ς", "σ") in stretch.replace("ς", "σ")
+
+
+def test_a_place_is_in_code_points_of_the_chunk_as_it_came():
+    chunk = " İ😀\u200b The  REFUND\u00a0is\n\npaid. "
+    for evidence in ("refund is paid", "the refund"):
+        start, end = where(evidence, chunk)
+        assert normalize(chunk[start:end]) == evidence
+        assert chunk[start:end].strip() == chunk[start:end]
+    assert where("nothing", "") is None
+    assert where("", chunk) is None
+    assert where("abc", "xyz") is None
+
+
+@examples
+@given(pairs)
+def test_a_fuzzy_place_goes_from_the_first_matching_block_to_the_last(pair):
+    evidence, chunk = map(text_oracle.normalize, pair)
+    if evidence in chunk:  # then it is found whole
+        evidence += "~"
+    blocks = SequenceMatcher(None, evidence, chunk, autojunk=False).get_matching_blocks()[:-1]
+    told = (blocks[0].b, blocks[-1].b + blocks[-1].size) if blocks else None
+    assert where(evidence, chunk) == told
+
+
+def test_places_of_other_matchers():
+    chunk = "Well: the REFUND was, they say, PAID in 14 days!"
+    assert chunk[slice(*where("refund is paid", chunk, Matching("tokens")))] == (
+        "REFUND was, they say, PAID"
+    )
+    assert where("nothing here", chunk, Matching("tokens")) is None
+    found_at = where("paid in 15 days", chunk, Matching("partial"))
+    assert chunk[slice(*found_at)] == "PAID in 14 days"
+    assert where("x refund y z w v u t s r q p", " refund", Matching("partial")) == (1, 7)
+    assert where("the refund is", " Refund", Matching(direction="either")) == (1, 7)
+
+
+def test_the_nearest_chunk_is_told_by_indel_similarity():
+    chunks = ["nothing like it", "paid within 40 Days", "paid  within 40 days", ""]
+    told = nearest("paid within 14 days", chunks)
+    common = text_oracle.common("paid within 14 days", "paid within 40 days")
+    assert told == Nearest(1, pytest.approx(2 * common / 38))
+    assert ratio("paid within 14 days", chunks[1]) == text_oracle.ratio(
+        "paid within 14 days", "paid within 40 days"
+    )
+    assert nearest("a", []) is None
+
+
+# --- real texts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not FINANCEBENCH.exists(), reason="the data is not here")
+def test_every_evidence_of_financebench_is_on_its_page_and_traced_to_it():
+    lines = map(json.loads, FINANCEBENCH.read_text(encoding="utf-8").splitlines())
+    told = [(number, one) for number, line in enumerate(lines) for one in line["evidence"]]
+    evidence = [(number, one["evidence_text"]) for number, one in told]
+    pages = [(number, one["evidence_text_full_page"]) for number, one in told]
+    covering = cover(listed(evidence), listed(pages))
+    assert set(covering.evidence.tolist()) == set(covering.counted.tolist())
+    assert covering.counted.size + covering.repeated.size == len(told) == 189
+    for (_, text), (_, page) in zip(evidence, pages, strict=True):
+        start, end = where(text, page)
+        assert normalize(page[start:end]) == normalize(text)

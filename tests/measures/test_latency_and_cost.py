@@ -1,0 +1,496 @@
+"""Latency and cost: what a run says of itself, as measures like all others."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.data import Gold, Run
+from karat.data.native_usage import CALLS, TIMINGS
+from karat.errors import ConventionError, InputError, MeasureError
+from karat.measures import REGISTRY, Plan, ScoreTable, parse, score
+from oracles import usage as usage_oracle
+
+QUERIES = ["q1", "q2", "q3", "10", "ж"]
+STAGES = ["total", "rerank"]
+MODELS = ["m", "org/m:7b"]
+LATENCY = {
+    f"latency.{how}{params}": (how, stage)
+    for how in ("mean", "p50", "p90", "p99", "max")
+    for params, stage in (("", "total"), ("(stage=rerank)", "rerank"))
+}
+COST = {
+    f"cost.{how}{params}": (how, stage, model)
+    for how in ("mean", "sum")
+    for params, stage, model in (
+        ("", None, None),
+        ("(stage=rerank)", "rerank", None),
+        ("(model=m)", None, "m"),
+        ("(stage=rerank, model=org/m:7b)", "rerank", "org/m:7b"),
+    )
+}
+PLAN = Plan.of([*LATENCY, *COST])
+
+# Numbers whose sum depends on the order in which they are added.
+times = st.sampled_from([0.0, 0.1, 0.2, 0.3, 1e-9, 3.7, 1234.5, 1e9])
+tokens = st.sampled_from([None, 0, 1, 7, 812, 10**9])
+prices = st.sampled_from([None, 0.0, 0.1, 0.0000003, 2.5])
+timings = st.lists(st.tuples(st.sampled_from(STAGES), times), max_size=5)
+
+
+@st.composite
+def one_call(draw):
+    call = {
+        "stage": draw(st.sampled_from([None, *STAGES])),
+        "model": draw(st.sampled_from([None, *MODELS])),
+        "prompt_tokens": draw(tokens),
+        "completion_tokens": draw(tokens),
+        draw(st.sampled_from(["price_per_call", "price_per_1k_calls"])): draw(prices),
+    }
+    one = {"price_per_1k": draw(prices)}
+    return call | draw(
+        st.sampled_from([one, {"price_in": draw(prices), "price_out": draw(prices)}])
+    )
+
+
+golds = st.sets(st.sampled_from(QUERIES), min_size=1)
+runs = st.dictionaries(
+    st.sampled_from(QUERIES), st.tuples(timings, st.lists(one_call(), max_size=4)), min_size=1
+)
+
+
+def made(run, chance=None):
+    """Build a run from what it says of each query, its rows in any order."""
+    timed = [(query, *timing) for query, (spent, _) in run.items() for timing in spent]
+    called = [{"query_id": query} | call for query, (_, calls) in run.items() for call in calls]
+    if chance is not None:
+        chance.shuffle(timed)
+        chance.shuffle(called)
+    return Run(
+        karat.data.run.NO_RESULTS,
+        empty=list(run),
+        timings=pl.DataFrame(timed, schema=TIMINGS, orient="row"),
+        calls=pl.DataFrame(called, schema=CALLS),
+    )
+
+
+def gold_of(queries):
+    return Gold(queries=pl.DataFrame({"query_id": sorted(queries)}))
+
+
+def expected(gold, run, name):
+    spent = {query: run.get(query, ([], None)) for query in sorted(gold, key=str.encode)}
+    if name in LATENCY:
+        how, stage = LATENCY[name]
+        return how, [usage_oracle.latency(timed, stage) for timed, _ in spent.values()]
+    how, *words = COST[name]
+    return how, [usage_oracle.cost(calls, *words) for _, calls in spent.values()]
+
+
+def test_every_declared_measure_of_the_run_has_an_oracle():
+    declared = {name: d for name, d in REGISTRY.items() if d.family in ("latency", "cost")}
+    assert set(declared) == {name.partition("(")[0] for name in [*LATENCY, *COST]}
+    assert all(declared[name].combine == name.partition(".")[2] for name in declared)
+    assert not any(d.higher_is_better or d.no_gold for d in declared.values())
+
+
+@given(gold=golds, run=runs, chance=st.randoms(use_true_random=False))
+@settings(max_examples=300, deadline=None)
+def test_latency_and_cost_are_what_plain_loops_say_to_the_bit(gold, run, chance):
+    table = score(gold_of(gold), made(run, chance), PLAN)
+    for name in [*LATENCY, *COST]:
+        how, values = expected(gold, run, name)
+        measure = parse(name)
+        assert table.frame[measure.name].to_list() == values, name
+        wanted, got = usage_oracle.over_queries(how, values), table.value(measure)
+        if wanted is None or not how.startswith("p"):
+            assert got == wanted, name
+        else:
+            assert math.isclose(got, wanted, rel_tol=1e-12), name
+
+
+@given(gold=golds, run=runs)
+@settings(deadline=None)
+def test_the_counts_tell_what_is_not_known(gold, run):
+    timed = score(gold_of(gold), made(run), Plan.of("latency.max(stage=rerank)")).counts
+    priced = score(
+        gold_of(gold), made(run), Plan.of(["cost.sum(stage=rerank)", "cost.mean(model=m)"])
+    )
+    asked = gold & run.keys()
+    assert timed["in_common"] == len(asked)
+    assert timed["not_run"] == len(gold - run.keys())
+    assert timed["missing"] == 0  # nothing is scored as nothing retrieved
+    assert timed["unknown"] == len(run.keys() - gold)
+    assert timed["no_timings"] == sum("rerank" not in dict(run[query][0]) for query in asked)
+    calls = [call for query in asked for call in run[query][1]]
+    wanted = [call for call in calls if call["stage"] == "rerank" or call["model"] == "m"]
+    assert priced.counts["unpriced"] == sum(usage_oracle.price(call) is None for call in wanted)
+
+
+@given(gold=golds, run=runs, cut=st.lists(st.integers(0, 2), min_size=5, max_size=5))
+@settings(deadline=None)
+def test_parts_scored_apart_and_joined_are_the_whole_to_the_bit(gold, run, cut):
+    part_of = dict(zip(QUERIES, cut, strict=True))
+    whole = score(gold_of(gold), made(run), PLAN)
+    parts = []
+    for number in sorted({part_of[query] for query in gold}):
+        own = {query for query in gold if part_of[query] == number}
+        asked = {query: said for query, said in run.items() if part_of[query] == number}
+        parts.append(score(gold_of(own), made(asked), PLAN))
+    joined = ScoreTable.concat(parts)
+    assert joined.frame.equals(whole.frame)
+    assert [joined.value(m) for m in PLAN.measures] == [whole.value(m) for m in PLAN.measures]
+    # Queries that gold does not know belong to whichever part they come with.
+    assert {**joined.counts, "unknown": 0} == {**whole.counts, "unknown": 0}
+
+
+def line(query, latency=None, calls=None, **more):
+    record = {"query_id": query, "results": ["a"], **more}
+    return record | {"latency_ms": latency or {}} | ({} if calls is None else {"calls": calls})
+
+
+GOLD = [
+    {"query_id": "q1", "relevant": ["a"], "kind": "x"},
+    {"query_id": "q2", "evidence": ["text"], "kind": "y"},
+    {"query_id": "q3", "kind": "y"},
+]
+RUN = [
+    line("q1", {"total": 120.0, "rerank": 20.0}, [{"stage": "rerank", "price_per_call": 0.002}]),
+    line("q2", {"total": 80.0}, [{"model": "m", "prompt_tokens": 500, "price_in": 0.0001}]),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "usd"),
+    [
+        ({"prompt_tokens": 600, "completion_tokens": 400, "price_per_1k": 0.002}, 0.002),
+        ({"prompt_tokens": 2000, "price_per_1k": 0.001}, 0.002),  # an embedder writes nothing
+        ({"completion_tokens": 2000, "price_per_1k": 0.001}, None),
+        ({"price_per_1k": 0.001}, None),
+        (
+            {
+                "prompt_tokens": 1000,
+                "completion_tokens": 2000,
+                "price_in": 0.001,
+                "price_out": 0.002,
+            },
+            0.005,
+        ),
+        ({"prompt_tokens": 1000, "price_in": 0.001}, 0.001),
+        ({"prompt_tokens": 1000, "completion_tokens": 1, "price_in": 0.001}, None),
+        ({"prompt_tokens": 1000, "price_in": 0.001, "price_out": 0.002}, None),
+        ({"price_per_call": 0.003}, 0.003),
+        ({"prompt_tokens": 9, "price_per_call": 0.003}, 0.003),
+        ({"prompt_tokens": 1000, "price_per_1k": 0.001, "price_per_call": 0.003}, 0.004),
+        ({"price_in": 0.001, "price_per_call": 0.003}, None),
+        ({"price_per_1k_calls": 2.0}, 0.002),
+        ({"prompt_tokens": 1000, "price_in": 0.001, "price_per_1k_calls": 2.0}, 0.003),
+        ({"price_in": 0.001, "price_per_1k_calls": 2.0}, None),
+        ({"prompt_tokens": 9, "completion_tokens": 9}, None),
+        ({"prompt_tokens": 9, "completion_tokens": 9, "price_per_1k": 0.0}, 0.0),
+    ],
+)
+def test_a_call_costs_what_its_prices_say_or_nobody_knows(call, usd):
+    scores = karat.evaluate({"q1": ["a"]}, [line("q1", calls=[call])], "cost.sum")
+    assert scores["cost.sum"] == usd
+    assert scores.table.counts["unpriced"] == (usd is None)
+
+
+def test_the_cost_of_a_query_is_the_sum_over_the_queries_of_the_run():
+    scores = karat.evaluate(GOLD, [*RUN, line("q3")], ["cost.mean", "cost.sum"])
+    assert scores.per_query["cost.mean"].to_list() == [0.002, 0.00005, 0.0]
+    assert scores["cost.mean"] == 0.00205 / 3
+    assert scores["cost.sum"] == 0.00205
+
+
+def test_total_is_what_was_timed_as_total_and_never_a_sum_of_stages():
+    run = [line("q1", {"total": 5.0}), line("q2", {"retrieval": 3.0, "rerank": 1.0})]
+    scores = karat.evaluate(GOLD, run, "latency.mean")
+    assert scores.per_query["latency.mean"].to_list() == [5.0, None, None]
+    assert scores.left_out == {"not_run": 1, "no_timings": 1}
+
+
+@pytest.mark.parametrize("missing", ["zero", "skip"])
+def test_a_query_that_was_never_asked_has_no_latency_and_no_cost(missing):
+    words = {"missing": missing}
+    scores = karat.evaluate(GOLD, RUN, ["latency.max", "cost.sum"], conventions=words)
+    assert scores.summary()["n"].to_list() == [2, 2]
+    assert scores.left_out == {"not_run": 1}
+    assert scores.noted == {}
+    ranked = karat.evaluate({"q1": ["a"], "q3": ["a"]}, RUN, ["RR", "cost.sum"], conventions=words)
+    assert ranked.summary()["n"].to_list() == [2 if missing == "zero" else 1, 1]
+    assert ranked.table.counts["missing"] == ranked.table.counts["not_run"] == 1
+
+
+def test_a_query_that_must_not_be_missing_is_refused_here_too():
+    with pytest.raises(ConventionError, match="1 queries of gold are not in the run, such as 'q3'"):
+        karat.evaluate(GOLD, RUN, "latency.p50", conventions={"missing": "error"})
+
+
+def test_a_failed_query_keeps_the_time_it_took():
+    failed = {"query_id": "q2", "error": {"type": "Timeout"}, "latency_ms": {"total": 30000.0}}
+    scores = karat.evaluate(GOLD, [RUN[0], failed], "latency.max")
+    assert scores["latency.max"] == 30000.0
+    assert "1 query that the retriever failed on counted like the others" in (
+        scores.sheet().remarks()
+    )
+
+
+@pytest.mark.parametrize(
+    ("measure", "run", "message"),
+    [
+        ("latency.p50", [line("q1")], "the run holds no timings"),
+        ("latency.p50", {"q1": ["a"]}, "the run holds no timings"),
+        ("cost.sum", [line("q1", {"total": 1.0})], "the run holds no calls"),
+        (
+            "latency.p50(stage=reranking)",
+            RUN,
+            "the run has no stage 'reranking'; it has 'rerank', 'total'\n"
+            "  hint: write latency.p50(stage=rerank)",
+        ),
+        ("latency.p50", [line("q1", {"b": 1.0, "a": 2.0})], "no stage 'total'; it has 'a', 'b'"),
+        ("cost.sum(model=gpt)", RUN, "no model 'gpt'; it has 'm'"),
+        (
+            "cost.sum(stage=s)",
+            [line("q1", calls=[{"price_per_call": 1}])],
+            "no stage 's'; it has none at all\n  hint: leave stage out",
+        ),
+        (
+            "latency.max(stage=z)",
+            [line("q1", {f"s{n}": 1.0 for n in range(7)})],
+            "it has 's0', 's1', 's2', 's3', 's4' and 2 more",
+        ),
+        ("latency.p50", [line("q9", {"total": 1.0})], "no query in common"),
+    ],
+)
+def test_what_the_run_does_not_hold_is_said(measure, run, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        karat.evaluate(GOLD, run, measure)
+    if "in common" not in message:
+        with pytest.raises(InputError, match=re.escape(message)):
+            karat.explain(measure, gold=GOLD, run=run, query="q1")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("latency.p90@5", "takes no cutoff"),
+        ("latency.p95", "did you mean latency.p9"),
+        ("latency.mean(stage=)", "there is no name"),
+        ("cost.mean(rel=1)", "it takes stage, model"),
+    ],
+)
+def test_names_that_are_no_measure_are_refused(name, message):
+    with pytest.raises(MeasureError, match=message) as caught:
+        parse(name)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "message"),
+    [
+        ({"latency_ms": {"total": -1}}, "latency_ms.total", "-1.0 is no number of milliseconds"),
+        ({"latency_ms": {"total": 1e15}}, "latency_ms.total", "is no number of milliseconds"),
+        ({"calls": [{}, {"price_in": -0.1}]}, "calls[1].price_in", "Expected float >= 0.0"),
+        ({"calls": [{"price_per_call": 1e9}]}, "calls[0].price_per_call", "Expected float < 1"),
+        ({"calls": [{"prompt_tokens": -1}]}, "calls[0].prompt_tokens", "Expected int >= 0"),
+        ({"calls": [{"price_per_1k": 1, "price_in": 1}]}, "calls[0]", "price_per_1k is for all"),
+        ({"calls": [{"price_per_1k": 1, "price_out": 0}]}, "calls[0]", "price_per_1k is for all"),
+        ({"calls": [{"price_per_call": 1, "price_per_1k_calls": 0}]}, "calls[0]", "in two units"),
+    ],
+)
+def test_what_cannot_be_is_refused_where_it_is_read(tmp_path, part, field, message):
+    path = tmp_path / "run.jsonl"
+    lines = [{"query_id": "q1", "results": []}, {"query_id": "q2", "results": [], **part}]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        Run.read(path)
+    assert (caught.value.path, caught.value.line, caught.value.field) == (str(path), 2, field)
+
+
+def test_a_stage_that_was_gone_through_twice_is_written_with_all_its_time(tmp_path):
+    run = made({"q1": ([("rerank", 2.0), ("total", 9.0), ("rerank", 3.0)], [])})
+    run.write(tmp_path / "run.jsonl")
+    read = Run.read(tmp_path / "run.jsonl")
+    assert read.timings.rows() == [("q1", "rerank", 5.0), ("q1", "total", 9.0)]
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_scores_are_read_back_as_they_were_written(tmp_path, ending):
+    names = ["latency.p99", "latency.mean(stage=rerank)", "cost.sum(model=m)", "cost.mean"]
+    scores = karat.evaluate(GOLD, RUN, names)
+    scores.write(tmp_path / f"scores.{ending}")
+    read = karat.Scores.read(tmp_path / f"scores.{ending}")
+    assert read.per_query.equals(scores.per_query)
+    assert read.summary().equals(scores.summary())
+    assert read.sheet().remarks() == scores.sheet().remarks()
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_latency_under_load_says_so_wherever_it_is_shown(tmp_path, ending):
+    run = Run.of(RUN, name="hybrid")
+    run.settings.update(jobs=8)
+    path = tmp_path / f"scores.{ending}"
+    scores = karat.evaluate(GOLD, run, ["latency.mean", "cost.sum"])
+    said = "latency while asked 8 at a time"
+    assert said in scores.sheet().remarks()
+    scores.write(path)
+    assert said in karat.Scores.read(path).sheet().remarks()
+    scores.write(tmp_path / "scores.md")
+    assert f"hybrid: {said}" in (tmp_path / "scores.md").read_text()
+    assert said not in karat.evaluate(GOLD, run, "cost.sum").sheet().remarks()
+    run.settings.update(jobs=1)
+    assert said not in karat.evaluate(GOLD, run, "latency.mean").sheet().remarks()
+
+
+def timed(n):
+    gold = [{"query_id": f"q{at}", "relevant": ["a"], "kind": f"{at % 2}"} for at in range(n)]
+    return gold, [line(f"q{at}", {"total": float(at)}) for at in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("n", "by", "remarks", "notes"),
+    [
+        (99, (), ["latency.p99 of fewer than 100 samples (99)"], ["p99 of 99 samples"]),
+        (100, (), [], [None]),
+        (
+            120,
+            ("kind",),
+            ["latency.p99 of fewer than 100 samples in 2 groups"],
+            [None, "p99 of 60 samples", "p99 of 60 samples"],
+        ),
+    ],
+)
+def test_a_99th_percentile_of_few_is_marked(tmp_path, n, by, remarks, notes):
+    gold, run = timed(n)
+    sheet = karat.evaluate(gold, run, ["latency.p99", "latency.p90"]).sheet(by=by)
+    assert sheet.remarks() == remarks
+    karat.report.files.write([sheet], tmp_path / "scores.md")
+    assert all(remark in (tmp_path / "scores.md").read_text() for remark in remarks)
+    (document,) = karat.report.document.document([sheet])["runs"]
+    shown = [document["measures"], *(group["measures"] for group in document.get("groups", ()))]
+    assert [measures["latency.p99"].get("note") for measures in shown] == notes
+    assert not any("note" in measures["latency.p90"] for measures in shown)
+
+
+def test_quantiles_lie_on_a_straight_line_between_two_values():
+    scores = karat.evaluate(*timed(11), ["latency.p50", "latency.p90", "latency.p99"])
+    assert [scores[name] for name in scores] == [5.0, 9.0, 9.9]
+
+
+@pytest.fixture
+def command(command, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("gold.jsonl").write_text("\n".join(map(json.dumps, GOLD)))
+    Path("hybrid.jsonl").write_text("\n".join(map(json.dumps, RUN)))
+    unpriced = line("q2", {"total": 0.0123}, [{"model": "m", "prompt_tokens": 5}])
+    Path("other.jsonl").write_text("\n".join(map(json.dumps, [RUN[0], unpriced])))
+    return command
+
+
+def test_the_table_shows_units_and_says_what_is_not_known_within_80_columns(command):
+    measures = "RR,latency.p99,latency.mean(stage=rerank),cost.mean,cost.sum(model=m)"
+    code, out, err = command(
+        *("eval", "gold.jsonl", "hybrid.jsonl", "other.jsonl", "-m", measures, "--by", "kind"),
+        "--no-intervals",
+    )
+    assert code == 0
+    assert "warning" not in err
+    assert max(map(len, out.splitlines())) <= 80
+    table, *_, remarks = out.split("\n\n")
+    assert table.splitlines() == [
+        "measure                             hybrid    other    n",
+        "RR                                  1.0000   1.0000    1",
+        "latency.p99 [ms]                    119.60   118.80    2",
+        "latency.mean(stage=rerank) [ms]      20.00    20.00    1",
+        "cost.mean [USD]                    0.00103  0.00200  1–2",
+        "cost.sum(model=m) [USD]          0.0000500     0.00  1–2",
+    ]
+    assert [line for line in remarks.splitlines()[-6:] if "marked *" not in line] == [
+        "every run: 2 queries of gold without judgments left out",
+        "every run: 1 query of gold not in the run left out of latency, cost and context",
+        "every run: 1 query without the timing asked for left out of latency",
+        "every run: latency.p99 of fewer than 100 samples (2)",
+        "other: 1 call without a price or its tokens; cost of their queries unknown",
+    ]
+
+
+def test_json_holds_plain_numbers(command):
+    code, out, _ = command(
+        "eval", "gold.jsonl", "other.jsonl", "-m", "latency.max,cost.mean", "--json", "--per-query"
+    )
+    (run,) = json.loads(out)["runs"]
+    assert code == 0
+    assert run["measures"]["latency.max"] == {
+        "value": 120.0,
+        "low": None,  # nothing bounds a maximum
+        "high": None,
+        "method": None,
+        "sd": pytest.approx((120.0 - 0.0123) / 2**0.5),
+        "median": 60.00615,
+        "n": 2,
+        "left_out": 1,
+    }
+    assert run["noted"] == {"unpriced": 1}
+    assert run["left_out"] == {"not_run": 1}
+    assert [row["cost.mean"] for row in run["per_query"]] == [0.002, None, None]
+
+
+def test_a_run_without_timings_is_named(command):
+    Path("bare.run").write_text("q1 Q0 a 1 0.9 t\n")
+    code, out, err = command("eval", "gold.jsonl", "hybrid.jsonl", "bare.run", "-m", "latency.p50")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: bare.run: latency_ms: the run holds no timings\n  hint: ")
+
+
+def test_a_cost_is_explained_call_by_call(command):
+    data = ("--gold", "gold.jsonl", "--run", "hybrid.jsonl", "--query", "q2")
+    _, out, _ = command("explain", "cost.sum(model=m)", *data)
+    assert out.splitlines()[-5:] == [
+        "hybrid",
+        "stage  model   in  out        USD",
+        "–          m  500    –  0.0000500",
+        "",
+        "cost.sum(model=m) = 5e-05",
+    ]
+    _, out, _ = command("explain", "cost.sum", *data, "--other", "other.jsonl")
+    assert out.splitlines()[-14:] == [
+        "1 is hybrid",
+        "2 is other",
+        "",
+        "1:",
+        "stage  model   in  out        USD",
+        "–          m  500    –  0.0000500",
+        "2:",
+        "stage  model  in  out  USD",
+        "–          m   5    –    –",
+        "",
+        "2: a call has no price, or not the tokens it is for: the cost is not known",
+        "cost.sum 1 = 5e-05",
+        "cost.sum 2 = left out",
+        "2 − 1 = left out",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("measure", "query", "ending"),
+    [
+        (
+            "latency.max",
+            "q1",
+            "stage       ms\ntotal   120.00\nrerank   20.00\n\nlatency.max = 120.0",
+        ),
+        ("latency.max(stage=rerank)", "q2", "no such timing for this query, so it is left out"),
+        ("latency.max", "q3", "nothing was timed\n\nthe run lacks this query, so it is left out"),
+        ("cost.sum", "q3", "no call is known of\n\nthe run lacks this query, so it is left out"),
+    ],
+)
+def test_what_decided_is_explained(measure, query, ending):
+    text = str(karat.explain(measure, gold=GOLD, run=RUN, query=query))
+    assert text.removesuffix(f"\n{parse(measure)} = left out").endswith(ending)

@@ -1,0 +1,1 @@
+"""Slow, obvious, independent versions of what karat calculates."""

@@ -1,0 +1,332 @@
+"""The preset over text evidence: ten numbers, with plain difflib as the oracle."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.errors import InputError
+from karat.presets import coverage
+from karat.presets.coverage import covers, evaluate_coverage, normalize
+from oracles import texts as text_oracle
+
+NAMES = [
+    "Precision@5",
+    "EvidenceRecall@3",
+    "EvidenceRecall@10",
+    "PerQueryCoverage@3",
+    "PerQueryCoverage@10",
+    "FullCoverageRate@3",
+    "FullCoverageRate@10",
+    "MAP",
+    "MRR",
+    "HitRate@10",
+]
+
+GOLD = [
+    {"query_id": "q1", "evidence": ["Paid within 14 days", "by bank\ntransfer"]},
+    {"query_id": "q2", "evidence": ["parcels leave at noon"]},
+    {"query_id": "q3", "evidence": ["no such text anywhere"]},
+    {"query_id": "q4", "relevant": ["x"]},
+]
+
+
+def result(text, score):
+    return {"text": text, "score": score}
+
+
+RUN = [
+    {
+        "query_id": "q1",
+        "results": [
+            result("Something else entirely", 0.9),
+            result("The refund is paid  within 14 days.", 0.8),
+            result("It is paid within 14 days, as ever.", 0.7),
+            result("We pay by bank transfer only.", 0.3),
+        ],
+    },
+    {"query_id": "q2", "results": [result("Parcels leave at Moon", 0.5)]},
+    {"query_id": "q3", "results": []},
+]
+
+
+def test_the_ten_numbers_worked_by_hand():
+    report = evaluate_coverage(GOLD, RUN)
+    assert list(report.metrics) == NAMES
+    # q1 covers one of two at rank 2, again at 3, the other at 4; q2 its one at rank 1, by
+    # 20 of 21 characters; q3 nothing; q4 has no evidence and is left out.
+    assert report.metrics == pytest.approx(
+        {
+            "Precision@5": (3 / 5 + 1 / 5 + 0) / 3,
+            "EvidenceRecall@3": 2 / 4,
+            "EvidenceRecall@10": 3 / 4,
+            "PerQueryCoverage@3": (1 / 2 + 1 + 0) / 3,
+            "PerQueryCoverage@10": (1 + 1 + 0) / 3,
+            "FullCoverageRate@3": 1 / 3,
+            "FullCoverageRate@10": 2 / 3,
+            "MAP": ((1 / 2 + 2 / 4) / 2 + 1 + 0) / 3,
+            "MRR": (1 / 2 + 1 + 0) / 3,
+            "HitRate@10": 2 / 3,
+        },
+        abs=1e-15,
+    )
+    assert report.per_query.columns == ["query_id", *NAMES]
+    assert report.per_query.row(0) == ("q1", 3 / 5, 1 / 2, 1.0, 1 / 2, 1.0, 0.0, 1.0, 0.5, 0.5, 1.0)
+    assert report.per_query["MRR"].to_list() == [0.5, 1.0, 0.0, None]
+    assert report.scores.left_out == {"no_evidence": 1}
+    assert (report.speed, report.cost) == (None, None)
+
+
+def test_settings_shape_the_list_and_denominators_stay():
+    report = evaluate_coverage(GOLD, RUN, score_threshold=0.4, top_k=2)
+    # q1 keeps ranks 1 and 2, q2 its only one.
+    assert report.metrics["Precision@5"] == pytest.approx((1 / 5 + 1 / 5) / 3, abs=1e-15)
+    assert report.metrics["EvidenceRecall@10"] == 2 / 4
+    assert str(report.scores.settings) == "top_k=2, score_threshold=0.4"
+    gone = evaluate_coverage(GOLD, RUN, score_threshold=0.6).metrics
+    assert gone["EvidenceRecall@10"] == 1 / 4  # q2 was asked, and now has nothing
+    strict = evaluate_coverage(GOLD, RUN, fuzzy_threshold=1.0).metrics
+    assert strict["EvidenceRecall@10"] == 2 / 4  # noon is not Moon
+
+
+def test_the_preset_is_the_same_through_evaluate():
+    report, scores = evaluate_coverage(GOLD, RUN), karat.evaluate(GOLD, RUN, preset="coverage")
+    assert list(scores) == list(coverage.MEASURES)
+    assert list(report.metrics.values()) == [scores[measure] for measure in coverage.MEASURES]
+
+
+def timed(query, times, calls):
+    return {"query_id": query, "results": [], "latency_ms": times, "calls": calls}
+
+
+def test_speed_and_cost_worked_by_hand():
+    one = {"model": "m", "prompt_tokens": 900, "completion_tokens": 100, "price_per_1k": 0.5}
+    run = [
+        timed("q1", {"total": 10.0, "rerank, 'deep'": 4.0}, [one, {"price_per_call": 0.25}]),
+        timed("q2", {"total": 30.0}, []),
+        timed("q9", {"total": 1e6}, [{"price_per_call": 1e6}]),  # gold has no such query
+    ]
+    report = evaluate_coverage(GOLD, run)
+    assert report.speed == {
+        "rerank, 'deep'": {"average": 4.0, "P50": 4.0, "P90": 4.0, "P99": 4.0},
+        "total": {"average": 20.0, "P50": 20.0, "P90": 28.0, "P99": pytest.approx(29.8)},
+    }
+    assert report.cost == {"sum": 0.75, "per_query": 0.375}
+    assert report.metrics["MRR"] == 0.0
+    assert report.per_query.columns == ["query_id", *NAMES]
+
+
+def test_a_stage_of_any_name_is_written_and_read_again(tmp_path):
+    run = [{"query_id": "q", "results": [{"text": "a b"}], "latency_ms": {"rank, (late)": 2.0}}]
+    report = evaluate_coverage([{"query_id": "q", "evidence": ["a b"]}], run)
+    for path in (tmp_path / "scores.json", tmp_path / "scores.parquet", tmp_path / "scores.md"):
+        report.scores.write(path)
+    for path in (tmp_path / "scores.json", tmp_path / "scores.parquet"):
+        assert karat.Scores.read(path)['latency.mean(stage="rank, (late)")'] == 2.0
+
+
+def test_speed_and_cost_are_there_where_the_run_has_them():
+    line = {"query_id": "q1", "results": []}
+    timed_only = evaluate_coverage(GOLD, [line | {"latency_ms": {"total": 5.0}}])
+    assert timed_only.speed == {"total": dict.fromkeys(["average", "P50", "P90", "P99"], 5.0)}
+    assert timed_only.cost is None
+    priced_only = evaluate_coverage(GOLD, [line | {"calls": [{"price_per_call": 0.5}]}])
+    assert (priced_only.speed, priced_only.cost) == (None, {"sum": 0.5, "per_query": 0.5})
+    unknown = evaluate_coverage(GOLD, [line | {"calls": [{"model": "m"}]}])
+    assert unknown.cost == {"sum": None, "per_query": None}
+    assert unknown.scores.noted["unpriced"] == 1
+
+
+words = st.sampled_from(["paid", "PAID", "within", "14", "days", "noon", "Noon", "é", "\u00a0"])
+phrases = st.lists(words, max_size=6).map(" ".join)
+
+
+@given(phrases, phrases, st.sampled_from([0.3, 0.5, 2 / 3, 0.7, 0.9, 1.0]))
+def test_covers_is_what_difflib_says(chunk, evidence, threshold):
+    wanted, text = text_oracle.normalize(evidence), text_oracle.normalize(chunk)
+    assert normalize(evidence) == wanted
+    expected = text_oracle.how(wanted, text, threshold=threshold) is not None
+    assert covers(chunk, evidence, threshold) is expected
+
+
+def test_covers_takes_the_chunk_first():
+    assert covers("the refund is paid within 14 days of notice", "14 days")
+    assert not covers("14 days", "the refund is paid within 14 days of notice")
+    assert covers("abcdefg...", "abcdefgxyz")  # 2 · 7 / 20 is the default, which counts
+    assert not covers("abcdefg...", "abcdefgxyz", fuzzy_threshold=0.71)
+    assert not covers("anything", " ")
+
+
+def metrics_by_hand(gold, run, threshold, top_k, score_threshold):
+    """Compute the ten one query, one rank, one pair at a time."""
+    rows = []
+    for query, evidence in gold.items():
+        wanted = list(dict.fromkeys(map(text_oracle.normalize, evidence)))
+        wanted = [text for text in wanted if text]
+        kept = [t for t, s in run[query] if score_threshold is None or s >= score_threshold]
+        covered_at, covering = {}, []
+        for rank, text in enumerate(kept[:top_k], 1):
+            chunk = text_oracle.normalize(text)
+            found = [w for w in wanted if text_oracle.how(w, chunk, threshold=threshold)]
+            covering += [rank] if found else []
+            for one in found:
+                covered_at.setdefault(one, rank)
+        if not wanted:
+            continue
+        average = 0.0
+        new_ranks = sorted(set(covered_at.values()))
+        for at, rank in enumerate(new_ranks, 1):
+            average += list(covered_at.values()).count(rank) * at / rank
+        at_3, at_10 = (sum(r <= k for r in covered_at.values()) for k in (3, 10))
+        rows.append(
+            {
+                "evidences": len(wanted),
+                "Precision@5": sum(rank <= 5 for rank in covering) / 5,
+                "covered@3": at_3,
+                "covered@10": at_10,
+                "PerQueryCoverage@3": at_3 / len(wanted),
+                "PerQueryCoverage@10": at_10 / len(wanted),
+                "FullCoverageRate@3": float(at_3 == len(wanted)),
+                "FullCoverageRate@10": float(at_10 == len(wanted)),
+                "MAP": average / len(wanted),
+                "MRR": 1 / covering[0] if covering else 0.0,
+                "HitRate@10": float(any(rank <= 10 for rank in covering)),
+            }
+        )
+    found = {}
+    for name in NAMES:
+        if name.startswith("EvidenceRecall"):
+            parts = sum(row["covered" + name.removeprefix("EvidenceRecall")] for row in rows)
+            found[name] = parts / sum(row["evidences"] for row in rows) if rows else None
+        else:
+            found[name] = sum(row[name] for row in rows) / len(rows) if rows else None
+    return found
+
+
+texts = st.lists(words.filter(str.strip), min_size=1, max_size=4).map(" ".join)
+queries = st.sampled_from(["q1", "q2", "q3"])
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(queries, st.lists(texts, min_size=1, max_size=3), min_size=1),
+    st.lists(st.lists(st.tuples(texts, st.integers(0, 9)), max_size=12), min_size=3, max_size=3),
+    st.sampled_from([0.5, 0.7, 1.0]),
+    st.none() | st.integers(1, 12),
+    st.none() | st.integers(0, 9),
+)
+def test_the_ten_numbers_are_those_of_plain_loops(gold, lists, threshold, top_k, score_threshold):
+    run = {
+        query: sorted(listed, key=lambda pair: -pair[1])
+        for query, listed in zip(["q1", "q2", "q3"], lists, strict=True)
+    }
+    found = evaluate_coverage(
+        [{"query_id": query, "evidence": evidence} for query, evidence in gold.items()],
+        [{"query_id": q, "results": [result(*pair) for pair in rs]} for q, rs in run.items()],
+        fuzzy_threshold=threshold,
+        top_k=top_k,
+        score_threshold=score_threshold,
+    )
+    expected = metrics_by_hand(gold, run, threshold, top_k, score_threshold)
+    assert found.metrics == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("threshold", [0, 1.01, float("nan"), "0.7"])
+def test_a_fuzzy_threshold_outside_its_range_is_refused(threshold):
+    with pytest.raises(InputError, match="not above 0 and at most 1"):
+        covers("a", "a", threshold)
+    with pytest.raises(InputError, match="not above 0 and at most 1"):
+        evaluate_coverage(GOLD, RUN, fuzzy_threshold=threshold)
+
+
+def test_what_cannot_be_scored_is_said():
+    with pytest.raises(InputError, match="gold holds no evidence, only judgments"):
+        evaluate_coverage({"q1": ["a"]}, RUN)
+    with pytest.raises(InputError, match="need the text of every retrieved item"):
+        evaluate_coverage(GOLD, {"q1": ["a"]})
+    with pytest.raises(InputError, match="no whole number from 1 up"):
+        evaluate_coverage(GOLD, RUN, top_k=0)
+
+
+def test_presets_are_reached_from_the_package():
+    assert karat.presets.coverage is coverage
+    assert "coverage" in dir(karat.presets)
+    with pytest.raises(AttributeError, match="no attribute 'covers'"):
+        karat.presets.covers  # noqa: B018
+
+
+def test_the_function_reads_no_environment_but_the_preset_does(monkeypatch):
+    monkeypatch.setenv("RAG_TOP_K", "1")
+    monkeypatch.setenv("RAG_SCORE_THRESHOLD", " 0.4 ")
+    assert evaluate_coverage(GOLD, RUN).metrics["EvidenceRecall@10"] == 3 / 4
+    scores = karat.evaluate(GOLD, RUN, preset="coverage")
+    assert scores["EvidenceRecall@10"] == 1 / 4
+    assert str(scores.settings) == "top_k=1 (RAG_TOP_K), score_threshold=0.4 (RAG_SCORE_THRESHOLD)"
+    given = karat.evaluate(GOLD, RUN, preset="coverage", top_k=3)
+    assert str(given.settings) == "top_k=3, score_threshold=0.4 (RAG_SCORE_THRESHOLD)"
+    monkeypatch.setenv("RAG_TOP_K", "")
+    monkeypatch.delenv("RAG_SCORE_THRESHOLD")
+    assert not karat.evaluate(GOLD, RUN, preset="coverage").settings
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "problem"),
+    [
+        ("RAG_TOP_K", "five", "'five' is no whole number from 1 up"),
+        ("RAG_TOP_K", "2.5", "'2.5' is no whole number from 1 up"),
+        ("RAG_TOP_K", "0", "0 is no whole number from 1 up"),
+        ("RAG_SCORE_THRESHOLD", "high", "'high' is no finite number"),
+        ("RAG_SCORE_THRESHOLD", "nan", "nan is no finite number"),
+    ],
+)
+def test_a_variable_that_holds_no_number_is_named(monkeypatch, variable, value, problem):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(InputError, match=problem) as caught:
+        karat.evaluate(GOLD, RUN, preset="coverage")
+    assert caught.value.field == variable
+
+
+@pytest.fixture
+def command(command, monkeypatch, tmp_path):
+    """Run karat on gold.jsonl and run.jsonl; return exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    for name, lines in {"gold.jsonl": GOLD, "run.jsonl": RUN}.items():
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return command
+
+
+EVAL = ("eval", "gold.jsonl", "run.jsonl", "--preset", "coverage")
+
+
+def test_the_command_line_takes_the_preset(command):
+    code, out, err = command(*EVAL, "--fuzzy-threshold", "0.7")
+    assert code == 0
+    assert "warning" not in err
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines[1:11]] == list(coverage.MEASURES)
+    assert lines[3].split()[:2] == ["evidence.recall@10", "0.7500"]
+    assert not [line for line in lines if line.startswith("list:")]
+    assert command(*EVAL, "--fuzzy-threshold", "1")[1].splitlines()[3].split()[1] == "0.5000"
+
+
+def test_what_came_from_the_environment_is_printed_and_the_command_line_wins(command, monkeypatch):
+    monkeypatch.setenv("RAG_TOP_K", "1")
+    out = command(*EVAL)[1]
+    assert "list: top_k=1 (RAG_TOP_K)\n" in out
+    told = json.loads(command(*EVAL, "--json", "--score-threshold", "0.4")[1])
+    assert told["settings"] == {
+        "top_k": 1,
+        "score_threshold": 0.4,
+        "origin": {"top_k": "RAG_TOP_K"},
+    }
+    assert "list: top_k=2\n" in command(*EVAL, "--top-k", "2")[1]
+    monkeypatch.setenv("RAG_TOP_K", "many")
+    code, _, said = command(*EVAL)
+    assert (code, said.splitlines()[0]) == (
+        2,
+        "error: RAG_TOP_K: 'many' is no whole number from 1 up",
+    )

@@ -1,0 +1,155 @@
+"""What a page says of its queries, packed and unpacked again."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+import struct
+from dataclasses import replace
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import karat
+from karat.errors import InputError
+from karat.report.page.packing import packed
+from support.pages import IDS, TEXTS, a_list, a_page, some_queries
+
+
+def unpacked(done, block):
+    return gzip.decompress(base64.b64decode(done.blocks[block]))
+
+
+def from_json(done, block):
+    return json.loads(unpacked(done, block))
+
+
+def numbers(done, block, kind):
+    data = unpacked(done, block)
+    return list(struct.unpack(f"<{len(data) // struct.calcsize(kind)}{kind}", data))
+
+
+def with_queries(**changes):
+    return packed(a_page(replace(some_queries(), **changes)))
+
+
+def test_ids_and_texts_come_back_whatever_is_in_them():
+    done = packed(a_page())
+    assert done.json["n"] == len(IDS)
+    assert from_json(done, done.json["ids"]) == IDS
+    assert from_json(done, done.json["texts"]) == [text[:200] for text in TEXTS]
+
+
+def test_values_are_exact_and_what_is_left_out_is_not_a_number():
+    page = a_page()
+    first = page.sheets[0].per_query
+    holes = first.with_columns(
+        pl.when(pl.col("query_id") == "q3").then(None).otherwise(pl.col("RR")).alias("RR")
+    )
+    done = packed(replace(page, sheets=[replace(page.sheets[0], per_query=holes), page.sheets[1]]))
+    for run, frame in enumerate((holes, page.sheets[1].per_query)):
+        for at, measure in enumerate(("nDCG@10", "RR")):
+            values = numbers(done, done.json["values"][run][at], "d")
+            assert [None if math.isnan(v) else v for v in values] == frame[measure].to_list()
+    assert math.isnan(numbers(done, done.json["values"][0][1], "d")[3])
+
+
+@given(st.lists(st.none() | st.text(max_size=3), min_size=len(IDS), max_size=len(IDS)))
+def test_fields_come_back_from_codes_that_sort_as_their_words(values):
+    fields = pl.DataFrame({"field": pl.Series(values, dtype=pl.String)})
+    done = with_queries(fields=fields)
+    (field,) = done.json["fields"]
+    codes = numbers(done, field["codes"], "i")
+    assert [None if code < 0 else field["words"][code] for code in codes] == values
+    assert field["words"] == sorted({value for value in values if value is not None})
+
+
+def test_a_field_of_very_many_values_is_sent_as_texts(monkeypatch):
+    monkeypatch.setattr("karat.report.page.packing.MOST_WORDS", 9)
+    several = pl.DataFrame({"few": ["a"] * 9 + ["b"], "many": [f"v{i}" for i in range(10)]})
+    done = with_queries(fields=several)
+    few, many = done.json["fields"]
+    assert few["words"] == ["a", "b"]
+    assert from_json(done, many["texts"]) == [f"v{i}" for i in range(10)]
+    assert "words" not in many
+
+
+def test_outcomes_are_columns_of_numbers():
+    done = packed(a_page())
+    one, other = done.json["outcomes"]
+    assert numbers(done, one["found"], "i") == [0] + [2] * 9
+    assert numbers(done, other["status"], "B") == [0] * 8 + [2, 1]
+    assert numbers(done, other["first"], "i") == [3] * 8 + [0, 0]
+    assert numbers(done, done.json["wanted"], "i") == [2] * 10
+
+
+def test_lists_stand_in_blocks_and_are_found_by_the_number_of_their_query(monkeypatch):
+    monkeypatch.setattr("karat.report.page.packing.LISTS_A_BLOCK", 4)
+    done = packed(a_page())
+    size, blocks = done.json["lists"]["size"], done.json["lists"]["blocks"]
+    assert len(blocks) == 3
+    for row in range(len(IDS)):
+        assert from_json(done, blocks[row // size])[row % size] == a_list(row)
+
+
+def test_details_are_a_block_each():
+    queries = some_queries()
+    done = packed(a_page(queries))
+    assert list(done.json["details"]) == [str(row) for row in range(9)]
+    for row, block in done.json["details"].items():
+        assert from_json(done, block) == queries.details[int(row)]
+
+
+def test_what_scores_from_a_file_do_not_know_is_absent():
+    done = with_queries(texts=None, outcomes=[], lists=[], details={}, fields=pl.DataFrame())
+    assert done.json["texts"] is None
+    assert done.json["outcomes"] == done.json["fields"] == done.json["lists"]["blocks"] == []
+    assert done.json["details"] == {}
+
+
+def test_measures_say_how_their_values_are_read():
+    page = a_page(measures=("nDCG@10", "NumRet", "RR"))
+    first, count, plain = packed(page).json["measures"]
+    assert plain["rel"] == 1
+    assert first == {
+        "name": "nDCG@10",
+        "label": "nDCG@10",
+        "title": "Normalised discounted cumulative gain",
+        "higher": True,
+        "unit": None,
+        "whole": False,
+        "cutoff": 10,
+        "budget": None,
+        "family": "rank",
+        "rel": None,
+    }
+    assert count["whole"]
+    assert plain["cutoff"] is None
+
+
+def test_the_runs_set_against_each_other_are_the_first_pair_that_was_compared():
+    page = a_page()
+    assert packed(page).json["pair"] == [0, 1]
+    queries = replace(page.queries, outcomes=page.queries.outcomes[:1])
+    assert packed(replace(page, sheets=page.sheets[:1], queries=queries)).json["pair"] is None
+    gold = {query: {"d": 1} for query in IDS}
+    runs = {name: {query: ["d"] for query in IDS} for name in ("a", "b", "c")}
+    compared = karat.compare(gold, runs, ["RR"], baseline="c").sheet()
+    page = replace(page, sheets=compared.runs, comparison=compared)
+    assert packed(page).json["pair"] == [2, 0]
+
+
+def test_the_same_page_is_the_same_bytes_whenever_it_is_packed(monkeypatch):
+    now = packed(a_page())
+    monkeypatch.setattr("time.time", lambda: 1_000_000_000.0)
+    assert packed(a_page()) == now
+
+
+def test_runs_of_other_queries_are_refused():
+    queries = some_queries()
+    with pytest.raises(InputError, match="a was scored on other queries, or in another order"):
+        packed(a_page(replace(queries, ids=queries.ids.reverse())))

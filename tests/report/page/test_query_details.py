@@ -1,0 +1,268 @@
+"""What a page keeps of single queries: texts, calculations, matches, highlights."""
+
+import csv
+import json
+
+import polars as pl
+import pytest
+
+import karat
+from karat.errors import InputError
+from karat.evaluation.page.listing import queries
+from support.paths import SHARED_DATA
+
+CHUNKING = SHARED_DATA / "chunking-evaluation"
+
+
+def details_of(gold, runs, measures, **words):
+    scores = karat.Evaluator(gold, measures, **words).all(runs)
+    return queries(scores, [score.origin.opened() for score in scores]).details
+
+
+def place(document, start, end):
+    return {"doc_id": document, "start": start, "end": end}
+
+
+def test_calculations_are_those_of_explain():
+    gold = [
+        {"query_id": "q1", "relevant": {"a": 2, "b": 1}, "evidence": ["by post"]},
+        {"query_id": "q2", "relevant": {"x": 1}, "evidence": ["by card"]},
+    ]
+    results = [{"id": "x", "text": "by cart"}, {"id": "a", "text": "by post or by card"}]
+    runs = {
+        "one": [{"query_id": "q1", "results": results}],
+        "two": [{"query_id": "q2", "results": results}, {"query_id": "q1", "results": []}],
+    }
+    measures = ["nDCG@10", "R@1", "evidence.recall@1", "Unjudged@2"]
+    details = details_of(gold, runs, measures)
+    for number, query in enumerate(["q1", "q2"]):
+        for at, run in enumerate(runs.values()):
+            told = details[number]["runs"][at]
+            for measure in measures:
+                explained = karat.explain(measure, gold=gold, run=run, query=query).calculations[0]
+                known = told["calculations"][measure]
+                for name in ("value", "columns", "rows", "counted", "ideal", "missed", "remarks"):
+                    assert known[name] == getattr(explained, name)
+                assert known["numbers"] == explained.numbers
+
+
+def test_of_a_long_list_only_what_counts_is_kept():
+    items = [f"d{n}" for n in range(300)]
+    gold = {"q": dict.fromkeys(items[25:] + [f"x{n}" for n in range(100)], 1)}
+    known = details_of(gold, {"run": {"q": items}}, ["AP", "Judged"])[0]["runs"][0]
+    average = known["calculations"]["AP"]
+    ranks = [row["rank"] for row in average["rows"]]
+    assert ranks == [*range(1, 21), *range(26, 66)]
+    assert average["counted"] == [*range(26, 66)]
+    assert len(average["missed"]) == 50
+    assert average["n_missed"] == 100
+    assert [result["rank"] for result in known["results"]] == ranks
+
+
+def test_the_run_says_what_it_took_and_cost():
+    calls = [
+        {"stage": "rerank", "model": "m", "prompt_tokens": 2000, "price_in": 0.5},
+        {"stage": "embed", "model": "e", "prompt_tokens": 10},
+    ]
+    run = [
+        {"query_id": "q1", "results": ["a"], "latency_ms": {"total": 12.5}, "calls": calls},
+        {"query_id": "q2", "results": ["a"]},
+    ]
+    details = details_of({"q1": ["a"], "q2": ["a"]}, {"run": run}, "RR")
+    told, silent = (details[number]["runs"][0] for number in (0, 1))
+    assert told["timings"] == {"total": 12.5}
+    nothing = {"completion_tokens": None}
+    assert told["calls"] == [
+        {"stage": "rerank", "model": "m", "prompt_tokens": 2000, "usd": 1.0} | nothing,
+        {"stage": "embed", "model": "e", "prompt_tokens": 10, "usd": None} | nothing,
+    ]
+    assert (silent["timings"], silent["calls"], silent["error"]) == (None, None, None)
+
+
+def test_texts_and_places_of_ids_come_from_the_table_of_chunks():
+    chunks = pl.DataFrame(
+        {
+            "id": ["z", "a", "c", "b"],
+            "doc_id": ["e", "d", "c", "d"],
+            "start": [0, 0, 0, 5],
+            "end": [5, 5, 5, 3005],
+        }
+    ).with_columns(text=pl.Series(["other", "abcde", "other", "x" * 3000]))
+    gold = [{"query_id": "q", "relevant": ["a"], "spans": [place("d", 3, 7)]}]
+    run = {"q": {"b": 0.5, "a": 0.25, "unknown": 0.125}}
+    (known,) = details_of(gold, {"run": run}, "RR", chunks=chunks).values()
+    first, second, third = known["runs"][0]["results"]
+    assert first == {
+        "rank": 1,
+        "item": "b",
+        "score": 0.5,
+        **place("d", 5, 3005),
+        "text": "x" * 2000,
+        "length": 3000,
+    }
+    assert (second["text"], second["length"], second["start"]) == ("abcde", 5, 0)
+    assert (third["text"], third["length"], third["doc_id"]) == (None, None, None)
+    assert known["spans"] == [place("d", 3, 7) | {"text": "dexx", "length": 4}]
+    (document,) = known["documents"]
+    assert (document["doc_id"], document["length"]) == ("d", None)
+    shown = [(piece["gold"], piece["ranks"], piece["text"][:3]) for piece in document["pieces"]]
+    assert shown == [
+        (False, ((2,),), "abc"),
+        (True, ((2,),), "de"),
+        (True, ((1,),), "xx"),
+        (False, ((1,),), "xxx"),
+    ]
+
+
+def test_texts_come_from_the_corpus_whatever_offsets_are_counted_in():
+    corpus = {"d": "a😀b refunds take 14 days", "e": "all of it"}
+    gold = karat.Gold.of(
+        [{"query_id": "q", "spans": [place("d", 5, 12)], "relevant": ["e"]}], offsets="utf16"
+    )
+    results = [place("d", 0, 7), {"id": "e"}]
+    run = karat.Run.of(
+        [{"query_id": "q", "results": [{"id": "c", **results[0]}, results[1]]}], offsets="utf16"
+    )
+    (known,) = details_of(gold, {"run": run}, "RR", corpus=corpus).values()
+    first, second = known["runs"][0]["results"]
+    assert (first["start"], first["end"], first["text"]) == (0, 6, "a😀b re")
+    assert second["text"] == "all of it"
+    assert known["spans"] == [place("d", 4, 11) | {"text": "refunds", "length": 7}]
+    (document,) = known["documents"]
+    assert document["length"] == len(corpus["d"])
+    assert [(piece["gold"], piece["ranks"], piece["text"]) for piece in document["pieces"]] == [
+        (False, ((1,),), "a😀b "),
+        (True, ((1,),), "re"),
+        (True, ((),), "funds"),
+        (False, ((),), " take 14 days"),
+    ]
+
+
+def test_places_in_other_units_are_not_marked_without_the_documents():
+    gold = karat.Gold.of(
+        [{"query_id": "q", "spans": [place("d", 5, 12)], "relevant": ["e"]}], offsets="utf16"
+    )
+    (known,) = details_of(gold, {"run": {"q": ["e"]}}, "RR").values()
+    assert (known["spans"], known["documents"]) == ([], [])
+
+
+def test_documents_with_gold_come_first_then_those_that_rank_highest():
+    gold = [{"query_id": "q", "spans": [place("g2", 0, 5), place("g1", 0, 5)]}]
+    listed = [
+        {"query_id": "q", "results": [place(f"d{n}", 0, 9) for n in order]}
+        for order in ([9, 8, 7, 6, 5, 4, 3], [1, 2, 9])
+    ]
+    runs = {"one": listed[:1], "two": listed[1:]}
+    (known,) = details_of(gold, runs, "span.recall").values()
+    names = [document["doc_id"] for document in known["documents"]]
+    assert names == ["g1", "g2", "d1", "d9", "d2", "d8", "d7"]
+    many = [{"query_id": "q", "spans": [place(f"g{n:02}", 0, 5) for n in range(12)]}]
+    (known,) = details_of(many, runs, "span.recall").values()
+    assert [document["doc_id"] for document in known["documents"]] == [
+        f"g{n:02}" for n in range(10)
+    ]
+
+
+def test_without_the_documents_only_what_items_and_spans_say_is_known():
+    gold = [{"query_id": "q", "spans": [place("d", 10, 14) | {"text": "days"}]}]
+    results = [place("d", 0, 5) | {"text": "takes"}, place("d", 5, 8) | {"text": "not its length"}]
+    run = [{"query_id": "q", "results": results}]
+    (known,) = details_of(gold, {"run": run}, "span.recall").values()
+    (document,) = known["documents"]
+    assert [(piece["start"], piece["end"], piece["text"]) for piece in document["pieces"]] == [
+        (0, 5, "takes"),
+        (5, 8, None),
+        (8, 10, None),
+        (10, 14, "days"),
+    ]
+
+
+def test_evidence_is_shown_where_it_matches_and_what_comes_nearest_where_it_does_not():
+    gold = [{"query_id": "q", "evidence": ["paid within 14 days", "nothing like it at all"]}]
+    before, after = "b" * 400, "a" * 400
+    text = f"{before} PAID\nwithin 14 days. {after}"
+    run = [{"query_id": "q", "results": [{"text": "by post"}, {"text": text}]}]
+    (known,) = details_of(gold, {"run": run}, ["evidence.RR", "evidence.recall"]).values()
+    assert known["evidence"] == ["nothing like it at all", "paid within 14 days"]
+    missed, covered = known["runs"][0]["matches"]
+    assert covered == {
+        "evidence": "paid within 14 days",
+        "rank": 2,
+        "how": "substring",
+        "ratio": None,
+        "item": f"{before} "[:60],
+        "before": f"{before} "[-300:],
+        "stretch": "PAID\nwithin 14 days",
+        "after": f". {after}"[:300],
+        "nearest_rank": None,
+        "nearest_item": None,
+        "nearest_ratio": None,
+        "nearest_text": None,
+    }
+    assert (missed["how"], missed["rank"], missed["stretch"]) == ("missed", None, None)
+    assert (missed["nearest_rank"], missed["nearest_item"]) == (1, "by post")
+    assert 0 < missed["nearest_ratio"] < 0.7
+    assert missed["nearest_text"] == "by post"
+    rows = known["runs"][0]["calculations"]["evidence.RR"]["rows"]
+    assert [row["item"] for row in rows] == ["by post", f"{before} "[:60]]
+
+
+def test_documents_in_place_of_chunks_show_their_first_chunk():
+    gold = {"q": ["d1"]}
+    results = [
+        {"id": "c1", **place("d2", 0, 3), "text": "one"},
+        {"id": "c2", **place("d2", 3, 6), "text": "two"},
+        {"id": "c3", **place("d1", 0, 5), "text": "three"},
+    ]
+    run = [{"query_id": "q", "results": results}]
+    (known,) = details_of(gold, {"run": run}, "RR", level="doc").values()
+    shown = [(r["rank"], r["item"], r["text"]) for r in known["runs"][0]["results"]]
+    assert shown == [(1, "d2", "one"), (2, "d1", "three")]
+    assert [row["item"] for row in known["runs"][0]["calculations"]["RR"]["rows"]] == ["d2", "d1"]
+
+
+def test_a_run_that_has_changed_since_it_was_scored_is_refused(tmp_path):
+    path = tmp_path / "run.jsonl"
+    karat.Run.of({"q": ["a", "b"]}).write(path)
+    scores = karat.evaluate({"q": ["b"]}, path, "RR")
+    karat.Run.of({"q": ["b", "a"]}).write(path)
+    with pytest.raises(InputError, match="the run 'run' has changed since it was scored"):
+        queries([scores], [scores.origin.opened()])
+
+
+def test_what_comes_nearest_in_long_texts_is_named_without_its_ratio():
+    gold = [{"query_id": "q", "evidence": ["paid " * 1000]}]
+    run = [{"query_id": "q", "results": [{"id": "a", "text": "by post " * 1000}]}]
+    (known,) = details_of(gold, {"run": run}, "evidence.recall").values()
+    (missed,) = known["runs"][0]["matches"]
+    assert (missed["nearest_item"], missed["nearest_ratio"]) == ("a", None)
+    explained = karat.explain("evidence.recall", gold=gold, run=run, query="q")
+    assert explained.calculations[0].matches[0]["nearest_ratio"] is not None
+
+
+@pytest.mark.skipif(not CHUNKING.exists(), reason="needs ../shared/data/chunking-evaluation")
+def test_pieces_of_real_documents_are_what_stands_there():
+    corpus = {path.stem: path.read_bytes().decode() for path in (CHUNKING / "corpora").glob("*.md")}
+    gold, run = [], []
+    with (CHUNKING / "questions_df.csv").open(encoding="utf-8") as file:
+        for number, row in enumerate(csv.DictReader(file)):
+            query, document = {"query_id": f"q{number}"}, row["corpus_id"]
+            spans = [
+                place(document, each["start_index"], each["end_index"])
+                for each in json.loads(row["references"])
+            ]
+            gold.append(query | {"spans": spans})
+            begins = range(0, len(corpus[document]), len(corpus[document]) // 15)
+            results = [place(document, at, min(at + 500, len(corpus[document]))) for at in begins]
+            run.append(query | {"results": results})
+    measured = ["span.recall@5", "span.iou@5"]
+    details = details_of(gold[::9], {"run": run[::9]}, measured, corpus=corpus)
+    assert len(details) == len(gold[::9])
+    for known in details.values():
+        (document,) = known["documents"]
+        text, pieces = corpus[document["doc_id"]], document["pieces"]
+        assert [piece["start"] for piece in pieces] == [0, *(piece["end"] for piece in pieces[:-1])]
+        assert pieces[-1]["end"] == document["length"] == len(text)
+        for piece in pieces:
+            stands_there = text[piece["start"] : piece["end"]]
+            assert piece["text"] == stands_there or not (piece["gold"] or any(piece["ranks"]))

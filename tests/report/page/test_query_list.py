@@ -1,0 +1,295 @@
+"""What a page knows of all queries: outcomes, lists side by side, which queries tell most."""
+
+import json
+from contextlib import ExitStack
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import karat
+from karat.errors import InputError
+from karat.evaluation.page import ranking, shown
+from karat.evaluation.page.listing import queries
+from karat.stats.telling import telling
+from oracles import query_list as oracle
+
+MEASURES = {"rank": "RR", "span": "span.recall", "evidence": "evidence.recall"}
+KEYS = {"rank": "relevant", "span": "spans", "evidence": "evidence"}
+EVIDENCE = ["alpha beta", "gamma", "delta epsilon"]
+
+
+def known_of(gold, runs, measures, *, texts=500, **words):
+    scores = karat.Evaluator(gold, measures, **words).all(runs)
+    return queries(scores, [score.origin.opened() for score in scores], texts=texts)
+
+
+def place(document, start, length):
+    return {"doc_id": document, "start": start, "end": start + length}
+
+
+places = st.builds(
+    place, st.sampled_from(["d1", "d2", "d3"]), st.integers(0, 9), st.sampled_from([0, 2, 5])
+)
+texts = st.lists(st.sampled_from([*EVIDENCE, "nothing of it"]), min_size=1, max_size=2).map(
+    "\n ".join
+)
+golds = st.fixed_dictionaries(
+    {},
+    optional={
+        "relevant": st.dictionaries(st.sampled_from(["a", "b", "d1", "d2"]), st.integers(-1, 2)),
+        "spans": st.lists(places, max_size=3),
+        "evidence": st.lists(st.sampled_from(EVIDENCE), max_size=3),
+    },
+)
+items = st.builds(
+    lambda item, placed, text: {"id": item} | placed | {"text": text},
+    st.sampled_from(["a", "b", "c", "x"]),
+    places,
+    texts,
+)
+run_lists = st.dictionaries(
+    st.sampled_from(["q1", "q2", "q3", "q9"]), st.lists(items, max_size=7), min_size=1
+)
+EVERY = {
+    "relevant": {"a": 1},
+    "spans": [place("d1", 0, 4)],
+    "evidence": ["gamma"],
+}
+
+
+def small():
+    """Show less than usual, so that short lists are cut too."""
+    stack = ExitStack()
+    for module, name, size in (
+        (shown, "TOP", 3),
+        (ranking, "TOP", 3),
+        (shown, "MOST_BELOW", 2),
+        (ranking, "MOST_WANTED", 2),
+    ):
+        stack.enter_context(patch.object(module, name, size))
+    return stack
+
+
+@pytest.mark.filterwarnings("ignore:only .* relevant ids of gold")
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(["q1", "q2", "q3"]), golds),
+    st.lists(run_lists, min_size=1, max_size=3),
+    st.permutations(["rank", "span", "evidence"]),
+    st.integers(1, 3),
+    st.sampled_from([{}, {"unjudged": "skip"}, {"duplicates": "count"}]),
+    st.sampled_from(["item", "doc"]),
+    st.randoms(),
+)
+def test_lists_and_outcomes_are_those_of_a_walk_down_each_list(
+    golds, runs, order, n_families, words, level, random
+):
+    gold = {"q0": EVERY, **golds}
+    families = order[:n_families]
+    records = [{"query_id": query} | record for query, record in gold.items()]
+    random.shuffle(records)
+    runs = [run | {"q0": run.get("q9", [])} for run in runs]
+    given_runs = {}
+    for number, run in enumerate(runs):
+        given_runs[f"r{number}"] = [{"query_id": q, "results": run[q]} for q in run]
+        random.shuffle(given_runs[f"r{number}"])
+    with small():
+        known = known_of(
+            records,
+            given_runs,
+            [MEASURES[family] for family in families],
+            conventions=words,
+            level=level,
+            matching=karat.Matching(fuzzy_threshold=1.0),
+        )
+        lists = known.lists[:]
+        assert [known.lists[at] for at in range(len(gold))] == lists
+        assert known.lists[::-2] == lists[::-2]
+    assert known.ids.to_list() == sorted(gold)
+    for number, query in enumerate(sorted(gold)):
+        lists_of_query = [run.get(query, []) for run in runs]
+        expected = oracle.listed(
+            gold[query], lists_of_query, families[0], set(families), words, level, 3, 2, 2
+        )
+        assert lists[number] == expected
+        for run, outcomes in zip(runs, known.outcomes, strict=True):
+            wanted, found, first = oracle.found_of(
+                gold[query], run.get(query, []), families[0], words, level
+            )
+            assert outcomes.status[number] == (0 if query in run else 1)
+            assert (known.wanted[number], outcomes.found[number], outcomes.first[number]) == (
+                wanted,
+                found,
+                first,
+            )
+
+
+@settings(max_examples=300)
+@given(
+    st.integers(1, 7).flatmap(
+        lambda n: st.tuples(
+            st.lists(
+                st.lists(st.sampled_from([None, 0.0, 0.25, 0.5, 1.0]), min_size=n, max_size=n),
+                min_size=1,
+                max_size=3,
+            ),
+            st.lists(st.booleans(), min_size=n, max_size=n),
+        )
+    ),
+    st.integers(0, 8),
+    st.booleans(),
+)
+@pytest.mark.filterwarnings("error")
+def test_the_queries_that_tell_most_are_chosen_by_turns(data, n, higher):
+    values, failed = data
+    table = np.array([[np.nan if value is None else value for value in run] for run in values])
+    found = telling(table, np.array(failed), n, higher_is_better=higher)
+    assert found.tolist() == oracle.telling(values, failed, n, higher)
+
+
+def test_a_failed_query_and_one_that_is_not_in_the_run_are_told_apart():
+    gold = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
+    failure = {"type": "Timeout", "message": "too slow", "attempts": 3}
+    run = [{"query_id": "q1", "results": ["x", "a"]}, {"query_id": "q2", "error": failure}]
+    known = known_of(gold, {"run": run}, "RR")
+    (outcomes,) = known.outcomes
+    assert outcomes.status.to_list() == [0, 2, 1]
+    assert (outcomes.found.to_list(), outcomes.first.to_list()) == ([1, 0, 0], [2, 0, 0])
+    assert known.details[1]["runs"][0]["error"] == failure
+    assert known.lists[1]["lists"] == [[]]
+
+
+@pytest.mark.parametrize("level", ["item", "doc"])
+@pytest.mark.parametrize("unjudged", ["irrelevant", "skip"])
+def test_a_run_that_retrieved_nothing_has_empty_lists(level, unjudged):
+    run = [{"query_id": "q", "results": []}]
+    words = {"conventions": {"unjudged": unjudged}, "level": level}
+    known = known_of({"q": ["a"]}, {"run": run}, "RR", **words)
+    assert (known.lists[0]["lists"], known.lists[0]["wanted"]) == ([[]], [["a", 1]])
+
+
+def test_what_counts_as_relevant_is_as_the_first_measure_that_reads_gold_says():
+    run = [{"query_id": "q", "results": ["a", "b"], "latency_ms": {"total": 2.0}}]
+    known = known_of({"q": {"a": 1, "b": 2, "c": 2}}, {"run": run}, ["latency.mean", "AP(rel=2)"])
+    assert (known.wanted.item(), known.outcomes[0].found.item()) == (2, 1)
+    assert known.outcomes[0].first.item() == 2
+    assert known.lists[0]["wanted"] == [["b", 2], ["c", 2]]
+    assert known.lists[0]["hits"] == [[[1, 1, None, None], [2, 2, None, None]]]
+
+
+def test_how_much_of_a_span_counts_is_as_the_measure_says():
+    gold = [{"query_id": "q", "spans": [place("d", 0, 10)]}]
+    run = [{"query_id": "q", "results": [place("d", 0, 4), place("d", 0, 8)]}]
+    for measure, first in {"span.RR": 1, "span.RR(min_overlap=0.5)": 2}.items():
+        assert known_of(gold, {"run": run}, [measure]).outcomes[0].first.item() == first
+
+
+def test_where_nothing_of_gold_is_measured_the_lists_stand_there_alone():
+    run = [{"query_id": "q", "results": ["a"], "latency_ms": {"total": 2.0}}]
+    known = known_of({"q": ["a"]}, {"run": run}, "latency.mean")
+    assert known.wanted.to_list() == [0]
+    assert known.lists[0] == {
+        "items": ["a"],
+        "lists": [[0]],
+        "below": [[]],
+        "n": [1],
+        "hits": [[]],
+        "wanted": [],
+        "n_wanted": {},
+    }
+
+
+def test_items_without_ids_are_named_by_place_or_by_how_their_text_begins():
+    gold = [{"query_id": "q", "evidence": ["paid within 14 days"]}]
+    long = "It is paid\n within 14 days. " * 9
+    results = [{"text": long + "x"}, {"text": long + "y"}, {"text": long + "x"}]
+    known = known_of(gold, {"run": [{"query_id": "q", "results": results}]}, "evidence.recall")
+    begins = "It is paid within 14 days. It is paid within 14 days. It is p"[:60]
+    assert known.lists[0]["items"] == [begins, begins]
+    assert known.lists[0]["lists"] == [[0, 1, 0]]
+    spans = [{"query_id": "q", "spans": [place("d", 0, 9)]}]
+    run = [{"query_id": "q", "results": [place("d", 3, 4)]}]
+    assert known_of(spans, {"run": run}, "span.recall").lists[0]["items"] == ["d[3:7]"]
+
+
+def test_fields_are_texts_and_texts_are_cut():
+    gold = [
+        {
+            "query_id": "q1",
+            "query": "é" * 500,
+            "n": 3,
+            "hard": True,
+            "tags": ["a", "b"],
+            "relevant": ["a"],
+        },
+        {"query_id": "q2", "relevant": ["a"]},
+    ]
+    known = known_of(gold, {"run": {"q1": ["a"], "q2": ["a"]}}, "RR")
+    assert known.texts.to_list() == ["é" * 120, None]
+    assert known.fields.to_dicts() == [
+        {"n": "3", "hard": "true", "tags": '["a","b"]'},
+        {"n": None, "hard": None, "tags": None},
+    ]
+    assert known.details[0]["text"] == "é" * 500
+    assert known.details[0]["fields"] == {"n": "3", "hard": "true", "tags": '["a","b"]'}
+    assert known.details[1]["fields"] == {}
+
+
+def test_only_as_many_texts_are_kept_as_asked():
+    gold = {f"q{n}": ["a"] for n in range(6)}
+    run = {f"q{n}": ["x"] * n + ["a"] for n in range(6)}
+    assert list(known_of(gold, {"run": run}, "RR", texts=2).details) == [4, 5]
+    assert list(known_of(gold, {"run": run}, "RR", texts=0).details) == []
+
+
+def test_scores_that_were_saved_have_values_alone(tmp_path):
+    gold = [{"query_id": "q", "query": "why?", "kind": "k", "relevant": ["a"]}]
+    scores = karat.evaluate(gold, {"q": ["x", "a"]}, "RR")
+    scores.write(tmp_path / "saved.json")
+    saved = karat.Scores.read(tmp_path / "saved.json")
+    known = queries([saved], [None])
+    assert (known.ids.to_list(), known.outcomes, len(known.lists), known.details) == (
+        ["q"],
+        [],
+        0,
+        {},
+    )
+    assert known.fields.to_dicts() == [{"kind": "k"}]
+    both = queries([saved, scores], [None, scores.origin.opened()])
+    assert [outcomes.status.item() for outcomes in both.outcomes] == [3, 0]
+    assert both.lists[0]["lists"] == [[], [0, 1]]
+    assert both.lists[0]["n"] == [0, 2]
+    empty, told = both.details[0]["runs"]
+    assert empty == {
+        "error": None,
+        "timings": None,
+        "calls": None,
+        "results": [],
+        "calculations": {},
+        "matches": [],
+    }
+    assert told["calculations"]["RR"]["value"] == 0.5
+
+
+def test_scores_of_other_queries_are_refused():
+    one, other = (
+        karat.evaluate(
+            {q: ["a"]},
+            {q: ["a"]},
+            "RR",
+        )
+        for q in ("q1", "q2")
+    )
+    with pytest.raises(InputError, match="are of other queries than those of 'run'"):
+        queries([one, other], [one.origin.opened(), other.origin.opened()])
+
+
+def test_everything_can_be_written_as_json():
+    gold = [{"query_id": "q", "query": "\x00</script>\u202e", **EVERY}]
+    run = [{"query_id": "q", "results": [{"id": "a", **place("d1", 0, 3), "text": "gamma 😀"}]}]
+    known = known_of(gold, {"run": run}, list(MEASURES.values()))
+    assert json.loads(json.dumps(known.details))
+    assert json.loads(json.dumps(known.lists[:]))

@@ -1,0 +1,90 @@
+"""What a notebook shows of gold, runs, scores and comparisons."""
+
+from __future__ import annotations
+
+import pytest
+
+import karat
+from karat.report.tables import with_interval
+from support.markup import Reader
+
+HARM = "<script>harm()</script>\u202e"
+GOLD = karat.Gold.of(
+    judgments={f"q{n}": {"a": 2, "b": 1} for n in range(8)},
+    queries=[{"query_id": f"q{n}", "text": HARM, "kind": HARM} for n in range(8)],
+    spans=[{"query_id": "q0", "doc_id": "d", "start": 3, "end": 9}],
+    evidence={"q1": [HARM]},
+    name=HARM,
+)
+GOOD = karat.Run.of({f"q{n}": {"a": 0.75, "b": 0.5} for n in range(8)}, name=HARM)
+POOR = karat.Run.of({f"q{n}": {"c": 0.75, "b": 0.5} for n in range(7)}, name="poor")
+MEASURES = ["nDCG@10", "RR"]
+
+
+def shown(value: karat.Gold | karat.Run | karat.Scores | karat.Comparison) -> Reader:
+    return Reader(value._repr_html_())
+
+
+def test_gold_shows_each_kind_with_its_count_and_its_first_rows() -> None:
+    text = shown(GOLD).text
+    for words in (
+        "8 queries",
+        "queries: 8, the first 5",
+        "judgments: 16",
+        "spans: 1",
+        "evidence: 1",
+    ):
+        assert words in text
+    assert "q4" in text
+    assert "q5" not in text
+
+
+def test_gold_of_judgments_alone_shows_nothing_else() -> None:
+    text = shown(karat.Gold.of({"q": ["a"]})).text
+    assert "judgments: 1" in text
+    assert "spans" not in text
+    assert "queries:" not in text
+
+
+def test_a_run_shows_how_much_it_holds_and_its_first_rows() -> None:
+    reader = shown(GOOD)
+    assert "8 queries, 16 results" in reader.text
+    assert "0.75" in reader.text
+    assert [name for name, _ in reader.elements].count("tr") == 6
+    assert "failed" not in reader.text
+
+
+def test_a_run_that_failed_says_so() -> None:
+    failed = {"query_id": "q", "error": {"type": "Timeout", "message": "late"}, "results": []}
+    assert "1 query failed" in shown(karat.Run.of([failed])).text
+
+
+def test_scores_show_the_values_of_their_summary() -> None:
+    scores = karat.evaluate(GOLD, GOOD, MEASURES)
+    reader = shown(scores)
+    exact = [at["data-value"] for _, at in reader.elements if "data-low" in at]
+    assert exact == [repr(value) for value in scores.summary()["value"]]
+    for row in scores.summary().to_dicts():
+        assert with_interval(row).split(" ", 1)[1] in reader.text
+
+
+def test_a_comparison_shows_values_and_differences() -> None:
+    comparison = karat.compare(GOLD, {"good": GOOD, "poor": POOR}, MEASURES)
+    text = shown(comparison).text
+    assert "poor − good, 8 queries" in text
+    assert "poor: 1 query of gold not in the run scored as nothing retrieved" in text
+    assert "W/T/L" in text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [GOLD, GOOD, karat.evaluate(GOLD, GOOD, MEASURES), karat.compare(GOLD, [GOOD, POOR], MEASURES)],
+    ids=["gold", "run", "scores", "comparison"],
+)
+def test_nothing_in_a_notebook_runs_or_turns(value: karat.Gold) -> None:
+    reader = shown(value)
+    names = {name for name, _ in reader.elements}
+    assert not names & {"script", "button", "a", "img", "iframe"}
+    assert all(not key.startswith("on") for _, held in reader.elements for key in held)
+    assert HARM.replace("\u202e", "⟨U+202E⟩") in reader.text
+    assert "\u202e" not in reader.text

@@ -1,0 +1,345 @@
+"""Intervals and summaries against a slow, independent version of each (stats_oracle.py)."""
+
+import math
+import statistics
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
+
+from karat.stats import draws
+from karat.stats.intervals import Interval, interval, intervals, student_quantile
+from karat.stats.samples import Sample, deviation
+from karat.stats.summary import summary
+from oracles import stats as oracle
+from support.score_tables import MICRO, table_of
+
+CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
+SCALES = (1e-9, 1e-3, 1.0, 1e6)
+
+
+def sample(how, values, weights=None, **facts):
+    weighed = None if weights is None else np.array(weights, dtype=float)
+    return Sample(how, np.array(values, dtype=float), weighed, **facts)
+
+
+def by_oracle(how, values, weights=None, confidence=0.95):
+    """Return the BCa interval from the queries that karat draws, everything else done anew."""
+
+    def statistic(at):
+        own = None if weights is None else [weights[i] for i in at]
+        found = oracle.value(how, [values[i] for i in at], own)
+        # A sum is over n queries, also where one is left out.
+        return found * len(values) / len(at) if how == "sum" else found
+
+    drawn = np.concatenate(list(draws.resamples(len(values)))).tolist()
+    distinct = {tuple(row): None for row in map(sorted, drawn)}
+    known = {row: statistic(row) for row in distinct}
+    return oracle.bca(
+        statistic, len(values), [known[tuple(sorted(row))] for row in drawn], confidence
+    )
+
+
+def close(found, expected, size):
+    return all(
+        math.isclose(x, y, rel_tol=1e-9, abs_tol=1e-9 * size)
+        for x, y in zip((found.low, found.high), expected, strict=True)
+    )
+
+
+@given(st.integers(1, 200), st.data(), st.sampled_from(CONFIDENCES))
+def test_a_share_has_wilson_s_interval(n, data, confidence):
+    ones = data.draw(st.integers(0, n))
+    found = interval(sample("mean", [1.0] * ones + [0.0] * (n - ones), binary=True), confidence)
+    assert found.method == "wilson"
+    assert close(found, oracle.wilson(ones, n, confidence), 1)
+    assert close(found, proportion_confint(ones, n, 1 - confidence, "wilson"), 1)
+    assert 0 <= found.low <= ones / n <= found.high <= 1
+
+
+def test_zeros_and_ones_are_a_share_if_both_were_seen_or_nothing_else_can_be():
+    assert interval(sample("mean", [0, 1, 1])).method == "wilson"
+    assert interval(sample("mean", [1, 1, 1])) == Interval(1.0, 1.0, "equal")
+    assert interval(sample("mean", [1, 1, 1], binary=True)).low < 0.5
+    assert interval(sample("mean", [0, 1, 0.5], binary=True)).method == "bca"
+    assert interval(sample("mean", [0, 1, 1], difference=True)).method == "bca"
+    assert interval(sample("sum", [0, 1, 1])).method == "bca"
+
+
+@pytest.mark.parametrize("how", ["median", "p50", "p90", "p99"])
+@given(st.integers(2, 120), st.sampled_from((0.8, 0.9, 0.95, 0.99)), st.randoms())
+def test_a_quantile_has_the_interval_of_order_statistics(how, n, confidence, chance):
+    values = [float(i) for i in range(1, n + 1)]
+    chance.shuffle(values)
+    share = Fraction(str(oracle.SHARES[how]))
+    low, high = oracle.order_statistics(n, share, Fraction(str(confidence)))
+    # Between two values the quantile itself may lie outside; then it is the end.
+    value = oracle.value(how, values)
+    found = interval(sample(how, values), confidence)
+    assert found.method == "order"
+    assert found.low == (None if low is None else pytest.approx(min(low, value), rel=1e-12))
+    assert found.high == (None if high is None else pytest.approx(max(high, value), rel=1e-12))
+
+
+def test_an_end_that_no_value_reaches_is_open():
+    found = interval(sample("p99", range(1, 101)))
+    assert found == Interval(97.0, None, "order")
+    assert interval(sample("p50", [1, 2, 3, 4, 5])) == Interval(None, None, "order")
+    assert interval(sample("p50", [1, 2, 3, 4, 5, 6])) == Interval(1, 6, "order")
+
+
+def test_nothing_bounds_a_maximum():
+    assert interval(sample("max", [1.0, 2.0])) == Interval()
+
+
+@pytest.mark.parametrize("how", ["mean", "sum", "geometric", "median", "p90", "max"])
+@given(st.integers(1, 9), st.sampled_from([0.0, 1.0, 1 / 3, 1e-9, 1e6]))
+def test_values_that_are_all_equal_have_no_width(how, n, value):
+    found = interval(sample(how, [value] * n))
+    assert found.low == found.high == sample(how, [value] * n).value
+    assert found.method == "equal"
+
+
+def test_no_value_has_no_interval():
+    for how in ("mean", "sum", "geometric", "median", "p90", "max"):
+        assert interval(sample(how, [])) == Interval()
+    assert interval(sample("micro", [], [])) == Interval()
+    assert interval(sample("micro", [0.0, 0.0], [0, 0])) == Interval()
+
+
+def test_values_under_the_least_of_a_geometric_mean_are_equal():
+    assert interval(sample("geometric", [0.0, 1e-7, 1e-6])).method == "equal"
+
+
+FEW = st.lists(st.integers(0, 12), min_size=2, max_size=6)
+
+
+@pytest.mark.parametrize("how", ["mean", "sum", "geometric"])
+@pytest.mark.parametrize("whole", [10, 3, 7])
+def test_bca_of_the_same_resamples(how, whole, monkeypatch):
+    monkeypatch.setattr(draws, "RESAMPLES", 500)
+
+    @given(FEW, st.sampled_from(SCALES), st.sampled_from(CONFIDENCES))
+    def holds(counts, scale, confidence):
+        draws.times_drawn.cache_clear()
+        values = [count / whole * scale for count in counts]
+        made = sample(how, values, difference=True)  # so that no share is made of it
+        if made.constant:
+            return
+        # Fractions know which resamples tie with the value; floats do not.
+        exact = [Fraction(count, whole) * Fraction(str(scale)) for count in counts]
+        expected = [float(end) for end in by_fractions(how, exact, confidence)]
+        found = interval(made, confidence)
+        assert found.method == "bca"
+        assert close(found, expected, scale)
+
+    holds()
+    draws.times_drawn.cache_clear()
+
+
+def by_fractions(how, values, confidence):
+    n, least = len(values), Fraction(1, 100_000)
+
+    def statistic(at):
+        if how == "geometric":
+            product = math.prod(max(values[i], least) for i in at)
+            logarithm = math.log(product.numerator) - math.log(product.denominator)
+            return math.exp(logarithm / len(at))
+        mean = sum(values[i] for i in at) / len(at)
+        return mean * n if how == "sum" else mean
+
+    drawn = np.concatenate(list(draws.resamples(n))).tolist()
+    return oracle.bca(statistic, n, [statistic(row) for row in drawn], confidence)
+
+
+def test_bca_of_a_micro_mean_resamples_queries(monkeypatch):
+    monkeypatch.setattr(draws, "RESAMPLES", 500)
+    weighed = st.integers(1, 9).flatmap(lambda w: st.tuples(st.integers(0, w), st.just(w)))
+
+    @given(st.lists(weighed, min_size=2, max_size=7))
+    def holds(rows):
+        draws.times_drawn.cache_clear()
+        values, weights = [x / w for x, w in rows], [w for _, w in rows]
+        made = sample("micro", values, weights)
+        if made.constant:
+            return
+        assert close(interval(made), by_oracle("micro", values, weights), 1)
+
+    holds()
+    draws.times_drawn.cache_clear()
+
+
+def test_mirrored_values_have_the_mirrored_interval():
+    @given(st.lists(st.integers(0, 10), min_size=2, max_size=9))
+    def holds(counts):
+        here = interval(sample("mean", [count / 10 for count in counts], difference=True))
+        there = interval(sample("mean", [1 - count / 10 for count in counts], difference=True))
+        assert here.low == pytest.approx(1 - there.high, abs=1e-9)
+        assert here.high == pytest.approx(1 - there.low, abs=1e-9)
+
+    holds()
+
+
+@pytest.mark.parametrize("exponent", [-1000, -300, 300, 900])
+def test_the_unit_of_values_changes_no_digit(exponent):
+    values = np.array([0.1, 0.3, 0.2, 0.9, 0.4])
+    known, found = (
+        interval(sample("mean", values)),
+        interval(sample("mean", values * 2.0**exponent)),
+    )
+    assert (found.low, found.high) == (known.low * 2.0**exponent, known.high * 2.0**exponent)
+
+
+def test_more_confidence_never_makes_a_narrower_interval():
+    values = sample("mean", [0.1] * 200 + [5.0])  # one value makes all of the spread
+    confidences = [0.5, 0.95, 0.999, *(1 - 10.0**-digits for digits in range(6, 16)), 1 - 2**-53]
+    found = [interval(values, confidence) for confidence in confidences]
+    assert [one.low for one in found] == sorted((one.low for one in found), reverse=True)
+    assert [one.high for one in found] == sorted(one.high for one in found)
+
+
+@pytest.mark.parametrize("values", [[0.1, 0.2], [1 / 3, 2 / 3], [0.7, 0.8], [0.1, 0.3, 0.2]])
+def test_resamples_that_tie_with_the_value_lie_on_both_sides(values):
+    found = interval(sample("mean", values))
+    assert (found.low, found.high) == pytest.approx((min(values), max(values)))
+
+
+def test_bca_of_large_samples_is_scipy_s_within_monte_carlo_error():
+    chance = np.random.default_rng(5)
+    for n, values in ((150, chance.beta(0.6, 0.9, 150)), (400, chance.lognormal(0, 1, 400))):
+        found = interval(sample("mean", values))
+        expected = stats.bootstrap(
+            (values,), np.mean, n_resamples=20_000, method="BCa", rng=7, vectorized=True
+        ).confidence_interval
+        width = expected.high - expected.low
+        assert found.low == pytest.approx(expected.low, abs=0.03 * width), n
+        assert found.high == pytest.approx(expected.high, abs=0.03 * width), n
+
+
+def test_bca_of_own_draws_is_the_same_within_monte_carlo_error():
+    chance = np.random.default_rng(6)
+    values = chance.beta(0.6, 0.9, 40).tolist()
+    weights = chance.integers(1, 9, 40).tolist()
+    whole = [round(v * w) / w for v, w in zip(values, weights, strict=True)]
+    for how, own, weighed in (
+        ("mean", values, None),
+        ("sum", values, None),
+        ("geometric", values, None),
+        ("micro", whole, weights),
+    ):
+
+        def statistic(at, how=how, own=own, weighed=weighed):
+            got = oracle.value(
+                how, [own[i] for i in at], None if weighed is None else [weighed[i] for i in at]
+            )
+            return got * 40 / len(at) if how == "sum" else got
+
+        found = interval(sample(how, own, weighed))
+        expected = oracle.bca(statistic, 40, oracle.resampled(statistic, 40, 4_000, seed=8))
+        width = expected[1] - expected[0]
+        assert found.low == pytest.approx(expected[0], abs=0.06 * width), how
+        assert found.high == pytest.approx(expected[1], abs=0.06 * width), how
+
+
+def test_a_skewed_sample_is_not_centred_on_its_mean():
+    values = [0.0] * 40 + [1.0, 0.9]
+    found = interval(sample("sum", values))
+    centre = 1.9
+    assert found.high - centre > 1.3 * (centre - found.low)
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_more_than_two_thousand_queries_have_student_s_interval(confidence):
+    values = np.random.default_rng(9).lognormal(0, 1, 2_001)
+    found = interval(sample("mean", values), confidence)
+    assert found.method == "t"
+    assert close(found, oracle.student_interval(values.tolist(), confidence), 1)
+    summed = interval(sample("sum", values), confidence)
+    assert summed.low == pytest.approx(2_001 * found.low, rel=1e-12)
+    assert interval(sample("mean", values[:2_000]), confidence).method == "bca"
+
+
+def test_student_s_interval_of_a_geometric_mean_is_that_of_logarithms():
+    values = np.random.default_rng(9).lognormal(0, 1, 3_000)
+    low, high = oracle.student_interval(np.log(values).tolist())
+    assert close(interval(sample("geometric", values)), (math.exp(low), math.exp(high)), 1)
+
+
+def test_student_s_interval_of_a_micro_mean_is_that_of_a_ratio():
+    chance = np.random.default_rng(10)
+    weights = chance.integers(1, 9, 3_000)
+    found = chance.binomial(weights, chance.beta(1, 2, 3_000))
+    # W. G. Cochran, Sampling Techniques, 1977, (2.39): the variance of a ratio.
+    ratio = found.sum() / weights.sum()
+    variance = np.sum((found - ratio * weights) ** 2) / 2_999
+    reach = stats.t.ppf(0.975, 2_999) * math.sqrt(variance / 3_000) / weights.mean()
+    made = interval(sample("micro", found / weights, weights))
+    assert made.method == "t"
+    assert close(made, (ratio - reach, ratio + reach), 1)
+
+
+@pytest.mark.parametrize("df", [2_000, 2_500, 10_000, 10**6, 10**8])
+@pytest.mark.parametrize("confidence", [0.001, *CONFIDENCES, 0.999])
+def test_student_s_quantile_is_scipy_s(df, confidence):
+    expected = stats.t.ppf((1 + confidence) / 2, df)
+    assert student_quantile(confidence, df) == pytest.approx(expected, rel=1e-11)
+
+
+def test_samples_together_have_the_intervals_they_have_alone():
+    chance = np.random.default_rng(11)
+    made = [
+        sample("mean", chance.random(30)),
+        sample("mean", []),
+        sample("micro", [0.5] * 29 + [1.0], [2] * 29 + [1]),
+        sample("geometric", chance.random(30)),
+        sample("p50", chance.random(30)),
+        sample("sum", chance.random(17) * 1e6),
+        sample("mean", [1, 0, 1]),
+    ]
+    assert intervals(made) == [interval(one) for one in made]
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30))
+def test_the_standard_deviation_is_over_one_query_less(values):
+    expected = statistics.stdev(map(Fraction, values))
+    assert deviation(np.array(values)) == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
+
+
+VALUES = st.lists(st.one_of(st.none(), st.integers(0, 30).map(lambda x: x / 30)), max_size=9)
+
+
+@given(VALUES, st.randoms())
+def test_a_summary_says_value_spread_and_what_is_left_out(values, chance):
+    known = [value for value in values if value is not None]
+    weights = [chance.randint(1, 5) for _ in values]
+    known_weights = [w for w, v in zip(weights, values, strict=True) if v is not None]
+    names = {
+        "nDCG@10": "mean",
+        "GMAP": "geometric",
+        "cost.sum": "sum",
+        "latency.p90": "p90",
+        "latency.max": "max",
+        MICRO: "micro",
+    }
+    rows = summary(table_of(dict.fromkeys(names, values), weights=weights)).rows(named=True)
+    for row, how in zip(rows, names.values(), strict=True):
+        expected = oracle.value(how, known, known_weights)
+        assert row["value"] == (None if expected is None else pytest.approx(expected, rel=1e-12))
+        assert row["n"] == len(known)
+        assert row["left_out"] == len(values) - len(known)
+        assert row["median"] == (pytest.approx(statistics.median(known)) if known else None)
+        sd = pytest.approx(statistics.stdev(known), abs=1e-12) if len(known) > 1 else None
+        assert row["sd"] == sd
+        ends = interval(
+            sample(how, known, known_weights if how == "micro" else None)
+        )  # what it should be is tested above
+        assert (row["low"], row["high"], row["method"]) == (ends.low, ends.high, ends.method)
+
+
+def test_a_summary_without_intervals_says_the_rest_alike():
+    table = table_of({"nDCG@10": [0.1, 0.5, None], "GMAP": [0.0, 0.3, 0.4]})
+    assert summary(table, intervals=False).equals(summary(table).drop("low", "high", "method"))

@@ -1,0 +1,73 @@
+"""The charts of a page that has everything, with a hostile name for a run and a group."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import polars as pl
+
+from karat import Evaluator
+from karat.evaluation.page.picturing import picture
+from karat.report.charts import charts
+from karat.report.page.model import Page, Queries
+
+HOSTILE = '</script><img src=x onerror="alert(1)">'
+
+
+@cache
+def gold_and_runs():
+    draw = random.Random(11)
+    items = [f"d{number}" for number in range(30)]
+    gold = [
+        {
+            "query_id": f"q{n}",
+            "kind": draw.choice(["easy", HOSTILE]),
+            "relevant": dict.fromkeys(draw.sample(items, 3), 1),
+        }
+        for n in range(25)
+    ]
+    runs = {
+        name: [
+            {
+                "query_id": line["query_id"],
+                "results": [{"id": item, "text": "x" * 9} for item in draw.sample(items, 20)],
+                "latency_ms": {"total": draw.uniform(10, 90), "find": draw.uniform(1, 9)},
+                "calls": [
+                    {"stage": "generation", "model": "m", "prompt_tokens": 5, "price_per_1k": 1.0}
+                ],
+            }
+            for line in gold
+        ]
+        for name in ("plain", HOSTILE)
+    }
+    return gold, runs
+
+
+@cache
+def scores_of_runs():
+    gold, runs = gold_and_runs()
+    measures = ["nDCG@10", "RR@10", "latency.p50", "latency.p90", "latency.p99"]
+    return Evaluator(gold, measures).all(runs)
+
+
+@cache
+def charts_of_page():
+    """Return the charts of a page that has everything."""
+    scores = scores_of_runs()
+    empty = pl.Series([], dtype=pl.String)
+    page = Page(
+        title="",
+        created="",
+        command=None,
+        sheets=[score.sheet() for score in scores],
+        groups=[score.sheet(by=("kind",)) for score in scores],
+        comparison=None,
+        verdict=None,
+        inputs=[],
+        run_settings={},
+        notices=[],
+        picture=picture(scores, [score.origin.opened() for score in scores]),
+        queries=Queries(empty, None, pl.DataFrame(), empty, [], []),
+    )
+    return charts(page)

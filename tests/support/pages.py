@@ -1,0 +1,228 @@
+"""A page made by hand: small enough to know every value of it, with text that means harm."""
+
+from __future__ import annotations
+
+import polars as pl
+
+import karat
+from karat.report.comparison import ComparisonSheet
+from karat.report.page.model import Outcomes, Page, Picture, Queries
+from karat.report.sheet import Sheet
+
+HOSTILE = {
+    "<script>window.harm = 1</script>": "a script",
+    "</script><img src=x onerror='window.harm = 1'>": "an end of a script",
+    '" onmouseover="window.harm = 1': "an attribute",
+    "javascript:window.harm = 1": "a link",
+    "a\u202eb\u0000c\u2066d\u2028e": "what turns and hides",
+    "👩‍🚀 &lt; naïve 漢字 ﷺ": "emoji and scripts",
+}
+LONG = "x" * 1_000_000
+TEXTS = [*HOSTILE, LONG, "How do I get a refund?", "Where is my parcel?", "Is there a phone?"]
+IDS = [f"q{number}" for number in range(len(TEXTS) - 1)] + ["z</script>&amp;"]
+CATEGORIES = ["billing", "billing", "delivery", "<b>", None] * 2
+DOCUMENT = "The refund is paid within 14 days. <i>Shipping</i> takes a week.\r\nCall us \u202enow!"
+
+
+def a_page(queries: Queries | None = None, measures: tuple[str, ...] = ("nDCG@10", "RR")) -> Page:
+    """Return a page of two runs over ten queries: b finds last what a finds first."""
+    gold = karat.Gold.of({query: {"d1": 2, "d2": 1, "d3": 0} for query in IDS})
+    lists = {"a": ["d1", "d9", "d2"], "<b>": ["d9", "d8", "d1"]}
+    found = {
+        name: dict.fromkeys(IDS if name == "a" else IDS[:-1], items)
+        for name, items in lists.items()
+    }
+    found["a"][IDS[0]] = ["d8", "d9"]
+    scores = karat.Evaluator(gold, list(measures))
+    sheets = [scores(karat.Run.of(run, name=name)).sheet() for name, run in found.items()]
+    return Page(
+        title="made by hand",
+        created="2026-01-01T00:00:00Z",
+        command=None,
+        sheets=sheets,
+        groups=[sheet for sheet in sheets if sheet.groups is not None],
+        comparison=None,
+        verdict=None,
+        inputs=[],
+        run_settings={},
+        notices=[],
+        picture=Picture(),
+        queries=queries or some_queries(),
+    )
+
+
+def some_queries() -> Queries:
+    """Return what is known of the ten queries; texts and highlights of the first nine."""
+    n = len(IDS)
+    return Queries(
+        ids=pl.Series("query_id", IDS),
+        texts=pl.Series("text", [text[:200] for text in TEXTS]),
+        fields=pl.DataFrame({"category": CATEGORIES, "<u>": [f"v{i % 2}" for i in range(n)]}),
+        wanted=pl.Series([2] * n, dtype=pl.Int32),
+        outcomes=[
+            Outcomes(
+                pl.Series([0] * n, dtype=pl.UInt8),
+                pl.Series([0] + [2] * (n - 1), dtype=pl.Int32),
+                pl.Series([0] + [1] * (n - 1), dtype=pl.Int32),
+            ),
+            Outcomes(
+                pl.Series([0] * (n - 2) + [2, 1], dtype=pl.UInt8),
+                pl.Series([1] * (n - 2) + [0, 0], dtype=pl.Int32),
+                pl.Series([3] * (n - 2) + [0, 0], dtype=pl.Int32),
+            ),
+        ],
+        lists=[a_list(row) for row in range(n)],
+        details={row: a_detail(row) for row in range(n - 1)},
+    )
+
+
+def a_list(row: int) -> dict[str, object]:
+    items = ["d1", "d9", "d2", "d8", TEXTS[row][:60]]
+    return {
+        "items": items,
+        "lists": [[0, 1, 2, 4], [1, 3, 0]],
+        "below": [[[37, 3]], []],
+        "n": [100, 3],
+        "hits": [[[1, 2, 30, [0]], [3, 1, None, None], [37, 0, None, None]], [[3, 2, None, None]]],
+        "wanted": [["d1", 2], ["d2", 1]],
+        "n_wanted": {"items": 2, "spans": 1, "evidence": 1},
+    }
+
+
+def a_detail(row: int) -> dict[str, object]:
+    text = TEXTS[row]
+    calculation = {
+        "value": 0.8772153153380493,
+        "columns": ["gain", "gain / discount"],
+        "rows": [
+            {"rank": 1, "item": "d1", "grade": 2, "gain": 2.0, "gain / discount": 2.0},
+            {"rank": 2, "item": text[:100], "grade": None},
+            {"rank": 3, "item": "d2", "grade": 1, "gain": 1.0, "gain / discount": 0.5},
+        ],
+        "counted": [1, 3],
+        "ideal": [{"rank": 1, "grade": 2, "gain": 2.0}, {"rank": 2, "grade": 1, "gain": 1.0}],
+        "missed": [{"item": text[:80], "grade": 1, "rank": None}],
+        "n_ideal": 2,
+        "n_missed": 1234,
+        "numbers": {"DCG": 2.5, "ideal DCG": 2.63},
+        "remarks": ["a remark"],
+    }
+    results = [
+        {
+            "rank": rank,
+            "item": item,
+            "score": 1 / rank,
+            "doc_id": "doc",
+            "start": 10 * rank,
+            "end": 10 * rank + 20,
+            "text": text[:2000],
+            "length": len(text),
+        }
+        for rank, item in enumerate(["d1", "d9", "d2"], 1)
+    ]
+    covered = {
+        "evidence": "the refund is paid",
+        "rank": 1,
+        "how": "substring",
+        "ratio": None,
+        "item": "d1",
+        "before": "The ",
+        "stretch": "refund is paid" + text[:50],
+        "after": " within 14 days.",
+        "nearest_rank": None,
+        "nearest_item": None,
+        "nearest_ratio": None,
+        "nearest_text": None,
+    }
+    missed = covered | {
+        "rank": None,
+        "how": None,
+        "nearest_rank": 2,
+        "nearest_item": "d9",
+        "nearest_ratio": 0.41,
+        "nearest_text": text[:2000],
+    }
+    known = {
+        "error": None,
+        "timings": {"total": 12.5, "<i>": 1234.5},
+        "calls": [
+            {
+                "stage": "generation",
+                "model": text[:20],
+                "prompt_tokens": 812,
+                "completion_tokens": 64,
+                "usd": 0.0012,
+            }
+        ],
+        "results": results,
+        "calculations": {"nDCG@10": calculation, "RR": calculation | {"value": 1.0}},
+    }
+    failed = {"type": "Timeout", "message": text[:2000], "attempts": 3}
+    return {
+        "text": text,
+        "fields": {"category": "billing", "<u>": "v0"},
+        "spans": [{"doc_id": "doc", "start": 4, "end": 33, "text": DOCUMENT[4:33]}],
+        "evidence": ["the refund is paid"],
+        "runs": [
+            known | {"matches": [covered]},
+            known | {"matches": [missed], "error": failed if row == len(TEXTS) - 2 else None},
+        ],
+        "documents": [{"doc_id": f"<doc {row}>", "length": 5000, "pieces": pieces()}],
+    }
+
+
+def pieces() -> list[dict[str, object]]:
+    """Cut the document: a finds gold in part, b beside it; ranks beyond 10 are too far down."""
+    ends = [0, 4, 17, 33, 35, 60, len(DOCUMENT)]
+    gold = [False, True, True, False, False, False]
+    ranks = [[[], []], [[1, 2], []], [[], [12]], [[3], [1]], [[], [1]], [[], []]]
+    cut = [
+        {"start": start, "end": end, "text": DOCUMENT[start:end], "gold": is_gold, "ranks": found}
+        for start, end, is_gold, found in zip(ends, ends[1:], gold, ranks, strict=False)
+    ]
+    far = {"start": 3000, "end": 3100, "text": None, "gold": True, "ranks": [[], [2]]}
+    return [*cut, far]
+
+
+GOLD = {f"q{n}": {"a": 2, "b": 1} for n in range(12)}
+GOOD = {query: ["a", "b", "c"] for query in GOLD}
+FAIR = {query: ["c", "a", "b"] for query in GOLD}
+POOR = {query: ["c", "d", "b"] for query in GOLD}
+MEASURES = ["nDCG@10", "RR", "P@2"]
+FIELDS = [{"query_id": query, "kind": f"k{n % 3}"} for n, query in enumerate(GOLD)]
+
+
+def of_sheets(sheets: list[Sheet], comparison: ComparisonSheet | None = None) -> Page:
+    ids = sheets[0].per_query["query_id"]
+    return Page(
+        title="a report",
+        created="2026-01-01T00:00:00Z",
+        command=None,
+        sheets=sheets,
+        groups=[sheet for sheet in sheets if sheet.groups is not None],
+        comparison=comparison,
+        verdict=None,
+        inputs=[],
+        run_settings={},
+        notices=[],
+        picture=Picture(),
+        queries=Queries(
+            ids=ids,
+            texts=None,
+            fields=pl.DataFrame(),
+            wanted=pl.Series([2] * len(ids), dtype=pl.Int32),
+            outcomes=[],
+            lists=[],
+        ),
+    )
+
+
+def scored() -> Page:
+    return of_sheets([karat.evaluate(GOLD, FAIR, MEASURES).sheet()])
+
+
+def compared(runs: dict[str, dict[str, list[str]]], **choices: str) -> Page:
+    gold = karat.Gold.of(judgments=GOLD, queries=FIELDS)
+    comparison = karat.compare(gold, runs, MEASURES, **choices)
+    sheets = [scores.sheet(by=("kind",)) for scores in comparison.scores]
+    return of_sheets(sheets, comparison.sheet())
