@@ -1,4 +1,4 @@
-"""How Hypothesis runs, never by the clock, in CI always on the same examples; and the command."""
+"""Settings of Hypothesis, which tests run by default, and the `command` fixture."""
 
 import os
 import signal
@@ -8,12 +8,13 @@ import pytest
 from hypothesis import settings
 
 from karat.cli.main import main
+from support.effort import FULL
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
-# A shell that starts us in the background has interrupts ignored, by us and all that we start.
+# A shell that starts pytest in the background makes it and its children ignore interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -22,6 +23,15 @@ def pytest_ignore_collect(collection_path, config):
     """Leave tests that need further packages to `make test-integration`, which names them."""
     named = any("integration" in argument for argument in config.args)
     return True if collection_path.name == "integration" and not named else None
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave tests marked `slow` to `make test-slow`."""
+    if FULL:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.fixture
