@@ -1,4 +1,4 @@
-"""The answers to questions on which tools differ in silence: explicit, frozen, printed."""
+"""How edge cases are scored, where tools silently differ: explicit, frozen, printed."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from karat.errors import ConventionError
 CHOICES = {
     "missing": ("zero", "skip", "error"),
     "unknown": ("ignore", "error"),
-    "no_gold": ("family", "zero", "one", "skip"),
-    "duplicates": ("first", "count", "error"),
+    "no_gold": ("family", "zero", "one", "recall", "skip"),
+    "duplicates": ("first", "count", "set", "error"),
     "unjudged": ("irrelevant", "skip"),
 }
 
 HELP = {
     "missing": "a query in gold that is not in the run",
     "unknown": "a query in the run that is not in gold",
-    "no_gold": "a query whose gold holds nothing relevant",
-    "duplicates": "an item that stands twice in one list",
-    "unjudged": "a retrieved item that gold does not know",
+    "no_gold": "a query without any relevant item in gold",
+    "duplicates": "an item that appears twice in one list",
+    "unjudged": "a retrieved item without a judgment",
 }
 
 

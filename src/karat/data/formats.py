@@ -101,6 +101,7 @@ def gold_from(opened: list[Source], formats: list[Format], path: str | os.PathLi
         empty_spans=[query for part in parts for query in part.empty_spans],
         evidence=_concat([part.evidence for part in parts]),
         empty_evidence=[query for part in parts for query in part.empty_evidence],
+        any_of=_concat([part.any_of for part in parts]),
         offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,

@@ -46,6 +46,7 @@ class Gold:
         empty_spans: Sequence[str] = (),
         evidence: pl.DataFrame | None = None,
         empty_evidence: Sequence[str] = (),
+        any_of: pl.DataFrame | None = None,
         offsets: str = "codepoint",
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -62,6 +63,8 @@ class Gold:
         self.evidence = NO_EVIDENCE if evidence is None and empty_evidence else evidence
         self.empty_evidence = tuple(empty_evidence)
         """Queries whose evidence was given and holds nothing."""
+        self.any_of = any_of
+        """The table (query_id, group, item_id) of groups of interchangeable relevant items."""
         self.offsets = offsets
         """In what the places of spans are counted."""
         self._queries = queries
@@ -183,7 +186,7 @@ class Gold:
 
     def with_judgments(self, judgments: pl.DataFrame, *, empty: Sequence[str] = ()) -> Gold:
         """Return this gold with checked judgments in place of its own."""
-        return self._with(judgments=judgments, empty_judgments=empty)
+        return self._with(judgments=judgments, empty_judgments=empty, any_of=None)
 
     def with_queries(self, queries: Any) -> Gold:
         """Return this gold with what a table of queries knows; it is right where both know."""
@@ -223,6 +226,7 @@ class Gold:
             "empty_spans": self.empty_spans,
             "evidence": self.evidence,
             "empty_evidence": self.empty_evidence,
+            "any_of": self.any_of,
             "offsets": self.offsets,
             "name": self.name,
             "settings": self.settings,
@@ -251,6 +255,7 @@ class Gold:
             queries=kept(self._queries),
             spans=kept(self.spans),
             evidence=kept(self.evidence),
+            any_of=kept(self.any_of),
             empty_judgments=list(filter(is_kept, self.empty_judgments)),
             empty_spans=list(filter(is_kept, self.empty_spans)),
             empty_evidence=list(filter(is_kept, self.empty_evidence)),

@@ -25,6 +25,7 @@ SPANS = {
 }
 NO_SPANS = pl.DataFrame(schema=SPANS)
 NO_EVIDENCE = pl.DataFrame(schema={"query_id": pl.String, "text": pl.String})
+ANY_OF = {"query_id": pl.String, "group": pl.Int64, "item_id": pl.String}
 SPAN_NAMES = (
     frames.QUERY_ID,
     frames.DOC_ID,

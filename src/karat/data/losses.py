@@ -41,6 +41,8 @@ def say_what_gold_loses(
     lost = [] if gold.spans is None else ["spans"]
     if gold.evidence is not None and not evidence:
         lost.append("evidence")
+    if gold.any_of is not None:
+        lost.append("any_of")
     if not fields:
         lost += [name for name in gold.queries.columns if name != "query_id"]
     if queries is None:

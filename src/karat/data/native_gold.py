@@ -12,7 +12,7 @@ import polars as pl
 from karat.data.files import Source
 from karat.data.frames import LARGEST_PLACE, PLACE_HINT, no_place
 from karat.data.gold import Gold
-from karat.data.gold_tables import NO_EVIDENCE, NO_JUDGMENTS, SPANS
+from karat.data.gold_tables import ANY_OF, NO_EVIDENCE, NO_JUDGMENTS, SPANS
 from karat.data.judgments import LARGEST_GRADE
 from karat.data.losses import Written
 from karat.data.native_lines import (
@@ -36,7 +36,7 @@ from karat.data.native_lines import (
 from karat.errors import SWAPPED, InputError
 
 EVIDENCE = dict(NO_EVIDENCE.schema)
-GOLD_KEYS = {"query_id", "query", "relevant", "spans", "evidence"}
+GOLD_KEYS = {"query_id", "query", "relevant", "any_of", "spans", "evidence"}
 
 
 Grade = Annotated[int, msgspec.Meta(gt=-LARGEST_GRADE, lt=LARGEST_GRADE)]
@@ -58,6 +58,7 @@ class GoldLine(msgspec.Struct, omit_defaults=True):
     query_id: Id
     query: str | None = None
     relevant: dict[Text, Grade] | list[Id] | None = None
+    any_of: list[list[Id]] | None = None
     spans: list[Span] | None = None
     evidence: list[str] | None = None
 
@@ -108,6 +109,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> Written:
     relevant = grouped(gold.judgments)
     spans = grouped(gold.spans)
     evidence = grouped(gold.evidence)
+    any_of = grouped(gold.any_of)
     empty = set(gold.empty_judgments)
     if gold.mapping is not None:
         empty |= {query for query, items in gold.mapping.items() if not items}
@@ -119,6 +121,8 @@ def write_gold(gold: Gold, file: IO[bytes]) -> Written:
         line |= {key: value for key, value in row.items() if value is not None}
         if query in relevant or query in empty:
             line["relevant"] = {r["item_id"]: r["grade"] for r in relevant.get(query, [])}
+        if query in any_of:
+            line["any_of"] = _lists_by_group(any_of[query])
         if query in spans or query in gold.empty_spans:
             line["spans"] = [without_nulls(span) for span in spans.get(query, [])]
         if query in evidence or query in gold.empty_evidence:
@@ -131,6 +135,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     judgments: list[tuple[str, str, int]] = []
     spans: list[tuple[Any, ...]] = []
     evidence: list[tuple[str, str]] = []
+    any_of: list[tuple[str, int, str]] = []
     queries: dict[str, dict[str, Any]] = {}
     empty: list[str] = []
     empty_spans: list[str] = []
@@ -155,6 +160,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
             judgments += [(query, item, grade) for item, grade in line.relevant.items()]
         elif line.relevant is not None:
             empty.append(query)
+        any_of += _interchangeable(query, line, number, error)
         if line.spans == []:
             empty_spans.append(query)
         for at, span in enumerate(line.spans or ()):
@@ -173,10 +179,43 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
         empty_spans=empty_spans,
         evidence=table_of(evidence, EVIDENCE, "evidence", orient="row") if evidence else None,
         empty_evidence=empty_evidence,
+        any_of=table_of(any_of, ANY_OF, "any_of", orient="row") if any_of else None,
         offsets=header.offsets,
         name=header.name,
         settings=header.settings,
     )
+
+
+def _interchangeable(
+    query: str, line: GoldLine, number: int, error: MakeError
+) -> list[tuple[str, int, str]]:
+    """Return the rows of groups of interchangeable items; each id must be judged in `relevant`."""
+    rows = []
+    for at, group in enumerate(line.any_of or ()):
+        for item in map(str, group):
+            if item not in (line.relevant or {}):
+                raise error(
+                    f"{item!r} is in any_of but not in relevant",
+                    line=number,
+                    field=f"any_of[{at}]",
+                    hint="list every id of any_of in relevant as well",
+                )
+            rows.append((query, at, item))
+        if not group:
+            raise error(
+                "this group of interchangeable items is empty",
+                line=number,
+                field=f"any_of[{at}]",
+                hint="remove it, or list the ids of which one is enough",
+            )
+    return rows
+
+
+def _lists_by_group(rows: list[dict[str, Any]]) -> list[list[str]]:
+    groups: dict[int, list[str]] = {}
+    for row in rows:
+        groups.setdefault(row["group"], []).append(row["item_id"])
+    return list(groups.values())
 
 
 def _refuse_span(query: str, span: Span, error: MakeError, refuse: Refuse, **where: Any) -> None:

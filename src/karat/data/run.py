@@ -155,6 +155,21 @@ class Run:
         emptied = asked.filter(~asked.is_in(results["query_id"].unique().implode()))
         return self._with(results=results, empty=[*self.empty, *emptied])
 
+    def distinct(self, *identity: str) -> Run:
+        """Return this run without items that repeat an earlier item of their list; ranks close up.
+
+        `identity` names the columns that identify an item. Items without them are kept.
+
+        >>> Run.of({"q1": ["a", "b", "a", "c"]}).distinct("item_id").results["item_id"].to_list()
+        ['a', 'b', 'c']
+        """
+        results = self.results
+        if not set(identity) <= set(results.columns):
+            return self
+        is_first = pl.struct("query_id", *identity).is_first_distinct()
+        is_unknown = pl.any_horizontal(pl.col(name).is_null() for name in identity)
+        return self._with(results=results.filter(is_first | is_unknown))
+
     def only(self, query_ids: Iterable[str]) -> Run:
         """Return what this run says of some queries, whether it was asked them or not.
 

@@ -32,6 +32,7 @@ from karat.measures import (
     ScoreTable,
 )
 from karat.measures.declare import Family
+from karat.measures.names import settle
 from karat.measures.reading import read
 from karat.measures.run.known import check_run
 from karat.measures.scoring import scored
@@ -49,6 +50,8 @@ class Outcome:
     """Which texts cover which evidence, where that was asked."""
     overlap: Overlap | None
     """Only where so few relevant items were found that the ids themselves are in doubt."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the numbers must know about how they were made, in sentences."""
 
 
 class LocalSession:
@@ -103,21 +106,38 @@ class LocalSession:
                 raise _nothing_in_common(self.prepared.query_ids, run.query_ids)
         half_found = counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]
         found = readings["evidence"].data if "evidence" in readings else None
-        if "rank" not in self.plan.families or half_found:
-            return Outcome(table, run.name, run.settings, found, None)
-        # An id that was cut away is not one that is spelled differently.
-        listed = documents(whole) if self.plan.level == "doc" else whole
-        overlapping = overlap(self.prepared, listed)
-        return Outcome(table, run.name, run.settings, found, overlapping)
+        overlapping = None
+        if "rank" in self.plan.families and not half_found:
+            # An id that was cut away is not one that is spelled differently.
+            listed = documents(whole) if self.plan.level == "doc" else whole
+            overlapping = overlap(self.prepared, listed)
+        notes = tuple(_grade_scale(self.plan))
+        return Outcome(table, run.name, run.settings, found, overlapping, notes)
 
     def opened(self, source: Any, query_ids: Iterable[str] | None = None) -> Run:
         """Open a run and return its lists, or those of some queries, as they are scored."""
         run = Run.open(source)
-        return self._shaped(run if query_ids is None else run.only(query_ids))
+        run = self._shaped(run if query_ids is None else run.only(query_ids))
+        return run.distinct("item_id") if self.plan.conventions.duplicates == "set" else run
 
     def _shaped(self, run: Run) -> Run:
         run = run.shaped(self.settings.top_k, self.settings.score_threshold)
         return run if self.corpus is None else run.in_code_points(self.corpus)
+
+
+def _grade_scale(plan: Plan) -> Iterator[str]:
+    """State the grade that scales a measure where the gold decides it."""
+    for measure in plan.measures:
+        if measure.needs_largest_grade:
+            fixed = settle(
+                measure.declaration,
+                measure.cutoff,
+                measure.params | {"max_grade": plan.largest_grade},
+            )
+            yield (
+                f"{measure} uses {plan.largest_grade}, the largest grade in this gold, as the top "
+                f"of the scale; write {fixed} to keep it fixed"
+            )
 
 
 def _usual(gold: PreparedGold) -> tuple[str, ...]:

@@ -185,6 +185,7 @@ class Evaluator:
             matching=self._session.plan.rule,
             settings=self._session.settings,
             load=loaded(outcome.settings),
+            notes=outcome.notes,
             queries=self._session.gold.queries,
             origin=Origin(self._session, source, outcome.found),
         )

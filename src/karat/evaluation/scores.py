@@ -40,6 +40,7 @@ class Scores:
         matching: str | None = None,
         settings: Settings | None = None,
         load: str | None = None,
+        notes: tuple[str, ...] = (),
         origin: Origin | None = None,
         path: str | None = None,
     ) -> None:
@@ -53,6 +54,8 @@ class Scores:
         """Which part of each list was scored."""
         self.load = load
         """How many questions shared the retriever, in words; None where it had one at a time."""
+        self.notes = notes
+        """What a reader of the numbers must know about how they were made, in sentences."""
         self.origin = origin
         """What was scored, to be opened again; None for scores that were read from a file."""
         self.path = path
@@ -147,6 +150,7 @@ class Scores:
             matching=self.matching,
             settings=self.settings,
             load=self.load,
+            notes=self.notes,
             summary=self.summary(intervals=intervals),
             counts=self.table.counts,
             groups=self.by(*by, intervals=intervals) if by else None,
@@ -213,6 +217,7 @@ class Scores:
             matching=saved.matching,
             settings=Settings(**saved.settings),
             load=saved.load,
+            notes=saved.notes,
             queries=saved.queries,
             path=os.fspath(path),
         )

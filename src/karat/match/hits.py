@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -68,6 +68,38 @@ class Places:
 
 
 @dataclass(frozen=True, eq=False)
+class Alternatives:
+    """Groups of interchangeable items, of which one is enough.
+
+    `query`, `rank` (0 where it was not retrieved) and `grade` describe the items that are in any
+    group, each once per query. `member` and `group` are pairs: this item is in this group.
+    `group_query` is the query of each group.
+    """
+
+    query: Ints
+    rank: Ints
+    grade: Ints
+    member: Ints
+    group: Ints
+    group_query: Ints
+
+    def counted(self, needed: Ints, reached: Ints, k: int | None, rel: int) -> tuple[Ints, Ints]:
+        """Count a group as one item, among all relevant items and among those in the top k."""
+        relevant = self.grade >= rel
+        found = relevant & (self.rank > 0)
+        if k is not None:
+            found &= self.rank <= k
+        n_queries, n_groups = needed.size, self.group_query.size
+
+        def with_groups(count: Ints, items: Flags) -> Ints:
+            groups = np.bincount(self.group[items[self.member]], minlength=n_groups) > 0
+            alone = count - np.bincount(self.query[items], minlength=n_queries)
+            return alone + np.bincount(self.group_query[groups], minlength=n_queries)
+
+        return with_groups(needed, relevant), with_groups(reached, found)
+
+
+@dataclass(frozen=True, eq=False)
 class Hits:
     """Every retrieved item that is judged, and per query what the list and gold amount to.
 
@@ -81,6 +113,7 @@ class Hits:
     gold: Places
     length: Ints
     largest_grade: int | None = None
+    alternatives: Alternatives | None = None
     _relevant: dict[int, Places] = field(default_factory=dict, repr=False)
     _n_relevant: dict[int, Ints] = field(default_factory=dict, repr=False)
     _ruled_out: dict[int, Places] = field(default_factory=dict, repr=False)
@@ -128,14 +161,23 @@ class Hits:
     def within(self, cutoff: int | None) -> Hits:
         """Return what would be left if lists ended at a cutoff."""
         found, repeats = self.found.within(cutoff), self.repeats.within(cutoff)
-        return Hits(found, repeats, self.gold, self.slots(cutoff), self.largest_grade)
+        return Hits(
+            found, repeats, self.gold, self.slots(cutoff), self.largest_grade, self.alternatives
+        )
 
     def counting_repeats(self) -> Hits:
         """Return hits in which an item that stands again is found again, like any other."""
         if not self.repeats.query.size:
             return self
         none = self.repeats.where(np.zeros(self.repeats.query.size, np.bool_))
-        return Hits(merged(self.found, self.repeats), none, self.gold, self.length)
+        return Hits(
+            merged(self.found, self.repeats),
+            none,
+            self.gold,
+            self.length,
+            self.largest_grade,
+            self.alternatives,
+        )
 
 
 def places(n_queries: int, query: Ints, rank: Ints, grade: Ints) -> Places:
@@ -181,9 +223,26 @@ def judged_only(hits: Hits) -> Hits:
     both = merged(hits.judged, again)
     is_again = np.isin(_keys(both), _keys(again))
     closed = Places(both.n_queries, both.query, both.ordinal, both.grade)
+    alternatives = hits.alternatives
+    if alternatives is not None:
+        ranks = _closed_up(alternatives, both)
+        alternatives = replace(alternatives, rank=ranks)
     return Hits(
-        closed.where(~is_again), closed.where(is_again), hits.gold, both.count, hits.largest_grade
+        closed.where(~is_again),
+        closed.where(is_again),
+        hits.gold,
+        both.count,
+        hits.largest_grade,
+        alternatives,
     )
+
+
+def _closed_up(alternatives: Alternatives, judged: Places) -> Ints:
+    """Return the ranks of alternatives in lists of judged items only; 0 where one is not there."""
+    keys = np.append(_keys(judged), -1)
+    wanted = (alternatives.query << 32) | alternatives.rank
+    at = np.searchsorted(keys[:-1], wanted)
+    return np.where(keys[at] == wanted, np.append(judged.ordinal, 0)[at], 0)
 
 
 def _keys(places: Places) -> Ints:

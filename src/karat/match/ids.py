@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -79,12 +79,20 @@ def _match_tables(gold: PreparedGold, run: Run) -> tuple[Hits, Flags, int]:
     start_of[query_of[known]] = segments.starts[known]
     rank = row - start_of[query] + 1
     found = places(n, query, rank, gold.table["grade"].to_numpy()[judgment])
+    alternatives = None
+    if gold.alternatives is not None:
+        first = np.zeros(gold.table.height, np.int64)
+        # A repeated item counts at its first rank, so assign ranks from the last to the first.
+        order = np.argsort(-rank, kind="stable")
+        first[judgment[order]] = rank[order]
+        alternatives = replace(gold.alternatives, rank=first[gold.alternatives.rank])
     if surely_distinct(pairs, segments.starts):
         repeats = found.where(np.zeros(found.query.size, np.bool_))
     else:
         again = _repeated_rows(results["item_id"], segments)
         found, repeats = _split_repeats(found, again, query_of, segments.starts, n)
-    return Hits(found, repeats, gold.ideal, length), present, unknown
+    hits = Hits(found, repeats, gold.ideal, length, alternatives=alternatives)
+    return hits, present, unknown
 
 
 def _same_pairs(items: pl.Series, pairs: pl.Series, judged: pl.DataFrame) -> tuple[Ints, Ints]:

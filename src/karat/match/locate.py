@@ -180,6 +180,7 @@ def _with_spans(gold: Gold, report: pl.DataFrame, corpus: Corpus) -> Gold:
         empty_spans=sorted(set(gold.empty_spans) - set(placed["query_id"])),
         evidence=gold.evidence,
         empty_evidence=gold.empty_evidence,
+        any_of=gold.any_of,
         name=gold.name,
         settings=gold.settings,
     )

@@ -15,7 +15,7 @@ from karat.data.gold import Gold
 from karat.data.gold_tables import NO_EVIDENCE
 from karat.data.judgments import LARGEST_GRADE
 from karat.errors import InputError, KaratWarning, counted
-from karat.match.hits import Flags, Ints, Places, ideal
+from karat.match.hits import Alternatives, Flags, Ints, Places, ideal
 from karat.match.keys import keys
 
 if TYPE_CHECKING:
@@ -84,6 +84,33 @@ class PreparedGold:
             return table
         table = table.group_by("query", "item_id").agg(pl.col("grade").max())
         return table.with_columns(_keyed(table))
+
+    @cached_property
+    def alternatives(self) -> Alternatives | None:
+        """The groups of interchangeable items; `rank` holds rows of `table` instead of ranks."""
+        if self.gold.any_of is None:
+            return None
+        rows = self.table.select("query", "item_id", "grade").with_row_index("row")
+        numbers = self.query_ids.to_frame().with_row_index("query")
+        pairs = (
+            self.gold.any_of.join(numbers, on="query_id")
+            .with_columns(pl.col("query").cast(pl.Int64))
+            .join(rows, on=["query", "item_id"])
+            .select("query", "group", pl.col("row").cast(pl.Int64), "grade")
+            .unique()
+            .sort("query", "group", "row")
+        )
+        members = pairs.select("query", "row", "grade").unique().sort("row")
+        groups = pairs.select("query", "group").unique().sort("query", "group")
+        group = pairs.join(groups.with_row_index("at"), on=["query", "group"], maintain_order="left")
+        return Alternatives(
+            query=members["query"].to_numpy(),
+            rank=members["row"].to_numpy(),
+            grade=members["grade"].to_numpy(),
+            member=np.searchsorted(members["row"].to_numpy(), pairs["row"].to_numpy()),
+            group=group["at"].cast(pl.Int64).to_numpy(),
+            group_query=groups["query"].to_numpy(),
+        )
 
     @cached_property
     def ideal(self) -> Places:

@@ -76,7 +76,9 @@ class Declaration:
     unbounded: bool = False
     """Whether it may lie outside 0 and 1, though it is neither whole nor of a unit."""
     no_gold: bool = True
-    """Whether the convention `no_gold` says its value where nothing is relevant."""
+    """Whether the convention `no_gold` sets its value where nothing is relevant."""
+    recall: bool = False
+    """Whether it is a kind of recall: 1 with `no_gold=recall` where nothing is relevant."""
     counts_repeats: bool = False
     """Whether `duplicates=count` lets an item that stands again count again."""
     needs_chunks: bool = False
@@ -160,6 +162,9 @@ def folded(name: str) -> str:
 def declared(name: str) -> Declaration | None:
     """Return the measure that goes by a name, in any of its spellings."""
     found = _SPELLINGS.get(folded(name))
+    if found is None:  # span_recall is span.recall
+        family, _, rest = name.lower().partition("_")
+        found = _SPELLINGS.get(f"{family}.{folded(rest)}") if family in get_args(Family) else None
     return None if found is None else REGISTRY[found]
 
 

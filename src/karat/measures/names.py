@@ -22,6 +22,8 @@ _NAME = re.compile(
 _TOKEN = re.compile(rf"{_QUOTED}|.", re.DOTALL)
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _TREC_TAIL = re.compile(rf"(?P<name>.*[A-Za-z])[._](?P<tail>{_NUMBER})")
+# precision_at_3 and hits_in_top_3, as benchmark scripts spell them.
+_SPELLED_OUT = re.compile(r"(?P<name>[A-Za-z]\w*?)_(?:at|in_top)_(?P<k>\d+)(?P<params>\(.*\))?")
 _RBP_TAIL = re.compile(r"rbp\.(?P<p>\d+)", re.IGNORECASE)
 
 
@@ -38,6 +40,8 @@ def parse(text: str | Measure) -> Measure:
     given = text.strip()
     if rbp := _RBP_TAIL.fullmatch(given):  # ranx writes the persistence as decimals
         given = f"RBP(p=0.{rbp['p']})"
+    if spelled_out := _SPELLED_OUT.fullmatch(given):
+        given = f"{spelled_out['name']}@{spelled_out['k']}{spelled_out['params'] or ''}"
     parts = _NAME.fullmatch(given)
     if parts is None and (known := declared(given.partition(".")[0])) is not None:
         raise _bracketed(text, known)

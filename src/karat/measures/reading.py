@@ -15,6 +15,7 @@ from karat.match.evidence import Found, match_evidence
 from karat.match.hits import Flags, Hits, Ints
 from karat.match.ids import match_ids, stands_again
 from karat.match.level import documents
+from karat.match.numbers import listed
 from karat.match.prepared import PreparedGold
 from karat.match.spans import match_spans
 from karat.match.usage import Usage
@@ -40,7 +41,8 @@ class Reading:
 
 
 def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
-    match = match_ids(gold, documents(run) if plan.level == "doc" else run, plan.conventions)
+    run, removed = _without_repeats(gold, documents(run) if plan.level == "doc" else run, plan)
+    match = match_ids(gold, run, plan.conventions)
     highest = int(gold.ideal.grade.max(initial=0))
     if plan.largest_grade is not None and plan.largest_grade < highest:
         raise MeasureError(
@@ -54,6 +56,7 @@ def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
         "repeats": hits.repeats.count,
         "relevant": hits.n_relevant(1),
         "relevant_found": hits.relevant(1).count,
+        **removed,
     }
     asked = match.present, match.unknown
     return Reading(hits, gold.judged, partial(_nothing_relevant, hits=hits), counts, asked)
@@ -69,15 +72,33 @@ def _nothing_relevant(measure: Measure, *, hits: Hits) -> Flags:
     return nothing
 
 
+def _without_repeats(
+    gold: PreparedGold, run: Run, plan: Plan, *identity: str
+) -> tuple[Run, dict[str, Ints | Flags]]:
+    """Remove repeated items where `duplicates=set` asks for it, and count them for each query."""
+    if plan.conventions.duplicates != "set":
+        return run, {}
+    kept = run.distinct(*(identity or ("item_id",)))
+    lengths = [
+        np.bincount(query[query >= 0], minlength=gold.query_ids.len())
+        for query, _ in (listed(gold.query_ids, run), listed(gold.query_ids, kept))
+    ]
+    return kept, {"repeats": lengths[0] - lengths[1]}
+
+
 def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+    run, removed = _without_repeats(gold, run, plan, "doc_id", "start", "end")
     touching = any(measure.declaration.needs_chunks for measure in plan.measures)
     coverage = match_spans(gold, run, plan.chunks, touching=touching)
     empty: Flags = coverage.gold_characters == 0
-    return Reading(coverage, coverage.given, lambda _: empty, {"no_spans": ~coverage.given})
+    counts = {"no_spans": ~coverage.given, **removed}
+    return Reading(coverage, coverage.given, lambda _: empty, counts)
 
 
 def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
-    return _of_evidence(gold, match_evidence(gold, run, plan.matching, plan.chunks), plan)
+    run, removed = _without_repeats(gold, run, plan)
+    reading = _of_evidence(gold, match_evidence(gold, run, plan.matching, plan.chunks), plan)
+    return replace(reading, counts={**reading.counts, **removed})
 
 
 def _of_evidence(gold: PreparedGold, found: Found, plan: Plan) -> Reading:

@@ -149,7 +149,13 @@ def _values(measure: Measure, data: Any, reading: Reading, plan: Plan) -> Floats
         )
     values = declaration.kernel(data, measure.cutoff, **measure.params)
     if declaration.no_gold and plan.conventions.no_gold != "family":
-        value = {"zero": 0.0, "one": 1.0, "skip": np.nan}[plan.conventions.no_gold]
+        by_word = {
+            "zero": 0.0,
+            "one": 1.0,
+            "recall": float(declaration.recall),
+            "skip": np.nan,
+        }
+        value = by_word[plan.conventions.no_gold]
         values = np.where(reading.nothing(measure), value, values)
     return np.where(reading.given, values, np.nan)
 

@@ -53,6 +53,8 @@ def _run(sheet: Sheet) -> dict[str, Any]:
     }
     if sheet.load is not None:
         run["load"] = sheet.load
+    if sheet.notes:
+        run["notes"] = list(sheet.notes)
     if sheet.groups is not None:
         fields = group_fields(sheet)
         run["groups"] = [

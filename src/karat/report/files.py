@@ -31,6 +31,7 @@ class Saved:
     matching: str | None
     settings: dict[str, Any]
     load: str | None
+    notes: tuple[str, ...]
     counts: dict[str, int]
     measures: list[str]
     per_query: pl.DataFrame
@@ -104,6 +105,7 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         "measures": sheets[0].summary["measure"].to_list(),
         "counts": {sheet.name: sheet.counts for sheet in sheets},
         "loads": {sheet.name: sheet.load for sheet in sheets},
+        "notes": {sheet.name: sheet.notes for sheet in sheets},
     }
     _named(frames).write_parquet(file, metadata={"karat": msgspec.json.encode(told).decode()})
 
@@ -148,6 +150,7 @@ def _read_parquet(source: Source, run: str | None) -> Saved:
         facts.get("matching"),
         facts.get("settings", {}),
         facts.get("loads", {}).get(name),
+        tuple(facts.get("notes", {}).get(name, ())),
         facts["counts"][name],
         facts["measures"],
         rows.select("query_id", *facts["measures"]),
@@ -187,6 +190,7 @@ def _read_json(source: Source, run: str | None) -> Saved:
         told.get("matching"),
         told.get("settings", {}),
         saved.get("load"),
+        tuple(saved.get("notes", ())),
         saved["counts"],
         names,
         pl.DataFrame(saved["per_query"], schema=schema),

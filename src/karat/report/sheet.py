@@ -32,6 +32,10 @@ WORDS = {
 }
 
 
+_NOTHING_TO_FIND = {"one": " scored 1", "recall": " scored 1 by recall, 0 by other measures"}
+_REPEATS = {"count": " counted each time", "set": " removed"}
+
+
 @dataclass(frozen=True)
 class Sheet:
     """The numbers of one run, and what must stand beside them."""
@@ -43,6 +47,8 @@ class Sheet:
     settings: Settings
     load: str | None
     """How many questions shared the retriever while it was timed, in words."""
+    notes: tuple[str, ...]
+    """What a reader of the numbers must know about how they were made."""
     summary: pl.DataFrame
     counts: dict[str, int]
     groups: pl.DataFrame | None
@@ -70,12 +76,11 @@ class Sheet:
         outcome = {
             "missing": " scored as nothing retrieved",
             "failed": " scored as nothing retrieved" if scored else " counted like the others",
-            "no_relevant": f" scored {1 if self.conventions.no_gold == 'one' else 0}",
-            "no_texts": f" scored {1 if self.conventions.no_gold == 'one' else 0}",
+            "no_relevant": _NOTHING_TO_FIND.get(self.conventions.no_gold, " scored 0"),
+            "no_texts": _NOTHING_TO_FIND.get(self.conventions.no_gold, " scored 0"),
             "no_characters": " scored as nothing to find",
             "unpriced": "; cost of their queries unknown",
-            "repeats": " counted each time" * (self.conventions.duplicates == "count")
-            or " counted once",
+            "repeats": _REPEATS.get(self.conventions.duplicates, " counted once"),
         }
         out += [
             _counted(reason, n) + outcome[reason]
@@ -84,7 +89,7 @@ class Sheet:
         families = {parse(name).declaration.family for name in self.summary["measure"]}
         if self.load is not None and "latency" in families:
             out.append(f"latency while {self.load}")
-        return [*out, *self._of_few()]
+        return [*out, *self.notes, *self._of_few()]
 
     def way(self) -> list[str]:
         """Say in which way it was scored, where that is not the usual one."""

@@ -39,6 +39,7 @@ def _share(found: Found, k: int | None) -> Floats:
     differs="Ragas and DeepEval call a mean over queries context recall: evidence.coverage",
     combine="micro",
     weight=lambda found: found.pieces.count,
+    recall=True,
 )
 def recall(found: Found, k: int | None) -> Floats:
     return _share(found, k)
@@ -51,6 +52,7 @@ def recall(found: Found, k: int | None) -> Floats:
     formula="distinct evidences covered by the top k / evidences of the query",
     edges=f"macro: every query counts the same; {LEFT_OUT}",
     differs="Ragas' non-LLM context recall compares with another distance; LLM judges vary",
+    recall=True,
 )
 def coverage(found: Found, k: int | None) -> Floats:
     return _share(found, k)

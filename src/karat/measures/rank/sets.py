@@ -61,6 +61,7 @@ def _places(hits: Hits, k: int | None, denominator: str) -> Ints:
     differs="trec_eval, ranx and ir_measures agree; Ragas' 'context recall' mostly means which "
     "claims of a reference answer a model finds in the contexts",
     params=(REL,),
+    recall=True,
 )
 def recall(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)
@@ -74,12 +75,12 @@ def recall(hits: Hits, k: int | None, rel: int) -> Floats:
     aliases=("F", "f_measure"),
     title="F1, the balance of precision and recall",
     formula="2·P·R / (P + R), the harmonic mean of precision and recall; 0 if both are 0",
-    edges="a list shorter than k is still divided by k in P",
+    edges="a list shorter than k is still divided by k in P, unless denominator=retrieved",
     differs="ranx agrees; it is the mean of each query's F1, not F1 of the mean P and R",
-    params=(REL,),
+    params=(REL, DENOMINATOR),
 )
-def f1(hits: Hits, k: int | None, rel: int) -> Floats:
-    p, r = precision(hits, k, rel, "k"), recall(hits, k, rel)
+def f1(hits: Hits, k: int | None, rel: int, denominator: str) -> Floats:
+    p, r = precision(hits, k, rel, denominator), recall(hits, k, rel)
     note(precision=p, recall=r)
     return divide(2 * p * r, p + r)
 
@@ -90,7 +91,7 @@ def success_at_most(hits: Hits, k: int | None, rel: int) -> Floats:
 
 @measure(
     "Success",
-    aliases=("hit_rate", "hr", "hit"),
+    aliases=("hit_rate", "hr", "hit", "any"),
     title="Success, also called hit rate",
     formula="1 if a relevant item is in the top k, else 0",
     edges="without k the whole list counts",
@@ -104,6 +105,28 @@ def success(hits: Hits, k: int | None, rel: int) -> Floats:
     note_places(found)
     note(relevant_in_the_top=found.count)
     return (found.count > 0).astype(np.float64)
+
+
+@measure(
+    "Full",
+    aliases=("all_relevant", "full_recall"),
+    title="Full recall, for questions that need several items",
+    formula="1 if every relevant item is in the top k, else 0",
+    edges="of a group of interchangeable items (any_of in gold) one is enough; nothing relevant "
+    "in gold gives 0",
+    differs="without groups it is 1 where R@k is 1; evidence.full and span.full are the same for "
+    "evidence texts and spans",
+    params=(REL,),
+    binary=True,
+)
+def full(hits: Hits, k: int | None, rel: int) -> Floats:
+    found = hits.relevant(rel).within(k)
+    note_places(found)
+    needed, reached = hits.n_relevant(rel), found.count
+    if hits.alternatives is not None:
+        needed, reached = hits.alternatives.counted(needed, reached, k, rel)
+    note(needed=needed, needed_in_the_top=reached)
+    return ((reached == needed) & (needed > 0)).astype(np.float64)
 
 
 @measure(
@@ -134,6 +157,7 @@ def n_hits(hits: Hits, k: int | None, rel: int) -> Floats:
     edges="precision up to R, recall after it; nothing relevant in gold gives 0",
     differs="BEIR's R_cap@k and trec_eval's relative_P and set_relative_P are this",
     params=(REL,),
+    recall=True,
 )
 def capped_recall(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)

@@ -10,7 +10,8 @@ import numpy as np
 
 from karat.match.hits import Floats, Hits, Places, merged
 from karat.measures.arrays import divide, power
-from karat.measures.declare import REL, Param, measure, one_of, share
+from karat.errors import MeasureError
+from karat.measures.declare import REL, Param, measure, one_of, share, whole_number_from
 from karat.measures.workings import note, note_others, note_places
 
 PERSISTENCE = Param(
@@ -19,21 +20,27 @@ PERSISTENCE = Param(
 BINARY = Param(
     "gain",
     "binary",
-    "binary: 1 from grade rel up; linear: there grade / the largest grade of the whole gold; "
-    "query: there grade / the query's largest grade",
+    "binary: 1 from grade rel up; linear: grade / max_grade from grade rel up; "
+    "query: grade / the query's largest grade from grade rel up",
     one_of("binary", "linear", "query"),
+)
+MAX_GRADE = Param(
+    "max_grade",
+    None,
+    "the highest grade of the scale; by default the largest grade in the whole gold",
+    whole_number_from(1),
 )
 
 
 def rank_biased_precision_at_most(
-    hits: Hits, k: int | None, p: float, rel: int, gain: str
+    hits: Hits, k: int | None, p: float, rel: int, gain: str, max_grade: int | None
 ) -> Floats:
     """Return RBP if every unjudged item gained 1, and so did all that would follow the list.
 
     Were every place so, for ever, it would be 1: what is known to gain less is taken from that.
     """
     found, nothing = hits.relevant(rel).within(k), hits.ruled_out(rel).within(k)
-    lost = found.total((1 - _scaled(hits, found, gain)) * power(p, found.rank - 1))
+    lost = found.total((1 - _scaled(hits, found, gain, max_grade)) * power(p, found.rank - 1))
     return 1 - (1 - p) * (lost + nothing.total(power(p, nothing.rank - 1)))
 
 
@@ -44,13 +51,15 @@ def rank_biased_precision_at_most(
     formula="(1 − p) · Σ gain · p^(rank − 1) over the top k",
     edges="unjudged items gain nothing; RBPresid says how much they could add",
     differs="ir_measures and ranx use gain=binary; trec_eval's rbp is RBP(p=0.9, gain=query)",
-    params=(PERSISTENCE, REL, BINARY),
+    params=(PERSISTENCE, REL, BINARY, MAX_GRADE),
     bound=rank_biased_precision_at_most,
-    needs_largest_grade=lambda params: params["gain"] == "linear",
+    needs_largest_grade=lambda params: params["gain"] == "linear" and params["max_grade"] is None,
 )
-def rank_biased_precision(hits: Hits, k: int | None, p: float, rel: int, gain: str) -> Floats:
+def rank_biased_precision(
+    hits: Hits, k: int | None, p: float, rel: int, gain: str, max_grade: int | None
+) -> Floats:
     found = hits.relevant(rel).within(k)
-    gains = _scaled(hits, found, gain)
+    gains = _scaled(hits, found, gain, max_grade)
     chance = power(p, found.rank - 1)
     note_places(found, gain=gains, seen_with_chance=chance, contribution=gains * chance)
     total = found.total(gains * chance)
@@ -91,13 +100,15 @@ def rank_biased_residual(hits: Hits, k: None, p: float) -> Floats:
     aliases=("expected_reciprocal_rank",),
     title="Expected reciprocal rank",
     formula="Σ 1/rank · s · Π (1 − s of the items above) over the top k; "
-    "s = (2^grade − 1) / 2^largest grade of the whole gold",
-    edges="the largest grade is that of the whole gold, not of one query",
-    differs="gdeval.pl, and ir_measures with it, takes 4 as the largest grade whatever gold holds",
-    needs_largest_grade=lambda _: True,
+    "s = (2^grade − 1) / 2^max_grade",
+    edges="without max_grade, the largest grade in the whole gold is used, so the value depends on "
+    "which queries gold contains; give max_grade to compare across golden sets",
+    differs="gdeval.pl, and ir_measures with it, is ERR(max_grade=4) whatever gold holds",
+    params=(MAX_GRADE,),
+    needs_largest_grade=lambda params: params["max_grade"] is None,
 )
-def expected_reciprocal_rank(hits: Hits, k: int | None) -> Floats:
-    return _cascade(hits.relevant(1).within(k), hits.largest_grade)
+def expected_reciprocal_rank(hits: Hits, k: int | None, max_grade: int | None) -> Floats:
+    return _cascade(hits.relevant(1).within(k), _top_of_scale(hits, max_grade))
 
 
 @measure(
@@ -106,16 +117,33 @@ def expected_reciprocal_rank(hits: Hits, k: int | None) -> Floats:
     formula="ERR@k / the ERR@k of all judged items in the best order",
     edges="0 where nothing is relevant",
     differs="ir_measures' NERR8 to NERR11 are other measures, nearly ERR",
-    needs_largest_grade=lambda _: True,
+    params=(MAX_GRADE,),
+    needs_largest_grade=lambda params: params["max_grade"] is None,
 )
-def normalised_err(hits: Hits, k: int | None) -> Floats:
+def normalised_err(hits: Hits, k: int | None, max_grade: int | None) -> Floats:
     best = hits.gold.where(hits.gold.grade >= 1).within(k)
-    reached, ideal = expected_reciprocal_rank(hits, k), _cascade(best, hits.largest_grade, True)
+    reached = expected_reciprocal_rank(hits, k, max_grade)
+    ideal = _cascade(best, _top_of_scale(hits, max_grade), True)
     note(ERR=reached, ideal_ERR=ideal)
     return divide(reached, ideal)
 
 
-def _scaled(hits: Hits, found: Places, gain: str) -> Floats:
+def _top_of_scale(hits: Hits, max_grade: int | None) -> int:
+    """Return the highest grade of the scale: the one given, or the largest in the whole gold."""
+    if max_grade is None:
+        assert hits.largest_grade is not None
+        return hits.largest_grade
+    highest = int(hits.gold.grade.max(initial=0))
+    if highest > max_grade:
+        raise MeasureError(
+            f"gold contains grade {highest}, above max_grade={max_grade}",
+            field="max_grade",
+            hint=f"give max_grade={highest} or more",
+        )
+    return max_grade
+
+
+def _scaled(hits: Hits, found: Places, gain: str, max_grade: int | None) -> Floats:
     """Return gains between 0 and 1."""
     if gain == "binary":
         return np.ones(found.rank.size)
@@ -124,13 +152,11 @@ def _scaled(hits: Hits, found: Places, gain: str) -> Floats:
         top = hits.gold.where(hits.gold.rank == 1)
         largest[top.query] = np.maximum(top.grade, 1)
         return found.grade / largest[found.query]
-    assert hits.largest_grade is not None
-    return found.grade / hits.largest_grade
+    return found.grade / _top_of_scale(hits, max_grade)
 
 
-def _cascade(places: Places, largest_grade: int | None, ideal: bool = False) -> Floats:
-    """Walk down all lists at once, one relevant item of each query a step."""
-    assert largest_grade is not None
+def _cascade(places: Places, largest_grade: int, ideal: bool = False) -> Floats:
+    """Walk down all lists at once, one relevant item of each query per step."""
     # 2^(g − m) − 2^−m equals (2^g − 1) / 2^m and does not overflow for large grades.
     scale = float(largest_grade)
     stops = np.exp2(places.grade - scale) - np.exp2(-scale)

@@ -24,6 +24,7 @@ _OTHERS = "no other common tool has it by rank; those without merge all that was
     formula="gold characters covered by the top k / gold characters",
     edges="1 where gold holds no characters; items are cut at k first and merged then",
     differs=_OTHERS,
+    recall=True,
 )
 def recall(coverage: Coverage, k: Cutoff) -> Floats:
     covered = _covered(coverage, k)
