@@ -59,6 +59,12 @@ Corpus = Annotated[
 TopK = Annotated[
     int | None, typer.Option(metavar="N", help="Score only the first N items of each list.")
 ]
+FailOnError = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE", help="Stop with exit code 2 if more than this share of the queries failed."
+    ),
+]
 ScoreThreshold = Annotated[
     float | None, typer.Option(metavar="X", help="Leave out items that score below X, first.")
 ]
@@ -178,6 +184,7 @@ def _scoring(
     corpus: Corpus = None,
     top_k: TopK = None,
     score_threshold: ScoreThreshold = None,
+    fail_on_error: FailOnError = 0.05,
     fuzzy_threshold: FuzzyThreshold = 0.7,
     matcher: Matcher = "ratio",
     direction: Direction = "evidence",
@@ -220,5 +227,6 @@ def _scoring(
         ),
         "top_k": top_k,
         "score_threshold": score_threshold,
+        "fail_on_error": fail_on_error,
     }
     return Scoring(gold_format, run_format, settings, keywords)

@@ -13,7 +13,7 @@ import typer
 
 from karat.cli.advice import advise, after_run
 from karat.cli.progress import progress
-from karat.errors import InputError, counted
+from karat.errors import InputError, RetrieverError, counted
 
 if TYPE_CHECKING:
     from karat.data.run import Run
@@ -132,7 +132,10 @@ def run_command(
         bool, typer.Option("--retry-errors", help="Ask again what failed in the file.")
     ] = False,
     fail_on_error: Annotated[
-        float, typer.Option(metavar="SHARE", help="Exit 1 if more of the queries failed.")
+        float,
+        typer.Option(
+            metavar="SHARE", help="Exit with code 2 if more than this share of the queries failed."
+        ),
     ] = 0.05,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask 5 queries and tell what all would take.")
@@ -147,7 +150,8 @@ def run_command(
     from karat.data.native_run import run_of_lines
     from karat.evaluation.estimating import estimate
     from karat.evaluation.spending import spending
-    from karat.live.request import Request, checked_share, too_many_failed
+    from karat.live.failures import checked_share, too_many_failed
+    from karat.live.request import Request
 
     checked_share(fail_on_error)
     if output is None and not dry_run:
@@ -182,16 +186,14 @@ def run_command(
     if dry_run:
         _show(estimate(lines, len(request.questions), request.pace), json)
         if problem := too_many_failed(run_of_lines(lines), fail_on_error):
-            print(problem, file=sys.stderr)
-            raise typer.Exit(1)
+            raise RetrieverError(problem)
         return
     assert output is not None
     run = _run(request, output, resume=resume, retry_errors=retry_errors, shown=shown)
     _show(spending(run, path=str(output)), json)
     print(f"wrote {output}", file=sys.stderr)
     if problem := too_many_failed(run, fail_on_error):
-        print(f"{problem}\n  hint: --retry-errors asks them again", file=sys.stderr)
-        raise typer.Exit(1)
+        raise RetrieverError(problem)
     if not json:
         is_part = bool(limit or sample or filters)
         advise(after_run(queries, queries_format, str(output), is_part=is_part))

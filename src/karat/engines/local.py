@@ -16,7 +16,8 @@ from karat.data.files import path_of
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.data.shaping import Settings
-from karat.errors import InputError
+from karat.errors import InputError, RetrieverError
+from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
 from karat.match.evidence import Found
 from karat.match.level import documents
 from karat.match.overlap import Overlap, overlap
@@ -67,8 +68,10 @@ class LocalSession:
         corpus: Any = None,
         matching: Matching | None = None,
         settings: Settings | None = None,
+        fail_on_error: float = MAX_FAILED,
     ) -> None:
         self.settings = settings or Settings()
+        self.fail_on_error = checked_share(fail_on_error)
         given = {"gold": gold, "chunks": chunks, "corpus": corpus}
         self.paths = {role: path_of(each) for role, each in given.items() if each is not None}
         """Where each thing beside the run was read from; None for what was given in memory."""
@@ -96,6 +99,8 @@ class LocalSession:
     def score(self, source: Any) -> Outcome:
         """Open a run and score it."""
         whole = run = Run.open(source)
+        if problem := too_many_failed(run, self.fail_on_error, path_of(source) or run.name):
+            raise RetrieverError(problem)
         with _naming(path_of(source) or run.name):  # of several, a person must know which
             run = self._shaped(whole)
             check_run(run, self.plan)

@@ -18,6 +18,7 @@ from karat.evaluation.baselines import differences
 from karat.evaluation.comparison import Comparison
 from karat.evaluation.evaluator import Evaluator, Measures
 from karat.evaluation.scores import Scores
+from karat.live.failures import MAX_FAILED
 from karat.match.texts import Matching
 from karat.measures import Measure, parse_all
 from karat.report import files
@@ -43,6 +44,7 @@ def compare(
     matching: Matching | None = None,
     top_k: int | None = None,
     score_threshold: float | None = None,
+    fail_on_error: float = MAX_FAILED,
 ) -> Comparison:
     """Compare runs pair by pair, each pair on the queries that both have a value for.
 
@@ -78,6 +80,7 @@ def compare(
             matching=matching,
             top_k=top_k,
             score_threshold=score_threshold,
+            fail_on_error=fail_on_error,
         )
     scores = _scored(evaluator, names, sources, measures)
     _refuse_the_same_name([score.name for score in scores])

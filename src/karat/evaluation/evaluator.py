@@ -20,6 +20,7 @@ from karat.evaluation.opened import Origin
 from karat.evaluation.scores import Scores
 from karat.evaluation.settings import settings_of
 from karat.live.exchange import Search
+from karat.live.failures import MAX_FAILED, failures, too_many_failed
 from karat.match.overlap import Overlap
 from karat.match.texts import Matching
 from karat.measures import Measure
@@ -42,6 +43,7 @@ def evaluate(
     matching: Matching | None = None,
     top_k: int | None = None,
     score_threshold: float | None = None,
+    fail_on_error: float = MAX_FAILED,
 ) -> Scores:
     """Score a run against gold.
 
@@ -54,6 +56,9 @@ def evaluate(
     count in UTF-16 or UTF-8. `matching` says when a text covers an evidence.
     Items that score below `score_threshold` are left out of each list first, then all but the
     first `top_k`; with the preset coverage, both may also come from the environment.
+    If more than the share `fail_on_error` of the run's queries failed, a RetrieverError is raised;
+    1 allows all to fail. Failed queries are scored as nothing retrieved, and are excluded from
+    latency and cost.
 
     >>> scores = evaluate({"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}, ["P@2", "AP"])
     >>> scores["P@2"], round(scores["AP"], 4)
@@ -70,6 +75,7 @@ def evaluate(
         matching=matching,
         top_k=top_k,
         score_threshold=score_threshold,
+        fail_on_error=fail_on_error,
     )
     return evaluator(run)
 
@@ -95,6 +101,7 @@ class Evaluator:
         matching: Matching | None = None,
         top_k: int | None = None,
         score_threshold: float | None = None,
+        fail_on_error: float = MAX_FAILED,
     ) -> None:
         if preset is not None and measures is None:
             measures = _preset(preset).MEASURES
@@ -102,7 +109,15 @@ class Evaluator:
         variables = getattr(_preset(preset), "ENVIRONMENT", {}) if preset is not None else {}
         settings = settings_of(top_k, score_threshold, variables)
         self._session = LocalSession(
-            gold, measures, self.conventions, level, chunks, corpus, matching, settings
+            gold,
+            measures,
+            self.conventions,
+            level,
+            chunks,
+            corpus,
+            matching,
+            settings,
+            fail_on_error,
         )
 
     @property
@@ -148,13 +163,12 @@ class Evaluator:
         if isinstance(run, (Run, Mapping, Sequence)) or is_table(run):
             return run
         from karat.live.adapters.python import can_be_asked
-        from karat.live.request import failures
         from karat.live.retrieve import retrieve
 
         if not can_be_asked(run):
             return run
         asked = retrieve(run, self._session.gold, top_k=self._depth)
-        if asked.failed:
+        if asked.failed and not too_many_failed(asked, self._session.fail_on_error):
             remark = failures(asked, "scored as nothing retrieved")
             warnings.warn(KaratWarning(remark), stacklevel=4)
         return asked

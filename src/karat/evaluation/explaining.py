@@ -12,7 +12,8 @@ from karat.data.corpus import Corpus
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.data.shaping import Settings
-from karat.errors import InputError
+from karat.errors import InputError, RetrieverError
+from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
 from karat.evaluation.calculating import calculation
 from karat.match.prepared import PreparedGold, prepare
 from karat.match.texts import Matching
@@ -66,6 +67,7 @@ def explain(
     matching: Matching | None = None,
     top_k: int | None = None,
     score_threshold: float | None = None,
+    fail_on_error: float = MAX_FAILED,
 ) -> Explanation:
     """Say what a measure means; with gold, run and query, how its value comes about there.
 
@@ -103,7 +105,13 @@ def explain(
             hint="a calculation needs gold, run and query",
         )
     opened, listed = Gold.open(gold), [run] if other is None else [run, other]
+    checked_share(fail_on_error)
     runs = [Run.open(each).shaped(top_k, score_threshold) for each in listed]
+    for each in runs:
+        if problem := too_many_failed(each, fail_on_error, each.name):
+            raise RetrieverError(problem)
+    if words.duplicates == "set":
+        runs = [each.distinct("item_id") for each in runs]
     if corpus is not None:
         documents = Corpus.open(corpus)
         opened = opened.in_code_points(documents)

@@ -16,6 +16,7 @@ from karat.evaluation.comparing import of_measures
 from karat.evaluation.evaluator import Evaluator
 from karat.evaluation.scores import Scores
 from karat.evaluation.thresholds import Thresholds, asked
+from karat.live.failures import MAX_FAILED
 from karat.match.texts import Matching
 from karat.measures import parse
 from karat.report.checks import Check
@@ -38,6 +39,7 @@ def gate(
     matching: Matching | None = None,
     top_k: int | None = None,
     score_threshold: float | None = None,
+    fail_on_error: float = MAX_FAILED,
 ) -> Verdict:
     """Tell whether a run keeps to its thresholds; the verdict is true if it does.
 
@@ -74,6 +76,7 @@ def gate(
         matching=matching,
         top_k=top_k,
         score_threshold=score_threshold,
+        fail_on_error=fail_on_error,
     )
     scores = evaluator(run)
     compared = [rule.measure for rule in rules if rule.compares]

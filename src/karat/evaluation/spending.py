@@ -106,9 +106,11 @@ def _costs(run: Run) -> Costs | None:
     if run.calls is None:
         return None
     calls = Usage.of(run.query_ids, run, run.calls)
+    if not calls.table.height:  # every query that called a model failed
+        return None
     table, prices = _with_prices(calls), prices_of(calls)
     of_queries = calls.total(prices)
-    known = of_queries[~np.isnan(of_queries)].tolist()
+    known = of_queries[calls.present & ~np.isnan(of_queries)].tolist()
     (whole,) = _parts(table.with_columns(run=0), ["run"])
     if whole.usd is not None:
         # By query first, as cost.sum does: where all is known the two agree to the bit.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from karat.data.native_lines import Header
 from karat.data.native_run import run_of_lines
 from karat.data.offsets import unit_named
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning, counted, printable
+from karat.errors import InputError, KaratWarning
 from karat.live import prices
 from karat.live.adapters.calling import shown
 from karat.live.adapters.fields import Fields
@@ -161,35 +160,6 @@ class Request:
             prices.load()
         price = prices.priced
         ask_all(self.retriever, questions, self.search, pace, done, price=price, watch=watch)
-
-
-def too_many_failed(run: Run, share: float) -> str | None:
-    """Say so if more than this share of the queries of a run failed."""
-    # Divided, since 0.29 * 100 is less than 29.
-    if not run.failed or run.failed / run.query_ids.len() <= share:
-        return None
-    return failures(run, f"more than the {share * 100:g}% that may fail")
-
-
-def failures(run: Run, remark: str) -> str:
-    """Say how many queries of a run failed, with a remark, and show one of them."""
-    assert run.errors is not None
-    kinds = Counter(run.errors["type"]).most_common()
-    told = ", ".join(f"{count:,} {printable(kind)}" for kind, count in kinds)
-    first = run.errors.select("query_id", "type", "message").row(0)
-    return (
-        f"{run.failed:,} of {counted(run.query_ids.len(), 'query')} failed ({told}), {remark}\n"
-        f"  such as {': '.join(printable(part) for part in first if part)}"
-    )
-
-
-def checked_share(share: float) -> float:
-    """Return how much of the questions may fail, refusing what is no share."""
-    if not 0 <= share <= 1:
-        raise InputError(
-            f"{share!r} is no share from 0 to 1", field="fail_on_error", hint="0.05 is 5%"
-        )
-    return share
 
 
 def _search(

@@ -9,7 +9,8 @@ from typing import Any
 from karat.data.run import Run
 from karat.errors import RetrieverError
 from karat.live.asking import Watch
-from karat.live.request import Request, checked_share, too_many_failed
+from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
+from karat.live.request import Request
 from karat.live.tokens import Tokenizer
 
 
@@ -40,7 +41,7 @@ def retrieve(
     output: str | os.PathLike[str] | None = None,
     resume: bool = True,
     retry_errors: bool = False,
-    fail_on_error: float | None = None,
+    fail_on_error: float = MAX_FAILED,
     watch: Watch | None = None,
 ) -> Run:
     """Ask a retriever about every query of gold.
@@ -64,8 +65,7 @@ def retrieve(
     >>> run.results["item_id"].to_list()
     ['faq-1']
     """
-    if fail_on_error is not None:
-        checked_share(fail_on_error)
+    checked_share(fail_on_error)
     request = Request.of(
         retriever,
         gold,
@@ -91,6 +91,6 @@ def retrieve(
         name=name,
     )
     run = request.run(output, resume=resume, retry_errors=retry_errors, watch=watch)
-    if fail_on_error is not None and (problem := too_many_failed(run, fail_on_error)):
+    if problem := too_many_failed(run, fail_on_error):
         raise RetrieverError(problem)
     return run

@@ -35,3 +35,11 @@ def asked(query_ids: pl.Series, run: Run) -> tuple[Flags, int]:
     present = np.zeros(query_ids.len(), np.bool_)
     present[number[number >= 0]] = True
     return present, int(np.count_nonzero(number < 0))
+
+
+def failed(query_ids: pl.Series, run: Run) -> Flags:
+    """Return which gold queries the retriever failed on."""
+    if run.errors is None:
+        return np.zeros(query_ids.len(), np.bool_)
+    flags: Flags = query_ids.is_in(run.errors["query_id"].implode()).to_numpy()
+    return flags

@@ -9,32 +9,37 @@ import polars as pl
 
 from karat.data.run import Run
 from karat.match.hits import Flags, Floats, Ints, Places
-from karat.match.numbers import asked, numbers_of
+from karat.match.numbers import asked, failed, numbers_of
 
 
 @dataclass(frozen=True, eq=False)
 class Usage:
     """The rows that a run holds of gold's queries: of its timings, its calls or its results.
 
-    The rank of a place is which row of its query it is. `present` tells which queries were asked,
-    `unknown` how many others were.
+    The rank of a place is which row of its query it is. `asked` marks the queries that are in the
+    run, `present` those of them that did not fail: a failed query is neither fast nor cheap.
+    `unknown` is the number of queries of the run that gold does not have.
     """
 
     places: Places
     table: pl.DataFrame
+    asked: Flags
     present: Flags
     unknown: int
 
     @classmethod
     def of(cls, query_ids: pl.Series, run: Run, table: pl.DataFrame) -> Usage:
-        """Sort the rows by query and leave out those of queries that gold does not know."""
+        """Sort the rows by query; leave out failed queries and those that gold does not have."""
+        is_asked, unknown = asked(query_ids, run)
+        present = is_asked & ~failed(query_ids, run)
         number = numbers_of(query_ids, table["query_id"])
+        number = np.where(present[number], number, -1)
         order = np.argsort(number, kind="stable")
         order = order[number[order] >= 0]
         query, none = number[order], np.zeros(order.size, np.int64)
         rank: Ints = Places(query_ids.len(), query, none, none).ordinal
         places = Places(query_ids.len(), query, rank, none)
-        return cls(places, table[order], *asked(query_ids, run))
+        return cls(places, table[order], is_asked, present, unknown)
 
     def floats(self, column: str) -> Floats:
         """Return the numbers of a column, NaN where there is none."""

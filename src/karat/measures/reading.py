@@ -161,8 +161,8 @@ def _delivered(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
 def _of_the_run(usage: Usage, counts: Mapping[str, Ints | Flags]) -> Reading:
     """Return a reading of which gold has no say but for its queries."""
     every = np.ones(usage.present.size, np.bool_)
-    known = {**counts, "not_run": ~usage.present}
-    return Reading(usage, every, lambda _: ~every, known, (usage.present, usage.unknown))
+    known = {**counts, "not_run": ~usage.asked}
+    return Reading(usage, every, lambda _: ~every, known, (usage.asked, usage.unknown))
 
 
 READ: dict[Family, Callable[[PreparedGold, Run, Plan], Reading]] = {

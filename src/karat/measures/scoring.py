@@ -11,7 +11,7 @@ from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError
 from karat.match.hits import Flags, Floats, Ints
-from karat.match.numbers import asked
+from karat.match.numbers import asked, failed
 from karat.match.prepared import PreparedGold, prepare
 from karat.measures.declare import OF_THE_RUN, Family, Measure
 from karat.measures.holes import bound, judged_beside
@@ -92,7 +92,7 @@ def tallies(
             "queries": np.ones_like(present),
             "in_common": _known(readings) & present,
             "missing": _scored(readings, present) & ~present,
-            "failed": _failed(prepared, run),
+            "failed": failed(prepared.query_ids, run),
         }
         | _nothing(plan, readings)
         | {name: each for reading in readings.values() for name, each in reading.counts.items()}
@@ -158,14 +158,6 @@ def _values(measure: Measure, data: Any, reading: Reading, plan: Plan) -> Floats
         value = by_word[plan.conventions.no_gold]
         values = np.where(reading.nothing(measure), value, values)
     return np.where(reading.given, values, np.nan)
-
-
-def _failed(gold: PreparedGold, run: Run) -> Flags:
-    """Tell which gold queries the retriever failed on."""
-    if run.errors is None:
-        return np.zeros(gold.query_ids.len(), np.bool_)
-    failed: Flags = gold.query_ids.is_in(run.errors["query_id"].implode()).to_numpy()
-    return failed
 
 
 def _refuse(gold: PreparedGold, missing: Flags, unknown: int, plan: Plan) -> None:

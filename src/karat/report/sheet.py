@@ -11,6 +11,7 @@ from karat.conventions import Conventions
 from karat.data.shaping import Settings
 from karat.errors import counted
 from karat.measures import parse
+from karat.measures.declare import OF_THE_RUN
 from karat.stats.groups import FEW
 from karat.stats.intervals import METHODS
 
@@ -73,9 +74,10 @@ class Sheet:
             for reason, n in left_out(self.counts, self.conventions).items()
         ]
         scored = any(parse(name).declaration.reads_gold for name in self.summary["measure"])
+        families = {parse(name).declaration.family for name in self.summary["measure"]}
         outcome = {
             "missing": " scored as nothing retrieved",
-            "failed": " scored as nothing retrieved" if scored else " counted like the others",
+            "failed": _failed_outcome(scored=scored, timed=bool(families & set(OF_THE_RUN))),
             "no_relevant": _NOTHING_TO_FIND.get(self.conventions.no_gold, " scored 0"),
             "no_texts": _NOTHING_TO_FIND.get(self.conventions.no_gold, " scored 0"),
             "no_characters": " scored as nothing to find",
@@ -86,7 +88,6 @@ class Sheet:
             _counted(reason, n) + outcome[reason]
             for reason, n in noted(self.counts, self.conventions).items()
         ]
-        families = {parse(name).declaration.family for name in self.summary["measure"]}
         if self.load is not None and "latency" in families:
             out.append(f"latency while {self.load}")
         return [*out, *self.notes, *self._of_few()]
@@ -114,6 +115,14 @@ class Sheet:
                     yield f"{measure} of fewer than {least} samples in {counted(few, 'group')}"
         if self.groups is not None and self.groups["small"].any():
             yield f"groups marked * have fewer than {FEW} queries: they say little"
+
+
+def _failed_outcome(*, scored: bool, timed: bool) -> str:
+    parts = [
+        "scored as nothing retrieved" if scored else "",
+        "excluded from latency, cost and context" if timed else "",
+    ]
+    return " " + ", ".join(part for part in parts if part)
 
 
 def remarks(sheets: Sequence[Sheet]) -> list[str]:
