@@ -211,7 +211,7 @@ def notes(sheet: ComparisonSheet) -> list[str]:
     said = [
         "; ".join(filter(None, tested)),
         *_methods(sheet),
-        "W/T/L: on how many queries the run named first is higher, the same, lower",
+        "W/T/L: wins, ties and losses of the run named first, by query (better, equal, worse)",
         "dz: the mean difference / its standard deviation over queries",
         f"least: the smallest difference that would have shown ({_POWER})",
     ]

@@ -1,4 +1,4 @@
-"""What the numbers say, in one line: which run is best, and whether that is real."""
+"""The conclusion in one line: which run is best, and whether that is significant."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from karat.report.comparison import ComparisonSheet, Row, mark
 from karat.report.comparison_tables import HEADS, probability
 from karat.report.sheet import Sheet
-from karat.report.tables import BETTER, WORSE, best, better, signed, with_interval
+from karat.report.tables import BETTER, WORSE, best, better, number, signed, with_interval
 
 _NAMED = 3
 
 
 def of_scores(sheets: Sequence[Sheet]) -> str:
-    """Say which run is best by the first measure; of runs that were only scored, no more."""
+    """Return which run is best by the first measure, without a test."""
     rows = {sheet.name: sheet.summary.row(0, named=True) for sheet in sheets}
     measure = sheets[0].summary["measure"][0]
     names = _leading(measure, {name: row["value"] for name, row in rows.items()})
@@ -23,32 +23,43 @@ def of_scores(sheets: Sequence[Sheet]) -> str:
     if len(sheets) == 1:
         return f"{names[0]}: {measure} {shown}"
     if len(names) > 1:
-        return f"{_listed(names)} are best by {measure}: {shown}"
-    return f"{names[0]} is best by {measure}: {shown}; karat compare tells whether that is real"
+        return f"{_listed(names)} share the best {measure}: {shown}"
+    return (
+        f"{names[0]} has the best {measure}: {shown}; "
+        "karat compare shows whether the difference is significant"
+    )
 
 
 def of_comparison(sheet: ComparisonSheet) -> str:
-    """Say which run is best by the first measure, and on which others its lead is real."""
+    """Return which run is best by the first measure, and which others it significantly beats."""
     measure = sheet.measures[0]
     values = {run.name: run.summary["value"][0] for run in sheet.runs}
     names = _leading(measure, values)
     if not names:
         return f"no query has a value of {measure}"
     if len(names) > 1:
-        return f"{_listed(names)} are best by {measure}, with the same value"
+        return f"{_listed(names)} share the best {measure}"
     leader = names[0]
-    said = f"{leader} is best by {measure}: its lead"
     rivals = _rivals(sheet, measure, leader)
-    unsure = {name: row for name, row in rivals.items() if not _leads(leader, row)}
-    if not unsure and len(rivals) > 1:
-        return f"{said} is real on each of the {len(rivals)} others"
-    others = {name: values[name] for name in unsure or rivals}
-    nearest = (_leading(measure, others) or list(others))[0]
-    said += f" on {nearest}{_lead(sheet, leader, rivals[nearest])}"
     if len(rivals) == 1:
-        return said
-    sure = len(rivals) - len(unsure) or "none"
-    return f"{said}; it is real on {sure} of {len(rivals)} others"
+        ((rival, row),) = rivals.items()
+        return _against_one(sheet, leader, rival, row)
+    unsure = {name: row for name, row in rivals.items() if not _leads(leader, row)}
+    best_of_all = f"{leader} has the best {measure}"
+    if not unsure:
+        others = "both others" if len(rivals) == 2 else f"all {len(rivals)} others"
+        return f"{best_of_all}: significantly better than {others}"
+    nearest = (_leading(measure, {name: values[name] for name in unsure}) or list(unsure))[0]
+    told = _evidence(sheet, leader, rivals[nearest])
+    if len(unsure) == len(rivals):
+        return (
+            f"{best_of_all}, but is not significantly better than any of the {len(rivals)} others "
+            f"(nearest: {nearest}, {told})"
+        )
+    return (
+        f"{best_of_all}: significantly better than {len(rivals) - len(unsure)} of {len(rivals)} "
+        f"others, not than {nearest} ({told})"
+    )
 
 
 def pairs_of_best(sheet: ComparisonSheet) -> list[tuple[str, str]]:
@@ -69,21 +80,48 @@ def _rivals(sheet: ComparisonSheet, measure: str, leader: str) -> dict[str, Row]
 
 
 def _leads(leader: str, row: Row) -> bool:
-    """Tell whether a run is shown to be better than the other one of a pair."""
+    """Return whether a run is significantly better than the other one of a pair."""
     return mark(row) == (BETTER if leader == row["b"] else WORSE)
 
 
-def _lead(sheet: ComparisonSheet, leader: str, row: Row) -> str:
-    """Say how far a run is ahead in a pair, and how sure that is."""
-    measure, difference, p = row["measure"], row["difference"], row["p_corrected"]
-    if difference is None or p is None:
-        return " was not tested"
-    ahead = difference if leader == row["b"] else 0.0 - difference
-    if not better(measure, ahead, 0.0):  # the values are over other queries than the pair
-        return " does not hold on the queries that both have a value for"
-    sure = "is real" if _leads(leader, row) else "may be chance"
+def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: Row) -> str:
+    """Return by how much a run leads the only other one, and whether that is significant."""
+    measure, ahead = row["measure"], _ahead(leader, row)
+    if ahead is None or row["p_corrected"] is None:
+        return f"{leader} has the best {measure}; its difference from {rival} was not tested"
+    if not better(measure, ahead, 0.0):
+        return (
+            f"{leader} has the best {measure}, but not on the queries for which both it and "
+            f"{rival} have a value"
+        )
+    gap = number(abs(ahead), measure)
+    if _leads(leader, row):
+        return f"{leader} is significantly better than {rival}: {measure} differs by {gap} ({_p(sheet, row)})"
+    return (
+        f"{leader} leads {rival} by {gap} {measure}, but the difference is not statistically "
+        f"significant ({_p(sheet, row)})"
+    )
+
+
+def _evidence(sheet: ComparisonSheet, leader: str, row: Row) -> str:
+    """Return the difference between two runs and its p."""
+    ahead = _ahead(leader, row)
+    if ahead is None or row["p_corrected"] is None:
+        return "not tested"
+    return f"{signed(ahead, row['measure'])}, {_p(sheet, row)}"
+
+
+def _ahead(leader: str, row: Row) -> float | None:
+    """Return the value of a run minus that of the other one, over the queries that both have."""
+    difference: float | None = row["difference"]
+    if difference is None:
+        return None
+    return difference if leader == row["b"] else 0.0 - difference
+
+
+def _p(sheet: ComparisonSheet, row: Row) -> str:
     named = HEADS[sheet.choices.correction] if sheet.corrects(sheet.pairs) else "p"
-    return f", {signed(ahead, measure)}, {sure} ({named} {probability(p)})"
+    return f"{named} {probability(row['p_corrected'])}"
 
 
 def _leading(measure: str, values: Mapping[str, float | None]) -> list[str]:

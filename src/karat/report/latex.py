@@ -9,7 +9,7 @@ from types import MappingProxyType
 from karat.errors import printable
 from karat.report.comparison import ComparisonSheet, tests
 from karat.report.comparison_tables import TESTS
-from karat.report.marks import letter, real
+from karat.report.significance import letter, significant
 from karat.report.sheet import Sheet, methods, remarks
 from karat.report.tables import best, label, number, with_interval
 from karat.stats import corrections
@@ -113,7 +113,7 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
     marks: dict[tuple[str, str], str] = {}
     beaten: dict[tuple[str, str], set[str]] = {}
     baseline = sheet.choices.baseline
-    for winner, loser, measure in real(sheet):
+    for winner, loser, measure in significant(sheet):
         if baseline is None:
             beaten.setdefault((winner, measure), set()).add(loser)
         elif winner == baseline:

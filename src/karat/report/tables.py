@@ -13,7 +13,7 @@ from karat.measures import Declaration, parse
 from karat.report.sheet import Sheet
 
 BETTER, WORSE = "▲", "▼"
-"""What stands before a difference that is real."""
+"""What marks a significant difference."""
 
 
 def number(value: float | object | None, measure: str | None = None) -> str:

@@ -17,6 +17,8 @@ from karat.stats.whole import whole
 CONFIDENCE = 0.95
 MOST_RESAMPLED = 2_000
 """Up to so many queries are resampled; above, the mean is normal enough for t."""
+FEWEST = 3
+"""A single run over fewer queries has no interval."""
 METHODS = {
     "bca": "BCa bootstrap over queries, 10,000 resamples",
     "t": "Student's t over queries",
@@ -55,7 +57,7 @@ def interval(sample: Sample, confidence: float = CONFIDENCE) -> Interval:
 
 def _direct(sample: Sample, confidence: float) -> Interval | None:
     """Return the interval where it needs no resampling, None where it does."""
-    if sample.value is None:
+    if sample.value is None or (sample.n < FEWEST and not sample.difference):
         return Interval()
     if sample.how == "mean" and not sample.difference and _is_share(sample):
         return _wilson(sample, confidence)

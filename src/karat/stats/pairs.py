@@ -71,9 +71,10 @@ class Pair:
         return np.where(same, 0.0, self.b.values - self.a.values)
 
     def counts(self) -> tuple[int, int, int]:
-        """Return for how many queries b is higher, the same, and lower."""
-        wins = int(np.count_nonzero(self.apart > 0))
-        losses = int(np.count_nonzero(self.apart < 0))
+        """Return for how many queries b is better than a, the same, and worse."""
+        gains = self.apart if self.measure.declaration.higher_is_better else -self.apart
+        wins = int(np.count_nonzero(gains > 0))
+        losses = int(np.count_nonzero(gains < 0))
         return wins, self.n - wins - losses, losses
 
     def influence(self) -> Floats:

@@ -7,7 +7,7 @@ from typing import Any
 
 from karat.markup import Markup, brief, joined, named, tag
 from karat.report.comparison import ComparisonSheet
-from karat.report.marks import letter, real
+from karat.report.significance import letter, significant
 from karat.report.page.bars import bar, full
 from karat.report.sheet import Sheet, methods, remarks
 from karat.report.tables import (
@@ -43,7 +43,7 @@ def headline(sheets: Sequence[Sheet], comparison: ComparisonSheet | None) -> Mar
 
 
 class Marks:
-    """What is marked in a table of values: the best of each measure, and real differences."""
+    """What is marked in a table of values: the best of each measure, and significant differences."""
 
     def __init__(self, sheets: Sequence[Sheet], comparison: ComparisonSheet | None) -> None:
         self.names = [sheet.name for sheet in sheets]
@@ -51,7 +51,7 @@ class Marks:
         self.baseline = None if comparison is None else comparison.choices.baseline
         self._beaten: dict[tuple[str, str], list[str]] = {}
         if comparison is not None:
-            for winner, loser, measure in real(comparison):
+            for winner, loser, measure in significant(comparison):
                 self._beaten.setdefault((winner, measure), []).append(loser)
         named_by_letter = self.baseline is None and len(self.names) <= _LETTERED
         self.lettered = named_by_letter and bool(self._beaten)
@@ -84,15 +84,15 @@ class Marks:
             return ""
         told = "best: the best value of a measure"
         if not self.compared:
-            return f"{told}; karat compare tells which lead is real"
+            return f"{told}; karat compare shows which differences are significant"
         if not self._beaten:
-            return f"{told}; no difference is real (corrected p < {ALPHA})"
+            return f"{told}; no statistically significant difference (corrected p < {ALPHA})"
         if self.baseline is not None:
-            means = f"{BETTER} and {WORSE}: a real difference from the baseline, better or worse"
+            means = f"{BETTER} and {WORSE}: significantly better or worse than the baseline"
         elif self.lettered:
-            means = f"{BETTER} a: really better than the run marked a"
+            means = f"{BETTER} a: significantly better than the run marked a"
         else:
-            means = f"{BETTER} 3: really better than three other runs"
+            means = f"{BETTER} 3: significantly better than three other runs"
         return f"{told}. {means} (corrected p < {ALPHA})"
 
 

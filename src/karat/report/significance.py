@@ -1,4 +1,4 @@
-"""Which runs are really better than which, and by what letters they go."""
+"""Which runs are significantly better than which, and the letters that stand for runs."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from karat.report.comparison import ComparisonSheet, mark
 from karat.report.tables import BETTER
 
 
-class Real(NamedTuple):
-    """A difference that is shown: who is better than whom by what."""
+class SignificantDifference(NamedTuple):
+    """A difference that the paired test shows: winner, loser and measure."""
 
     winner: str
     loser: str
     measure: str
 
 
-def real(sheet: ComparisonSheet) -> Iterator[Real]:
-    """Yield the differences that are marked, as the pairs stand."""
+def significant(sheet: ComparisonSheet) -> Iterator[SignificantDifference]:
+    """Yield the significant differences, in the order of the pairs."""
     for row in sheet.pairs.iter_rows(named=True):
         if shown := mark(row):
             a, b = row["a"], row["b"]
             winner, loser = (b, a) if shown == BETTER else (a, b)
-            yield Real(winner, loser, row["measure"])
+            yield SignificantDifference(winner, loser, row["measure"])
 
 
 def letter(at: int) -> str:
