@@ -7,11 +7,13 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from karat.conventions import CHOICES, HELP
+from karat.errors import InputError
 
 if TYPE_CHECKING:
     from karat.config import Config as Settings
@@ -47,8 +49,12 @@ Level = Annotated[
     str, typer.Option(metavar="item|doc", help="Score items, or the documents they are from.")
 ]
 Chunks = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="The table of all chunks: where they stand, what they say."),
+    list[str] | None,
+    typer.Option(
+        metavar="FILE|RUN=FILE",
+        help="Read offsets and texts of all chunks from a table; RUN=FILE, repeated, for one table "
+        "per run.",
+    ),
 ]
 Corpus = Annotated[
     str | None,
@@ -165,7 +171,32 @@ def _flag(parameter: inspect.Parameter, value: Any) -> list[str]:
     # Within Annotated, the place of Typer's default holds the first name.
     names = [name for name in (option.default, *(option.param_decls or ())) if name is not ...]
     name = names[-1] if names else f"--{parameter.name.replace('_', '-')}"
-    return [name] if value is True else [name, str(value)]
+    if value is True:
+        return [name]
+    return [
+        word
+        for each in (value if isinstance(value, list) else [value])
+        for word in (name, str(each))
+    ]
+
+
+def _chunks(given: list[str]) -> str | dict[str, str] | None:
+    """Return one table of chunks for all runs, or one for each run by name."""
+    if not given:
+        return None
+    if len(given) == 1 and ("=" not in given[0] or Path(given[0]).exists()):
+        return given[0]
+    tables: dict[str, str] = {}
+    for word in given:
+        run, equals, path = word.partition("=")
+        if not equals or run in tables:
+            raise InputError(
+                f"{word!r} does not name a table for one more run",
+                field="--chunks",
+                hint="give one FILE for all runs, or RUN=FILE once for each run",
+            )
+        tables[run] = path
+    return tables
 
 
 def repeated(**given: Sequence[str] | str | None) -> list[str]:
@@ -220,7 +251,7 @@ def _scoring(
     keywords: dict[str, Any] = {
         "conventions": told | given,
         "level": level,
-        "chunks": chunks,
+        "chunks": _chunks(chunks or []),
         "corpus": corpus,
         "matching": Matching(
             matcher, fuzzy_threshold, autojunk, direction, casefold, nfkc, zero_width

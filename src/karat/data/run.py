@@ -194,6 +194,10 @@ class Run:
             attempts=rows(self.attempts),
         )
 
+    def with_results(self, results: pl.DataFrame) -> Run:
+        """Return this run with another table of results, in rank order."""
+        return self._with(results=results)
+
     def with_usage(self, *, timings: pl.DataFrame | None, calls: pl.DataFrame | None) -> Run:
         """Return this run with other tables of its speed and its calls."""
         return self._with(timings=timings, calls=calls)

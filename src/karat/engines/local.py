@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from karat.conventions import Conventions
+from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
 from karat.data.files import path_of
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.data.shaping import Settings
-from karat.errors import InputError, RetrieverError
+from karat.errors import InputError, RetrieverError, counted
 from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
+from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents
+from karat.match.document_ids import note as renamed_note
 from karat.match.evidence import Found
 from karat.match.level import documents
-from karat.match.overlap import Overlap, overlap
+from karat.match.overlap import Overlap, document_overlap, overlap
 from karat.match.prepared import PreparedGold, prepare
-from karat.match.spans import need_code_points
+from karat.match.spans import need_code_points, wanted_spans
 from karat.match.texts import Matching
 from karat.measures import (
     DEFAULT_EVIDENCE_MEASURES,
@@ -33,8 +38,8 @@ from karat.measures import (
     ScoreTable,
 )
 from karat.measures.declare import Family
-from karat.measures.names import settle
-from karat.measures.reading import read
+from karat.measures.names import parse_all, settle
+from karat.measures.reading import Reading, read
 from karat.measures.run.known import check_run
 from karat.measures.scoring import scored
 
@@ -43,14 +48,18 @@ from karat.measures.scoring import scored
 class Outcome:
     """What scoring a run gives."""
 
+    session: LocalSession
+    """What the run was scored with."""
     table: ScoreTable
     name: str | None
     settings: dict[str, Any]
     """How the run says it was made."""
     found: Found | None
     """Which texts cover which evidence, where that was asked."""
-    overlap: Overlap | None
-    """Only where so few relevant items were found that the ids themselves are in doubt."""
+    overlaps: dict[str, Overlap]
+    """Which ids of gold occur in the run, by kind, where they are in doubt."""
+    delivered: dict[str, float]
+    """For measures at rank k: the mean number of characters that the run returns up to k."""
     notes: tuple[str, ...] = ()
     """What a reader of the numbers must know about how they were made, in sentences."""
 
@@ -72,8 +81,15 @@ class LocalSession:
     ) -> None:
         self.settings = settings or Settings()
         self.fail_on_error = checked_share(fail_on_error)
+        self.chunks = dict(chunks) if isinstance(chunks, Mapping) else None
+        """A table of chunks for each run by name, where each has its own."""
+        self.renamed: dict[str, str] | None = None
+        """Document ids of the run that gold spells otherwise, once they are known."""
         given = {"gold": gold, "chunks": chunks, "corpus": corpus}
         self.paths = {role: path_of(each) for role, each in given.items() if each is not None}
+        if self.chunks is not None:
+            self.paths.pop("chunks")
+            self.paths |= {f"chunks of {run}": path_of(each) for run, each in self.chunks.items()}
         """Where each thing beside the run was read from; None for what was given in memory."""
         self.corpus = None if corpus is None else Corpus.open(corpus)
         self.gold = Gold.open(gold)
@@ -81,53 +97,204 @@ class LocalSession:
             with _naming(path_of(gold)):
                 self.gold = self.gold.in_code_points(self.corpus)
         self.prepared = prepare(self.gold)
+        self.candidates = _kinds(self.prepared) if measures is None else ()
+        """The kinds of gold to choose default measures from, where no measure was asked for."""
         if measures is None:
-            measures = _usual(self.prepared)
+            measures = _DEFAULTS[self.candidates[0]] if self.candidates else DEFAULT_MEASURES
         plan = Plan.of(
-            measures, conventions=conventions, level=level, chunks=chunks, matching=matching
+            measures,
+            conventions=conventions,
+            level=level,
+            chunks=None if self.chunks is not None else chunks,
+            has_chunks=self.chunks is not None,
+            matching=matching,
         )
         with _naming(path_of(gold)):
             _need(self.prepared, plan)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 
+    @cached_property
+    def document_ids(self) -> DocumentIds:
+        """The documents of gold's spans."""
+        return DocumentIds.of(wanted_spans(self.gold)["doc_id"])
+
     def only(self, measures: Iterable[Measure]) -> LocalSession:
         """Return the same session for some of its measures."""
         other = copy(self)
         other.plan = replace(self.plan, measures=tuple(measures))
+        other.candidates = ()
         return other
 
-    def score(self, source: Any) -> Outcome:
+    def with_defaults_for(self, runs: Sequence[Run]) -> LocalSession:
+        """Return a session with the default measures of the most specific kind runs can answer."""
+        kinds = [kind for kind in self.candidates if all(self._answers(kind, r) for r in runs)]
+        if not kinds or kinds[0] == self.candidates[0]:
+            return self
+        other = copy(self)
+        other.plan = replace(self.plan, measures=parse_all(_DEFAULTS[kinds[0]]))
+        return other
+
+    def _answers(self, kind: str, run: Run) -> bool:
+        """Return whether the items of a run have what the measures of a kind of gold read."""
+        has_chunks = self.plan.chunks is not None or self.chunks is not None
+        if run.lists is not None:
+            return kind == "judgments" or has_chunks or not run.results.height
+        columns = {"spans": ("doc_id", "start", "end"), "evidence": ("text",)}
+        needed = columns.get(kind, ("item_id",))
+        complete = all(
+            name in run.results.columns and not run.results[name].null_count() for name in needed
+        )
+        return complete or has_chunks or not run.results.height
+
+    def of_run(self, name: str | None) -> LocalSession:
+        """Return the session for one run, with the chunks that the run was made with."""
+        if self.chunks is None:
+            return self
+        if name not in self.chunks:
+            known = ", ".join(map(repr, self.chunks))
+            raise InputError(
+                f"there is no table of chunks for run {name!r}",
+                field="chunks",
+                hint=f"tables were given for {known}; name one for every run",
+            )
+        other = copy(self)
+        other.plan = replace(self.plan, chunks=Chunks.open(self.chunks[name]))
+        return other
+
+    def score(self, source: Any, name: str | None = None) -> Outcome:
         """Open a run and score it."""
-        whole = run = Run.open(source)
-        if problem := too_many_failed(run, self.fail_on_error, path_of(source) or run.name):
+        whole = Run.open(source)
+        place = path_of(source) or name or whole.name  # of several, a person must know which
+        if problem := too_many_failed(whole, self.fail_on_error, place):
             raise RetrieverError(problem)
-        with _naming(path_of(source) or run.name):  # of several, a person must know which
-            run = self._shaped(whole)
-            check_run(run, self.plan)
-            readings = read(self.prepared, run, self.plan)
-            table = scored(self.prepared, run, self.plan, readings)
-            counts = table.counts
-            if counts["unknown"] == run.query_ids.len():
-                raise _nothing_in_common(self.prepared.query_ids, run.query_ids)
+        with _naming(place):
+            return self.of_run(name or whole.name)._score(whole)  # noqa: SLF001
+
+    def _score(self, whole: Run) -> Outcome:
+        if self.plan.chunks is not None:
+            _need_items(self.plan.chunks, whole)
+        session = copy(self)
+        session.renamed = renamed = self._renamed(whole)
+        session.plan = plan = _with_chunks_renamed(self.plan, renamed)
+        run = self._shaped(whole, renamed)
+        check_run(run, plan)
+        readings = read(self.prepared, run, plan)
+        table = scored(self.prepared, run, plan, readings)
+        if table.counts["unknown"] == run.query_ids.len():
+            raise _nothing_in_common(self.prepared.query_ids, run.query_ids)
+        notes = [*_grade_scale(plan)]
+        if renamed:
+            notes.append(renamed_note(renamed))
+        if len(self.candidates) > 1:
+            notes.append(_chosen_kind(plan, self.candidates))
+        return Outcome(
+            session,
+            table,
+            run.name,
+            run.settings,
+            readings["evidence"].data if "evidence" in readings else None,
+            dict(session._overlaps(whole, table.counts)),  # noqa: SLF001
+            dict(_delivered(plan, readings)),
+            tuple(notes),
+        )
+
+    def _overlaps(self, whole: Run, counts: dict[str, int]) -> Iterator[tuple[str, Overlap]]:
+        """Yield which ids of gold are in a run, where so few are found that ids may be wrong."""
         half_found = counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]
-        found = readings["evidence"].data if "evidence" in readings else None
-        overlapping = None
         if "rank" in self.plan.families and not half_found:
             # An id that was cut away is not one that is spelled differently.
             listed = documents(whole) if self.plan.level == "doc" else whole
-            overlapping = overlap(self.prepared, listed)
-        notes = tuple(_grade_scale(self.plan))
-        return Outcome(table, run.name, run.settings, found, overlapping, notes)
+            yield "relevant ids", overlap(self.prepared, listed)
+        if "span" in self.plan.families:
+            ids = document_ids(self._renamed_in(whole, self._renamed(whole)))
+            yield "document ids", document_overlap(self.document_ids.gold, ids)
 
     def opened(self, source: Any, query_ids: Iterable[str] | None = None) -> Run:
         """Open a run and return its lists, or those of some queries, as they are scored."""
         run = Run.open(source)
-        run = self._shaped(run if query_ids is None else run.only(query_ids))
+        renamed = self._renamed(run)
+        run = self._shaped(run if query_ids is None else run.only(query_ids), renamed)
         return run.distinct("item_id") if self.plan.conventions.duplicates == "set" else run
 
-    def _shaped(self, run: Run) -> Run:
+    def _renamed(self, run: Run) -> dict[str, str]:
+        """Return the ids of the run's documents that gold calls otherwise: decided once per run."""
+        if self.renamed is not None:
+            return self.renamed
+        if "span" not in self.plan.families or self.gold.spans is None:
+            return {}
+        known = document_ids(run)
+        if self.plan.chunks is not None:
+            known = [*known, *self.plan.chunks.frame["doc_id"].unique(maintain_order=True)]
+        return self.document_ids.renamed(known)
+
+    def _renamed_in(self, run: Run, renamed: dict[str, str]) -> Run:
+        if not renamed or run.lists is not None:
+            return run
+        return run.with_results(with_renamed_documents(run.results, renamed))
+
+    def _shaped(self, run: Run, renamed: dict[str, str]) -> Run:
         run = run.shaped(self.settings.top_k, self.settings.score_threshold)
+        run = self._renamed_in(run, renamed)
         return run if self.corpus is None else run.in_code_points(self.corpus)
+
+
+def _with_chunks_renamed(plan: Plan, renamed: dict[str, str]) -> Plan:
+    if not renamed or plan.chunks is None:
+        return plan
+    return replace(plan, chunks=Chunks(with_renamed_documents(plan.chunks.frame, renamed)))
+
+
+def _need_items(chunks: Chunks, run: Run) -> None:
+    """Refuse a table of chunks that does not contain the items of a run."""
+    results = run.results
+    by_id = "item_id" in results.columns and not results["item_id"].null_count()
+    key = ["item_id"] if by_id else ["doc_id", "start", "end"]
+    if not set(key) <= set(results.columns):
+        return
+    absent = (
+        results.select(key)
+        .unique(maintain_order=True)
+        .join(chunks.frame, on=key, how="anti", maintain_order="left")
+    )
+    if absent.height:
+        example = ", ".join(
+            f"{name} {value!r}" for name, value in absent.row(0, named=True).items()
+        )
+        raise InputError(
+            f"{counted(absent.height, 'item')} of the run are not in the table of chunks, "
+            f"such as {example}",
+            field="chunks",
+            hint="give the table that the run was made with; for several runs one table each: "
+            "chunks={run: table}, --chunks RUN=FILE",
+        )
+
+
+def _delivered(plan: Plan, readings: dict[Family, Reading]) -> Iterator[tuple[str, float]]:
+    """Yield the mean number of characters that a run returns up to the rank of each measure."""
+    for measure in plan.measures:
+        family, k = measure.declaration.family, measure.cutoff
+        if family not in ("span", "evidence") or not isinstance(k, int):
+            continue
+        reading = readings[family]
+        if family == "span":
+            characters = reading.data.within(k).raw
+        else:
+            lengths = np.fromiter(map(len, reading.data.items.text), np.float64)
+            kept = reading.data.rank <= k
+            query = reading.data.items.query[kept]
+            characters = np.bincount(query, lengths[kept], reading.given.size)
+        if reading.given.any():
+            yield measure.name, float(characters[reading.given].mean())
+
+
+def _chosen_kind(plan: Plan, kinds: Sequence[str]) -> str:
+    """State which kind of gold the default measures use where gold has several."""
+    used = {_KIND[m.declaration.family] for m in plan.measures if m.declaration.family in _KIND}
+    others = [kind for kind in kinds if kind not in used]
+    return (
+        f"default measures use {' and '.join(sorted(used))}; gold also has {' and '.join(others)}: "
+        "name measures (-m) to use them"
+    )
 
 
 def _grade_scale(plan: Plan) -> Iterator[str]:
@@ -145,19 +312,26 @@ def _grade_scale(plan: Plan) -> Iterator[str]:
             )
 
 
-def _usual(gold: PreparedGold) -> tuple[str, ...]:
-    """Return what is measured if nobody says: of every kind of gold there is, the usual."""
-    usual = {
-        DEFAULT_MEASURES: bool(gold.judged.any()),
-        DEFAULT_SPAN_MEASURES: gold.gold.spans is not None,
-        DEFAULT_EVIDENCE_MEASURES: gold.gold.evidence is not None,
+_DEFAULTS = {
+    "spans": DEFAULT_SPAN_MEASURES,
+    "evidence": DEFAULT_EVIDENCE_MEASURES,
+    "judgments": DEFAULT_MEASURES,
+}
+"""The default measures for each kind of gold, the most specific kind first."""
+
+
+def _kinds(gold: PreparedGold) -> tuple[str, ...]:
+    """Return the kinds of gold that are present, the most specific first."""
+    present = {
+        "spans": gold.gold.spans is not None,
+        "evidence": gold.gold.evidence is not None,
+        "judgments": bool(gold.judged.any()),
     }
-    names = [name for names, held in usual.items() if held for name in names]
-    return tuple(names) or DEFAULT_MEASURES
+    return tuple(kind for kind in _DEFAULTS if present[kind])
 
 
 _KIND: dict[Family, str] = {"rank": "judgments", "span": "spans", "evidence": "evidence"}
-_CALLED = {"judgments": "R@10", "spans": "span.recall@5", "evidence": "evidence.recall@10"}
+_CALLED = {"judgments": "R@10", "spans": "span.recall@2000c", "evidence": "evidence.recall@10"}
 
 
 def _need(gold: PreparedGold, plan: Plan) -> None:

@@ -21,7 +21,6 @@ from karat.evaluation.scores import Scores
 from karat.evaluation.settings import settings_of
 from karat.live.exchange import Search
 from karat.live.failures import MAX_FAILED, failures, too_many_failed
-from karat.match.overlap import Overlap
 from karat.match.texts import Matching
 from karat.measures import Measure
 from karat.report import files
@@ -49,9 +48,10 @@ def evaluate(
 
     Both may be a path, a glob, a table, a dict, native records, or a `Gold` and a `Run`. A run may
     also be a retriever, as `retrieve` takes it: it is asked as deep as the measures look, for 20
-    items at least. `chunks`
-    is the table of all chunks, as `Chunks` or whatever it takes: `span.precision_omega` reads it,
-    and it tells of a run that has ids alone where they stand and what they say.
+    items at least. Without `measures`, the defaults of the most specific kind of gold that the run
+    can answer are used: spans, then evidence, then judgments. `chunks` is the table of all chunks
+    the run was made with, or `{run name: table}`: `span.precision_omega` reads it, and it gives
+    offsets and texts to runs that have only ids.
     `corpus` holds the documents: places are checked against them, and converted if gold or run
     count in UTF-16 or UTF-8. `matching` says when a text covers an evidence.
     Items that score below `score_threshold` are left out of each list first, then all but the
@@ -134,8 +134,8 @@ class Evaluator:
     def __call__(self, run: Any, *, name: str | None = None) -> Scores:
         """Score one run."""
         source = self._source(run)
-        outcome = self._outcome(source)
-        self._warn_of_strangers([outcome.overlap])
+        outcome = self._outcomes([source], [name])[0]
+        self._warn_of_strangers([outcome])
         return self._scores(outcome, source, name)
 
     def all(self, runs: Mapping[str, Any] | Iterable[Any]) -> list[Scores]:
@@ -149,11 +149,27 @@ class Evaluator:
         """
         given = runs.values() if isinstance(runs, Mapping) else runs
         sources = [self._source(source) for source in given]
-        outcomes = [self._outcome(source) for source in sources]
-        self._warn_of_strangers([outcome.overlap for outcome in outcomes])
+        keys = list(runs) if isinstance(runs, Mapping) else [None] * len(sources)
+        outcomes = self._outcomes(sources, keys)
+        self._warn_of_strangers(outcomes)
         names = list(runs) if isinstance(runs, Mapping) else _names(sources, outcomes)
         each = zip(outcomes, sources, names, strict=True)
         return [self._scores(outcome, source, name) for outcome, source, name in each]
+
+    def _outcomes(self, sources: Sequence[Any], names: Sequence[str | None]) -> list[Outcome]:
+        """Score runs; where gold has several kinds, default measures depend on all of the runs."""
+        for source in sources:
+            if files.holds_scores(source):
+                raise InputError(
+                    "these are scores that karat saved, not a run",
+                    path=path_of(source),
+                    hint="give the run that they are of; compare and --baseline take saved scores",
+                )
+        session, opened = self._session, sources
+        if len(session.candidates) > 1:
+            opened = [Run.open(source) for source in sources]
+            session = session.with_defaults_for(opened)
+        return [session.score(run, name) for run, name in zip(opened, names, strict=True)]
 
     def _source(self, run: Any) -> Any:
         """Ask a retriever; open what can be read only once; leave all else until it is scored."""
@@ -181,49 +197,43 @@ class Evaluator:
         cutoffs = [measure.cutoff for measure in self.measures]
         return max([Search.top_k, *(cutoff for cutoff in cutoffs if isinstance(cutoff, int))])
 
-    def _outcome(self, run: Any) -> Outcome:
-        if files.holds_scores(run):
-            raise InputError(
-                "these are scores that karat saved, not a run",
-                path=path_of(run),
-                hint="give the run that they are of; compare and --baseline take saved scores",
-            )
-        return self._session.score(run)
-
     def _scores(self, outcome: Outcome, source: Any, name: str | None) -> Scores:
         return Scores(
             outcome.table,
             name=name or outcome.name or "run",
             conventions=self.conventions,
-            level=self._session.plan.level,
-            matching=self._session.plan.rule,
-            settings=self._session.settings,
+            level=outcome.session.plan.level,
+            matching=outcome.session.plan.rule,
+            settings=outcome.session.settings,
             load=loaded(outcome.settings),
             notes=outcome.notes,
-            queries=self._session.gold.queries,
-            origin=Origin(self._session, source, outcome.found),
+            delivered=outcome.delivered,
+            queries=outcome.session.gold.queries,
+            origin=Origin(outcome.session, source, outcome.found),
         )
 
-    def _warn_of_strangers(self, overlaps: list[Overlap | None]) -> None:
-        """Warn if under half of the relevant ids stand in any run: most likely a mix-up."""
-        doubtful = [overlap for overlap in overlaps if overlap is not None]
-        if len(doubtful) < len(overlaps) or not any(overlap.sample for overlap in doubtful):
-            return
-        found = np.logical_or.reduce([overlap.found for overlap in doubtful])
-        sample = next(overlap.sample for overlap in doubtful if overlap.sample)
-        if 2 * np.count_nonzero(found) >= found.size:
-            return
-        absent = self._session.prepared.relevant_ids.filter(~found).head(3).to_list()
-        warnings.warn(
-            KaratWarning(
-                f"only {np.count_nonzero(found)} of {found.size} relevant ids of gold appear "
-                f"anywhere in the run{'s' if len(overlaps) > 1 else ''}\n"
-                f"  not there: {', '.join(map(repr, absent))}\n"
-                f"  there are: {', '.join(map(repr, sample))}\n"
-                "  if they are spelled differently, scores are too low for that reason alone"
-            ),
-            stacklevel=3,
-        )
+    def _warn_of_strangers(self, outcomes: Sequence[Outcome]) -> None:
+        """Warn if under half of gold's ids occur in any run: most likely they are spelled wrong."""
+        for kind in ("relevant ids", "document ids"):
+            overlaps = [outcome.overlaps.get(kind) for outcome in outcomes]
+            doubtful = [overlap for overlap in overlaps if overlap is not None]
+            if len(doubtful) < len(overlaps) or not any(overlap.sample for overlap in doubtful):
+                continue
+            found = np.logical_or.reduce([overlap.found for overlap in doubtful])
+            sample = next(overlap.sample for overlap in doubtful if overlap.sample)
+            if 2 * np.count_nonzero(found) >= found.size:
+                continue
+            absent = doubtful[0].ids.filter(~found).head(3).to_list()
+            warnings.warn(
+                KaratWarning(
+                    f"only {np.count_nonzero(found)} of {found.size} {kind} of gold appear "
+                    f"anywhere in the run{'s' if len(overlaps) > 1 else ''}\n"
+                    f"  in gold only: {', '.join(map(repr, absent))}\n"
+                    f"  in the run: {', '.join(map(repr, sample))}\n"
+                    "  if the ids are spelled differently, the scores are too low"
+                ),
+                stacklevel=3,
+            )
 
 
 def _conventions(preset: str | None, given: Conventions | dict[str, Any] | None) -> Conventions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +14,11 @@ from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.data.shaping import Settings
 from karat.errors import InputError, RetrieverError
-from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
 from karat.evaluation.calculating import calculation
+from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
+from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents
 from karat.match.prepared import PreparedGold, prepare
+from karat.match.spans import wanted_spans
 from karat.match.texts import Matching
 from karat.measures import Measure, Plan, parse, score
 from karat.measures.declare import declared
@@ -117,19 +120,43 @@ def explain(
         opened = opened.in_code_points(documents)
         runs = [each.in_code_points(documents) for each in runs]
     asked = _known(query, opened)
-    plan = _plan(parse(measure), opened, words, level, chunks, matching)
-    for each in runs:
+    asked_measure = parse(measure)
+    plans = [
+        _plan(asked_measure, opened, words, level, _chunks_of(chunks, each), matching)
+        for each in runs
+    ]
+    if asked_measure.declaration.family == "span":
+        ids = DocumentIds.of(wanted_spans(opened)["doc_id"])
+        runs = [
+            each.with_results(with_renamed_documents(each.results, ids.renamed(document_ids(each))))
+            for each in runs
+        ]
+    for each, plan in zip(runs, plans, strict=True):
         check_run(each, plan)
-    if "error" in (words.missing, words.unknown, words.duplicates):
-        for each in runs:  # such a word speaks of all queries, as it does in evaluate
+        # Such a convention concerns all queries, as it does in evaluate.
+        if "error" in (words.missing, words.unknown, words.duplicates):
             score(prepare(opened), each, plan)
     judged = prepare(opened.only(asked))
-    calculations = [calculation(judged, each, plan) for each in runs]
+    calculations = [calculation(judged, each, plan) for each, plan in zip(runs, plans, strict=True)]
     if settings:
         calculations = [
             replace(each, remarks=[*each.remarks, f"list: {settings}"]) for each in calculations
         ]
-    return Explanation(plan.measures[0], asked, calculations, words, level, plan.rule)
+    return Explanation(asked_measure, asked, calculations, words, level, plans[0].rule)
+
+
+def _chunks_of(chunks: Any, run: Run) -> Any:
+    """Return the table of chunks of a run, where each run has its own."""
+    if not isinstance(chunks, Mapping):
+        return chunks
+    if run.name not in chunks:
+        known = ", ".join(map(repr, chunks))
+        raise InputError(
+            f"there is no table of chunks for run {run.name!r}",
+            field="chunks",
+            hint=f"tables were given for {known}; name one for every run",
+        )
+    return chunks[run.name]
 
 
 def _explain_in_words(

@@ -21,6 +21,7 @@ from karat.match.texts import Matching
 from karat.measures import parse
 from karat.report.checks import Check
 from karat.report.making import Making
+from karat.report.sheet import unequal_text_notes
 from karat.report.verdict import Verdict
 
 
@@ -147,6 +148,8 @@ def _remarks(
     yield from alone
     if baseline is not None and before is None:
         yield "the baseline was not looked at: no threshold is a max_drop or a max_rise"
+    if before is not None:
+        yield from unequal_text_notes([before.sheet(intervals=False), sheet])
     yield from sheet.way()
 
 

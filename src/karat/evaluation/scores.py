@@ -41,6 +41,7 @@ class Scores:
         settings: Settings | None = None,
         load: str | None = None,
         notes: tuple[str, ...] = (),
+        delivered: dict[str, float] | None = None,
         origin: Origin | None = None,
         path: str | None = None,
     ) -> None:
@@ -56,6 +57,8 @@ class Scores:
         """How many questions shared the retriever, in words; None where it had one at a time."""
         self.notes = notes
         """What a reader of the numbers must know about how they were made, in sentences."""
+        self.delivered = delivered or {}
+        """The mean number of characters up to rank k, by measure of spans or evidence at k."""
         self.origin = origin
         """What was scored, to be opened again; None for scores that were read from a file."""
         self.path = path
@@ -151,6 +154,7 @@ class Scores:
             settings=self.settings,
             load=self.load,
             notes=self.notes,
+            delivered=self.delivered,
             summary=self.summary(intervals=intervals),
             counts=self.table.counts,
             groups=self.by(*by, intervals=intervals) if by else None,
@@ -218,6 +222,7 @@ class Scores:
             settings=Settings(**saved.settings),
             load=saved.load,
             notes=saved.notes,
+            delivered=saved.delivered,
             queries=saved.queries,
             path=os.fspath(path),
         )

@@ -102,7 +102,9 @@ class PreparedGold:
         )
         members = pairs.select("query", "row", "grade").unique().sort("row")
         groups = pairs.select("query", "group").unique().sort("query", "group")
-        group = pairs.join(groups.with_row_index("at"), on=["query", "group"], maintain_order="left")
+        group = pairs.join(
+            groups.with_row_index("at"), on=["query", "group"], maintain_order="left"
+        )
         return Alternatives(
             query=members["query"].to_numpy(),
             rank=members["row"].to_numpy(),

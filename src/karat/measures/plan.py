@@ -14,7 +14,8 @@ from karat.measures.declare import Family, Measure
 from karat.measures.names import parse_all
 
 DEFAULT_MEASURES = ("nDCG@10", "R@10", "R@100", "RR@10", "Success@10")
-DEFAULT_SPAN_MEASURES = ("span.recall@5", "span.precision@5", "span.iou@5")
+# At equal k, larger chunks win; a budget of characters is fair to chunks of any size.
+DEFAULT_SPAN_MEASURES = ("span.recall@2000c", "span.precision@2000c", "span.iou@2000c")
 DEFAULT_EVIDENCE_MEASURES = (
     "evidence.P@5",
     "evidence.recall@3",
@@ -70,9 +71,10 @@ class Plan:
         level: str = "item",
         largest_grade: int | None = None,
         chunks: Any = None,
+        has_chunks: bool = False,
         matching: Matching | None = None,
     ) -> Plan:
-        """Parse names and words into a plan."""
+        """Parse names and words into a plan; `has_chunks` promises a table of chunks per run."""
         if level not in LEVELS:
             raise InputError(
                 f"{level!r} is no level", field="level", hint=f"choose one of {', '.join(LEVELS)}"
@@ -85,7 +87,7 @@ class Plan:
             )
         asked = parse_all(DEFAULT_MEASURES if measures is None else measures)
         for measure in asked:
-            if measure.declaration.needs_chunks and chunks is None:
+            if measure.declaration.needs_chunks and chunks is None and not has_chunks:
                 raise InputError(
                     f"{measure} needs the table of all chunks",
                     field="chunks",

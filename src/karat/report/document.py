@@ -55,6 +55,8 @@ def _run(sheet: Sheet) -> dict[str, Any]:
         run["load"] = sheet.load
     if sheet.notes:
         run["notes"] = list(sheet.notes)
+    if sheet.delivered:
+        run["delivered"] = sheet.delivered
     if sheet.groups is not None:
         fields = group_fields(sheet)
         run["groups"] = [

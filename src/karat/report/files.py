@@ -32,6 +32,7 @@ class Saved:
     settings: dict[str, Any]
     load: str | None
     notes: tuple[str, ...]
+    delivered: dict[str, float]
     counts: dict[str, int]
     measures: list[str]
     per_query: pl.DataFrame
@@ -106,6 +107,7 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         "counts": {sheet.name: sheet.counts for sheet in sheets},
         "loads": {sheet.name: sheet.load for sheet in sheets},
         "notes": {sheet.name: sheet.notes for sheet in sheets},
+        "delivered": {sheet.name: sheet.delivered for sheet in sheets},
     }
     _named(frames).write_parquet(file, metadata={"karat": msgspec.json.encode(told).decode()})
 
@@ -151,6 +153,7 @@ def _read_parquet(source: Source, run: str | None) -> Saved:
         facts.get("settings", {}),
         facts.get("loads", {}).get(name),
         tuple(facts.get("notes", {}).get(name, ())),
+        facts.get("delivered", {}).get(name, {}),
         facts["counts"][name],
         facts["measures"],
         rows.select("query_id", *facts["measures"]),
@@ -191,6 +194,7 @@ def _read_json(source: Source, run: str | None) -> Saved:
         told.get("settings", {}),
         saved.get("load"),
         tuple(saved.get("notes", ())),
+        saved.get("delivered", {}),
         saved["counts"],
         names,
         pl.DataFrame(saved["per_query"], schema=schema),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from karat.report.comparison import ComparisonSheet, Row, mark
 from karat.report.comparison_tables import HEADS, probability
-from karat.report.sheet import Sheet
+from karat.report.sheet import Sheet, unequal_texts
 from karat.report.tables import BETTER, WORSE, best, better, number, signed, with_interval
 
 _NAMED = 3
@@ -39,7 +39,24 @@ def of_comparison(sheet: ComparisonSheet) -> str:
         return f"no query has a value of {measure}"
     if len(names) > 1:
         return f"{_listed(names)} share the best {measure}"
-    leader = names[0]
+    return _of_leader(sheet, measure, names[0], values) + _unequal(sheet, measure, names[0])
+
+
+def _unequal(sheet: ComparisonSheet, measure: str, leader: str) -> str:
+    """State it if the best run returns much more text than another one."""
+    runs = unequal_texts(sheet.runs, measure)
+    if runs is None or runs[0].name != leader:
+        return ""
+    most, least = runs
+    times = most.delivered[measure] / least.delivered[measure]
+    return (
+        f"; it returns {times:.1f} times as much text as {least.name}, which favours it at equal k"
+    )
+
+
+def _of_leader(
+    sheet: ComparisonSheet, measure: str, leader: str, values: Mapping[str, float | None]
+) -> str:
     rivals = _rivals(sheet, measure, leader)
     if len(rivals) == 1:
         ((rival, row),) = rivals.items()
@@ -96,7 +113,10 @@ def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: Row) -> s
         )
     gap = number(abs(ahead), measure)
     if _leads(leader, row):
-        return f"{leader} is significantly better than {rival}: {measure} differs by {gap} ({_p(sheet, row)})"
+        return (
+            f"{leader} is significantly better than {rival}: "
+            f"{measure} differs by {gap} ({_p(sheet, row)})"
+        )
     return (
         f"{leader} leads {rival} by {gap} {measure}, but the difference is not statistically "
         f"significant ({_p(sheet, row)})"

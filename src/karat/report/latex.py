@@ -9,8 +9,8 @@ from types import MappingProxyType
 from karat.errors import printable
 from karat.report.comparison import ComparisonSheet, tests
 from karat.report.comparison_tables import TESTS
-from karat.report.significance import letter, significant
 from karat.report.sheet import Sheet, methods, remarks
+from karat.report.significance import letter, significant
 from karat.report.tables import best, label, number, with_interval
 from karat.stats import corrections
 from karat.stats.power import ALPHA

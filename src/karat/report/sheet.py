@@ -50,6 +50,8 @@ class Sheet:
     """How many questions shared the retriever while it was timed, in words."""
     notes: tuple[str, ...]
     """What a reader of the numbers must know about how they were made."""
+    delivered: dict[str, float]
+    """The mean number of characters that the run returns up to rank k, by measure."""
     summary: pl.DataFrame
     counts: dict[str, int]
     groups: pl.DataFrame | None
@@ -125,17 +127,51 @@ def _failed_outcome(*, scored: bool, timed: bool) -> str:
     return " " + ", ".join(part for part in parts if part)
 
 
+UNEQUAL = 1.5
+"""How many times as much text one run may return as another before that is stated."""
+
+
+def unequal_texts(sheets: Sequence[Sheet], measure: str) -> tuple[Sheet, Sheet] | None:
+    """Return the runs that return most and least text up to the rank of a measure, if unequal."""
+    known = [sheet for sheet in sheets if sheet.delivered.get(measure)]
+    if len(known) < 2:
+        return None
+    most = max(known, key=lambda sheet: sheet.delivered[measure])
+    least = min(known, key=lambda sheet: sheet.delivered[measure])
+    is_unequal = most.delivered[measure] > UNEQUAL * least.delivered[measure]
+    return (most, least) if is_unequal else None
+
+
+def unequal_text_notes(sheets: Sequence[Sheet]) -> list[str]:
+    """State where runs are compared at equal k although they return unequal amounts of text."""
+    measures_by_note: dict[str, list[str]] = {}
+    for measure in sheets[0].summary["measure"]:
+        if (runs := unequal_texts(sheets, measure)) is not None:
+            most, least = runs
+            told = (
+                f"unequal amounts of text: {most.delivered[measure]:,.0f} characters per query in "
+                f"{most.name}, {least.delivered[measure]:,.0f} in {least.name}"
+            )
+            measures_by_note.setdefault(told, []).append(measure)
+    return [
+        f"{', '.join(measures)} compare {told}; larger chunks win at equal k, so compare at a "
+        "budget of characters, such as span.recall@2000c"
+        for told, measures in measures_by_note.items()
+    ]
+
+
 def remarks(sheets: Sequence[Sheet]) -> list[str]:
-    """Say of each run what must be known; what is true of all of several is said once."""
+    """Return the remarks on each run; those that hold for all of several runs once."""
     runs_of: dict[str, list[str]] = {}
     for sheet in sheets:
         for remark in sheet.remarks():
             runs_of.setdefault(remark, []).append(sheet.name)
-    return [
+    out = [
         f"{name}: {remark}"
         for remark, names in runs_of.items()
         for name in (["every run"] if 1 < len(sheets) == len(names) else names)
     ]
+    return [*out, *unequal_text_notes(sheets)]
 
 
 def methods(sheets: Sequence[Sheet]) -> list[str]:

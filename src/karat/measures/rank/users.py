@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from karat.errors import MeasureError
 from karat.match.hits import Floats, Hits, Places, merged
 from karat.measures.arrays import divide, power
-from karat.errors import MeasureError
 from karat.measures.declare import REL, Param, measure, one_of, share, whole_number_from
 from karat.measures.workings import note, note_others, note_places
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from karat.markup import Markup, brief, joined, named, tag
 from karat.report.comparison import ComparisonSheet
-from karat.report.significance import letter, significant
 from karat.report.page.bars import bar, full
 from karat.report.sheet import Sheet, methods, remarks
+from karat.report.significance import letter, significant
 from karat.report.tables import (
     BETTER,
     WORSE,
@@ -43,7 +43,7 @@ def headline(sheets: Sequence[Sheet], comparison: ComparisonSheet | None) -> Mar
 
 
 class Marks:
-    """What is marked in a table of values: the best of each measure, and significant differences."""
+    """Marks in a table of values: the best of each measure, and significant differences."""
 
     def __init__(self, sheets: Sequence[Sheet], comparison: ComparisonSheet | None) -> None:
         self.names = [sheet.name for sheet in sheets]
