@@ -124,12 +124,13 @@ def run_command(
         str | None,
         typer.Option("--format", metavar="NAME", help="The format of QUERIES, if it is not told."),
     ] = None,
-    resume: Annotated[
+    overwrite: Annotated[
         bool,
-        typer.Option("--resume/--no-resume", help="Go on with a file that is there, or anew."),
-    ] = True,
-    retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Ask again what failed in the file.")
+        typer.Option(
+            "--overwrite",
+            help="Run all queries again. Without it, an unfinished file is continued (failed and "
+            "missing queries only) and a finished one is refused.",
+        ),
     ] = False,
     fail_on_error: Annotated[
         float,
@@ -189,7 +190,7 @@ def run_command(
             raise RetrieverError(problem)
         return
     assert output is not None
-    run = _run(request, output, resume=resume, retry_errors=retry_errors, shown=shown)
+    run = _run(request, output, overwrite=overwrite, shown=shown)
     _show(spending(run, path=str(output)), json)
     print(f"wrote {output}", file=sys.stderr)
     if problem := too_many_failed(run, fail_on_error):
@@ -199,17 +200,17 @@ def run_command(
         advise(after_run(queries, queries_format, str(output), is_part=is_part))
 
 
-def _run(request: Request, output: Path, *, resume: bool, retry_errors: bool, shown: bool) -> Run:
-    """Ask all questions; whoever interrupts that is told how to go on."""
+def _run(request: Request, output: Path, *, overwrite: bool, shown: bool) -> Run:
+    """Run all queries; after an interruption, show how to continue."""
     with redirect_stdout(sys.stderr), progress(shown) as watch:
         try:
-            return request.run(output, resume=resume, retry_errors=retry_errors, watch=watch)
+            return request.run(output, overwrite=overwrite, watch=watch)
         except (KeyboardInterrupt, SystemExit) as error:
             for note in getattr(error, "__notes__", ()):
                 print(f"{type(error).__name__}: {note}", file=sys.stderr)
             print(
                 f"{watch.done:,} of {counted(watch.total, 'query')} are in {output}; "
-                "the same command goes on",
+                "the same command continues",
                 file=sys.stderr,
             )
             raise

@@ -17,7 +17,10 @@ def too_many_failed(run: Run, share: float, name: str | None = None) -> str | No
     if not run.failed or run.failed / run.query_ids.len() <= share:
         return None
     problem = failures(run, f"more than the {share * 100:g}% that may fail")
-    hint = "run the failed queries again, or allow more failures: --fail-on-error, fail_on_error="
+    hint = (
+        "give the same karat run command again to run the failed queries again, or allow more "
+        "failures: --fail-on-error SHARE, fail_on_error="
+    )
     return f"{f'{printable(name)}: ' if name else ''}{problem}\n  hint: {hint}"
 
 

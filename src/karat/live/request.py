@@ -78,6 +78,7 @@ class Request:
             retriever, search, fields=mapped, headers=headers or {}, body=body or {}
         )
         _say_what_is_not_taken(made, search)
+        _say_what_is_overridden(made, search)
         if tokenizer is not None:
             made = _counting(made, tokenizer)
         settings = {
@@ -114,8 +115,7 @@ class Request:
         self,
         output: str | os.PathLike[str] | None = None,
         *,
-        resume: bool = True,
-        retry_errors: bool = False,
+        overwrite: bool = False,
         watch: Watch | None = None,
     ) -> Run:
         """Ask, and write each answer at once where there is a file to write to."""
@@ -128,10 +128,9 @@ class Request:
             lines.sort(key=lambda line: place[str(line.query_id)])
             return run_of_lines(lines, self.header)
         self._refuse_own_source(output)
-        with Journal.open(output, self.header, resume=resume, retry_errors=retry_errors) as journal:
+        with Journal.open(output, self.header, overwrite=overwrite) as journal:
             if watch is not None:
-                failed = sum(error is not None for error in journal.done.values())
-                watch.begun(len(self.questions), len(journal.done), failed)
+                watch.begun(len(self.questions), len(journal.done), 0)
             rest = [asked for asked in self.questions if asked.query_id not in journal.done]
             self._ask(rest, self.pace, journal.write, watch)
         return Run.read(output)
@@ -193,4 +192,16 @@ def _say_what_is_not_taken(retriever: Retriever, search: Search) -> None:
     for name in sorted(search.given - retriever.takes - {"top_k", "score_threshold"}):
         warnings.warn(
             KaratWarning(f"{retriever.name} takes no {name}: it is not handed over"), stacklevel=4
+        )
+
+
+def _say_what_is_overridden(retriever: Retriever, search: Search) -> None:
+    own = retriever.settings.get("own_top_k")
+    if own is not None and own != search.top_k:
+        warnings.warn(
+            KaratWarning(
+                f"{retriever.name} is set to return {own} results; karat asks for "
+                f"{search.top_k} instead (top_k)"
+            ),
+            stacklevel=4,
         )

@@ -39,8 +39,7 @@ def retrieve(
     offsets: str = "codepoint",
     name: str | None = None,
     output: str | os.PathLike[str] | None = None,
-    resume: bool = True,
-    retry_errors: bool = False,
+    overwrite: bool = False,
     fail_on_error: float = MAX_FAILED,
     watch: Watch | None = None,
 ) -> Run:
@@ -56,8 +55,10 @@ def retrieve(
     then says how much is delivered.
 
     Each query is timed on its own, whatever waits in karat's queue. A query that fails is in the
-    run as failed; if more than the share `fail_on_error` do, a RetrieverError is raised. With
-    `output`, every answer is written at once, and asking again goes on where it was stopped.
+    run as failed; if more than the share `fail_on_error` do, a RetrieverError is raised (1 allows
+    all to fail). With `output`, every answer is written at once. Calling it again continues an
+    unfinished file: only failed and missing queries run. A finished file is refused, unless
+    `overwrite` is true.
 
     >>> def search(query, top_k):
     ...     return ["faq-1", "faq-2"][:top_k]
@@ -90,7 +91,7 @@ def retrieve(
         offsets=offsets,
         name=name,
     )
-    run = request.run(output, resume=resume, retry_errors=retry_errors, watch=watch)
+    run = request.run(output, overwrite=overwrite, watch=watch)
     if problem := too_many_failed(run, fail_on_error):
         raise RetrieverError(problem)
     return run

@@ -275,7 +275,8 @@ def _with_places(results: pl.DataFrame) -> pl.DataFrame:
             raise InputError(
                 "span measures need doc_id, start and end of every retrieved item",
                 field=name,
-                hint="write where each chunk stands in its document, in code points, or give the "
-                "table of all chunks: chunks=…, --chunks FILE; or name measures without places",
+                hint="add doc_id, start and end to every result (LangChain splitters store it "
+                "with add_start_index=True; karat.chunk.with_splitter finds it for any splitter), "
+                "or give the table of all chunks: chunks=…, --chunks FILE",
             )
     return results

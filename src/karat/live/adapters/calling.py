@@ -25,6 +25,8 @@ class Asking:
     call: Callable[[str], Any]
     is_async: bool = False
     takes: frozenset[str] = frozenset()
+    own_top_k: int | None = None
+    """The number of results that the retriever itself is set to, which `top_k` replaces."""
 
 
 def asking(function: Callable[..., Any], search: Search) -> Asking:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import shutil
 from dataclasses import replace
@@ -26,8 +27,9 @@ _GRACE = 0.2
 class CommandRetriever(Retriever):
     """A command, of which as many processes are kept alive as questions are under way.
 
-    An answer out of step must never be given to another question. So a process that failed in any
-    way is ended, and an answer is read within `ask`, before its process is asked anything else.
+    An answer out of step must never be given to another query. So every answer repeats the
+    query_id, a process that failed in any way is ended, and an answer is read within `ask`, before
+    its process gets another query.
     The time is that of the program: from the line it is sent to the line it sends.
     """
 
@@ -91,9 +93,17 @@ class CommandRetriever(Retriever):
                 f"{_shown(line)} came back, which is no JSON; only answers belong on the "
                 "standard output",
             ) from error
-        told = held.get("query_id") if isinstance(held, dict) else None
-        if told is not None and str(told) != question.query_id:
-            raise AttemptError("BadAnswer", f"an answer to query {told!r} came back")
+        answered = held.get("query_id") if isinstance(held, dict) else None
+        if answered is None:
+            example = f'{{"query_id": {json.dumps(question.query_id)}, "results": […]}}'
+            raise AttemptError(
+                "BadAnswer",
+                f"the answer has no query_id: {_shown(line)}; print one line per query, such as "
+                f"{example}",
+                again=False,
+            )
+        if str(answered) != question.query_id:
+            raise AttemptError("BadAnswer", f"an answer to query {answered!r} came back")
         try:
             return answer_of(held, self._fields)
         except AttemptError as error:

@@ -38,10 +38,12 @@ def _pipeline(given: Any, search: Search) -> Asking:
     inputs = given.inputs()
     data: dict[str, dict[str, Any]] = {}
     takes = set()
+    own_top_k = None
     # A reranker gets top_k, and whoever retrieves before it keeps its own unless it is set here.
     if "top_k" in inputs.get(last, {}):
         data.setdefault(last, {})["top_k"] = search.top_k
         takes.add("top_k")
+        own_top_k = getattr(given.get_component(last), "top_k", None)
     if "prefetch_limit" in search.given:
         for name in _with_documents(given) - {last}:
             if "top_k" in inputs.get(name, {}):
@@ -55,7 +57,7 @@ def _pipeline(given: Any, search: Search) -> Asking:
             filled.setdefault(component, {})[name] = query
         return given.run(filled, include_outputs_from={last})[last]
 
-    return Asking(run, takes=frozenset(takes))
+    return Asking(run, takes=frozenset(takes), own_top_k=own_top_k)
 
 
 def _asked(given: Any, inputs: dict[str, Any]) -> list[tuple[str, str]]:

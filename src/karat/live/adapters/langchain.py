@@ -21,7 +21,7 @@ def asking(given: Any, search: Search) -> Asking | None:
         return _store(given, search)
     if not is_a(given, "langchain", "BaseRetriever", "Runnable"):
         return None
-    changes, takes = _settings(given, search)
+    changes, takes, own_top_k = _settings(given, search)
     if changes:
         given = given.model_copy(update=changes)  # theirs stays as it is
     named: dict[str, Any] = {}
@@ -30,7 +30,9 @@ def asking(given: Any, search: Search) -> Asking | None:
         name = next((p.name for p in told if p.name in TOP_K), None)
         if name is not None:
             named, takes = {name: search.top_k}, takes | {"top_k"}
-    return Asking(lambda query: given.invoke(query, **named), takes=frozenset(takes))
+    return Asking(
+        lambda query: given.invoke(query, **named), takes=frozenset(takes), own_top_k=own_top_k
+    )
 
 
 def _store(given: Any, search: Search) -> Asking:
@@ -53,8 +55,8 @@ def _without_distances(pairs: list[tuple[Any, float]]) -> list[Any]:
     return pairs
 
 
-def _settings(given: Any, search: Search) -> tuple[dict[str, Any], set[str]]:
-    """Return which fields of a retriever a search changes, and what of the search they take."""
+def _settings(given: Any, search: Search) -> tuple[dict[str, Any], set[str], int | None]:
+    """Return which fields of a retriever a search changes, what they take, and its own k."""
     declared = getattr(type(given), "model_fields", {})
     if "search_kwargs" in declared:
         settings = {**given.search_kwargs, "k": search.top_k}
@@ -63,6 +65,8 @@ def _settings(given: Any, search: Search) -> tuple[dict[str, Any], set[str]]:
         if threshold and search.score_threshold is not None:
             settings["score_threshold"] = search.score_threshold
             takes.add("score_threshold")
-        return {"search_kwargs": settings}, takes
+        return {"search_kwargs": settings}, takes, given.search_kwargs.get("k")
     name = next((name for name in TOP_K if name in declared), None)
-    return ({name: search.top_k}, {"top_k"}) if name else ({}, set())
+    if name is None:
+        return {}, set(), None
+    return {name: search.top_k}, {"top_k"}, getattr(given, name)

@@ -21,26 +21,26 @@ def asking(given: Any, search: Search) -> Asking | None:
     if is_a(given, "llama_index", "BaseIndex"):
         given = given.as_retriever(similarity_top_k=search.top_k)
     if is_a(given, "llama_index", "BaseRetriever"):
-        retriever, takes = _with_top_k(given, search)
-        return Asking(retriever.retrieve, takes=takes)
+        retriever, takes, own_top_k = _with_top_k(given, search)
+        return Asking(retriever.retrieve, takes=takes, own_top_k=own_top_k)
     if is_a(given, "llama_index", "BaseQueryEngine"):
-        engine, takes = _engine(given, search)
-        return Asking(engine.query, takes=takes)
+        engine, takes, own_top_k = _engine(given, search)
+        return Asking(engine.query, takes=takes, own_top_k=own_top_k)
     return None
 
 
-def _with_top_k(given: Any, search: Search) -> tuple[Any, frozenset[str]]:
-    """Set how many to retrieve, in a copy: theirs stays as it is."""
+def _with_top_k(given: Any, search: Search) -> tuple[Any, frozenset[str], int | None]:
+    """Set how many to retrieve, in a copy: theirs stays as it is; return its own number too."""
     name = next((name for name in _TOP_K if hasattr(given, name)), None)
     if name is None:
-        return given, frozenset()
+        return given, frozenset(), None
     changed = copy.copy(given)
     setattr(changed, name, search.top_k)
-    return changed, frozenset({"top_k"})
+    return changed, frozenset({"top_k"}), getattr(given, name)
 
 
-def _engine(given: Any, search: Search) -> tuple[Any, frozenset[str]]:
+def _engine(given: Any, search: Search) -> tuple[Any, frozenset[str], int | None]:
     if not (hasattr(given, "retriever") and hasattr(given, "with_retriever")):
-        return given, frozenset()
-    retriever, takes = _with_top_k(given.retriever, search)
-    return given.with_retriever(retriever), takes
+        return given, frozenset(), None
+    retriever, takes, own_top_k = _with_top_k(given.retriever, search)
+    return given.with_retriever(retriever), takes, own_top_k

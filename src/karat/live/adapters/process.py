@@ -16,9 +16,6 @@ from karat.live.exchange import AttemptError, Timed
 MOST_BYTES = 64 * 2**20
 _PATIENCE = 0.7  # twice this is less than a run that is interrupted waits for its end
 _GLANCE = 0.005
-# A program that says more than an answer does so from the start: its first one is listened to
-# this much longer. Starting it took longer than that.
-_SETTLING = 0.02
 _WORDS = 3
 _LONGEST = 300
 
@@ -53,7 +50,6 @@ class Process:
         self._in, self._out, self._errors = process.stdin, process.stdout, process.stderr
         self._heard = bytearray()
         self._news = asyncio.Event()
-        self._is_new = True
         self._last_words: deque[bytes] = deque(maxlen=_WORDS)
         # Both outputs are read all the time, or a full pipe would hold the process up.
         self._listening = asyncio.create_task(self._listen())
@@ -72,9 +68,6 @@ class Process:
             await self._in.drain()
         await self._news.wait()
         ended = perf_counter_ns()
-        if self._is_new:
-            await asyncio.sleep(_SETTLING)
-            self._is_new = False
         answer, newline, rest = bytes(self._heard).partition(b"\n")
         if len(answer) > MOST_BYTES:
             limit = f"the answer has more than {MOST_BYTES // 2**20} MB"

@@ -13,6 +13,7 @@ from karat.live.adapters.calling import Asking, asking, returns_awaitable, shown
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.results import answer_of
 from karat.live.exchange import Answer, AttemptError, Question, Retriever, Search
+from karat.live.file.agreement import SOURCE
 
 _LIBRARIES: tuple[Callable[[Any, Search], Asking | None], ...] = (
     langchain.asking,
@@ -40,13 +41,24 @@ class PythonRetriever(Retriever):
     """Something in Python that is called with the text of a query."""
 
     def __init__(
-        self, given: Any, search: Search, fields: Fields, *, name: str | None = None
+        self,
+        given: Any,
+        search: Search,
+        fields: Fields,
+        *,
+        name: str | None = None,
+        source: str | None = None,
     ) -> None:
         found = _asking(given, search)
         self.name = name or shown(given)
         self.is_async = found.is_async
         self.takes = found.takes
-        self.settings = {"fields": fields.as_dict()} if fields.paths else {}
+        settings = {
+            "fields": fields.as_dict() if fields.paths else None,
+            SOURCE: source,
+            "own_top_k": found.own_top_k,
+        }
+        self.settings = {name: value for name, value in settings.items() if value is not None}
         self._call = found.call
         self._fields = fields
 

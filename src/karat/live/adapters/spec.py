@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import re
@@ -50,8 +51,24 @@ def retriever_of(
     from karat.live.adapters.python import PythonRetriever
 
     if isinstance(given, str):
-        return PythonRetriever(named(given), search, fields, name=given)
+        made = named(given)
+        source = source_hash(sys.modules[given.partition(":")[0]], made)
+        return PythonRetriever(made, search, fields, name=given, source=source)
     return PythonRetriever(given, search, fields)
+
+
+def source_hash(module: ModuleType, retriever: Any) -> str | None:
+    """Return a hash of the files that define a module and a retriever in it, if they have any."""
+    defined_in = sys.modules.get(getattr(retriever, "__module__", None) or module.__name__)
+    files = {
+        file
+        for each in (module, defined_in)
+        if (file := getattr(each, "__file__", None)) and os.path.isfile(file)
+    }
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest() if files else None
 
 
 def named(spec: str, role: str = "retriever") -> Any:

@@ -16,8 +16,10 @@ MAY_CHANGE = ("jobs", "rate", "timeout", "retries", "prices", "karat")
 IS_KEPT = ("started",)
 """What is told of the first start alone."""
 REMEDIES = (
-    "give the settings of then, name another file with -o, or overwrite this one with --no-resume"
+    "use the same settings as before, name another file with -o, or use --overwrite to run again"
 )
+SOURCE = "source_sha256"
+"""The setting that holds the hash of a retriever's source code."""
 _SHOWN = 60  # characters of a value, of which a text may have any number
 
 
@@ -68,6 +70,8 @@ def _flat(settings: Mapping[str, Any], within: str) -> dict[str, Any]:
 def _difference(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     if name == "queries.sha256":
         return "queries (other ids or other texts)"
+    if name == SOURCE:
+        return "the source code of the retriever changed"
     return f"{printable(name)} {_shown(name, before)} → {_shown(name, after)}"
 
 

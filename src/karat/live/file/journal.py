@@ -8,18 +8,19 @@ What holds at every moment, whatever ends the process or the machine:
 - A line is handed to the system in one piece as soon as its query is finished, so that a kill
   takes none of them back. It is on the disk about 100 ms later, so that a power loss takes no more.
 - If a line cannot be written whole (the disk is full), it is taken back, and no line follows it.
-- A query has one line. Who goes on with a run asks only for what has none, and one process alone
-  writes a file: the lock lies on the file itself, and ends with the process.
-- Where lines have to go (failed ones that are asked again) or the header changes, a new file is
-  written beside, synced and locked, and then renamed. Until then the old one is whole.
-- A file that is something else is never touched, unless somebody says `resume=False`; nor is one
-  that was put into our place meanwhile, nor does a run go on into a file that nobody can find.
+- A query has one line. A run that is continued runs only the queries that have no answer, and one
+  process alone writes a file: the lock is on the file itself, and ends with the process.
+- Where lines have to go (failed queries that run again) or the header changes, a new file is
+  written next to it, synced and locked, and then renamed. Until then the old one is whole.
+- A file in which every query has an answer is finished and never touched, nor is a file that is
+  something else, unless `overwrite=True`; nor is one that was put into its place meanwhile.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +31,7 @@ from karat.data.files import check_writable
 from karat.data.native import ENDINGS
 from karat.data.native_lines import Header
 from karat.data.native_run import Failure
-from karat.errors import InputError
+from karat.errors import InputError, counted
 from karat.live.exchange import Line, encoded
 from karat.live.file.agreement import agreed
 from karat.live.file.held import HeldFile
@@ -59,24 +60,23 @@ class Journal:
         path: str | os.PathLike[str],
         header: Header,
         *,
-        resume: bool = True,
-        retry_errors: bool = False,
+        overwrite: bool = False,
     ) -> Journal:
-        """Begin a run in a file, or go on with the one that stands there.
+        """Begin a run in a file, or continue an unfinished one.
 
-        With `resume=False` whatever stands there goes. With `retry_errors` the queries that
-        failed are not finished, and their lines go.
+        Failed queries are not finished: their lines are removed and they run again. A finished
+        file is refused, unless `overwrite` replaces whatever is there.
         """
         file = HeldFile(_checked(path))
         try:
             found = None
-            if resume:
+            if not overwrite:
                 with file.reading() as lines:
                     found = standing(lines, file.path)
             if found is None:
                 _begin(file, header)
                 return cls(file, {})
-            return cls(file, _go_on(file, found, header, retry_errors=retry_errors))
+            return cls(file, _go_on(file, found, header))
         except BaseException:
             file.close()
             raise
@@ -165,27 +165,35 @@ def _begin(file: HeldFile, header: Header) -> None:
     file.sync_folder()
 
 
-def _go_on(
-    file: HeldFile, found: Standing, header: Header, *, retry_errors: bool
-) -> dict[str, Failure | None]:
-    """Mend the end of a file, take out what is asked again, and return what is finished."""
-    told = agreed(found.header, header, file.path)
+def _go_on(file: HeldFile, found: Standing, header: Header) -> dict[str, Failure | None]:
+    """Mend the end of a file, remove failed queries, and return what is finished."""
+    _refuse_finished(file, found, header)
+    agreed_header = agreed(found.header, header, file.path)
     file.tidy()
     if found.size < file.size:
         file.cut(found.size)
     if found.needs_end:
         file.append(b"\n")
-    again = found.failed if retry_errors else {}
-    for query in again.values():
+    for query in found.failed.values():
         del found.done[query]
-    # Settings that nothing is asked with any more were not used.
-    count = header.settings.get("queries", {}).get("count")
-    if len(found.done) == count:
-        told = found.header
-    if again or told != found.header:
+    if found.failed or agreed_header != found.header:
         with file.reading() as lines:
-            file.rewrite(_without(lines, found.first, again, told))
+            file.rewrite(_without(lines, found.first, found.failed, agreed_header))
     return found.done
+
+
+def _refuse_finished(file: HeldFile, found: Standing, header: Header) -> None:
+    """Refuse to continue a file in which every query of this run has an answer."""
+    queries = header.settings.get("queries", {})
+    is_same = found.header.settings.get("queries", {}).get("sha256") == queries.get("sha256")
+    answered = len(found.done) - len(found.failed)
+    if is_same and answered == queries.get("count"):
+        age = format_age(time.time() - file.path.stat().st_mtime)
+        raise InputError(
+            f"this run is complete ({counted(answered, 'query')}, {age} ago)",
+            path=file.path,
+            hint="use --overwrite (overwrite=True) to run again",
+        )
 
 
 def _without(
@@ -200,3 +208,18 @@ def _without(
 
 def _encoded(header: Header) -> bytes:
     return msgspec.json.encode(header) + b"\n"
+
+
+def format_age(seconds: float) -> str:
+    """Return a duration in its largest unit.
+
+    >>> format_age(42), format_age(200), format_age(7200), format_age(200_000)
+    ('42 s', '3 min', '2 h', '2 days')
+    """
+    if seconds < 60:
+        return f"{max(seconds, 0):.0f} s"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min"
+    if seconds < 86400:
+        return f"{seconds // 3600:.0f} h"
+    return counted(int(seconds // 86400), "day")

@@ -116,5 +116,5 @@ def _no_run(path: Path, number: int) -> InputError:
         "this file does not begin as a run that karat has written, so it is left as it is",
         path=path,
         line=number,
-        hint="name another file with -o, or overwrite this one with --no-resume",
+        hint="name another file with -o, or use --overwrite to replace this one",
     )
