@@ -11,7 +11,8 @@ import polars as pl
 from karat.data import hugging_face
 from karat.errors import InputError
 
-QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id", "topic")
+QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id")
+QUERY_TEXT = ("query", "question", "user_input", "prompt")
 DOC_ID = ("doc_id", "docid", "docno", "corpus-id")
 ITEM_ID = ("item_id", "chunk_id", "id", *DOC_ID)
 GRADE = ("grade", "rel", "relevance", "label", "score")
@@ -71,7 +72,7 @@ def holds_contexts(names: Iterable[str]) -> bool:
 
 def holds_places(frame: pl.DataFrame) -> bool:
     """Tell whether rows are places in documents: what has a start and no id of its own."""
-    item = column(frame, ITEM_ID)
+    item = item_id_column(frame)
     own = item is not None and item.strip().lower() not in DOC_ID
     return column(frame, ("start",)) is not None and not own
 
@@ -85,6 +86,30 @@ def column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:
     """Return the column of a frame that goes by one of these names, in their order."""
     lower = {name.strip().lower(): name for name in reversed(frame.columns)}
     return next((lower[name] for name in names if name in lower), None)
+
+
+def query_id_column(frame: pl.DataFrame) -> str | None:
+    """Return the column of query ids: `id` next to a query text, `topic` only as a last resort.
+
+    >>> query_id_column(pl.DataFrame(schema=["topic", "id", "question"]))
+    'id'
+    """
+    found = column(frame, QUERY_ID)
+    if found is None and column(frame, QUERY_TEXT) is not None:
+        found = column(frame, ("id",))
+    if found is None and column(frame, ("id",)) is None:
+        found = column(frame, ("topic",))
+    return found
+
+
+def need_query_id(frame: pl.DataFrame) -> str:
+    """Return the column of query ids, or list the columns that there are instead."""
+    return query_id_column(frame) or need(frame, QUERY_ID, "the query's id")
+
+
+def item_id_column(frame: pl.DataFrame, names: Sequence[str] = ITEM_ID) -> str | None:
+    """Return the column of item ids, which is not the one of query ids."""
+    return column(frame.drop(query_id_column(frame) or (), strict=False), names)
 
 
 def need(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> str:

@@ -307,17 +307,20 @@ def gold_of_table(
     if frames.holds_places(table):
         spans = spans_table(table, locate)
         refuse_no_rows(table, "span")
-        used = [frames.column(table, names) for names in SPAN_NAMES]
+        used = [frames.query_id_column(table)]
+        used += [frames.column(table, names) for names in SPAN_NAMES]
         return Gold(spans=spans, queries=fields_of(table, spans["query_id"], used), name=name)
     text = frames.column(table, ("evidence",))
     if text is not None and frames.column(table, frames.GRADE) is None:
         evidence = evidence_table(table, text, locate)
         refuse_no_rows(table, "evidence")
-        used = [frames.column(table, frames.QUERY_ID), text]
+        used = [frames.query_id_column(table), text]
         known = fields_of(table, evidence["query_id"], used)
         return Gold(evidence=evidence, queries=known, name=name)
-    query = frames.need(table, frames.QUERY_ID, "the query's id")
-    item = frames.need(table, frames.ITEM_ID, "the item's id")
+    query = frames.need_query_id(table)
+    item = frames.item_id_column(table) or frames.need(
+        table.drop(query), frames.ITEM_ID, "the item's id"
+    )
     grade = frames.need(table, frames.GRADE, "the grade")
     refuse_no_rows(table, "judgment")
     judgments = pl.DataFrame(

@@ -27,7 +27,6 @@ NO_SPANS = pl.DataFrame(schema=SPANS)
 NO_EVIDENCE = pl.DataFrame(schema={"query_id": pl.String, "text": pl.String})
 ANY_OF = {"query_id": pl.String, "group": pl.Int64, "item_id": pl.String}
 SPAN_NAMES = (
-    frames.QUERY_ID,
     frames.DOC_ID,
     ("start",),
     ("end",),
@@ -39,9 +38,10 @@ SPAN_NAMES = (
 def fields_of(
     table: pl.DataFrame, query_ids: pl.Series, used: Sequence[str | None]
 ) -> pl.DataFrame | None:
-    """Return what the columns that are not used yet say of each query, if they say one thing."""
+    """Return the columns that are not used yet and have one value per query, as fields."""
     extra = [c for c in table.columns if c not in used]
     fields = table.select(query_ids, *extra)
+    _refuse_other_texts(fields, frames.column(fields, frames.QUERY_TEXT))
     varied = fields.group_by("query_id").agg(pl.col(extra).n_unique()).select(pl.col(extra).max())
     constant = [c for c in extra if varied[c].item() == 1]
     if not constant:
@@ -49,11 +49,27 @@ def fields_of(
     return queries_table(fields.select("query_id", *constant).unique("query_id"))
 
 
+def _refuse_other_texts(fields: pl.DataFrame, text: str | None) -> None:
+    """Refuse different query texts under one query id: the id column is not one of queries."""
+    if text is None:
+        return
+    texts = fields.select("query_id", text).unique(maintain_order=True)
+    twice = texts.filter(pl.col("query_id").is_duplicated())
+    if twice.height:
+        query = twice["query_id"][0]
+        first, second = twice.filter(pl.col("query_id") == query)[text].head(2)
+        raise InputError(
+            f"query {query!r} has different texts: {first!r} and {second!r}",
+            field=text,
+            hint="give each query its own id, in a column query_id",
+        )
+
+
 def evidence_table(
     table: pl.DataFrame, text: str, locate: frames.Locate = frames.row_error
 ) -> pl.DataFrame:
     """Check a table of evidence, whose texts stand in a column."""
-    query = frames.need(table, frames.QUERY_ID, "the query's id")
+    query = frames.need_query_id(table)
     texts = frames.texts(table[text], "text", locate)
     if texts.null_count():
         row = frames.first(texts.is_null())
@@ -83,7 +99,7 @@ def evidence_of_mapping(evidence: Mapping[Any, Any]) -> dict[str, Any]:
 
 def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
     """Check a table of spans: where each stands in its document."""
-    query = frames.need(table, frames.QUERY_ID, "the query's id")
+    query = frames.need_query_id(table)
     document = frames.need(table, frames.DOC_ID, "the document's id")
     start = frames.need(table, ("start",), "where it begins")
     end = frames.need(table, ("end",), "where it ends")
@@ -109,8 +125,8 @@ def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -
 
 def queries_table(table: pl.DataFrame) -> pl.DataFrame:
     """Check a table of queries: one row an id, the text under `text`."""
-    query = frames.need(table, frames.QUERY_ID, "the query's id")
-    text = frames.column(table, ("text", "query", "title"))
+    query = frames.need_query_id(table)
+    text = frames.column(table, ("text", *frames.QUERY_TEXT, "title"))
     known = table.with_columns(frames.ids(table[query], "query_id"))
     known = known.drop(query) if query != "query_id" else known
     if text is not None and text != "text":

@@ -31,12 +31,23 @@ from karat.data.native_lines import (
     record_error,
     refused,
     table_of,
+    warn_of_misspelled_keys,
+    with_known_keys,
     without_nulls,
 )
 from karat.errors import SWAPPED, InputError
 
 EVIDENCE = dict(NO_EVIDENCE.schema)
 GOLD_KEYS = {"query_id", "query", "relevant", "any_of", "spans", "evidence"}
+
+
+ALIASES = {
+    "query_id": ("qid", "query-id"),
+    "query": ("question", "user_input", "prompt"),
+    "relevant": ("relevant_ids", "expected", "expected_ids", "judgments"),
+    "evidence": ("reference_contexts", "ground_truth_contexts"),
+}
+"""Other names of the keys of gold, as benchmark scripts and other tools use them."""
 
 
 Grade = Annotated[int, msgspec.Meta(gt=-LARGEST_GRADE, lt=LARGEST_GRADE)]
@@ -140,7 +151,8 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     empty: list[str] = []
     empty_spans: list[str] = []
     empty_evidence: list[str] = []
-    for number, record in lines:
+    for number, given in lines:
+        record = with_known_keys(given, ALIASES, number, error)
         line = converted(number, record, GoldLine, error)
         query = new_query(line.query_id, queries, number, error, refuse)
         fields = {key: value for key, value in record.items() if key not in GOLD_KEYS}
@@ -171,6 +183,9 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
         if line.evidence == []:
             empty_evidence.append(query)
         evidence += [(query, text) for text in line.evidence or ()]
+    names = dict.fromkeys(name for fields in queries.values() for name in fields)
+    known = {*GOLD_KEYS, *(alias for aliases in ALIASES.values() for alias in aliases)}
+    warn_of_misspelled_keys(names, known - {"query"}, header.name)
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "relevant", orient="row"),
         queries=queries_of(queries),

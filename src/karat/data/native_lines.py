@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
@@ -14,7 +16,7 @@ import polars as pl
 from karat.data.files import BYTE_ORDER_MARK, Source, decode
 from karat.data.frames import LARGEST_PLACE
 from karat.data.offsets import unit_named
-from karat.errors import SWAPPED, InputError
+from karat.errors import SWAPPED, InputError, KaratWarning, printable
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Id = Text | int
@@ -191,6 +193,44 @@ def _invalid(error: msgspec.ValidationError, number: int, make: MakeError) -> In
         if problem.startswith("Expected `int`")
         else "see docs/formats.md for the fields",
     )
+
+
+def with_known_keys(
+    record: Any, aliases: Mapping[str, Sequence[str]], number: int, error: MakeError
+) -> Any:
+    """Return a record in which other names of known keys are replaced by these."""
+    if not isinstance(record, Mapping):
+        return record
+    renamed = dict(record)
+    for known, others in aliases.items():
+        used = [name for name in (known, *others) if name in record]
+        if len(used) > 1:
+            raise error(
+                f"{used[0]!r} and {used[1]!r} mean the same",
+                line=number,
+                field=used[1],
+                hint="keep one of them",
+            )
+        if used and used[0] != known:
+            renamed[known] = renamed.pop(used[0])
+    if "query_id" not in renamed and "id" in renamed and {"query", "text"} & renamed.keys():
+        renamed["query_id"] = renamed.pop("id")
+    return renamed
+
+
+def warn_of_misspelled_keys(fields: Iterable[str], known: Iterable[str], name: str | None) -> None:
+    """Warn if a field of the queries looks like a known key that is misspelled."""
+    keys = sorted(known)
+    for field in fields:
+        near = get_close_matches(field.lower(), keys, n=1, cutoff=0.8)
+        if near:
+            warnings.warn(
+                KaratWarning(
+                    f"{f'{printable(name)}: ' if name else ''}the field {printable(field)!r} looks "
+                    f"like a misspelling of {near[0]!r}; it is kept as a field of the queries"
+                ),
+                stacklevel=5,
+            )
 
 
 def record_error(

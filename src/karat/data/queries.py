@@ -28,9 +28,9 @@ from karat.data.native_lines import (
 from karat.errors import InputError
 
 LINE_IDS = ("query_id", "qid", "_id", "id")
-LINE_TEXTS = ("query", "text", "question", "title")
-COLUMN_IDS = (*frames.QUERY_ID, "_id", "id")
-COLUMN_TEXTS = ("text", "query", "question", "title")  # `text` first, as in the tables of gold
+LINE_TEXTS = ("query", "text", "question", "user_input", "prompt", "title")
+COLUMN_IDS = (*frames.QUERY_ID, "_id", "id", "topic")
+COLUMN_TEXTS = ("text", *frames.QUERY_TEXT, "title")  # `text` first, as in the tables of gold
 SHAPE = "give ids with their texts: query_id and query in JSON Lines, query_id and text in a table"
 _GOLD_SIGNS = {"karat", *GOLD_KEYS} - {"query_id", "query"}
 _SCHEMA = {"query_id": pl.String, "text": pl.String}
@@ -46,6 +46,8 @@ class QueryLine(msgspec.Struct, rename={"beir_id": "_id"}):
     query: str | None = None
     text: str | None = None
     question: str | None = None
+    user_input: str | None = None
+    prompt: str | None = None
     title: str | None = None
 
 

@@ -258,7 +258,7 @@ def run_of_table(
         from karat.data.ragas_rows import rows_of_table, run_of_rows
 
         return run_of_rows(*rows_of_table(table, locate), name=name)
-    query = frames.need(table, frames.QUERY_ID, "the query's id")
+    query = frames.need_query_id(table)
     found = {c: frames.column(table, (c,)) for c in frames.RESULT_COLUMNS}
     found["doc_id"] = frames.column(table, frames.DOC_ID)
     item = _item_column(table, found)
@@ -294,10 +294,14 @@ def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | Non
     Places and texts tell what was retrieved without an id.
     """
     if found["start"] is not None:
-        return frames.column(table, [n for n in frames.ITEM_ID if n not in frames.DOC_ID])
-    item = frames.column(table, frames.ITEM_ID)
+        return frames.item_id_column(table, [n for n in frames.ITEM_ID if n not in frames.DOC_ID])
+    item = frames.item_id_column(table)
     known = item is not None or found["text"] is not None
-    return item if known else frames.need(table, frames.ITEM_ID, "the item's id")
+    return (
+        item
+        if known
+        else frames.need(table.drop(frames.need_query_id(table)), frames.ITEM_ID, "the item's id")
+    )
 
 
 def _refuse_gold(table: pl.DataFrame) -> None:

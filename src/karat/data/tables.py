@@ -60,7 +60,9 @@ def _names_columns(head: bytes, separator: str) -> bool:
     text = head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     first = next((line for line in text.splitlines() if line.strip()), "")
     names = {name.strip(' "').lower() for name in first.split(separator)}
-    return len(names) > 1 and not names.isdisjoint((*frames.QUERY_ID, *frames.CONTEXTS))
+    asks = "id" in names and not names.isdisjoint(frames.QUERY_TEXT)
+    ids = (*frames.QUERY_ID, "topic", *frames.CONTEXTS)
+    return len(names) > 1 and (asks or not names.isdisjoint(ids))
 
 
 def _read_text(source: Source, separator: str) -> Found:

@@ -64,13 +64,15 @@ def with_interval(row: Mapping[str, Any]) -> str:
 
 
 def interval(row: Mapping[str, Any]) -> str:
-    """Show between what a value of a summary lies, nothing where that is not known.
+    """Show the interval of a value: a dash where it has none, nothing where none was asked for.
 
     The ends are shown with a digit less than the value, as they are no surer than that.
     """
     measure = row["measure"]
-    if row.get("method") is None:
+    if "method" not in row or row["value"] is None:
         return ""
+    if row["method"] is None:
+        return "–"
     shown = declaration(measure).unit is not None or declaration(measure).whole
     ends = [
         number(end, measure) if shown or end is None else f"{end:.3f}"
