@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -69,6 +70,7 @@ def _read_text(source: Source, separator: str) -> Found:
     text = decode(source.read(), source)
     body = text.lstrip("\r\n")
     top = text[: len(text) - len(body)].count("\n")
+    _refuse_lone_cr(source, body, top)
     try:
         table = pl.read_csv(
             body.encode(), separator=separator, infer_schema=False, extra_columns="raise"
@@ -95,6 +97,20 @@ def _read_text(source: Source, separator: str) -> Found:
         return source.error(problem, line=line, field=field, hint=hint)
 
     return table.filter(~blank), locate, top + 1
+
+
+def _refuse_lone_cr(source: Source, body: str, top: int) -> None:
+    """Refuse a carriage return that ends no line: readers disagree on what it means."""
+    quotes = position = 0
+    for match in re.finditer(r"\r(?!\n)", body):
+        quotes += body.count('"', position, match.start())
+        position = match.start()
+        if quotes % 2 == 0:  # outside of quoted values
+            raise source.error(
+                "a carriage return (CR) without a line feed (LF)",
+                line=top + body.count("\n", 0, position) + 1,
+                hint="save the file with LF or CRLF line endings",
+            )
 
 
 def _ragged(source: Source, text: str, separator: str) -> InputError | None:

@@ -17,7 +17,7 @@ from karat.evaluation.opened import Origin
 from karat.match.evidence import Found
 from karat.match.matches import matches
 from karat.measures import Measure, ScoreTable, parse
-from karat.report import files
+from karat.report import files, saved_scores
 from karat.report.making import TEXTS, Making
 from karat.report.sheet import Sheet, left_out, noted
 from karat.report.tables import number
@@ -209,17 +209,18 @@ class Scores:
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, run: str | None = None) -> Scores:
         """Read scores that were written as .json or .parquet; `run` picks one of several."""
-        saved = files.read(path, run)
-        measures = tuple(parse(name) for name in saved.measures)
-        table = ScoreTable(measures, saved.per_query, saved.counts, saved.weights, saved.holes)
+        saved = saved_scores.read(path, run)
+        table = ScoreTable(
+            saved.measures, saved.per_query, saved.counts, saved.weights, saved.unjudged
+        )
         return cls(
             # Whoever sorted the file another way must not change which query is drawn when.
             table.rows(saved.per_query["query_id"].arg_sort()),
             name=saved.name,
-            conventions=Conventions.of(saved.conventions),
+            conventions=saved.conventions,
             level=saved.level,
             matching=saved.matching,
-            settings=Settings(**saved.settings),
+            settings=saved.settings,
             load=saved.load,
             notes=saved.notes,
             delivered=saved.delivered,

@@ -19,7 +19,7 @@ from karat.measures.plan import Plan
 from karat.measures.reading import NOTHING, Reading, read
 from karat.measures.table import ScoreTable
 
-_COUNTS = (
+COUNTS = (
     "queries",
     "in_common",
     "missing",
@@ -39,6 +39,7 @@ _COUNTS = (
     "relevant",
     "relevant_found",
 )
+"""Everything that is counted for a score table."""
 
 
 def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
@@ -87,7 +88,7 @@ def tallies(
     present, _ = _asked(prepared, run, readings)
     none = np.zeros(present.size, np.int64)
     return (
-        dict.fromkeys(_COUNTS, none)
+        dict.fromkeys(COUNTS, none)
         | {
             "queries": np.ones_like(present),
             "in_common": _known(readings) & present,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import IO, Any
 
 import msgspec
@@ -19,36 +18,6 @@ from karat.report.markdown import markdown
 from karat.report.sheet import Sheet
 
 _VERSIONED = re.compile(rb'\s*\{\s*"karat"\s*:\s*"')
-
-
-@dataclass(frozen=True)
-class Saved:
-    """One run's scores as they were saved."""
-
-    name: str
-    conventions: dict[str, Any]
-    level: str
-    matching: str | None
-    settings: dict[str, Any]
-    load: str | None
-    notes: tuple[str, ...]
-    delivered: dict[str, float]
-    counts: dict[str, int]
-    measures: list[str]
-    per_query: pl.DataFrame
-    queries: pl.DataFrame
-    weights: pl.DataFrame
-    holes: pl.DataFrame
-
-
-def read(path: str | os.PathLike[str], run: str | None) -> Saved:
-    """Read the scores of one run from JSON or Parquet."""
-    source = Source(path)
-    if source.ending == ".parquet":
-        return _read_parquet(source, run)
-    if source.ending == ".json":
-        return _read_json(source, run)
-    raise source.error("scores are read from .json and .parquet", hint="write them so first")
 
 
 def holds_scores(given: Any) -> bool:
@@ -133,82 +102,3 @@ _ENDINGS: Endings[Sequence[Sheet]] = Endings(
     queries={".csv": _write_queries},
 )
 write, check = _ENDINGS.write, _ENDINGS.check
-
-
-def _read_parquet(source: Source, run: str | None) -> Saved:
-    try:
-        told = pl.read_parquet_metadata(source.path).get("karat")
-    except (pl.exceptions.PolarsError, OSError):
-        told = None
-    if told is None:
-        raise source.error("this file holds no scores", hint="write it with karat")
-    facts = msgspec.json.decode(told)
-    name = _pick(source, list(facts["counts"]), run)
-    rows = pl.read_parquet(source.path).filter(pl.col("run") == name)
-    return Saved(
-        name,
-        facts["conventions"],
-        facts["level"],
-        facts.get("matching"),
-        facts.get("settings", {}),
-        facts.get("loads", {}).get(name),
-        tuple(facts.get("notes", {}).get(name, ())),
-        facts.get("delivered", {}).get(name, {}),
-        facts["counts"][name],
-        facts["measures"],
-        rows.select("query_id", *facts["measures"]),
-        rows.select("query_id").hstack(_behind("field:", rows)),
-        _behind("weight:", rows),
-        _behind("hole:", rows),
-    )
-
-
-def _behind(mark: str, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns that are marked so, without the mark."""
-    marked = rows.select(column for column in rows.columns if column.startswith(mark))
-    return marked.rename(lambda c: c.removeprefix(mark))
-
-
-def _read_json(source: Source, run: str | None) -> Saved:
-    try:
-        told = msgspec.json.decode(source.read())
-        runs = {saved["name"]: saved for saved in told["runs"]}
-        told["conventions"], told["level"]
-    except (msgspec.DecodeError, KeyError, TypeError) as error:
-        raise source.error("this JSON holds no scores", hint="write it with karat") from error
-    saved = runs[_pick(source, list(runs), run)]
-    if "per_query" not in saved:
-        raise source.error(
-            "the values of the queries are not in it",
-            hint="write it with karat eval --per-query, or as .parquet",
-        )
-    names = list(saved["measures"])
-    schema = {"query_id": pl.String} | dict.fromkeys(names, pl.Float64)
-    holes = saved.get("holes", {})
-    queries = told.get("queries") or [{"query_id": q["query_id"]} for q in saved["per_query"]]
-    return Saved(
-        saved["name"],
-        told["conventions"],
-        told["level"],
-        told.get("matching"),
-        told.get("settings", {}),
-        saved.get("load"),
-        tuple(saved.get("notes", ())),
-        saved.get("delivered", {}),
-        saved["counts"],
-        names,
-        pl.DataFrame(saved["per_query"], schema=schema),
-        pl.DataFrame(queries, infer_schema_length=None),
-        pl.DataFrame(saved.get("weights", {})),
-        pl.DataFrame(holes, schema=dict.fromkeys(holes, pl.Float64)),
-    )
-
-
-def _pick(source: Source, names: list[str], run: str | None) -> str:
-    if run is None and len(names) == 1:
-        return names[0]
-    if run in names:
-        return str(run)
-    problem = f"there is no run {run!r} in it" if run else "there are several runs in it"
-    known = ", ".join(map(repr, names))
-    raise source.error(problem, hint=f"save one alone, or in Python say run= one of {known}")

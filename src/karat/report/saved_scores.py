@@ -1,0 +1,254 @@
+"""Saved scores, read back: everything in the file is checked before it is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from karat.conventions import Conventions
+from karat.data.files import Source
+from karat.data.shaping import Settings
+from karat.errors import InputError
+from karat.measures import Measure, parse
+from karat.measures.plan import LEVELS
+from karat.measures.scoring import COUNTS
+from karat.measures.table import bound_name, judged_name
+
+REMEDY = "write the scores again with karat eval -o FILE"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One run's scores as they were saved."""
+
+    name: str
+    conventions: Conventions
+    level: str
+    matching: str | None
+    settings: Settings
+    load: str | None
+    notes: tuple[str, ...]
+    delivered: dict[str, float]
+    counts: dict[str, int]
+    measures: tuple[Measure, ...]
+    per_query: pl.DataFrame
+    queries: pl.DataFrame
+    weights: pl.DataFrame
+    unjudged: pl.DataFrame
+
+
+class _ListSettings(msgspec.Struct, forbid_unknown_fields=True):
+    top_k: int | None = None
+    score_threshold: float | None = None
+    origin: dict[str, str] = {}
+
+
+class _ParquetFacts(msgspec.Struct):
+    """The metadata of a Parquet file."""
+
+    conventions: dict[str, str]
+    level: str
+    measures: list[str]
+    counts: dict[str, dict[str, int]]
+    matching: str | None = None
+    settings: _ListSettings = msgspec.field(default_factory=_ListSettings)
+    loads: dict[str, str | None] = {}
+    notes: dict[str, list[str]] = {}
+    delivered: dict[str, dict[str, float]] = {}
+
+
+class _JsonRun(msgspec.Struct):
+    name: str
+    measures: dict[str, Any]
+    counts: dict[str, int]
+    per_query: list[dict[str, Any]] | None = None
+    weights: dict[str, list[int]] = {}
+    holes: dict[str, list[float | None]] = {}
+    load: str | None = None
+    notes: list[str] = []
+    delivered: dict[str, float] = {}
+
+
+class _JsonDocument(msgspec.Struct):
+    conventions: dict[str, str]
+    level: str
+    runs: list[_JsonRun]
+    matching: str | None = None
+    settings: _ListSettings = msgspec.field(default_factory=_ListSettings)
+    queries: list[dict[str, Any]] | None = None
+
+
+def read(path: str | os.PathLike[str], run: str | None) -> Saved:
+    """Read the scores of one run from JSON or Parquet."""
+    source = Source(path)
+    if source.ending not in (".parquet", ".json"):
+        raise source.error("scores are read from .json and .parquet", hint="write them so first")
+    with _refusing_damage(source):
+        read_file = _read_parquet if source.ending == ".parquet" else _read_json
+        saved = read_file(source, run)
+        _check(source, saved)
+        return saved
+
+
+@contextmanager
+def _refusing_damage(source: Source) -> Iterator[None]:
+    """Turn every failure to read the file into an error that names it."""
+    try:
+        yield
+    except InputError as error:
+        if error.path is not None:
+            raise
+        raise source.error(error.problem, field=error.field, hint=error.hint or REMEDY) from error
+    except (
+        msgspec.DecodeError,
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        OSError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+    ) as error:
+        reason = str(error).partition("\n")[0]
+        raise source.error(
+            f"these are not scores that karat wrote ({reason})", hint=REMEDY
+        ) from error
+
+
+def _read_parquet(source: Source, run: str | None) -> Saved:
+    metadata = pl.read_parquet_metadata(source.path).get("karat")
+    if metadata is None:
+        raise source.error("this file holds no scores", hint="write it with karat")
+    facts = msgspec.json.decode(metadata, type=_ParquetFacts)
+    name = _pick(source, list(facts.counts), run)
+    rows = pl.read_parquet(source.path).filter(pl.col("run") == name)
+    return Saved(
+        name,
+        Conventions.of(facts.conventions),
+        facts.level,
+        facts.matching,
+        Settings(**msgspec.structs.asdict(facts.settings)),
+        facts.loads.get(name),
+        tuple(facts.notes.get(name, ())),
+        facts.delivered.get(name, {}),
+        facts.counts[name],
+        tuple(map(parse, facts.measures)),
+        rows.select("query_id", *facts.measures),
+        rows.select("query_id").hstack(_behind("field:", rows)),
+        _behind("weight:", rows),
+        _behind("hole:", rows),
+    )
+
+
+def _behind(mark: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns with this prefix, without it."""
+    marked = rows.select(column for column in rows.columns if column.startswith(mark))
+    return marked.rename(lambda c: c.removeprefix(mark))
+
+
+def _read_json(source: Source, run: str | None) -> Saved:
+    document = msgspec.json.decode(source.read(), type=_JsonDocument)
+    runs = {saved.name: saved for saved in document.runs}
+    saved = runs[_pick(source, list(runs), run)]
+    if saved.per_query is None:
+        raise source.error(
+            "the values of the queries are not in it",
+            hint="write it with karat eval --per-query, or as .parquet",
+        )
+    names = list(saved.measures)
+    schema = {"query_id": pl.String} | dict.fromkeys(names, pl.Float64)
+    queries = document.queries or [{"query_id": row["query_id"]} for row in saved.per_query]
+    return Saved(
+        saved.name,
+        Conventions.of(document.conventions),
+        document.level,
+        document.matching,
+        Settings(**msgspec.structs.asdict(document.settings)),
+        saved.load,
+        tuple(saved.notes),
+        saved.delivered,
+        saved.counts,
+        tuple(map(parse, names)),
+        pl.DataFrame(saved.per_query, schema=schema),
+        pl.DataFrame(queries, infer_schema_length=None),
+        pl.DataFrame(saved.weights),
+        pl.DataFrame(saved.holes, schema=dict.fromkeys(saved.holes, pl.Float64)),
+    )
+
+
+def _pick(source: Source, names: list[str], run: str | None) -> str:
+    if run is None and len(names) == 1:
+        return names[0]
+    if run in names:
+        return str(run)
+    problem = f"there is no run {run!r} in it" if run else "there are several runs in it"
+    known = ", ".join(map(repr, names))
+    raise source.error(problem, hint=f"save one alone, or in Python say run= one of {known}")
+
+
+def _check(source: Source, saved: Saved) -> None:
+    """Refuse scores that no evaluation could have given."""
+    if saved.level not in LEVELS:
+        raise source.error(f"the level {saved.level!r} does not exist", field="level", hint=REMEDY)
+    absent = [name for name in COUNTS if name not in saved.counts]
+    if absent:
+        raise source.error(f"the count {absent[0]!r} is missing", field="counts", hint=REMEDY)
+    if min(saved.counts.values()) < 0:
+        raise source.error("a count is negative", field="counts", hint=REMEDY)
+    queries = saved.per_query["query_id"]
+    for ids, field in ((queries, "query_id"), (saved.queries["query_id"], "queries")):
+        if ids.dtype != pl.String or ids.null_count():
+            raise source.error("an id of a query is missing", field=field, hint=REMEDY)
+        if ids.is_duplicated().any():
+            query = ids.filter(ids.is_duplicated())[0]
+            raise source.error(f"query {query!r} is in it twice", field=field, hint=REMEDY)
+    if saved.counts["queries"] != queries.len():
+        raise source.error(
+            f"it has {queries.len():,} queries and says {saved.counts['queries']:,}",
+            field="counts",
+            hint=REMEDY,
+        )
+    for measure in saved.measures:
+        _check_values(source, saved.per_query, measure.name, measure)
+    for table in (saved.weights, saved.unjudged):
+        if table.width and table.height != queries.len():
+            raise source.error("a column has too few values", field=table.columns[0], hint=REMEDY)
+    _check_weights(source, saved)
+    for measure in saved.measures:
+        for name in (judged_name(measure), bound_name(measure)):
+            if name in saved.unjudged.columns:
+                _check_values(source, saved.unjudged, name, None)
+
+
+def _check_weights(source: Source, saved: Saved) -> None:
+    for measure in saved.measures:
+        if measure.declaration.combine != "micro":
+            continue
+        weights = saved.weights[measure.name]
+        if not weights.dtype.is_integer() or weights.null_count() or (weights < 0).any():
+            raise source.error(
+                "the denominators of a micro mean are not counts", field=measure.name, hint=REMEDY
+            )
+
+
+def _check_values(source: Source, table: pl.DataFrame, name: str, measure: Measure | None) -> None:
+    """Refuse values that are not finite, or outside the range of the measure."""
+    values = table[name]
+    if not values.dtype.is_float():
+        raise source.error("the values are not numbers", field=name, hint=REMEDY)
+    known = values.drop_nulls()
+    if not known.is_finite().all():
+        bad = known.filter(~known.is_finite())[0]
+        raise source.error(f"{bad} is not a finite number", field=name, hint=REMEDY)
+    is_share = measure is None or measure.declaration.bounded
+    # Rounding may leave a mean of shares a few units in the last place above 1.
+    outside = known.filter((known < 0) | (known > 1 + 1e-9 if is_share else False))
+    if outside.len():
+        limits = "between 0 and 1" if is_share else "0 or more"
+        raise source.error(f"{outside[0]} is not {limits}", field=name, hint=REMEDY)
