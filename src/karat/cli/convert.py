@@ -29,6 +29,20 @@ def convert_command(
         str | None,
         typer.Option(metavar="DIR|FILE", help="The documents: gold's spans become code points."),
     ] = None,
+    offsets: Annotated[
+        str | None,
+        typer.Option(
+            metavar="codepoint|utf16|utf8",
+            help="Read the offsets of gold's spans in this unit; --corpus converts them.",
+        ),
+    ] = None,
+    shift_start: Annotated[
+        int, typer.Option(metavar="N", help="Add N to the start of every span of gold.")
+    ] = 0,
+    shift_end: Annotated[
+        int,
+        typer.Option(metavar="N", help="Add N to the end of every span of gold: 1 if inclusive."),
+    ] = 0,
     chunks: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Make judgments of these chunks from gold's spans."),
@@ -60,6 +74,10 @@ def convert_command(
             )
 
     def change(gold: Gold) -> Gold:
+        if offsets is not None:
+            gold = gold.counted_in(offsets)
+        if shift_start or shift_end:
+            gold = gold.shifted(start=shift_start, end=shift_end)
         gold = gold if corpus is None else gold.in_code_points(corpus)
         if chunks is None:
             return gold
@@ -73,7 +91,7 @@ def convert_command(
         kind=kind,
         source_format=source_format,
         target_format=target_format,
-        change=change if corpus or chunks else None,
+        change=change if corpus or chunks or offsets or shift_start or shift_end else None,
     )
     written = done.written
     if json:

@@ -62,9 +62,9 @@ def convert(
     known = _kind(kind, opened[0], formats[0])
     if known == "run" and change is not None:
         raise InputError(
-            "this is a run, and only gold has spans",
+            "this is a run, and only the spans of gold are converted",
             path=source,
-            hint="leave --corpus and --chunks out for a run",
+            hint="leave out --corpus, --chunks, --offsets and the shifts for a run",
         )
     try:
         if known == "gold":

@@ -204,6 +204,23 @@ class Gold:
         """Return this gold, its places said to be counted in a unit: codepoint, utf16 or utf8."""
         return self._with(offsets=unit_named(unit))
 
+    def shifted(self, *, start: int = 0, end: int = 0) -> Gold:
+        """Return this gold with a number added to the starts and ends of all spans.
+
+        `end=1` converts inclusive ends, `start=-1` offsets that count from 1 with inclusive ends.
+
+        >>> spans = pl.DataFrame({"query_id": "q", "doc_id": "d", "start": [0], "end": [3]})
+        >>> Gold.of(spans=spans).shifted(end=1).spans["end"].item()
+        4
+        """
+        if self.spans is None:
+            raise InputError(
+                "gold has no spans to shift", field="spans", hint="leave the shift out"
+            )
+        spans = self.spans.with_columns(pl.col("start") + start, pl.col("end") + end)
+        frames.check_places(spans)
+        return self._with(spans=spans)
+
     def in_code_points(self, corpus: Any) -> Gold:
         """Return this gold with its spans in code points, each checked against its document.
 

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from karat.data.corpus import Corpus
+from karat.data.offset_causes import BOTH_FROM_ONE, FROM_ONE, INCLUSIVE_END, explain_offsets
 from karat.data.offsets import UNITS, bounds, code_points
 from karat.errors import InputError
 
@@ -82,11 +83,15 @@ def in_code_points(table: pl.DataFrame, corpus: Corpus, unit: str, field: str) -
     row = table.row(at, named=True)
     problem, hint = fault(kind, row, corpus, unit)
     more = "karat validate lists all that is wrong"
+    if kind != "unknown-document" and "text" in table.columns:
+        explained = explain_offsets(table, unit, corpus)
+        if explained is not None:
+            hint, more = f"{explained}; {explained.hint}", ""
     raise InputError(
         f"query {row['query_id']!r}, document {row.get('doc_id')!r}, "
         f"[{row['start']}, {row['end']}): {problem}",
         field=field,
-        hint=f"{hint}; {more}" if hint else more,
+        hint="; ".join(part for part in (hint, more) if part),
     )
 
 
@@ -175,8 +180,18 @@ def _likely(document: str, row: Row) -> str | None:
         return r"it fits where \r\n is one character: count both"
     if _stands(one.replace("\n", "\r\n"), bare.replace("\n", "\r\n"), start, end):
         return r"it fits where every newline is \r\n: count what the document has"
-    at = document.find(text)
-    return None if at < 0 else f"the text stands at [{at}, {at + len(text)}) in code points"
+    for cause in (INCLUSIVE_END, FROM_ONE, BOTH_FROM_ONE):
+        if _stands(text, document, start + cause.start, end + cause.end):
+            return f"it fits at [{start + cause.start}, {end + cause.end})"
+    at = _nearest(text, document, start)
+    return None if at is None else f"the text is at [{at}, {at + len(text)}) in code points"
+
+
+def _nearest(text: str, document: str, start: int) -> int | None:
+    """Return where the occurrence of a text begins that is nearest to an offset."""
+    before, after = document.rfind(text, 0, start + len(text)), document.find(text, start)
+    found = [at for at in (before, after) if at >= 0]
+    return min(found, key=lambda at: abs(at - start), default=None)
 
 
 def _stands(text: str, document: str, start: int, end: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -17,9 +18,10 @@ from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
 from karat.data.files import path_of
 from karat.data.gold import Gold
+from karat.data.offset_causes import explain_offsets, text_lengths
 from karat.data.run import Run
 from karat.data.shaping import Settings
-from karat.errors import InputError, RetrieverError, counted
+from karat.errors import InputError, KaratWarning, RetrieverError, counted
 from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
 from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents
 from karat.match.document_ids import note as renamed_note
@@ -111,6 +113,8 @@ class LocalSession:
         )
         with _naming(path_of(gold)):
             _need(self.prepared, plan)
+        if "span" in plan.families and self.corpus is None:
+            _warn_of_lengths(self.gold)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 
     @cached_property
@@ -236,6 +240,30 @@ class LocalSession:
         run = run.shaped(self.settings.top_k, self.settings.score_threshold)
         run = self._renamed_in(run, renamed)
         return run if self.corpus is None else run.in_code_points(self.corpus)
+
+
+def _warn_of_lengths(gold: Gold) -> None:
+    """Warn if texts of gold's spans are longer or shorter than their spans: offsets are wrong."""
+    spans = gold.spans
+    assert spans is not None
+    differing = spans.filter(pl.col("end") - pl.col("start") != text_lengths(gold.offsets))
+    if not differing.height:
+        return
+    query, text = differing.select("query_id", "text").row(0)
+    explained = explain_offsets(spans, gold.offsets)
+    cause = "" if explained is None else f"\n  {explained}; {explained.hint}"
+    warnings.warn(
+        KaratWarning(
+            f"{counted(differing.height, 'span')} of gold and the text differ in length, such as "
+            f"{_short(text)!r} of query {query!r}; karat validate lists them{cause}"
+        ),
+        stacklevel=4,
+    )
+
+
+def _short(text: str, length: int = 60) -> str:
+    """Return the beginning of a text."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _with_chunks_renamed(plan: Plan, renamed: dict[str, str]) -> Plan:

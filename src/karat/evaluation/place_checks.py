@@ -9,17 +9,25 @@ import numpy as np
 import polars as pl
 
 from karat.data.corpus import Corpus
+from karat.data.offset_causes import explain_offsets, text_lengths
 from karat.data.places import Placed, fault, placed
 from karat.evaluation.finding import Finder, Row
 from karat.report.validation import Finding
-
-_BEYOND_16_BITS = r"[\x{10000}-\x{10FFFF}]"
 
 
 def span_findings(
     finder: Finder, spans: pl.DataFrame, corpus: Corpus | None, unit: str
 ) -> Iterator[Finding]:
     """Yield spans of gold that do not hold, hold nothing, or overlap."""
+    explained = explain_offsets(spans, unit, corpus)
+    if explained is not None:
+        yield Finding(
+            "systematic-offsets",
+            finder.source,
+            explained.count,
+            (),
+            f"{explained}; {explained.hint}",
+        )
     if corpus is None:
         yield from _length_findings(finder, spans, unit)
         texts = spans["text"].to_list()
@@ -59,12 +67,7 @@ def _fault_findings(
 
 def _length_findings(finder: Finder, spans: pl.DataFrame, unit: str) -> Iterator[Finding]:
     """Yield texts that cannot stand in their place, which is longer or shorter."""
-    text = pl.col("text").str
-    length = {
-        "codepoint": text.len_chars(),
-        "utf16": text.len_chars() + text.count_matches(_BEYOND_16_BITS),
-        "utf8": text.len_bytes(),
-    }[unit].cast(pl.Int64)
+    length = text_lengths(unit)
     place = pl.col("end") - pl.col("start")
     yield from finder.found(
         "text-mismatch",

@@ -21,6 +21,7 @@ KINDS = {
     "negative": ("error", "a span begins before its document does"),
     "inverted": ("error", "a span ends before it begins"),
     "too-far": ("error", "a span ends further than any document goes"),
+    "systematic-offsets": ("error", "all offsets of gold seem to be counted in another way"),
     "past-end": ("error", "a place reaches past the end of its document"),
     "inside-character": ("error", "a place begins or ends inside a character"),
     "unknown-document": ("error", "a place is in a document that there is not"),
