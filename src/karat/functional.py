@@ -6,17 +6,14 @@ the same name, called on one query; k < 1 is an InputError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 
-from karat.errors import InputError
-from karat.measures.one import Relevant, check_stretch, coverage_of, stretches_of, value_of
-
-AnySpan = Any
+from karat.measures.one import AnySpan, Relevant, Span, coverage_of, spans_of, value_of
 
 
 def precision_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
-    """Return relevant items in the top k / k.
+    """Return relevant items in the top k / k (Manning et al. 2008, section 8.4).
 
     >>> precision_at_k(["a", "b"], ["a"], 5)
     0.2
@@ -25,7 +22,7 @@ def precision_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> floa
 
 
 def recall_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
-    """Return relevant items in the top k / all relevant items.
+    """Return relevant items in the top k / all relevant items (Manning et al. 2008, section 8.3).
 
     >>> recall_at_k(["a", "x", "b"], ["a", "b"], 2)
     0.5
@@ -36,6 +33,8 @@ def recall_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
 def ndcg_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
     """Return DCG@k / the DCG@k of the best order, gain = grade, discount log2(rank + 1).
 
+    The measure is from Järvelin and Kekäläinen 2002.
+
     >>> round(ndcg_at_k(["a", "c", "b"], {"a": 2, "b": 1, "c": 0}, 3), 3)
     0.95
     """
@@ -43,7 +42,7 @@ def ndcg_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
 
 
 def mrr(retrieved: Sequence[str], relevant: Relevant, k: int | None = None) -> float:
-    """Return 1 / rank of the first relevant item, 0 if there is none.
+    """Return 1 / rank of the first relevant item, 0 if there is none (Voorhees 1999).
 
     >>> mrr(["x", "a"], ["a"])
     0.5
@@ -53,6 +52,8 @@ def mrr(retrieved: Sequence[str], relevant: Relevant, k: int | None = None) -> f
 
 def average_precision(retrieved: Sequence[str], relevant: Relevant, k: int | None = None) -> float:
     """Return the sum of precision at each relevant item / all relevant items.
+
+    Its mean over queries is MAP (Manning et al. 2008, section 8.4).
 
     >>> round(average_precision(["a", "x", "b", "y"], ["a", "b"]), 4)
     0.8333
@@ -70,66 +71,87 @@ def hit_rate(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
 
 
 def merge_overlapping_spans(spans: Sequence[AnySpan]) -> list[AnySpan]:
-    """Join spans of one document that overlap or touch, sorted by document and place.
+    """Join spans of one document that overlap or touch, sorted by document and start.
 
-    Each span is an object with doc_id, start and end that can be made from these three, or such a
-    tuple; without a doc_id, all stand in one document.
+    Parameters
+    ----------
+    spans
+        `(start, end)` tuples of one document, `(doc_id, start, end)` tuples, dicts with these
+        keys, or objects with these attributes that can be made from them, such as
+        `karat.presets.spans.CharacterSpan`. Spans with and without a document do not mix.
+
+    Returns
+    -------
+    Spans of the kind that was given, or tuples where kinds were mixed. Objects and dicts keep
+    their `text` where the texts of the joined spans give it without a gap or contradiction.
 
     >>> merge_overlapping_spans([(30, 80), (0, 50)])
     [(0, 80)]
     >>> merge_overlapping_spans([("a", 0, 50), ("a", 50, 100), ("b", 0, 10)])
     [('a', 0, 100), ('b', 0, 10)]
     """
-    held = [_span(span) for span in spans]
-    documents = sorted({span.doc_id for span in held})
-    order = sorted(held, key=lambda span: span.doc_id)
-    (stretches,) = stretches_of(order)
-    merged = stretches.merged
+    (read,) = spans_of(spans=spans)
     make = _maker(spans)
-    return [
-        make(documents[text], start, end)
-        for text, start, end in zip(
-            merged.text.tolist(), merged.start.tolist(), merged.end.tolist(), strict=True
-        )
-    ]
+    return [make(_joined(group)) for group in _groups(read)]
+
+
+def _groups(spans: list[Span]) -> list[list[Span]]:
+    """Return the spans that hold characters, those that overlap or touch together."""
+    groups: list[list[Span]] = []
+    reached = 0
+    with_characters = [span for span in spans if span.end > span.start]
+    for span in sorted(with_characters, key=lambda s: (s.doc_id or "", s.start, -s.end)):
+        if groups and groups[-1][0].doc_id == span.doc_id and span.start <= reached:
+            groups[-1].append(span)
+            reached = max(reached, span.end)
+        else:
+            groups.append([span])
+            reached = span.end
+    return groups
+
+
+def _joined(group: list[Span]) -> Span:
+    """Return the span that a group makes, with its text where that is certain."""
+    start, end = group[0].start, max(span.end for span in group)
+    texts = {span.text for span in group}
+    if len(texts) == 1 and all((span.start, span.end) == (start, end) for span in group):
+        return Span(group[0].doc_id, start, end, texts.pop())
+    text = ""
+    for span in group:
+        if span.text is None or len(span.text) != span.end - span.start:
+            continue
+        known = text[span.start - start :]
+        gap = span.start - start > len(text)
+        overlap = min(len(known), len(span.text))
+        if gap or known[:overlap] != span.text[:overlap]:
+            return Span(group[0].doc_id, start, end)
+        text += span.text[overlap:]
+    return Span(group[0].doc_id, start, end, text if len(text) == end - start else None)
 
 
 def calculate_overlap(a: Sequence[AnySpan], b: Sequence[AnySpan]) -> int:
-    """Return how many characters stand in both, after each is merged.
+    """Return how many characters are in both lists of spans, each counted once.
+
+    Both take spans as `merge_overlapping_spans` does.
 
     >>> calculate_overlap([(0, 100)], [(50, 150)])
     50
     >>> calculate_overlap([("a", 0, 100)], [("b", 0, 100)])
     0
     """
-    coverage = coverage_of([_span(span) for span in a], [_span(span) for span in b])
-    return int(coverage.within(None).gold[0])
+    return int(coverage_of(*spans_of(a=a, b=b)).within(None).gold[0])
 
 
-class _Place(NamedTuple):
-    doc_id: str
-    start: int
-    end: int
-
-
-def _span(span: AnySpan) -> _Place:
-    if isinstance(span, tuple) and len(span) in (2, 3):
-        place = _Place("", *span) if len(span) == 2 else _Place(*span)
-    elif hasattr(span, "start") and hasattr(span, "end"):
-        place = _Place(getattr(span, "doc_id", ""), span.start, span.end)
-    else:
-        raise InputError(
-            f"{span!r} is no span",
-            hint="give a list of (start, end), of (doc_id, start, end), or of spans as objects",
-        )
-    check_stretch(place.start, place.end)
-    return place
-
-
-def _maker(spans: Sequence[AnySpan]) -> Callable[[str, int, int], AnySpan]:
-    """Return what makes spans of the kind that came in."""
-    first = spans[0] if spans else ()
-    if not isinstance(first, tuple):
-        kind = type(first)
-        return kind if hasattr(first, "doc_id") else lambda _, start, end: kind(start, end)
-    return (lambda _, start, end: (start, end)) if len(first) == 2 else (lambda *place: place)
+def _maker(spans: Sequence[AnySpan]) -> Callable[[Span], AnySpan]:
+    """Return what makes spans of the kind that was given."""
+    kinds = {type(span) for span in spans}
+    kind = kinds.pop() if len(kinds) == 1 else tuple
+    if issubclass(kind, tuple):
+        return lambda span: span[:3] if span.doc_id is not None else span[1:3]
+    if issubclass(kind, Mapping):
+        return lambda span: {
+            name: value for name, value in span._asdict().items() if value is not None
+        }
+    if "text" in signature(kind).parameters:
+        return lambda span: kind(span.doc_id, span.start, span.end, text=span.text)
+    return lambda span: kind(span.doc_id, span.start, span.end)

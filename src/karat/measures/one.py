@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from karat.data.frames import PLACE_HINT
 from karat.data.judgments import grade_of
+from karat.data.lists import text_id, text_keys, text_list
 from karat.errors import InputError
 from karat.match.hits import Hits, Places, ideal
 from karat.match.spans import Coverage
@@ -17,17 +18,37 @@ from karat.measures.declare import REGISTRY
 from karat.measures.names import settle
 
 Relevant = Collection[str] | Mapping[str, int]
+AnySpan = Any
+"""(start, end), (doc_id, start, end), a dict or an object with doc_id, start and end."""
 
 
-def hits_of(retrieved: Sequence[str], relevant: Relevant) -> Hits:
-    """Build the hits of one query."""
-    for name, given in (("retrieved", retrieved), ("relevant", relevant)):
-        if isinstance(given, (str, bytes)):
-            raise InputError("this is one text", field=name, hint="give ids in a list")
+def ids_of(given: Iterable[Any], field: str) -> Sequence[str]:
+    """Check a list of ids; ids are text, and whole numbers become text."""
+    items = _listed(given, field, "give ids in a list")
+    try:
+        return text_list(items)
+    except InputError as error:
+        error.field = field
+        raise
+
+
+def _listed(given: Iterable[Any], field: str, hint: str) -> list[Any]:
+    if isinstance(given, (str, bytes)):
+        raise InputError("this is one text", field=field, hint=hint)
+    try:
+        return list(given)
+    except TypeError:
+        raise InputError(f"{given!r} is not a list", field=field, hint=hint) from None
+
+
+def hits_of(retrieved: Iterable[str], relevant: Relevant) -> Hits:
+    """Build the hits of one query; ids are text, and whole numbers become text."""
+    retrieved = ids_of(retrieved, "retrieved")
     if isinstance(relevant, Mapping):
+        relevant = text_keys(relevant, "relevant")
         grades = {item: grade_of(None, item, grade) for item, grade in relevant.items()}
     else:
-        grades = dict.fromkeys(relevant, 1)
+        grades = dict.fromkeys(ids_of(relevant, "relevant"), 1)
     found: list[tuple[int, int]] = []
     repeats: list[tuple[int, int]] = []
     seen: set[str] = set()
@@ -48,10 +69,16 @@ def hits_of(retrieved: Sequence[str], relevant: Relevant) -> Hits:
 
 def value(name: str, hits: Hits, k: int | None = None, **params: object) -> float:
     """Return a declared measure of one query's hits."""
-    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
-        raise InputError(f"k is {k!r}", field="k", hint="k is a whole number from 1 up")
-    measure = settle(REGISTRY[name], None if k is None else int(k), dict(params))
+    cutoff = None if k is None else checked_cutoff(k)
+    measure = settle(REGISTRY[name], cutoff, dict(params))
     return float(measure.declaration.kernel(hits, measure.cutoff, **measure.params)[0])
+
+
+def checked_cutoff(k: Any) -> int:
+    """Return a cutoff, or refuse what is not a whole number from 1 up."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise InputError(f"k is {k!r}", field="k", hint="k is a whole number from 1 up")
+    return int(k)
 
 
 def value_of(name: str, retrieved: Sequence[str], relevant: Relevant, k: int | None) -> float:
@@ -59,26 +86,72 @@ def value_of(name: str, retrieved: Sequence[str], relevant: Relevant, k: int | N
     return value(name, hits_of(retrieved, relevant), k)
 
 
-class Span(Protocol):
-    """A stretch of a document, whatever class holds it."""
+class Span(NamedTuple):
+    """A stretch of a document; its document is None where no span of a query has one."""
 
-    @property
-    def doc_id(self) -> str:
-        """The document it stands in."""
-
-    @property
-    def start(self) -> int:
-        """Where it begins."""
-
-    @property
-    def end(self) -> int:
-        """Where it ends, itself not included."""
+    doc_id: str | None
+    start: int
+    end: int
+    text: str | None = None
 
 
-def check_stretch(start: int, end: int) -> None:
-    """Refuse a start or an end that marks no stretch of text."""
+def check_span(doc_id: Any, start: Any, end: Any) -> None:
+    """Refuse a document that is not an id, and offsets that do not mark a stretch of text."""
+    text_id(doc_id, "doc_id")
+    _check_offsets(start, end)
+
+
+def _check_offsets(start: Any, end: Any) -> None:
+    for field, offset in (("start", start), ("end", end)):
+        if isinstance(offset, bool) or not isinstance(offset, (int, np.integer)):
+            raise InputError(f"{offset!r} is not a whole number", field=field, hint=PLACE_HINT)
     if not 0 <= start <= end:
         raise InputError(f"[{start}, {end}) is no stretch of text", field="start", hint=PLACE_HINT)
+
+
+def spans_of(**lists: Iterable[AnySpan]) -> tuple[list[Span], ...]:
+    """Read lists of spans in any form; either all of the spans have a document, or none has."""
+    hint = "give a list of (start, end), of (doc_id, start, end), or of objects with these three"
+    read = tuple(
+        [_span(span, hint) for span in _listed(spans, name, hint)] for name, spans in lists.items()
+    )
+    if len({span.doc_id is None for spans in read for span in spans}) > 1:
+        raise InputError(
+            "some spans have a document and some do not",
+            field="doc_id",
+            hint="name the document of every span; (start, end) is for spans of one document",
+        )
+    return read
+
+
+def _span(span: AnySpan, hint: str) -> Span:
+    if isinstance(span, tuple) and len(span) == 2:
+        start, end = span
+        _check_offsets(start, end)
+        return Span(None, int(start), int(end))
+    if isinstance(span, tuple) and len(span) == 3:
+        values = dict(zip(("doc_id", "start", "end"), span, strict=True))
+    elif isinstance(span, Mapping):
+        values = dict(span)
+    else:
+        names = ("doc_id", "start", "end", "text")
+        values = {name: getattr(span, name) for name in names if hasattr(span, name)}
+    if "start" not in values or "end" not in values:
+        raise InputError(f"{span!r} is no span", hint=hint)
+    if "doc_id" not in values:
+        raise InputError(
+            f"{span!r} does not name its document",
+            field="doc_id",
+            hint="call it doc_id; spans of one document may be given as (start, end)",
+        )
+    check_span(values["doc_id"], values["start"], values["end"])
+    text = values.get("text")
+    return Span(
+        text_id(values["doc_id"], "doc_id"),
+        int(values["start"]),
+        int(values["end"]),
+        text if isinstance(text, str) else None,
+    )
 
 
 def coverage_of(retrieved: Sequence[Span], gold: Sequence[Span]) -> Coverage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Floats, Hits, Ints
+from karat.match.hits import Flags, Floats, Hits, Ints
 from karat.measures.arrays import divide
 from karat.measures.declare import REL, Param, measure, number_above_zero, one_of
 from karat.measures.workings import note, note_places
@@ -126,7 +126,8 @@ def full(hits: Hits, k: int | None, rel: int) -> Floats:
     if hits.alternatives is not None:
         needed, reached = hits.alternatives.counted(needed, reached, k, rel)
     note(needed=needed, needed_in_the_top=reached)
-    return ((reached == needed) & (needed > 0)).astype(np.float64)
+    is_full: Flags = (reached == needed) & (needed > 0)
+    return is_full.astype(np.float64)
 
 
 @measure(
