@@ -37,6 +37,7 @@ def page() -> str:
             lines[-1] += f"; in {measure['unit']}"
         if measure["aliases"]:
             lines.append(f"- also: {', '.join(f'`{alias}`' for alias in measure['aliases'])}")
+        lines += [f"- defined in: {publication}" for publication in measure["cites"]]
         for name, param in measure["parameters"].items():
             default = "" if param["default"] is None else f" (default `{param['default']}`)"
             lines.append(f"- `{name}`{default}: {param['help']}")

@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
+from typing import Any
 
-from karat.measures.one import AnySpan, Relevant, Span, coverage_of, spans_of, value_of
+from karat.measures.one import (
+    AnySpan,
+    Relevant,
+    Span,
+    coverage_of,
+    listed_spans,
+    spans_of,
+    value_of,
+)
 
 
 def precision_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
@@ -90,8 +99,9 @@ def merge_overlapping_spans(spans: Sequence[AnySpan]) -> list[AnySpan]:
     >>> merge_overlapping_spans([("a", 0, 50), ("a", 50, 100), ("b", 0, 10)])
     [('a', 0, 100), ('b', 0, 10)]
     """
-    (read,) = spans_of(spans=spans)
-    make = _maker(spans)
+    given = listed_spans(spans, "spans")
+    (read,) = spans_of(spans=given)
+    make = _maker(given)
     return [make(_joined(group)) for group in _groups(read)]
 
 
@@ -145,7 +155,7 @@ def calculate_overlap(a: Sequence[AnySpan], b: Sequence[AnySpan]) -> int:
 def _maker(spans: Sequence[AnySpan]) -> Callable[[Span], AnySpan]:
     """Return what makes spans of the kind that was given."""
     kinds = {type(span) for span in spans}
-    kind = kinds.pop() if len(kinds) == 1 else tuple
+    kind: Any = kinds.pop() if len(kinds) == 1 else tuple
     if issubclass(kind, tuple):
         return lambda span: span[:3] if span.doc_id is not None else span[1:3]
     if issubclass(kind, Mapping):

@@ -25,6 +25,9 @@ def evaluate_command(
     intervals: Annotated[
         bool, typer.Option("--intervals/--no-intervals", help="Also between what values lie.")
     ] = True,
+    median: Annotated[
+        bool, typer.Option("--median", help="Show the median over queries next to each value.")
+    ] = False,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -47,7 +50,7 @@ def evaluate_command(
     evaluator = Evaluator(how.gold(gold), measures, preset=preset, **how.keywords)
     scores = evaluator.all([how.run(run) for run in runs])
     sheets = [
-        score.sheet(by=tuple(by or ()), per_query=per_query, intervals=intervals)
+        score.sheet(by=tuple(by or ()), per_query=per_query, intervals=intervals, medians=median)
         for score in scores
     ]
     written = [each for path in wanted.files for each in files.write(sheets, path)]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+import warnings
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from karat.data.lists import repeated, text_items, text_keys, text_list
-from karat.errors import InputError
+from karat.data.lists import repeated, text_id, text_items, text_keys, text_list
+from karat.errors import InputError, KaratWarning, counted
 
 LARGEST_GRADE = 1 << 31  # no grade is that large, and sums of such grades would not be exact
 
 
 def judgments_of(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
-    """Check `{query: {item: grade}}` or `{query: [item, …]}` (grade 1 each)."""
+    """Check `{query: {item: grade}}`, `{query: [item, …]}` (grade 1 each) or judgment objects."""
     by_query = text_keys(given, "query_id")
     if not set(map(type, by_query.values())) <= {dict}:
         by_query = {query: _graded(query, items) for query, items in by_query.items()}
@@ -36,12 +37,43 @@ def _graded(query: str, items: Any) -> Mapping[Any, Any]:
     if isinstance(items, Mapping):
         return items
     if isinstance(items, (Sequence, Set)) and not isinstance(items, (str, bytes)):
-        return dict.fromkeys(text_list(list(items)), 1)
+        listed = list(items)
+        if listed and all(map(_is_judgment, listed)):
+            return highest_grades(listed)
+        return dict.fromkeys(text_list(listed), 1)
     raise InputError(
         f"query {query!r} holds a {type(items).__name__}",
         field="judgments",
-        hint="give {query: {item: grade}} or {query: [item, …]}",
+        hint="give {query: {item: grade}}, {query: [item, …]} or {query: [judgment, …]}",
     )
+
+
+def _is_judgment(item: Any) -> bool:
+    return hasattr(item, "chunk_id") and hasattr(item, "grade")
+
+
+def highest_grades(judgments: Iterable[Any]) -> dict[str, int]:
+    """Return the grades of judgment objects; of a chunk judged twice the highest, with a warning.
+
+    A judgment has a chunk_id and a grade, such as `karat.presets.graded.RelevanceJudgment`.
+    """
+    grades: dict[str, int] = {}
+    repeated_chunks = []
+    for judgment in judgments:
+        chunk = text_id(judgment.chunk_id, "chunk_id")
+        grade = grade_of(None, chunk, judgment.grade)
+        if chunk in grades:
+            repeated_chunks.append(chunk)
+        grades[chunk] = max(grade, grades.get(chunk, grade))
+    if repeated_chunks:
+        warnings.warn(
+            KaratWarning(
+                f"{counted(len(repeated_chunks), 'judgment')} repeat a chunk that is judged "
+                f"already, such as {repeated_chunks[0]!r}; the highest grade counts"
+            ),
+            stacklevel=4,
+        )
+    return grades
 
 
 def grade_of(query: str | None, item: str, grade: Any) -> int:

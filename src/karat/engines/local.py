@@ -42,7 +42,7 @@ from karat.measures import (
 from karat.measures.declare import Family
 from karat.measures.names import parse_all, settle
 from karat.measures.reading import Reading, read
-from karat.measures.run.known import check_run
+from karat.measures.run.known import check_run, usage_measures, usage_notes
 from karat.measures.scoring import scored
 
 
@@ -80,8 +80,12 @@ class LocalSession:
         matching: Matching | None = None,
         settings: Settings | None = None,
         fail_on_error: float = MAX_FAILED,
+        adds_usage: bool = False,
     ) -> None:
         self.settings = settings or Settings()
+        self.adds_usage = adds_usage
+        """Whether latency and cost are measured too, where the runs have them."""
+        self.usage_notes: tuple[str, ...] = ()
         self.fail_on_error = checked_share(fail_on_error)
         self.chunks = dict(chunks) if isinstance(chunks, Mapping) else None
         """A table of chunks for each run by name, where each has its own."""
@@ -126,11 +130,22 @@ class LocalSession:
         """Return the same session for some of its measures."""
         other = copy(self)
         other.plan = replace(self.plan, measures=tuple(measures))
-        other.candidates = ()
+        other.candidates, other.adds_usage = (), False
         return other
+
+    @property
+    def depends_on_runs(self) -> bool:
+        """Whether the runs decide what is measured."""
+        return len(self.candidates) > 1 or self.adds_usage
 
     def with_defaults_for(self, runs: Sequence[Run]) -> LocalSession:
         """Return a session with the default measures of the most specific kind runs can answer."""
+        if self.adds_usage and runs:
+            other = copy(self)
+            added = usage_measures(runs)
+            other.plan = replace(self.plan, measures=(*self.plan.measures, *added))
+            other.usage_notes = tuple(usage_notes(runs))
+            return other
         kinds = [kind for kind in self.candidates if all(self._answers(kind, r) for r in runs)]
         if not kinds or kinds[0] == self.candidates[0]:
             return self
@@ -165,10 +180,11 @@ class LocalSession:
         other.plan = replace(self.plan, chunks=Chunks.open(self.chunks[name]))
         return other
 
-    def score(self, source: Any, name: str | None = None) -> Outcome:
-        """Open a run and score it."""
+    def score(self, source: Any, name: str | None = None, path: str | None = None) -> Outcome:
+        """Open a run and score it; `path` says where one that is open already was read from."""
         whole = Run.open(source)
-        place = path_of(source) or name or whole.name  # of several, a person must know which
+        # Of several runs, a person must know which.
+        place = path or path_of(source) or name or whole.name
         if problem := too_many_failed(whole, self.fail_on_error, place):
             raise RetrieverError(problem)
         with _naming(place):
@@ -186,7 +202,9 @@ class LocalSession:
         table = scored(self.prepared, run, plan, readings)
         if table.counts["unknown"] == run.query_ids.len():
             raise _nothing_in_common(self.prepared.query_ids, run.query_ids)
-        notes = [*_grade_scale(plan)]
+        notes = [*_grade_scale(plan), *self.usage_notes]
+        if self.settings:
+            notes.append(_pruned(whole, run, self.prepared.query_ids, self.settings))
         if renamed:
             notes.append(renamed_note(renamed))
         if len(self.candidates) > 1:
@@ -264,6 +282,20 @@ def _warn_of_lengths(gold: Gold) -> None:
 def _short(text: str, length: int = 60) -> str:
     """Return the beginning of a text."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _pruned(whole: Run, run: Run, query_ids: pl.Series, settings: Settings) -> str:
+    """State how many results of gold's queries are left of the lists."""
+    before, after = (
+        each.results.filter(pl.col("query_id").is_in(query_ids.implode())) for each in (whole, run)
+    )
+    asked = query_ids.is_in(whole.query_ids.implode()).sum()
+    emptied = before["query_id"].n_unique() - after["query_id"].n_unique()
+    note = (
+        f"{after.height:,} of {counted(before.height, 'result')} are left after {settings}, "
+        f"{after.height / asked:.1f} per query"
+    )
+    return f"{note}; {counted(emptied, 'query')} with none left" if emptied else note
 
 
 def _with_chunks_renamed(plan: Plan, renamed: dict[str, str]) -> Plan:

@@ -14,12 +14,15 @@ from karat.match.hits import Floats
 from karat.measures import Measure, ScoreTable, parse
 from karat.report.checks import Blamed, Check
 from karat.stats.groups import groups, of_queries
+from karat.stats.inference import infer
 from karat.stats.pairs import Pair, pair
 from karat.stats.rules import Rule
 from karat.stats.samples import Sample
 
 MOST_BLAMED = 5
 LEAST_QUERIES = 2
+LEAST_COMPARED = 5
+"""No one-sided test at 95% can show a drop on fewer queries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,16 +84,18 @@ def _of_value(rule: Rule, table: ScoreTable, measure: Measure) -> Check:
 
 
 def _of_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
-    value = _need(rule, both.n, both.b.value)
-    baseline = _need(rule, both.n, both.a.value)
-    ends = both.interval(rule.two_sided)
+    value = _need(rule, both.n, both.b.value, LEAST_COMPARED)
+    baseline = _need(rule, both.n, both.a.value, LEAST_COMPARED)
+    (inference,) = infer([both], confidence=rule.two_sided)
+    ends = inference.interval
     bound = rule.bound(ends)
-    if bound is None:
+    is_same = not both.n_differing
+    if bound is None and (ends.method != "few" or (rule.strict and not is_same)):
         raise rule.error(
             f"nothing bounds the difference of {rule.measure} over {counted(both.n, 'query')}",
             "use another measure, or more queries",
         )
-    passed = rule.holds_at(bound)
+    passed = is_same or bound is None or rule.holds_at(bound)
     only_run = table.frame[rule.measure].count() - both.n
     gains = both.apart if rule.kind == "max_drop" else -both.apart
     worst = () if passed else _worst(gains, gains < 0)
@@ -103,6 +108,8 @@ def _of_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
         value - baseline,
         bound,
         ends.method,
+        rule.p(inference),
+        both.n_differing,
         only_run,
         both.left_out - only_run,
         0 if passed else int(np.count_nonzero(gains < 0)),
@@ -113,11 +120,11 @@ def _of_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
     )
 
 
-def _need(rule: Rule, n: int, value: float | None) -> float:
-    if n < LEAST_QUERIES:
+def _need(rule: Rule, n: int, value: float | None, least: int = LEAST_QUERIES) -> float:
+    if n < least:
         raise rule.error(
             f"only {counted(n, 'query')} {'has' if n == 1 else 'have'} a value of {rule.measure}",
-            f"a gate needs {LEAST_QUERIES} or more",
+            f"{rule.kind} needs {least} queries or more",
         )
     if value is None:
         raise rule.error(f"{rule.measure} has no value", "nothing is there to divide by")

@@ -128,6 +128,11 @@ def _scored(
             unscored if names is None else {names[number]: sources[number] for number in at}
         )
     wanted = parse_all(measures or ()) if evaluator is None else evaluator.measures
+    saved = [source for source in sources if isinstance(source, Scores)]
+    if made and all(set(made[0].table.measures) <= set(each.table.measures) for each in saved):
+        wanted = made[0].table.measures
+    elif made:  # saved scores may lack latency and cost, which a preset adds where runs have them
+        made = [of_measures(score, wanted, score.name) for score in made]
     scores = dict(zip(at, made, strict=True))
     return [
         scores[number]

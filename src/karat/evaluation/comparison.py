@@ -13,7 +13,7 @@ import polars as pl
 from karat.errors import InputError
 from karat.evaluation.changing import Lists, Place
 from karat.evaluation.scores import Scores
-from karat.measures import Measure, parse
+from karat.measures import Measure
 from karat.report import comparison_files
 from karat.report.comparison import FEW_PAIRS, ComparisonSheet, Moved
 from karat.report.comparison_text import text
@@ -87,7 +87,9 @@ class Comparison:
         if n < 1:
             raise InputError(f"{n} queries cannot be shown", field="n", hint="ask for 1 or more")
         first = self.scores[0].table
-        measures = first.measures if measure is None else (first.measure(parse(measure)),)
+        measures = first.measures
+        if measure is not None:
+            measures = (first.measure(self.scores[0].parse(measure)),)
         parts = []
         for a, b in self.pairs.select("a", "b").unique(maintain_order=True).iter_rows():
             for each in measures:
@@ -113,7 +115,7 @@ class Comparison:
         self._known(a, b)
         if str(query) not in self._tables[a].frame["query_id"]:
             raise InputError(f"there is no query {query!r}", field="query", hint="check its id")
-        known = self._tables[a].measure(parse(measure))
+        known = self._tables[a].measure(self.scores[0].parse(measure))
         (found,) = self._lists.changes([Place(a, b, known, str(query))])
         if found is None:
             raise InputError(

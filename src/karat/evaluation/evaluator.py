@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from karat.live.exchange import Search
 from karat.live.failures import MAX_FAILED, failures, too_many_failed
 from karat.match.texts import Matching
 from karat.measures import Measure
+from karat.measures.presets import preset_named
 from karat.report import files
 from karat.report.load import loaded
 
@@ -55,7 +55,10 @@ def evaluate(
     `corpus` holds the documents: places are checked against them, and converted if gold or run
     count in UTF-16 or UTF-8. `matching` says when a text covers an evidence.
     Items that score below `score_threshold` are left out of each list first, then all but the
-    first `top_k`; with the preset coverage, both may also come from the environment.
+    first `top_k`; with the preset coverage, both may also come from the environment. `preset` names
+    measures and conventions that belong together; inside the preset coverage, `MRR`, `MAP`,
+    `Precision@5` and `HitRate@10` are measures of evidence, and latency and cost are measured too
+    where the run has them.
     If more than the share `fail_on_error` of the run's queries failed, a RetrieverError is raised;
     1 allows all to fail. Failed queries are scored as nothing retrieved, and are excluded from
     latency and cost.
@@ -103,11 +106,13 @@ class Evaluator:
         score_threshold: float | None = None,
         fail_on_error: float = MAX_FAILED,
     ) -> None:
-        if preset is not None and measures is None:
-            measures = _preset(preset).MEASURES
+        self.preset = preset
+        chosen = preset_named(preset)
+        adds_usage = chosen.adds_usage and measures is None
+        if preset is not None:
+            measures = chosen.parse_all(chosen.measures if measures is None else measures)
         self.conventions = _conventions(preset, conventions)
-        variables = getattr(_preset(preset), "ENVIRONMENT", {}) if preset is not None else {}
-        settings = settings_of(top_k, score_threshold, variables)
+        settings = settings_of(top_k, score_threshold, chosen.environment)
         self._session = LocalSession(
             gold,
             measures,
@@ -118,6 +123,7 @@ class Evaluator:
             matching,
             settings,
             fail_on_error,
+            adds_usage,
         )
 
     @property
@@ -133,7 +139,7 @@ class Evaluator:
 
     def __call__(self, run: Any, *, name: str | None = None) -> Scores:
         """Score one run."""
-        source = self._source(run)
+        source = self.opened(run)
         outcome = self._outcomes([source], [name])[0]
         self._warn_of_strangers([outcome])
         return self._scores(outcome, source, name)
@@ -148,7 +154,7 @@ class Evaluator:
         count as known if any of the runs holds them.
         """
         given = runs.values() if isinstance(runs, Mapping) else runs
-        sources = [self._source(source) for source in given]
+        sources = [self.opened(source) for source in given]
         keys = list(runs) if isinstance(runs, Mapping) else [None] * len(sources)
         outcomes = self._outcomes(sources, keys)
         self._warn_of_strangers(outcomes)
@@ -157,7 +163,7 @@ class Evaluator:
         return [self._scores(outcome, source, name) for outcome, source, name in each]
 
     def _outcomes(self, sources: Sequence[Any], names: Sequence[str | None]) -> list[Outcome]:
-        """Score runs; where gold has several kinds, default measures depend on all of the runs."""
+        """Score runs; what is measured where no measure was named may depend on all of them."""
         for source in sources:
             if files.holds_scores(source):
                 raise InputError(
@@ -166,13 +172,15 @@ class Evaluator:
                     hint="give the run that they are of; compare and --baseline take saved scores",
                 )
         session, opened = self._session, sources
-        if len(session.candidates) > 1:
+        paths = [path_of(source) for source in sources]
+        if session.depends_on_runs:
             opened = [Run.open(source) for source in sources]
             session = session.with_defaults_for(opened)
-        return [session.score(run, name) for run, name in zip(opened, names, strict=True)]
+        each = zip(opened, names, paths, strict=True)
+        return [session.score(run, name, path) for run, name, path in each]
 
-    def _source(self, run: Any) -> Any:
-        """Ask a retriever; open what can be read only once; leave all else until it is scored."""
+    def opened(self, run: Any) -> Any:
+        """Run a retriever; open what can be read only once; leave all else until it is scored."""
         path = path_of(run)
         if path is not None:
             return Run.open(run) if flows(path) else run
@@ -201,6 +209,7 @@ class Evaluator:
         return Scores(
             outcome.table,
             name=name or outcome.name or "run",
+            preset=self.preset,
             conventions=self.conventions,
             level=outcome.session.plan.level,
             matching=outcome.session.plan.rule,
@@ -240,8 +249,7 @@ def _conventions(preset: str | None, given: Conventions | dict[str, Any] | None)
     """Take the preset's conventions, with the words that are given put in their place."""
     if preset is None or isinstance(given, Conventions):
         return Conventions.of(given)
-    chosen: Conventions = _preset(preset).CONVENTIONS
-    return Conventions.of(chosen.as_dict() | (given or {}))
+    return Conventions.of(preset_named(preset).conventions.as_dict() | (given or {}))
 
 
 def _names(sources: list[Any], outcomes: list[Outcome]) -> list[str]:
@@ -255,13 +263,3 @@ def _names(sources: list[Any], outcomes: list[Outcome]) -> list[str]:
         f"{name} ({names[:at].count(name) + 1})" if names.count(name) > 1 else name
         for at, name in enumerate(names)
     ]
-
-
-def _preset(name: str) -> Any:
-    # By name: a preset may hold functions of its own that evaluate, and so import this room.
-    known = import_module("karat.presets").PRESETS
-    if name not in known:
-        raise InputError(
-            f"there is no preset {name!r}", field="preset", hint=f"known: {', '.join(known)}"
-        )
-    return import_module(f"karat.presets.{name}")

@@ -19,6 +19,7 @@ from karat.evaluation.thresholds import Thresholds, asked
 from karat.live.failures import MAX_FAILED
 from karat.match.texts import Matching
 from karat.measures import parse
+from karat.measures.presets import preset_named
 from karat.report.checks import Check
 from karat.report.making import Making
 from karat.report.sheet import unequal_text_notes
@@ -56,7 +57,7 @@ def gate(
     (False, 'RR is 0.7500, 0.0500 below 0.8')
     """
     settings = _config(config, thresholds)
-    rules = asked(settings, thresholds)
+    rules = asked(settings, thresholds, preset_named(preset))
     if baseline is None:
         for rule in rules:
             if rule.compares:
@@ -146,6 +147,9 @@ def _remarks(
         if check.only_run or check.only_baseline
     }
     yield from alone
+    for check in checks:
+        if check.passed and check.method == "few":
+            yield f"{check.name}: {check.reason}"
     if baseline is not None and before is None:
         yield "the baseline was not looked at: no threshold is a max_drop or a max_rise"
     if before is not None:

@@ -16,7 +16,8 @@ from karat.errors import InputError
 from karat.evaluation.opened import Origin
 from karat.match.evidence import Found
 from karat.match.matches import matches
-from karat.measures import Measure, ScoreTable, parse
+from karat.measures import Measure, ScoreTable
+from karat.measures.presets import preset_named
 from karat.report import files, saved_scores
 from karat.report.making import TEXTS, Making
 from karat.report.sheet import Sheet, left_out, noted
@@ -44,6 +45,7 @@ class Scores:
         delivered: dict[str, float] | None = None,
         origin: Origin | None = None,
         path: str | None = None,
+        preset: str | None = None,
     ) -> None:
         self.table = table
         self.name = name
@@ -64,6 +66,8 @@ class Scores:
         self.path = path
         """The file that they were read from, if they were."""
         self.queries = queries
+        self.preset = preset
+        """The preset they were made with; reports use its names for measures."""
 
     def summary(self, *, intervals: bool = True) -> pl.DataFrame:
         """Return one row a measure: its value, a 95% interval, spread, and what was left out.
@@ -120,7 +124,11 @@ class Scores:
 
     def __getitem__(self, measure: str) -> float | None:
         """Return the value of a measure, in any of its spellings."""
-        return self.table.value(self.table.measure(parse(measure)))
+        return self.table.value(self.table.measure(self.parse(measure)))
+
+    def parse(self, measure: str | Measure) -> Measure:
+        """Return the measure that a name means here: a preset may have names of its own."""
+        return preset_named(self.preset).parse(measure)
 
     def keys(self) -> list[str]:
         """Return the names of the measures; with them, scores turn into a dict."""
@@ -130,7 +138,7 @@ class Scores:
         return iter(self.keys())
 
     def __contains__(self, measure: str) -> bool:
-        return parse(measure) in self.table.measures
+        return self.parse(measure) in self.table.measures
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -143,11 +151,17 @@ class Scores:
         return noted(self.table.counts, self.conventions)
 
     def sheet(
-        self, *, by: tuple[Field, ...] = (), per_query: bool = False, intervals: bool = True
+        self,
+        *,
+        by: tuple[Field, ...] = (),
+        per_query: bool = False,
+        intervals: bool = True,
+        medians: bool = False,
     ) -> Sheet:
         """Return what is shown and written of these scores."""
         return Sheet(
             name=self.name,
+            preset=self.preset,
             conventions=self.conventions,
             level=self.level,
             matching=self.matching,
@@ -163,6 +177,7 @@ class Scores:
             holes=self.table.holes,
             queries=self.queries,
             show_queries=per_query,
+            show_medians=medians,
         )
 
     def plot(
@@ -226,6 +241,7 @@ class Scores:
             delivered=saved.delivered,
             queries=saved.queries,
             path=os.fspath(path),
+            preset=saved.preset,
         )
 
     def _repr_html_(self) -> str:
@@ -235,5 +251,6 @@ class Scores:
 
     def __repr__(self) -> str:
         values: dict[str, Any] = {name: self[name] for name in self.keys()}
-        shown = ", ".join(f"{name} {number(value, name)}" for name, value in values.items())
+        label = preset_named(self.preset).label
+        shown = ", ".join(f"{label(name)} {number(value, name)}" for name, value in values.items())
         return f"<Scores {self.name!r}: {shown}>"

@@ -11,7 +11,8 @@ from typing import Any
 from karat.config import Config
 from karat.errors import InputError, MeasureError
 from karat.evaluation.threshold import EXAMPLES, KEYS, WORDS, rules_for
-from karat.measures import Measure, parse
+from karat.measures import Measure
+from karat.measures.presets import NO_PRESET, Preset
 from karat.stats.rules import Rule
 
 Thresholds = str | Iterable[str] | Mapping[str, Any]
@@ -22,15 +23,19 @@ _GROUPS = "by"
 _GROUP_HINT = 'write [gate.by.category."billing"], and thresholds under it'
 
 
-def asked(config: Config, thresholds: Thresholds | None = None) -> list[Rule]:
+def asked(
+    config: Config, thresholds: Thresholds | None = None, preset: Preset = NO_PRESET
+) -> list[Rule]:
     """Return the rules of a file, and in their place what is given for the same measure and group.
+
+    Names of measures mean what they mean inside the preset.
 
     >>> file = Config(gate={"R@10": ">= 0.8", "RR": {"min": 0.5}})
     >>> [str(rule) for rule in asked(file, "recall@10 >= 0.9")]
     ['RR >= 0.5', 'R@10 >= 0.9']
     """
-    ours = _rules(config.gate, config.path, f"{config.section}gate")
-    given = [] if thresholds is None else rules_of(thresholds)
+    ours = _rules(config.gate, config.path, f"{config.section}gate", preset)
+    given = [] if thresholds is None else rules_of(thresholds, preset)
     replaced = {(rule.measure, rule.group) for rule in given}
     rules = [rule for rule in ours if (rule.measure, rule.group) not in replaced] + given
     if rules:
@@ -43,19 +48,19 @@ def asked(config: Config, thresholds: Thresholds | None = None) -> list[Rule]:
     )
 
 
-def rules_of(thresholds: Thresholds) -> list[Rule]:
+def rules_of(thresholds: Thresholds, preset: Preset = NO_PRESET) -> list[Rule]:
     """Return the rules that are given: a mapping as in a file, or texts that name their measure.
 
     >>> [str(rule) for rule in rules_of(["ndcg@10 >= 0.6", "latency.p90 <= 0.35 s"])]
     ['nDCG@10 >= 0.6', 'latency.p90 <= 350 ms']
     """
     if isinstance(thresholds, Mapping):
-        return _rules(thresholds, None, "thresholds")
+        return _rules(thresholds, None, "thresholds", preset)
     texts = [thresholds] if isinstance(thresholds, str) else list(thresholds)
-    return [rule for text in texts for rule in _named(text)]
+    return [rule for text in texts for rule in _named(text, preset)]
 
 
-def _named(text: Any) -> list[Rule]:
+def _named(text: Any, preset: Preset) -> list[Rule]:
     parts = _NAMED.fullmatch(text.strip()) if isinstance(text, str) else None
     if parts is None or parts["measure"].endswith("="):  # of R@10 => 0.5
         raise InputError(
@@ -64,7 +69,7 @@ def _named(text: Any) -> list[Rule]:
             hint='write "nDCG@10 >= 0.6" or "R@10 max_drop 0.02"',
         )
     with _naming(None, repr(text), ": "):
-        rules = rules_for(parse(parts["measure"]), parts["threshold"])
+        rules = rules_for(preset.parse(parts["measure"]), parts["threshold"])
     return [replace(rule, key=repr(text)) for rule in rules]
 
 
@@ -72,17 +77,18 @@ def _rules(
     told: Mapping[str, Any],
     path: str | None,
     field: str,
+    preset: Preset,
     group: tuple[str | None, str | None] = (None, None),
 ) -> list[Rule]:
     rules: list[Rule] = []
     seen: dict[Measure, str] = {}
     for name, threshold in told.items():
         if name == _GROUPS and group == (None, None):
-            rules += _grouped(threshold, path, f"{field}.{_GROUPS}")
+            rules += _grouped(threshold, path, f"{field}.{_GROUPS}", preset)
             continue
         key = f'{field}."{name}"'
         with _naming(path, key):
-            measure = _measure(name, threshold)
+            measure = _measure(name, threshold, preset)
             if measure in seen:
                 raise InputError(
                     f"{measure} has a threshold already, as {seen[measure]!r}",
@@ -94,14 +100,15 @@ def _rules(
     return rules
 
 
-def _grouped(told: Any, path: str | None, field: str) -> list[Rule]:
+def _grouped(told: Any, path: str | None, field: str, preset: Preset) -> list[Rule]:
     """Read the rules of groups: a field, then a value, then thresholds as for all queries."""
     rules = []
     for name, values in _table(told, path, field).items():
         inner = f"{field}.{name}"
         for value, thresholds in _table(values, path, inner).items():
             place = f'{inner}."{value}"'
-            rules += _rules(_table(thresholds, path, place), path, place, (name, str(value)))
+            group = (name, str(value))
+            rules += _rules(_table(thresholds, path, place), path, place, preset, group)
     return rules
 
 
@@ -113,9 +120,9 @@ def _table(told: Any, path: str | None, field: str) -> Mapping[str, Any]:
     return told
 
 
-def _measure(name: str, threshold: Any) -> Measure:
+def _measure(name: str, threshold: Any, preset: Preset) -> Measure:
     try:
-        return parse(name)
+        return preset.parse(name)
     except MeasureError as error:
         if isinstance(threshold, Mapping) and threshold and not set(threshold) & set(KEYS):
             inner = next(iter(threshold))  # TOML takes a bare latency.p90 for two keys

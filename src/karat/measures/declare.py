@@ -55,6 +55,8 @@ class Declaration:
     is a point of recall from 0 to 1 instead."""
     params: tuple[Param, ...] = ()
     aliases: tuple[str, ...] = ()
+    cites: tuple[str, ...] = ()
+    """The publications that define it."""
     several: tuple[str, ...] = ()
     """The aliases by which trec_eval means several measures at once; a number must follow."""
     tail: str | None = None

@@ -20,6 +20,7 @@ from karat.measures.names import settle
 Relevant = Collection[str] | Mapping[str, int]
 AnySpan = Any
 """(start, end), (doc_id, start, end), a dict or an object with doc_id, start and end."""
+_SPANS = "give a list of (start, end), of (doc_id, start, end), or of objects with these three"
 
 
 def ids_of(given: Iterable[Any], field: str) -> Sequence[str]:
@@ -111,9 +112,8 @@ def _check_offsets(start: Any, end: Any) -> None:
 
 def spans_of(**lists: Iterable[AnySpan]) -> tuple[list[Span], ...]:
     """Read lists of spans in any form; either all of the spans have a document, or none has."""
-    hint = "give a list of (start, end), of (doc_id, start, end), or of objects with these three"
     read = tuple(
-        [_span(span, hint) for span in _listed(spans, name, hint)] for name, spans in lists.items()
+        [_span(span) for span in listed_spans(given, name)] for name, given in lists.items()
     )
     if len({span.doc_id is None for spans in read for span in spans}) > 1:
         raise InputError(
@@ -124,7 +124,12 @@ def spans_of(**lists: Iterable[AnySpan]) -> tuple[list[Span], ...]:
     return read
 
 
-def _span(span: AnySpan, hint: str) -> Span:
+def listed_spans(given: Iterable[AnySpan], field: str) -> list[AnySpan]:
+    """Return spans as a list, unread; a text is not a list of spans."""
+    return _listed(given, field, _SPANS)
+
+
+def _span(span: AnySpan) -> Span:
     if isinstance(span, tuple) and len(span) == 2:
         start, end = span
         _check_offsets(start, end)
@@ -137,7 +142,7 @@ def _span(span: AnySpan, hint: str) -> Span:
         names = ("doc_id", "start", "end", "text")
         values = {name: getattr(span, name) for name in names if hasattr(span, name)}
     if "start" not in values or "end" not in values:
-        raise InputError(f"{span!r} is no span", hint=hint)
+        raise InputError(f"{span!r} is no span", hint=_SPANS)
     if "doc_id" not in values:
         raise InputError(
             f"{span!r} does not name its document",

@@ -94,10 +94,13 @@ PRESETS = {
 }
 
 
+NO_PRESET = Preset(())
+
+
 def preset_named(name: str | None) -> Preset:
     """Return a preset; without a name, one that changes nothing."""
     if name is None:
-        return Preset(())
+        return NO_PRESET
     if name not in PRESETS:
         raise InputError(
             f"there is no preset {name!r}", field="preset", hint=f"known: {', '.join(PRESETS)}"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-PRESETS = ("benchmark", "chunks", "coverage", "graded", "spans")
+from karat.measures import presets
+
+PRESETS = tuple(presets.PRESETS)
 
 
 def __getattr__(name: str) -> Any:
-    # One at a time: coverage brings the whole of evaluation with it, which the others do without.
+    # One at a time: coverage imports all of evaluation, which the others do without.
     if name not in PRESETS:
         raise AttributeError(f"module 'karat.presets' has no attribute {name!r}")
     return import_module(f"karat.presets.{name}")

@@ -1,22 +1,25 @@
-"""The numbers of a small benchmark: which of the expected ids are near the top.
+"""The metrics of a small benchmark: which of the expected ids are near the top.
 
 Precision always divides by k. An id that was retrieved twice counts twice for precision and
-hits, but recall never passes 1. Ids are case-sensitive; expected ids are a set.
+hits, but recall never passes 1. Ids are case-sensitive; expected ids are a set. Precision and
+recall are as in Manning et al. 2008, MRR as in Voorhees 1999, nDCG as in Järvelin and
+Kekäläinen 2002.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from karat.conventions import Conventions
+from karat.errors import InputError
 from karat.match.hits import Hits
-from karat.measures.combine import mean, median
-from karat.measures.one import hits_of, value
+from karat.measures.one import hits_of, ids_of, value
+from karat.measures.presets import PRESETS
 
-MEASURES = ("P@3", "P@5", "R@10", "RR", "Hits@3", "Hits@5", "FirstRelevant")
-CONVENTIONS = Conventions(duplicates="count")
+MEASURES = PRESETS["benchmark"].measures
+CONVENTIONS = PRESETS["benchmark"].conventions
 
 
 @dataclass
@@ -33,6 +36,9 @@ class IRMetrics:
     first_relevant_position: int | None = None
 
 
+Metrics = IRMetrics | Mapping[str, Any]
+
+
 class MetricsCalculator:
     """The metrics of one query, from the ids retrieved and the ids expected.
 
@@ -41,17 +47,36 @@ class MetricsCalculator:
     """
 
     @staticmethod
-    def calculate_all(retrieved: Sequence[str], expected: Collection[str]) -> IRMetrics:
-        """Return all metrics, looking the ids up once; nDCG stays None, for want of grades."""
+    def calculate_all(
+        retrieved: Sequence[str],
+        expected: Collection[str],
+        grades: Mapping[str, int] | None = None,
+    ) -> IRMetrics:
+        """Return all metrics of one query.
+
+        Parameters
+        ----------
+        retrieved
+            The ids that were retrieved, best first.
+        expected
+            The ids that should be retrieved.
+        grades
+            The grade of every expected id, and of others if they are judged; for nDCG alone.
+            Without it, `ndcg_at_10` is None.
+
+        >>> MetricsCalculator.calculate_all(["B", "A"], ["A"], grades={"A": 2, "B": 0}).ndcg_at_10
+        0.6309297535714575
+        """
         hits = hits_of(retrieved, expected)
-        again = hits.counting_repeats()
+        with_repeats = hits.counting_repeats()
         return IRMetrics(
-            precision_at_3=value("P", again, 3),
-            precision_at_5=value("P", again, 5),
+            precision_at_3=value("P", with_repeats, 3),
+            precision_at_5=value("P", with_repeats, 5),
             recall_at_10=value("R", hits, 10),
             mrr=value("RR", hits),
-            hits_in_top_3=int(value("Hits", again, 3)),
-            hits_in_top_5=int(value("Hits", again, 5)),
+            ndcg_at_10=None if grades is None else _ndcg(retrieved, expected, grades),
+            hits_in_top_3=int(value("Hits", with_repeats, 3)),
+            hits_in_top_5=int(value("Hits", with_repeats, 5)),
             first_relevant_position=_first(hits),
         )
 
@@ -71,8 +96,10 @@ class MetricsCalculator:
         return value("RR", hits_of(retrieved, expected))
 
     @staticmethod
-    def count_hits(retrieved: Sequence[str], expected: Collection[str], k: int) -> int:
-        """Return how many of the top k are expected."""
+    def count_hits(
+        retrieved: Sequence[str], expected: Collection[str], k: int | None = None
+    ) -> int:
+        """Return how many of the top k are expected; without k, of the whole list."""
         return int(value("Hits", hits_of(retrieved, expected).counting_repeats(), k))
 
     @staticmethod
@@ -82,54 +109,72 @@ class MetricsCalculator:
 
 
 class ReportAggregator:
-    """The metrics of many queries, together and in groups."""
+    """The metrics of many queries, together and in groups.
+
+    The metrics of a query are an `IRMetrics` or a dict, with keys such as `precision_at_3` or
+    `precision@3`.
+    """
 
     @staticmethod
-    def aggregate_metrics(metrics: Sequence[IRMetrics]) -> dict[str, float]:
-        """Return means, and medians of precision@3 and mrr; 0.0 where there is no query."""
-        p3 = [m.precision_at_3 for m in metrics]
-        reciprocal = [m.mrr for m in metrics]
-        return {
-            "precision@3": _mean(p3),
-            "precision@5": _mean([m.precision_at_5 for m in metrics]),
-            "recall@10": _mean([m.recall_at_10 for m in metrics]),
-            "mrr": _mean(reciprocal),
-            "median_precision@3": median(p3) if p3 else 0.0,
-            "median_mrr": median(reciprocal) if reciprocal else 0.0,
+    def aggregate_metrics(results: Iterable[Metrics]) -> dict[str, float | None]:
+        """Return means, and medians of precision@3 and mrr; None where there is no query.
+
+        >>> ReportAggregator.aggregate_metrics([IRMetrics(1.0, 0.6, 1.0, 0.5)])["median_mrr"]
+        0.5
+        """
+        metrics = list(results)
+        values = {
+            name: _values(metrics, name)
+            for name in ("precision@3", "precision@5", "recall@10", "mrr")
+        }
+        return {name: _mean(known) for name, known in values.items()} | {
+            f"median_{name}": statistics.median(values[name]) if values[name] else None
+            for name in ("precision@3", "mrr")
         }
 
     @staticmethod
     def group_by_category(
         detailed_results: Iterable[Mapping[str, Any]], metric_field: str
-    ) -> dict[str, float]:
-        """Return the mean of `result["metrics"][metric_field]`, None aside, for each category."""
-        groups = _grouped(detailed_results, "category")
+    ) -> dict[str, float | None]:
+        """Return the mean of one metric for each category; None where no query has a value.
+
+        Each result has a `category` and its `metrics`; `metric_field` names the metric.
+        """
         return {
-            category: _mean(
-                [
-                    float(result["metrics"][metric_field])
-                    for result in results
-                    if result["metrics"][metric_field] is not None
-                ]
-            )
-            for category, results in groups.items()
+            category: _mean(_values(metrics, metric_field))
+            for category, metrics in _grouped(detailed_results, "category").items()
         }
 
     @staticmethod
     def group_by_difficulty(
         detailed_results: Iterable[Mapping[str, Any]],
-    ) -> dict[str, dict[str, float]]:
-        """Return count, precision@3, precision@5 and mrr for each difficulty."""
-        groups = _grouped(detailed_results, "difficulty")
+    ) -> dict[str, dict[str, float | None]]:
+        """Return count, precision@3, precision@5 and mrr for each difficulty.
+
+        Each result has a `difficulty` and its `metrics`.
+        """
         return {
             difficulty: {
-                "count": len(results),
-                "precision@3": _mean([r["metrics"]["precision_at_3"] for r in results]),
-                "precision@5": _mean([r["metrics"]["precision_at_5"] for r in results]),
-                "mrr": _mean([r["metrics"]["mrr"] for r in results]),
+                "count": len(metrics),
+                **{
+                    name: _mean(_values(metrics, name))
+                    for name in ("precision@3", "precision@5", "mrr")
+                },
             }
-            for difficulty, results in groups.items()
+            for difficulty, metrics in _grouped(detailed_results, "difficulty").items()
         }
+
+
+def _ndcg(retrieved: Sequence[str], expected: Collection[str], grades: Mapping[str, int]) -> float:
+    hits = hits_of(retrieved, grades)
+    ungraded = set(ids_of(expected, "expected")) - {str(item) for item in grades}
+    if ungraded:
+        raise InputError(
+            f"the expected id {min(ungraded)!r} has no grade",
+            field="grades",
+            hint="give a grade for every expected id",
+        )
+    return value("nDCG", hits, 10)
 
 
 def _first(hits: Hits) -> int | None:
@@ -137,14 +182,28 @@ def _first(hits: Hits) -> int | None:
     return rank or None
 
 
-def _mean(values: list[float]) -> float:
-    return mean(values) if values else 0.0
+def _mean(values: list[float]) -> float | None:
+    return statistics.mean(values) if values else None
 
 
-def _grouped(
-    results: Iterable[Mapping[str, Any]], field: str
-) -> dict[str, list[Mapping[str, Any]]]:
-    groups: dict[str, list[Mapping[str, Any]]] = {}
+def _values(metrics: Iterable[Metrics], name: str) -> list[float]:
+    """Return one metric of all queries that have a value for it."""
+    found = (_value(one, name) for one in metrics)
+    return [float(known) for known in found if known is not None]
+
+
+def _value(metrics: Metrics, name: str) -> Any:
+    known = metrics if isinstance(metrics, Mapping) else vars(metrics)
+    for spelling in (name, name.replace("@", "_at_"), name.replace("_at_", "@")):
+        if spelling in known:
+            return known[spelling]
+    raise InputError(
+        f"a query has no metric {name!r}", field=name, hint=f"it has {', '.join(map(str, known))}"
+    )
+
+
+def _grouped(results: Iterable[Mapping[str, Any]], field: str) -> dict[str, list[Metrics]]:
+    groups: dict[str, list[Metrics]] = {}
     for result in results:
-        groups.setdefault(result[field], []).append(result)
+        groups.setdefault(result[field], []).append(result["metrics"])
     return groups

@@ -1,26 +1,28 @@
-"""Three metrics over sets of chunk ids, for those who have nothing else.
+"""Recall, precision and F1 over sets of chunk ids.
 
-Ids change with every chunker, so they cannot compare chunkers: `karat.presets.spans` supersedes
-this wherever places in the documents are known.
+Lists are not cut, an id that is repeated counts once, and without any gold only recall is 1.
+Ids change with every chunker, so they cannot compare chunkers: use `karat.presets.spans` where
+the offsets of the chunks are known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from karat.conventions import Conventions
-from karat.measures.one import hits_of, value
+from karat.measures.one import hits_of, ids_of, value
+from karat.measures.presets import PRESETS
 
-MEASURES = ("R@10", "P(denominator=retrieved)@10", "F1@10")
-CONVENTIONS = Conventions(no_gold="one")
+MEASURES = PRESETS["chunks"].measures
+CONVENTIONS = PRESETS["chunks"].conventions
 
 ChunkId = str
 
 
+@runtime_checkable
 class ChunkLevelMetric(Protocol):
-    """What a metric over chunk ids is."""
+    """A metric over chunk ids."""
 
     @property
     def name(self) -> str:
@@ -36,14 +38,22 @@ class _ChunkMetric:
     measure: str
 
     def calculate(self, retrieved: Iterable[ChunkId], ground_truth: Iterable[ChunkId]) -> float:
-        """Return the declared measure of these sets."""
-        found, wanted = sorted(set(retrieved)), set(ground_truth)
-        if not wanted and self.measure == "R":
+        """Return the value for one query.
+
+        Parameters
+        ----------
+        retrieved
+            The ids of the chunks that were retrieved, in any order; repeats count once. Whole
+            numbers are taken as text, so 7 and "7" are the same id.
+        ground_truth
+            The ids of the chunks that should be retrieved.
+        """
+        # As duplicates=set and no_gold=recall do it for whole runs.
+        distinct = dict.fromkeys(ids_of(retrieved, "retrieved"))
+        relevant = set(ids_of(ground_truth, "ground_truth"))
+        if not relevant and self.measure == "R":
             return 1.0
-        hits = hits_of(found, wanted)
-        if self.measure == "P":
-            return value("P", hits, denominator="retrieved")
-        return value(self.measure, hits)
+        return value(self.measure, hits_of(distinct, relevant))
 
 
 chunk_recall: ChunkLevelMetric = _ChunkMetric("chunk_recall", "R")

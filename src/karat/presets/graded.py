@@ -1,8 +1,9 @@
 """Six metrics over graded relevance judgments of chunks.
 
 Relevant is grade 1 and up. The list is cut to the top k first; precision is the share of what
-remains, average precision divides by all relevant chunks. Where nothing is relevant, all but
-precision are 0.0, and so is precision since nothing can be hit.
+remains, average precision divides by all relevant chunks. Where nothing is relevant, all six are
+0.0. Recall, precision and average precision are as in Manning et al. 2008, MRR as in Voorhees
+1999, nDCG as in Järvelin and Kekäläinen 2002.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
-from karat.conventions import Conventions
+from karat.data.judgments import grade_of, highest_grades
+from karat.data.lists import text_id
+from karat.errors import InputError
 from karat.match.hits import Hits
-from karat.measures.one import hits_of, value
+from karat.measures.one import checked_cutoff, hits_of, value
+from karat.measures.presets import PRESETS
 
-MEASURES = ("R@10", "P(denominator=retrieved)@10", "RR@10", "nDCG@10", "AP@10", "Success@10")
-CONVENTIONS = Conventions()
+MEASURES = PRESETS["graded"].measures
+CONVENTIONS = PRESETS["graded"].conventions
 
 
 class QueryType(Enum):
@@ -31,10 +35,17 @@ class QueryType(Enum):
 
 @dataclass(frozen=True)
 class RelevanceJudgment:
-    """How relevant a chunk is to a query; 0 is not at all."""
+    """How relevant a chunk is to a query; 0 is not at all.
+
+    `Gold.of({query: [judgment, …]})` takes judgments too.
+    """
 
     chunk_id: str
     grade: int
+
+    def __post_init__(self) -> None:
+        text_id(self.chunk_id, "chunk_id")
+        grade_of(None, self.chunk_id, self.grade)
 
 
 @dataclass(frozen=True)
@@ -66,49 +77,49 @@ class RetrievalMetrics:
         retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
     ) -> float:
         """Return relevant chunks in the top k / all relevant chunks."""
-        return value("R", _hits(retrieved_chunk_ids, judgments), k)
+        return value("R", _hits(retrieved_chunk_ids, judgments, k), k)
 
     @staticmethod
     def precision_at_k(
         retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
     ) -> float:
         """Return relevant chunks in the top k / chunks in the top k."""
-        return value("P", _hits(retrieved_chunk_ids, judgments), k, denominator="retrieved")
+        return value("P", _hits(retrieved_chunk_ids, judgments, k), k, denominator="retrieved")
 
     @staticmethod
     def mrr(
         retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
     ) -> float:
         """Return 1 / rank of the first relevant chunk in the top k, 0 if there is none."""
-        return value("RR", _hits(retrieved_chunk_ids, judgments), k)
+        return value("RR", _hits(retrieved_chunk_ids, judgments, k), k)
 
     @staticmethod
     def ndcg_at_k(
         retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
     ) -> float:
         """Return DCG@k / ideal DCG@k, with grade / log2(rank + 1)."""
-        return value("nDCG", _hits(retrieved_chunk_ids, judgments), k)
+        return value("nDCG", _hits(retrieved_chunk_ids, judgments, k), k)
 
     @staticmethod
     def average_precision(
         retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
     ) -> float:
         """Return the sum of precision at each relevant chunk in the top k / all relevant."""
-        return value("AP", _hits(retrieved_chunk_ids, judgments), k)
+        return value("AP", _hits(retrieved_chunk_ids, judgments, k), k)
 
     @staticmethod
     def hit_rate(
         retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
     ) -> float:
         """Return 1.0 if a relevant chunk is in the top k, else 0.0."""
-        return value("Success", _hits(retrieved_chunk_ids, judgments), k)
+        return value("Success", _hits(retrieved_chunk_ids, judgments, k), k)
 
     @staticmethod
     def compute_all(
         retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
     ) -> MetricsResult:
         """Return all six, looking grades up once."""
-        hits = _hits(retrieved_chunk_ids, judgments)
+        hits = _hits(retrieved_chunk_ids, judgments, k)
         return MetricsResult(
             recall_at_k=value("R", hits, k),
             precision_at_k=value("P", hits, k, denominator="retrieved"),
@@ -119,10 +130,9 @@ class RetrievalMetrics:
         )
 
 
-def _hits(retrieved: Sequence[str], judgments: Sequence[RelevanceJudgment]) -> Hits:
-    grades: dict[str, int] = {}
-    for judgment in judgments:
-        grades[judgment.chunk_id] = max(
-            judgment.grade, grades.get(judgment.chunk_id, judgment.grade)
-        )
-    return hits_of(retrieved, grades)
+def _hits(retrieved: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int) -> Hits:
+    """Look up the top k alone: what is below rank k costs nothing and is not checked."""
+    cutoff = checked_cutoff(k)
+    if isinstance(retrieved, (str, bytes)):
+        raise InputError("this is one text", field="retrieved_chunk_ids", hint="give ids in a list")
+    return hits_of(retrieved[:cutoff], highest_grades(judgments))

@@ -1,22 +1,22 @@
-"""Four metrics over character spans of documents.
+"""Recall, precision, IoU and F1 over character spans of documents.
 
 Spans are half-open, `[start, end)`, in code points of one document. Overlapping and touching
-spans count every character once.
+spans count every character once. Lists are not cut.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
-from karat.conventions import Conventions
 from karat.functional import calculate_overlap, merge_overlapping_spans
-from karat.measures.one import check_stretch, coverage_of, span_value
+from karat.measures.one import AnySpan, check_span, coverage_of, span_value, spans_of
+from karat.measures.presets import PRESETS
 
-MEASURES = ("span.recall@5", "span.precision@5", "span.iou@5", "span.f1@5")
-CONVENTIONS = Conventions()
+MEASURES = PRESETS["spans"].measures
+CONVENTIONS = PRESETS["spans"].conventions
 
 __all__ = [
     "CharacterSpan",
@@ -33,23 +33,28 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SpanRange:
-    """A stretch of text without its document."""
+    """A span of a document, without its text.
 
+    >>> SpanRange("d1", 0, 50).length
+    50
+    """
+
+    doc_id: str
     start: int
     end: int
 
     def __post_init__(self) -> None:
-        check_stretch(self.start, self.end)
+        check_span(self.doc_id, self.start, self.end)
 
     @property
     def length(self) -> int:
-        """How many characters it holds."""
+        """The number of characters."""
         return self.end - self.start
 
 
 @dataclass(frozen=True)
 class CharacterSpan:
-    """A stretch of a document.
+    """A span of a document, with its text where that is known.
 
     >>> CharacterSpan("d1", 0, 50).length
     50
@@ -61,24 +66,23 @@ class CharacterSpan:
     text: str | None = None
 
     def __post_init__(self) -> None:
-        check_stretch(self.start, self.end)
+        check_span(self.doc_id, self.start, self.end)
 
     @property
     def length(self) -> int:
-        """How many characters it holds."""
+        """The number of characters."""
         return self.end - self.start
 
 
+@runtime_checkable
 class Metric(Protocol):
-    """What a metric is: a name, and a number from what was retrieved and what should be."""
+    """A metric: a name, and a number from the spans retrieved and those that should be."""
 
     @property
     def name(self) -> str:
         """What it is called."""
 
-    def calculate(
-        self, retrieved: Sequence[CharacterSpan], ground_truth: Sequence[CharacterSpan]
-    ) -> float:
+    def calculate(self, retrieved: Iterable[AnySpan], ground_truth: Iterable[AnySpan]) -> float:
         """Return its value."""
 
 
@@ -86,11 +90,18 @@ class Metric(Protocol):
 class _SpanMetric:
     name: str
 
-    def calculate(
-        self, retrieved: Sequence[CharacterSpan], ground_truth: Sequence[CharacterSpan]
-    ) -> float:
-        """Return the declared measure of these spans."""
-        return span_value(f"span.{self.name}", coverage_of(retrieved, ground_truth))
+    def calculate(self, retrieved: Iterable[AnySpan], ground_truth: Iterable[AnySpan]) -> float:
+        """Return the value for one query.
+
+        Parameters
+        ----------
+        retrieved
+            The spans that were retrieved, as `merge_overlapping_spans` takes them.
+        ground_truth
+            The spans that should be retrieved, in the same forms.
+        """
+        spans = spans_of(retrieved=retrieved, ground_truth=ground_truth)
+        return span_value(f"span.{self.name}", coverage_of(*spans))
 
 
 recall: Metric = _SpanMetric("recall")

@@ -21,6 +21,7 @@ def catalogue() -> list[dict[str, Any]]:
                 for param in declaration.params
             },
             "aliases": list(declaration.aliases),
+            "cites": list(declaration.cites),
             "over_queries": declaration.combine,
             "higher_is_better": declaration.higher_is_better,
             "unit": declaration.unit,

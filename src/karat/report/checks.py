@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from karat.report.tables import number
+from karat.errors import counted
+from karat.report.tables import number, probability
 from karat.stats.rules import Rule, plain
 
 _GUILT = {
@@ -40,7 +41,11 @@ class Check:
     bound: float | None = None
     """The one-sided bound of the difference that decides."""
     method: str | None = None
-    """How the bound came about."""
+    """How the bound was computed."""
+    p: float | None = None
+    """The one-sided p that decides; None where too few queries differ."""
+    differing: int = 0
+    """On how many queries run and baseline differ."""
     only_run: int = 0
     """How many queries have a value in the run and none in the baseline."""
     only_baseline: int = 0
@@ -78,29 +83,46 @@ class Check:
 
     def _of_change(self) -> str:
         assert self.difference is not None
-        assert self.bound is not None
+        if self.bound is None or self.method == "few":
+            return self._of_few()
         rule, limited = self.rule, self._change(self.bound)
         change, other = ("drop", "rise") if rule.kind == "max_drop" else ("rise", "drop")
         most = rule.strict
         if limited < 0:  # a drop of at least -0.1 is a rise of at most 0.1
             change, most = other, not most
-        if self.difference:
-            said = (
-                f"{rule.measure} {'rose' if self.difference > 0 else 'fell'} by "
-                f"{self.shown(abs(self.difference))}, from "
-                f"{self.shown(self.baseline)} to {self.shown(self.value)}"
-            )
-        else:
-            said = f"{rule.measure} stayed at {self.shown(self.value)}"
-        said += (
-            f"; a {change} of {'at most' if most else 'at least'} {self.shown(abs(limited))} "
-            f"({100 * rule.confidence:.15g}% confidence)"
+        p = "" if self.p is None else f", p {probability(self.p)}"
+        said = (
+            f"{self._moved}; a {change} of {'at most' if most else 'at least'} "
+            f"{self.shown(abs(limited))} ({100 * rule.confidence:.15g}% confidence{p})"
         )
         if self.passed:
             return said
         if not self.miss:
             return f"{said}, which is the limit itself"
         return f"{said}, {self.shown(self.miss)} more than {plain(rule.limit)}"
+
+    def _of_few(self) -> str:
+        """Return the reason where too few queries differ for any test."""
+        assert self.difference is not None
+        if not self.differing:
+            return f"{self._moved}; no query differs from the baseline"
+        said = f"{self._moved}; only {self.differing:,} of {counted(self.n, 'query')} differ"
+        if self.bound is None:
+            return f"{said}, too few for a test"
+        change = "drop" if self.rule.kind == "max_drop" else "rise"
+        if self.passed:
+            return f"{said}, too few to show a {change}"
+        return f"{said}, too few to rule out a {change} of {self.shown(self._change(self.bound))}"
+
+    @property
+    def _moved(self) -> str:
+        if not self.difference:
+            return f"{self.rule.measure} stayed at {self.shown(self.value)}"
+        return (
+            f"{self.rule.measure} {'rose' if self.difference > 0 else 'fell'} by "
+            f"{self.shown(abs(self.difference))}, from "
+            f"{self.shown(self.baseline)} to {self.shown(self.value)}"
+        )
 
     @property
     def _wrong_side(self) -> str:
@@ -143,6 +165,8 @@ class Check:
                 "difference": self.difference,
                 "bound": self.bound,
                 "method": self.method,
+                "p": self.p,
+                "differing": self.differing,
                 "only_run": self.only_run,
                 "only_baseline": self.only_baseline,
             }

@@ -12,8 +12,10 @@ from karat.errors import counted
 from karat.report.calculation import Change
 from karat.report.document import document
 from karat.report.sheet import Sheet
-from karat.report.tables import BETTER, WORSE, better
+from karat.report.tables import BETTER, WORSE, better, declaration, probability
 from karat.stats.comparison import PAIRS, Choices
+from karat.stats.corrections import TITLES
+from karat.stats.inference import FEW_GEOMETRIC
 from karat.stats.power import ALPHA
 
 Row = dict[str, Any]
@@ -67,6 +69,10 @@ class ComparisonSheet:
         """The names of the measures, in the order asked."""
         return self.pairs["measure"].unique(maintain_order=True).to_list()
 
+    def label(self, measure: str) -> str:
+        """Return the name that is printed for a measure."""
+        return self.runs[0].label(measure)
+
     @property
     def group_fields(self) -> list[str]:
         """The fields that the groups are made by."""
@@ -82,11 +88,54 @@ class ComparisonSheet:
             own = self.pairs.filter(pl.col("a") == a, pl.col("b") == b)
             apart = own.filter(pl.col("left_out") > 0)
             for n, part in sorted(apart.partition_by("left_out", as_dict=True).items()):
-                named = "" if part.height == own.height else f" of {', '.join(part['measure'])}"
+                labels = ", ".join(map(self.label, part["measure"]))
+                named = "" if part.height == own.height else f" of {labels}"
                 only = f"{counted(int(n[0]), 'query')} with a value in only one of the two left out"
                 yield f"{b} − {a}: {only}{named}"
+            yield from self._of_few(a, b, own)
+            yield from self._alone(a, b, own)
+        yield from self._ratios()
         if any(moved.changes is None for moved in self.moved):
             yield "what changed in lists is not known where scores were given for a run"
+
+    def _of_few(self, a: str, b: str, rows: pl.DataFrame) -> Iterator[str]:
+        """State where so few queries differ that no test can show anything."""
+        few = rows.filter(pl.col("method") == "few").with_columns(
+            differing=pl.col("wins") + pl.col("losses")
+        )
+        parts = few.partition_by("differing", "n", as_dict=True, maintain_order=True)
+        for (differing, n), part in parts.items():
+            labels = ", ".join(map(self.label, part["measure"]))
+            only = f"only {differing} of {n} queries differ" if differing else "no query differs"
+            yield f"{b} − {a}: {only} by {labels}, too few for a test"
+
+    def _alone(self, a: str, b: str, rows: pl.DataFrame) -> Iterator[str]:
+        """State which differences are significant alone, but not after correction."""
+        for row in rows.filter(pl.col("p") < ALPHA, pl.col("p_corrected") >= ALPHA).iter_rows(
+            named=True
+        ):
+            yield f"{b} − {a}, {self.label(row['measure'])}: {self.alone(row)}"
+
+    def alone(self, row: Row) -> str:
+        """Return the sentence for a difference that is significant only before correction."""
+        how = TITLES[self.choices.correction]
+        return (
+            f"significant alone (p {probability(row['p'])}), not after {how} over "
+            f"{tests(self.pairs):,} pairs (p {probability(row['p_corrected'])})"
+        )
+
+    def _ratios(self) -> Iterator[str]:
+        """Show differences of geometric means as ratios, with their intervals."""
+        for row in self.pairs.drop_nulls("low").iter_rows(named=True):
+            if declaration(row["measure"]).combine == "geometric" and row["value_a"]:
+                ratio, low, high = (
+                    1 + row[name] / row["value_a"] for name in ("difference", "low", "high")
+                )
+                few = "" if row["n"] >= FEW_GEOMETRIC else ", too narrow with so few queries"
+                yield (
+                    f"{self.label(row['measure'])} of {row['b']} / {row['a']}: {ratio:.3f} "
+                    f"[{low:.3f}, {high:.3f}]{few}"
+                )
 
 
 def tests(frame: pl.DataFrame) -> int:
@@ -102,18 +151,22 @@ def comparison_document(sheet: ComparisonSheet) -> dict[str, Any]:
         "correction": sheet.choices.correction,
         "tests": tests(sheet.pairs),
         "confidence": sheet.choices.confidence,
-        "pairs": sheet.pairs.to_dicts(),
+        "pairs": _labelled(sheet, sheet.pairs.to_dicts()),
     }
     if sheet.groups is not None:
-        numbers = sheet.groups.select(PAIRS.keys()).to_dicts()
+        numbers = _labelled(sheet, sheet.groups.select(PAIRS.keys()).to_dicts())
         labels = sheet.groups.select(sheet.group_fields).to_dicts()
         whole["groups"] = [{"by": by, **row} for by, row in zip(labels, numbers, strict=True)]
         whole["group_tests"] = tests(sheet.groups)
     if sheet.moved:
-        whole["moved"] = [_moved(moved) for moved in sheet.moved]
+        whole["moved"] = _labelled(sheet, [_moved(moved) for moved in sheet.moved])
     if sheet.needed is not None:
-        whole["queries_needed"] = sheet.needed.to_dicts()
+        whole["queries_needed"] = _labelled(sheet, sheet.needed.to_dicts())
     return whole
+
+
+def _labelled(sheet: ComparisonSheet, rows: list[Row]) -> list[Row]:
+    return [row | {"measure": sheet.label(row["measure"])} for row in rows]
 
 
 def _moved(moved: Moved) -> dict[str, Any]:

@@ -17,7 +17,9 @@ _OF_B = "\0b"  # no measure ends so
 
 def _write_csv(sheet: ComparisonSheet, file: IO[bytes]) -> None:
     """Write a row a pair and measure, or a row for each group of these where groups are asked."""
-    (sheet.pairs if sheet.groups is None else sheet.groups).write_csv(file)
+    frame = sheet.pairs if sheet.groups is None else sheet.groups
+    labels = {name: sheet.label(name) for name in sheet.measures}
+    frame.with_columns(pl.col("measure").replace(labels)).write_csv(file)
 
 
 def _write_queries(sheet: ComparisonSheet, file: IO[bytes]) -> None:
@@ -31,7 +33,7 @@ def _write_queries(sheet: ComparisonSheet, file: IO[bytes]) -> None:
             rows = both.select(
                 pl.lit(a).alias("a"),
                 pl.lit(b).alias("b"),
-                pl.lit(measure).alias("measure"),
+                pl.lit(sheet.label(measure)).alias("measure"),
                 "query_id",
                 one.alias("value_a"),
                 other.alias("value_b"),

@@ -12,7 +12,7 @@ from karat.errors import counted
 from karat.report.bars import Drawing, drawn
 from karat.report.comparison import ComparisonSheet, Moved, Row, mark, tests
 from karat.report.sheet import methods
-from karat.report.tables import BETTER, WORSE, label, number, signed, table_rows
+from karat.report.tables import BETTER, WORSE, label, number, probability, signed, table_rows
 from karat.report.terminal import WIDTH, short
 from karat.stats import corrections
 from karat.stats.groups import FEW
@@ -22,7 +22,6 @@ from karat.stats.power import ALPHA, POWER
 NAME_WIDTH = 24
 _ITEM_WIDTH = 24
 _CHANGES_SHOWN = 3
-_LEAST = 0.0001
 _POWER = f"{POWER:.0%} power, α = {ALPHA}"
 TESTS = {
     "randomization": "sign-flip randomization",
@@ -72,7 +71,8 @@ def between(sheet: ComparisonSheet, names: Names, measures: list[str]) -> Iterat
 
 def _pair(sheet: ComparisonSheet, a: str, b: str) -> Section:
     rows = _of_pair(sheet.pairs, a, b)
-    return _compared(sheet, title(a, b), "measure", [label(row["measure"]) for row in rows], rows)
+    measures = [label(row["measure"], sheet.runs[0]) for row in rows]
+    return _compared(sheet, title(a, b), "measure", measures, rows)
 
 
 def _measure(sheet: ComparisonSheet, names: Names, measure: str) -> Section:
@@ -80,7 +80,7 @@ def _measure(sheet: ComparisonSheet, names: Names, measure: str) -> Section:
     found = sheet.pairs.filter(pl.col("measure") == measure).to_dicts()
     rows = [row for row in found if (row["a"], row["b"]) in names]
     titles = [title(row["a"], row["b"]) for row in rows]
-    return _compared(sheet, label(measure), "pair", titles, rows)
+    return _compared(sheet, label(measure, sheet.runs[0]), "pair", titles, rows)
 
 
 def _compared(
@@ -109,7 +109,7 @@ def _groups(
     fields, found = sheet.group_fields, _of_pair(groups, a, b)
     cells = [
         {
-            "measure": label(row["measure"]),
+            "measure": label(row["measure"], sheet.runs[0]),
             **{short(field, NAME_WIDTH): _label(row[field]) for field in fields},
             **_tested(sheet, row, sheet.corrects(groups)),
             "W/T/L": _outcomes(row),
@@ -138,7 +138,8 @@ def _needed(
     for measure in measures:
         found = needed.filter(pl.col("measure") == measure).select("a", "b", "queries")
         queries = [n for a, b, n in found.iter_rows() if (a, b) in names]
-        rows.append([label(measure), *("–" if n is None else f"{n:,}" for n in queries)])
+        numbers = ["–" if n is None else f"{n:,}" for n in queries]
+        rows.append([label(measure, sheet.runs[0]), *numbers])
     if sheet.many:
         rows = [list(column) for column in zip(*rows, strict=True)]
         rows[0][0] = "pair"
@@ -174,13 +175,6 @@ def interval(low: float | None, high: float | None, measure: str) -> str:
     return f"[{', '.join(ends)}]"
 
 
-def probability(p: float | None) -> str:
-    """Show a p; one too small to show is not shown as 0."""
-    if p is None:
-        return "–"
-    return f"<{_LEAST:.4f}" if p < _LEAST else f"{p:.4f}"
-
-
 def _plain(value: float | None, decimals: str) -> str:
     """Show a number with its sign, 0 without one."""
     if value is None:
@@ -210,6 +204,9 @@ def notes(sheet: ComparisonSheet) -> list[str]:
     tested = [f"p: {TESTS[sheet.choices.test]}, two-sided", _corrected(sheet, sheet.pairs, "pairs")]
     said = [
         "; ".join(filter(None, tested)),
+        "intervals and p are those of each pair alone; marks and verdict use the corrected p"
+        if sheet.corrects(sheet.pairs)
+        else "",
         *_methods(sheet),
         "W/T/L: wins, ties and losses of the run named first, by query (better, equal, worse)",
         "dz: the mean difference / its standard deviation over queries",
@@ -220,7 +217,7 @@ def notes(sheet: ComparisonSheet) -> list[str]:
             said.append(f"by group, {corrected}")
         if (sheet.groups["n"] < FEW).any():
             said.append(f"*: fewer than {FEW} queries")
-    return said
+    return list(filter(None, said))
 
 
 def _corrected(sheet: ComparisonSheet, frame: pl.DataFrame, of_what: str) -> str:
@@ -240,7 +237,7 @@ def _methods(sheet: ComparisonSheet) -> Iterator[str]:
     used = sheet.pairs.drop_nulls("method").group_by("method", maintain_order=True)
     of_method = {str(key[0]): part["measure"].unique(maintain_order=True) for key, part in used}
     for method, measures in of_method.items():
-        named = f" in {', '.join(measures)}" if len(of_method) > 1 else ""
+        named = f" in {', '.join(map(sheet.label, measures))}" if len(of_method) > 1 else ""
         if of_values != [f"95% intervals: {METHODS[method]}"] or named:
             yield f"intervals of differences{named}: {METHODS[method]}"
     if sheet.groups is not None:

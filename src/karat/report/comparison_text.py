@@ -52,7 +52,7 @@ def _below(sheet: ComparisonSheet, drawn: Sequence[str] = ()) -> Iterator[str]:
         own = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
         if own:
             yield ""
-            measure = own[0].measure
+            measure = sheet.label(own[0].measure)
             yield from _wrapped(f"{title(a, b)}: the queries that moved most by {measure}")
             for moved in own:
                 yield from _moved(moved)
@@ -116,7 +116,7 @@ def markdown(sheet: ComparisonSheet) -> str:
         table = piped(section.heads, section.rows, section.n_labels)
         parts.append(f"**{escape(section.title)}**\n\n{table}")
     if sheet.moved:
-        heads = ["pair", "query", "text", "changed", sheet.moved[0].measure]
+        heads = ["pair", "query", "text", "changed", sheet.label(sheet.moved[0].measure)]
         rows = [_moved_cells(moved) for moved in sheet.moved]
         parts.append(f"**the queries that moved most**\n\n{piped(heads, rows, 4)}")
     left = len(sheet.names) - len(names)

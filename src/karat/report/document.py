@@ -24,6 +24,8 @@ def document(sheets: Sequence[Sheet]) -> dict[str, Any]:
         "level": sheets[0].level,
         "runs": [_run(sheet) for sheet in sheets],
     }
+    if sheets[0].preset is not None:
+        whole["preset"] = sheets[0].preset
     if sheets[0].matching is not None:
         whole["matching"] = sheets[0].matching
     if sheets[0].settings:
@@ -46,7 +48,7 @@ def encoded(whole: dict[str, Any]) -> bytes:
 def _run(sheet: Sheet) -> dict[str, Any]:
     run: dict[str, Any] = {
         "name": sheet.name,
-        "measures": _measures(sheet.summary),
+        "measures": _measures(sheet, sheet.summary),
         "left_out": left_out(sheet.counts, sheet.conventions),
         "noted": noted(sheet.counts, sheet.conventions),
         "counts": sheet.counts,
@@ -56,33 +58,36 @@ def _run(sheet: Sheet) -> dict[str, Any]:
     if sheet.notes:
         run["notes"] = list(sheet.notes)
     if sheet.delivered:
-        run["delivered"] = sheet.delivered
+        run["delivered"] = {sheet.label(name): mean for name, mean in sheet.delivered.items()}
     if sheet.groups is not None:
         fields = group_fields(sheet)
         run["groups"] = [
-            {"by": dict(zip(fields, key, strict=True)), "measures": _measures(part)}
+            {"by": dict(zip(fields, key, strict=True)), "measures": _measures(sheet, part)}
             for key, part in group_parts(sheet)
         ]
     if sheet.show_queries:
-        run["per_query"] = sheet.per_query.to_dicts()
+        labels = {name: sheet.label(name) for name in sheet.summary["measure"]}
+        run["per_query"] = sheet.per_query.rename(labels).to_dicts()
         if sheet.weights.width:
-            run["weights"] = sheet.weights.to_dict(as_series=False)
+            weights = sheet.weights.rename(labels, strict=False)
+            run["weights"] = weights.to_dict(as_series=False)
         if sheet.holes.width:
             run["holes"] = sheet.holes.to_dict(as_series=False)
     return run
 
 
-def _measures(summary: pl.DataFrame) -> dict[str, Any]:
+def _measures(sheet: Sheet, summary: pl.DataFrame) -> dict[str, Any]:
     whole = {}
     for row in summary.iter_rows(named=True):
         measure, n = row.pop("measure"), row["n"]
-        whole[measure] = {key: row[key] for key in _KEYS if key in row}
+        entry = {key: row[key] for key in _KEYS if key in row}
         if row["judged"] is not None:
-            whole[measure]["judged"] = row["judged"]
+            entry["judged"] = row["judged"]
         if row["bound_high"] is not None:
-            whole[measure]["bounds"] = {"low": row["bound_low"], "high": row["bound_high"]}
+            entry["bounds"] = {"low": row["bound_low"], "high": row["bound_high"]}
         if row.get("small"):
-            whole[measure]["small"] = True
+            entry["small"] = True
         if rests_on_few(measure, n):
-            whole[measure]["note"] = f"{parse(measure).declaration.combine} of {n} samples"
+            entry["note"] = f"{parse(measure).declaration.combine} of {n} samples"
+        whole[sheet.label(measure)] = entry
     return whole

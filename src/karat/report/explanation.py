@@ -50,6 +50,7 @@ class Explanation:
             "parameters": {param.name: param.help for param in declaration.params},
             "edges": declaration.edges,
             "differs": declaration.differs,
+            "cites": list(declaration.cites),
             "over_queries": declaration.combine,
             "conventions": self.conventions.as_dict(),
             "level": self.level,
@@ -126,6 +127,8 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
     yield from _field("Over queries", f"{declaration.combine}; {better} is better{unit}")
     yield from _field("Edge cases", declaration.edges)
     yield from _field("Elsewhere", declaration.differs)
+    for publication in declaration.cites:
+        yield from _field("Defined in", publication)
     if declaration.aliases:
         yield from _field("Also called", ", ".join(declaration.aliases))
     words = conventions.as_dict()

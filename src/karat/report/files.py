@@ -45,12 +45,25 @@ def _write_json(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
 
 def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
     """Write a row for each run and measure, or for each group of these where groups are asked."""
-    _named((s.name, s.summary if s.groups is None else s.groups) for s in sheets).write_csv(file)
+    frames = (
+        (
+            sheet.name,
+            (sheet.summary if sheet.groups is None else sheet.groups).with_columns(
+                pl.col("measure").replace(_labels(sheet))
+            ),
+        )
+        for sheet in sheets
+    )
+    _named(frames).write_csv(file)
 
 
 def _write_queries(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
     """Write a row for each run and query."""
-    _named((sheet.name, sheet.per_query) for sheet in sheets).write_csv(file)
+    _named((sheet.name, sheet.per_query.rename(_labels(sheet))) for sheet in sheets).write_csv(file)
+
+
+def _labels(sheet: Sheet) -> dict[str, str]:
+    return {name: sheet.label(name) for name in sheet.summary["measure"]}
 
 
 def _named(frames: Iterable[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
@@ -72,6 +85,7 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         "level": sheets[0].level,
         "matching": sheets[0].matching,
         "settings": sheets[0].settings.as_dict(),
+        "preset": sheets[0].preset,
         "measures": sheets[0].summary["measure"].to_list(),
         "counts": {sheet.name: sheet.counts for sheet in sheets},
         "loads": {sheet.name: sheet.load for sheet in sheets},

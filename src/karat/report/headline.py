@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from karat.report.comparison import ComparisonSheet, Row, mark
-from karat.report.comparison_tables import HEADS, probability
+from karat.report.comparison_tables import HEADS
 from karat.report.sheet import Sheet, unequal_texts
-from karat.report.tables import BETTER, WORSE, best, better, number, signed, with_interval
+from karat.report.tables import (
+    BETTER,
+    WORSE,
+    best,
+    better,
+    number,
+    probability,
+    signed,
+    with_interval,
+)
+from karat.stats.power import ALPHA
 
 _NAMED = 3
 
@@ -17,6 +27,7 @@ def of_scores(sheets: Sequence[Sheet]) -> str:
     rows = {sheet.name: sheet.summary.row(0, named=True) for sheet in sheets}
     measure = sheets[0].summary["measure"][0]
     names = _leading(measure, {name: row["value"] for name, row in rows.items()})
+    measure = sheets[0].label(measure)
     if not names:
         return f"no query has a value of {measure}"
     shown = with_interval(rows[names[0]])
@@ -36,9 +47,9 @@ def of_comparison(sheet: ComparisonSheet) -> str:
     values = {run.name: run.summary["value"][0] for run in sheet.runs}
     names = _leading(measure, values)
     if not names:
-        return f"no query has a value of {measure}"
+        return f"no query has a value of {sheet.label(measure)}"
     if len(names) > 1:
-        return f"{_listed(names)} share the best {measure}"
+        return f"{_listed(names)} share the best {sheet.label(measure)}"
     return _of_leader(sheet, measure, names[0], values) + _unequal(sheet, measure, names[0])
 
 
@@ -62,7 +73,7 @@ def _of_leader(
         ((rival, row),) = rivals.items()
         return _against_one(sheet, leader, rival, row)
     unsure = {name: row for name, row in rivals.items() if not _leads(leader, row)}
-    best_of_all = f"{leader} has the best {measure}"
+    best_of_all = f"{leader} has the best {sheet.label(measure)}"
     if not unsure:
         others = "both others" if len(rivals) == 2 else f"all {len(rivals)} others"
         return f"{best_of_all}: significantly better than {others}"
@@ -104,22 +115,26 @@ def _leads(leader: str, row: Row) -> bool:
 def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: Row) -> str:
     """Return by how much a run leads the only other one, and whether that is significant."""
     measure, ahead = row["measure"], _ahead(leader, row)
+    name = sheet.label(measure)
     if ahead is None or row["p_corrected"] is None:
-        return f"{leader} has the best {measure}; its difference from {rival} was not tested"
+        return f"{leader} has the best {name}; its difference from {rival} was not tested"
     if not better(measure, ahead, 0.0):
         return (
-            f"{leader} has the best {measure}, but not on the queries for which both it and "
+            f"{leader} has the best {name}, but not on the queries for which both it and "
             f"{rival} have a value"
         )
     gap = number(abs(ahead), measure)
     if _leads(leader, row):
         return (
             f"{leader} is significantly better than {rival}: "
-            f"{measure} differs by {gap} ({_p(sheet, row)})"
+            f"{name} differs by {gap} ({_p(sheet, row)})"
         )
+    few = ""
+    if row["method"] == "few":
+        few = f"only {row['wins'] + row['losses']} of {row['n']} queries differ, "
     return (
-        f"{leader} leads {rival} by {gap} {measure}, but the difference is not statistically "
-        f"significant ({_p(sheet, row)})"
+        f"{leader} leads {rival} by {gap} {name}, but the difference is not statistically "
+        f"significant ({few}{_p(sheet, row)})"
     )
 
 
@@ -128,6 +143,10 @@ def _evidence(sheet: ComparisonSheet, leader: str, row: Row) -> str:
     ahead = _ahead(leader, row)
     if ahead is None or row["p_corrected"] is None:
         return "not tested"
+    if row["method"] == "few":
+        return f"only {row['wins'] + row['losses']} of {row['n']} queries differ"
+    if row["p"] < ALPHA <= row["p_corrected"]:
+        return f"{signed(ahead, row['measure'])}, {sheet.alone(row)}"
     return f"{signed(ahead, row['measure'])}, {_p(sheet, row)}"
 
 

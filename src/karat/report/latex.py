@@ -83,7 +83,7 @@ def _table(
         *([f"\\caption{{{caption}.}}"] if caption else []),
         f"\\begin{{tabular}}{{l{'l' * len(measures)}}}",
         "\\toprule",
-        " & ".join(["run", *(escape(label(measure)) for measure in measures)]) + r" \\",
+        " & ".join(["run", *(escape(label(measure, sheets[0])) for measure in measures)]) + r" \\",
         "\\midrule",
     ]
     for name, own in rows.items():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from karat.report.headline import of_scores
 from karat.report.sheet import Sheet, methods, remarks
-from karat.report.tables import group_table, query_table, table_rows
+from karat.report.tables import group_table, query_table, table_heads, table_rows
 
 _WIDE = 6  # more runs stand below each other
 
@@ -29,7 +29,7 @@ def markdown(sheets: Sequence[Sheet]) -> str:
 
 def values(sheets: Sequence[Sheet]) -> str:
     """Return the table of values: runs as columns, or as rows where there are many."""
-    heads = ["measure", *(sheet.name for sheet in sheets), "n"]
+    heads = table_heads(sheets, [sheet.name for sheet in sheets])
     rows = table_rows(sheets)
     if len(sheets) > _WIDE:
         heads, *rows = map(list, zip(["run", *heads[1:]], *rows, strict=True))

@@ -17,6 +17,7 @@ from karat.data.shaping import Settings
 from karat.errors import InputError
 from karat.measures import Measure, parse
 from karat.measures.plan import LEVELS
+from karat.measures.presets import preset_named
 from karat.measures.scoring import COUNTS
 from karat.measures.table import bound_name, judged_name
 
@@ -41,6 +42,7 @@ class Saved:
     queries: pl.DataFrame
     weights: pl.DataFrame
     unjudged: pl.DataFrame
+    preset: str | None = None
 
 
 class _ListSettings(msgspec.Struct, forbid_unknown_fields=True):
@@ -56,6 +58,7 @@ class _ParquetFacts(msgspec.Struct):
     level: str
     measures: list[str]
     counts: dict[str, dict[str, int]]
+    preset: str | None = None
     matching: str | None = None
     settings: _ListSettings = msgspec.field(default_factory=_ListSettings)
     loads: dict[str, str | None] = {}
@@ -79,6 +82,7 @@ class _JsonDocument(msgspec.Struct):
     conventions: dict[str, str]
     level: str
     runs: list[_JsonRun]
+    preset: str | None = None
     matching: str | None = None
     settings: _ListSettings = msgspec.field(default_factory=_ListSettings)
     queries: list[dict[str, Any]] | None = None
@@ -143,7 +147,13 @@ def _read_parquet(source: Source, run: str | None) -> Saved:
         rows.select("query_id").hstack(_behind("field:", rows)),
         _behind("weight:", rows),
         _behind("hole:", rows),
+        _known_preset(facts.preset),
     )
+
+
+def _known_preset(name: str | None) -> str | None:
+    preset_named(name)
+    return name
 
 
 def _behind(mark: str, rows: pl.DataFrame) -> pl.DataFrame:
@@ -161,7 +171,9 @@ def _read_json(source: Source, run: str | None) -> Saved:
             "the values of the queries are not in it",
             hint="write it with karat eval --per-query, or as .parquet",
         )
-    names = list(saved.measures)
+    preset = preset_named(document.preset)
+    measures = {name: preset.parse(name) for name in saved.measures}
+    names = {name: measure.name for name, measure in measures.items()}
     schema = {"query_id": pl.String} | dict.fromkeys(names, pl.Float64)
     queries = document.queries or [{"query_id": row["query_id"]} for row in saved.per_query]
     return Saved(
@@ -172,13 +184,14 @@ def _read_json(source: Source, run: str | None) -> Saved:
         Settings(**msgspec.structs.asdict(document.settings)),
         saved.load,
         tuple(saved.notes),
-        saved.delivered,
+        {names.get(name, name): mean for name, mean in saved.delivered.items()},
         saved.counts,
-        tuple(map(parse, names)),
-        pl.DataFrame(saved.per_query, schema=schema),
+        tuple(measures.values()),
+        pl.DataFrame(saved.per_query, schema=schema).rename(names),
         pl.DataFrame(queries, infer_schema_length=None),
-        pl.DataFrame(saved.weights),
+        pl.DataFrame(saved.weights).rename(names, strict=False),
         pl.DataFrame(saved.holes, schema=dict.fromkeys(saved.holes, pl.Float64)),
+        document.preset,
     )
 
 

@@ -12,6 +12,7 @@ from karat.data.shaping import Settings
 from karat.errors import counted
 from karat.measures import parse
 from karat.measures.declare import OF_THE_RUN
+from karat.measures.presets import preset_named
 from karat.stats.groups import FEW
 from karat.stats.intervals import METHODS
 
@@ -63,6 +64,14 @@ class Sheet:
     queries: pl.DataFrame
     show_queries: bool
     """Whether a person asked to see every query."""
+    show_medians: bool = False
+    """Whether a person asked to see medians."""
+    preset: str | None = None
+    """The preset that the scores were made with."""
+
+    def label(self, measure: str) -> str:
+        """Return the name that is printed for a measure: a preset may have its own."""
+        return preset_named(self.preset).label(measure)
 
     def remarks(self) -> list[str]:
         """Say what was left out and what was counted, in sentences."""
@@ -110,11 +119,12 @@ class Sheet:
         for measure, n in self.summary.select("measure", "n").iter_rows():
             least = parse(measure).declaration.least_queries
             if rests_on_few(measure, n):
-                yield f"{measure} of fewer than {least} samples ({n})"
+                yield f"{self.label(measure)} of fewer than {least} samples ({n})"
             elif self.groups is not None:
                 sizes = self.groups.filter(pl.col("measure") == measure)["n"]
                 if few := sum(rests_on_few(measure, size) for size in sizes):
-                    yield f"{measure} of fewer than {least} samples in {counted(few, 'group')}"
+                    groups = counted(few, "group")
+                    yield f"{self.label(measure)} of fewer than {least} samples in {groups}"
         if self.groups is not None and self.groups["small"].any():
             yield f"groups marked * have fewer than {FEW} queries: they say little"
 
@@ -152,7 +162,7 @@ def unequal_text_notes(sheets: Sequence[Sheet]) -> list[str]:
                 f"unequal amounts of text: {most.delivered[measure]:,.0f} characters per query in "
                 f"{most.name}, {least.delivered[measure]:,.0f} in {least.name}"
             )
-            measures_by_note.setdefault(told, []).append(measure)
+            measures_by_note.setdefault(told, []).append(sheets[0].label(measure))
     return [
         f"{', '.join(measures)} compare {told}; larger chunks win at equal k, so compare at a "
         "budget of characters, such as span.recall@2000c"
@@ -189,7 +199,8 @@ def methods(sheets: Sequence[Sheet]) -> list[str]:
                 runs_of.setdefault(method, []).append(sheet.name)
         for method, runs in runs_of.items():
             most = 2 * len(runs) > sum(map(len, runs_of.values()))
-            named = measure if most else f"{measure} ({', '.join(runs)})"
+            label = sheets[0].label(measure)
+            named = label if most else f"{label} ({', '.join(runs)})"
             measures_of.setdefault(method, []).append(named)
     if len(measures_of) == 1:
         said = [f"95% intervals: {METHODS[method]}" for method in measures_of]

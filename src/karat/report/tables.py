@@ -12,6 +12,7 @@ import polars as pl
 from karat.measures import Declaration, parse
 from karat.report.sheet import Sheet
 
+_LEAST = 0.0001
 BETTER, WORSE = "▲", "▼"
 """What marks a significant difference."""
 
@@ -51,10 +52,13 @@ def signed(value: float | None, measure: str) -> str:
     return sign + number(abs(value), measure)
 
 
-def label(measure: str) -> str:
-    """Return a measure as a table calls it: with its unit, where it has one."""
-    unit = declaration(measure).unit
-    return measure if unit is None else f"{measure} [{unit}]"
+def label(measure: str, sheet: Sheet | None = None) -> str:
+    """Return a measure as a table calls it: with its unit, where it has one.
+
+    With a sheet, by the name that its preset has for the measure.
+    """
+    unit, name = declaration(measure).unit, measure if sheet is None else sheet.label(measure)
+    return name if unit is None else f"{name} [{unit}]"
 
 
 def with_interval(row: Mapping[str, Any]) -> str:
@@ -81,13 +85,29 @@ def interval(row: Mapping[str, Any]) -> str:
     return f"[{', '.join(ends)}]"
 
 
+def table_heads(sheets: Sequence[Sheet], names: Sequence[str]) -> list[str]:
+    """Return the heads of `table_rows`, with the names of the runs as they are shown."""
+    medians: list[str] = []
+    if sheets[0].show_medians:
+        medians = ["median"] if len(sheets) == 1 else [f"median of {name}" for name in names]
+    return ["measure", *names, *medians, "n"]
+
+
 def table_rows(sheets: Sequence[Sheet]) -> list[list[str]]:
-    """Return a row a measure: its name, the value of each run with its interval, and n."""
+    """Return one row per measure: its name, the value of each run with its interval, and n.
+
+    Medians, where they were asked for, come between the values and n.
+    """
     rows = []
     for same in zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True):
+        measure = same[0]["measure"]
         values = [with_interval(row) for row in same]
-        rows.append([label(same[0]["measure"]), *values, counts(row["n"] for row in same)])
-    return rows + [[name, *map(number, values), ""] for name, values in holes(sheets).items()]
+        if sheets[0].show_medians:
+            values += [number(row["median"], measure) for row in same]
+        rows.append([label(measure, sheets[0]), *values, counts(row["n"] for row in same)])
+    no_medians = [""] * (len(sheets) if sheets[0].show_medians else 0)
+    unjudged = holes(sheets).items()
+    return rows + [[name, *map(number, values), *no_medians, ""] for name, values in unjudged]
 
 
 def holes(sheets: Sequence[Sheet]) -> dict[str, list[float | None]]:
@@ -132,7 +152,8 @@ def group_table(sheet: Sheet) -> Table | None:
         labels = ["–" if label is None else str(label) for label in key]
         mark = "*" if part["small"].any() else ""
         rows.append([*labels, *values, counts(part["n"]) + mark])
-    return [*fields, *map(label, sheet.summary["measure"]), "n"], rows
+    measures = [label(measure, sheet) for measure in sheet.summary["measure"]]
+    return [*fields, *measures, "n"], rows
 
 
 def group_parts(sheet: Sheet) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
@@ -151,7 +172,7 @@ def query_table(sheet: Sheet) -> Table | None:
         [query, *(number(v, m) for m, v in zip(measures, values, strict=True))]
         for query, *values in sheet.per_query.iter_rows()
     ]
-    return ["query_id", *map(label, measures)], rows
+    return ["query_id", *(label(measure, sheet) for measure in measures)], rows
 
 
 def group_fields(sheet: Sheet) -> list[str]:
@@ -179,3 +200,10 @@ def best(measure: str, values: Iterable[float | None]) -> float | None:
         if value is not None and (leader is None or better(measure, value, leader)):
             leader = value
     return leader
+
+
+def probability(p: float | None) -> str:
+    """Show a p; one too small to show is not shown as 0."""
+    if p is None:
+        return "–"
+    return f"<{_LEAST:.4f}" if p < _LEAST else f"{p:.4f}"

@@ -12,7 +12,15 @@ from unicodedata import combining, east_asian_width
 from karat.errors import printable
 from karat.report.bars import CHARACTERS, LEGEND, Drawing, Drawn, drawn, drawn_groups
 from karat.report.sheet import Sheet, methods, remarks
-from karat.report.tables import BETTER, WORSE, group_fields, group_table, query_table, table_rows
+from karat.report.tables import (
+    BETTER,
+    WORSE,
+    group_fields,
+    group_table,
+    query_table,
+    table_heads,
+    table_rows,
+)
 
 WIDTH = 80
 _NAME_WIDTH = 24
@@ -26,7 +34,7 @@ Lines = list[list[str]]
 
 def show(sheets: Sequence[Sheet]) -> None:
     """Print the table, then groups and queries where they were asked, then the remarks."""
-    heads = ["measure", *(short(sheet.name, _NAME_WIDTH) for sheet in sheets), "n"]
+    heads = table_heads(sheets, [short(sheet.name, _NAME_WIDTH) for sheet in sheets])
     bars = print_wide(heads, table_rows(sheets), 1, n_last=1, drawing=drawn(sheets))
     for sheet in sheets:
         if (table := group_table(sheet)) is not None:

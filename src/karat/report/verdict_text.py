@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from karat.errors import printable
 from karat.report.checks import Blamed, Check
 from karat.report.markdown import escape, piped
+from karat.report.tables import probability
 from karat.report.terminal import WIDTH, plain_lines, short, width_of
 
 if TYPE_CHECKING:
@@ -59,11 +60,12 @@ def _blamed(query: Blamed, check: Check) -> str:
 def check_rows(verdict: Verdict) -> tuple[list[str], list[list[str]]]:
     """Return heads and a row a check: its outcome, its threshold, and the numbers."""
     compares = any(check.rule.compares for check in verdict.checks)
-    heads = ["", "threshold", "value", *(["baseline", "bound"] if compares else []), "n"]
+    heads = ["", "threshold", "value", *(["baseline", "bound", "p"] if compares else []), "n"]
     rows = []
     for check in verdict.checks:
         bound = "–" if check.bound is None else check.shown(check.bound)
-        compared = [check.shown(check.baseline), bound] if compares else []
+        baseline = check.shown(check.baseline)
+        compared = [baseline, bound, probability(check.p)] if compares else []
         outcome = "passed" if check.passed else "FAILED"
         rows.append([outcome, check.name, check.shown(check.value), *compared, f"{check.n:,}"])
     return heads, rows

@@ -15,16 +15,14 @@ from karat.measures.declare import Measure
 from karat.measures.table import ScoreTable
 from karat.stats.corrections import CORRECTIONS, correct
 from karat.stats.groups import Field, groups, of_queries
+from karat.stats.inference import TESTS, infer
 from karat.stats.intervals import CONFIDENCE
-from karat.stats.pairs import Pair, pair, pair_intervals
+from karat.stats.pairs import Pair, pair
 from karat.stats.power import detectable, needed
-from karat.stats.randomization import randomization, swapped
 from karat.stats.samples import Sample, deviation
-from karat.stats.student import effect_size, student
+from karat.stats.student import effect_size
 from karat.stats.tukey import tukey
-from karat.stats.wilcoxon import wilcoxon
 
-TESTS = ("randomization", "t", "wilcoxon")
 PAIRS = {
     "a": pl.String,
     "b": pl.String,
@@ -131,7 +129,7 @@ def queries_needed(
 def _pairs(tables: Tables, choices: Choices) -> list[tuple[str, str, Pair]]:
     measures: tuple[Measure, ...] = next(iter(tables.values())).measures
     return [
-        (a, b, pair(tables[a], tables[b], measure))
+        (a, b, pair(tables[a], tables[b], measure, (a, b)))
         for a, b in choices.pairs(list(tables))
         for measure in measures
     ]
@@ -140,19 +138,12 @@ def _pairs(tables: Tables, choices: Choices) -> list[tuple[str, str, Pair]]:
 def _rows(tables: Tables, choices: Choices) -> pl.DataFrame:
     named = _pairs(tables, choices)
     pairs = [p for _, _, p in named]
-    found = pair_intervals(pairs, choices.confidence)
-    p_randomization = _randomized(pairs)
     rows = []
-    for at, (a, b, p) in enumerate(named):
+    for (a, b, p), found in zip(named, infer(pairs, choices.test, choices.confidence), strict=True):
         apart = p.differences
         wins, ties, losses = p.counts()
         one, other, difference = p.a.value, p.b.value, p.difference
         spread = _spread(p)
-        tests = {
-            "randomization": p_randomization[at],
-            "t": student(apart) if p.a.summed and p.n else None,
-            "wilcoxon": wilcoxon(apart.x, apart.rounding) if p.a.summed and p.n else None,
-        }
         rows.append(
             {
                 "a": a,
@@ -163,17 +154,17 @@ def _rows(tables: Tables, choices: Choices) -> pl.DataFrame:
                 "value_a": one,
                 "value_b": other,
                 "difference": difference,
-                "low": found[at].low,
-                "high": found[at].high,
-                "method": found[at].method,
+                "low": found.interval.low,
+                "high": found.interval.high,
+                "method": found.interval.method,
                 "relative": difference / abs(one) if difference is not None and one else None,
                 "wins": wins,
                 "ties": ties,
                 "losses": losses,
                 "effect": effect_size(apart) if p.a.summed else None,
-                "p": tests[choices.test],
+                "p": found.p[choices.test],
                 "p_corrected": None,
-                **{f"p_{test}": value for test, value in tests.items()},
+                **{f"p_{test}": value for test, value in found.p.items()},
                 "detectable": None if spread is None else detectable(spread, p.n),
             }
         )
@@ -188,23 +179,6 @@ def _spread(p: Pair) -> float | None:
     spread = deviation(p.influence())
     rounding = p.a.rounding * p.a.slope + p.b.rounding * p.b.slope
     return spread if spread > rounding else None
-
-
-def _randomized(pairs: Sequence[Pair]) -> list[float | None]:
-    """Return the p of each pair; the same draws serve all of them, query by query."""
-    ids = pl.concat([p.query_ids for p in pairs]).unique().sort()
-    summed = [at for at, p in enumerate(pairs) if p.a.summed and p.n]
-    columns, rounding = np.zeros((ids.len(), len(summed))), np.zeros(len(summed))
-    for column, at in enumerate(summed):
-        differences = pairs[at].differences
-        columns[ids.search_sorted(pairs[at].query_ids).to_numpy(), column] = differences.x
-        rounding[column] = differences.rounding
-    found = randomization(columns, rounding=rounding).tolist()
-    p: dict[int, float] = dict(zip(summed, found, strict=True))
-    for at, one in enumerate(pairs):
-        if not one.a.summed and one.n:
-            p[at] = swapped(one)
-    return [p.get(at) for at in range(len(pairs))]
 
 
 def _corrected(rows: pl.DataFrame, how: str) -> pl.DataFrame:

@@ -16,10 +16,17 @@ from karat.stats.whole import whole
 
 CONFIDENCE = 0.95
 MOST_RESAMPLED = 2_000
-"""Up to so many queries are resampled; above, the mean is normal enough for t."""
+"""Up to this many queries are resampled; above, the mean is normal enough for t."""
 FEWEST = 3
 """A single run over fewer queries has no interval."""
+FEWEST_RESAMPLED = 20
+"""Resampling fewer queries gives intervals that are too narrow."""
+FEW_VALUES = 6
+"""Fewer values than this away from 0 or 1 say little about how far from it the mean may be."""
 METHODS = {
+    "flips": "inversion of the sign-flip test, with the draws of p",
+    "few": "limits of what so few differing queries can show",
+    "logit-t": "Student's t on the logit scale",
     "bca": "BCa bootstrap over queries, 10,000 resamples",
     "t": "Student's t over queries",
     "wilson": "Wilson's score interval",
@@ -57,19 +64,59 @@ def interval(sample: Sample, confidence: float = CONFIDENCE) -> Interval:
 
 def _direct(sample: Sample, confidence: float) -> Interval | None:
     """Return the interval where it needs no resampling, None where it does."""
-    if sample.value is None or (sample.n < FEWEST and not sample.difference):
+    if sample.value is None or sample.n < FEWEST:
         return Interval()
-    if sample.how == "mean" and not sample.difference and _is_share(sample):
+    if sample.how == "mean" and _is_share(sample):
         return _wilson(sample, confidence)
-    if sample.constant:
-        return Interval(sample.value, sample.value, "equal")
+    if sample.bounded and sample.how in ("mean", "micro"):
+        return _logit_student(sample, confidence)
     if sample.share is not None:
+        if sample.constant:
+            return Interval(sample.value, sample.value, "equal")
         return _order_statistics(sample, sample.value, sample.share, confidence)
     if not sample.summed:  # nothing bounds a maximum from above
         return Interval()
+    if sample.n < FEWEST_RESAMPLED:
+        return Interval()
+    if sample.constant:
+        return Interval(sample.value, sample.value, "equal")
     if sample.n > MOST_RESAMPLED:
         return _student(sample, confidence)
     return None
+
+
+def _logit_student(sample: Sample, confidence: float) -> Interval:
+    """Return Student's interval on the logit scale, for a mean between 0 and 1.
+
+    Where fewer than 6 values are away from 1 (or 0), the mean may be further from it than the
+    values seen tell: the lower end is at most 1 − u, u being the upper limit of the share of such
+    values by Clopper and Pearson.
+    """
+    from scipy.special import expit, logit, stdtrit
+
+    value = sample.ratio
+    low = high = value
+    if 0 < value < 1:
+        error = deviation(sample.influence(), 0.0) / math.sqrt(sample.n)
+        reach = float(stdtrit(sample.n - 1, (1 + confidence) / 2)) * error / (value * (1 - value))
+        low, high = expit(logit(value) + np.array([-reach, reach])).tolist()
+    below_one, above_zero = (
+        int(np.count_nonzero(flags)) for flags in (sample.values < 1, sample.values > 0)
+    )
+    if below_one < FEW_VALUES:
+        low = min(low, 1 - share_limit(below_one, sample.n, confidence))
+    if above_zero < FEW_VALUES:
+        high = max(high, share_limit(above_zero, sample.n, confidence))
+    return Interval(low, high, "equal" if low == high else "logit-t")
+
+
+def share_limit(count: int, n: int, confidence: float) -> float:
+    """Return the upper Clopper–Pearson limit of a share, at 1 − α/2."""
+    if count >= n:
+        return 1.0
+    from scipy.special import betaincinv
+
+    return float(betaincinv(count + 1, n - count, (1 + confidence) / 2))
 
 
 def _is_share(sample: Sample) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,18 +12,8 @@ from karat.errors import InputError, counted, printable
 from karat.match.hits import Floats
 from karat.measures.declare import Measure
 from karat.measures.table import ScoreTable
-from karat.stats.bootstrap import corrected, percentile
-from karat.stats.draws import resampled_sums, resamples
-from karat.stats.intervals import (
-    CONFIDENCE,
-    MOST_RESAMPLED,
-    Interval,
-    intervals,
-    student_quantile,
-)
-from karat.stats.quantiles import over_rows, quantile_influence
-from karat.stats.samples import SAME, Sample, deviation
-from karat.stats.whole import whole
+from karat.stats.quantiles import quantile_influence
+from karat.stats.samples import SAME, Sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +26,8 @@ class Pair:
     b: Sample
     left_out: int
     """How many queries have a value in only one of the two."""
+    names: tuple[str, str] | None = None
+    """The names of the runs, where several pairs of the same runs are tested together."""
 
     @property
     def n(self) -> int:
@@ -62,13 +52,18 @@ class Pair:
         differ = self.apart != 0
         size = np.maximum(np.abs(one), np.abs(other)).max(where=differ, initial=0.0)
         apart = np.where(differ, other - one, 0.0)
-        return Sample(how, apart, self.a.weights, difference=True, size=float(size))
+        return Sample(how, apart, self.a.weights, size=float(size))
 
     @cached_property
     def apart(self) -> Floats:
         """How far b lies above a on each query, 0 where that is no more than rounding."""
         same = np.isclose(self.a.values, self.b.values, rtol=SAME, atol=0.0)
         return np.where(same, 0.0, self.b.values - self.a.values)
+
+    @cached_property
+    def n_differing(self) -> int:
+        """On how many queries the two runs differ."""
+        return int(np.count_nonzero(self.apart))
 
     def counts(self) -> tuple[int, int, int]:
         """Return for how many queries b is better than a, the same, and worse."""
@@ -83,12 +78,10 @@ class Pair:
             return self.b.influence() - self.a.influence()
         return quantile_influence(self.b) - quantile_influence(self.a)
 
-    def interval(self, confidence: float = CONFIDENCE) -> Interval:
-        """Return where the difference lies; one side alone holds with (1 + confidence) / 2."""
-        return pair_intervals([self], confidence)[0]
 
-
-def pair(a: ScoreTable, b: ScoreTable, measure: Measure) -> Pair:
+def pair(
+    a: ScoreTable, b: ScoreTable, measure: Measure, names: tuple[str, str] | None = None
+) -> Pair:
     """Join the values of two runs by query, never by position."""
     name = measure.name
     one, other = (
@@ -116,6 +109,7 @@ def pair(a: ScoreTable, b: ScoreTable, measure: Measure) -> Pair:
         Sample(combine, joined["value"].to_numpy(), weights[0]),
         Sample(combine, joined["value_b"].to_numpy(), weights[1]),
         int((known != known_b).sum()),
+        names,
     )
 
 
@@ -131,48 +125,3 @@ def _refuse_other_gold(joined: pl.DataFrame, measure: Measure) -> None:
             f"such as {printable(other['query_id'][0])}",
             hint="score both runs with the same gold",
         )
-
-
-def pair_intervals(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> list[Interval]:
-    """Return an interval for each difference; those that are resampled share their draws."""
-    linear = [at for at, p in enumerate(pairs) if p.a.how in ("mean", "micro", "sum")]
-    found = intervals([pairs[at].differences for at in linear], confidence)
-    known = dict(zip(linear, found, strict=True))
-    return [known.get(at) or _joint(p, confidence) for at, p in enumerate(pairs)]
-
-
-def _joint(pair: Pair, confidence: float) -> Interval:
-    """Return the interval of a difference that is not the mean of differences."""
-    if pair.difference is None or pair.a.how == "max":
-        return Interval()
-    if not pair.apart.any():
-        return Interval(0.0, 0.0, "equal")
-    if pair.a.constant and pair.b.constant:
-        return Interval(pair.difference, pair.difference, "equal")
-    if pair.n > MOST_RESAMPLED:
-        error = deviation(pair.influence()) / math.sqrt(pair.n)
-        reach = student_quantile(confidence, pair.n - 1) * error
-        return Interval(pair.difference - reach, pair.difference + reach, "t")
-    if pair.a.summed:
-        low, high = _geometric(pair, confidence)
-        return Interval(low, high, "bca")
-    drawn = [
-        over_rows(pair.b, pair.b.values[rows]) - over_rows(pair.a, pair.a.values[rows])
-        for rows in resamples(pair.n)
-    ]
-    low, high = percentile(np.concatenate(drawn), confidence).tolist()
-    return Interval(low, high, "percentile")
-
-
-def _geometric(pair: Pair, confidence: float) -> list[float]:
-    columns, exponents = whole(np.column_stack((pair.a.x, pair.b.x)))
-    sums = np.ldexp(resampled_sums(columns), -exponents)
-    weights = np.full(len(sums), float(pair.n))
-    drawn = pair.b.finish(sums[:, 1], weights) - pair.a.finish(sums[:, 0], weights)
-    ends: list[float] = corrected(
-        float(pair.b.f(np.array(pair.b.ratio)) - pair.a.f(np.array(pair.a.ratio))),
-        drawn,
-        pair.b.without_each() - pair.a.without_each(),
-        confidence,
-    ).tolist()
-    return ends

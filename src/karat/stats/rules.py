@@ -8,6 +8,7 @@ from typing import Literal
 
 from karat.errors import InputError
 from karat.measures.names import parse
+from karat.stats.inference import Inference
 from karat.stats.intervals import CONFIDENCE, Interval
 
 Kind = Literal["min", "max", "max_drop", "max_rise"]
@@ -84,6 +85,12 @@ class Rule:
         rise the other way round.
         """
         return ends.high if (self.kind == "max_drop") != self.strict else ends.low
+
+    def p(self, inference: Inference) -> float | None:
+        """Return the one-sided p that decides: of no drop beyond the limit, or of one if strict."""
+        limit = -self.limit if self.kind == "max_drop" else self.limit
+        is_above = (self.kind == "max_drop") == self.strict
+        return inference.p_above(limit) if is_above else inference.p_below(limit)
 
     def holds_at(self, bound: float) -> bool:
         """Tell whether the bound that decides keeps to a max_drop or a max_rise."""

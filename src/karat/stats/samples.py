@@ -35,8 +35,8 @@ class Sample:
     """The denominators, for micro means."""
     binary: bool = False
     """Whether a query's value can only be 0 or 1, whatever was seen."""
-    difference: bool = False
-    """Whether values are differences: no share, even where all of them are 0 or 1."""
+    bounded: bool = False
+    """Whether a query's value can only be between 0 and 1."""
     size: float | None = None
     """How large the values were of which these are differences: it says how much is rounding."""
 
@@ -50,7 +50,11 @@ class Sample:
         if declaration.combine == "micro":
             weights = table.weights[measure.name].filter(known).to_numpy().astype(np.float64)
         return cls(
-            declaration.combine, column.filter(known).to_numpy(), weights, declaration.binary
+            declaration.combine,
+            column.filter(known).to_numpy(),
+            weights,
+            declaration.binary,
+            declaration.bounded,
         )
 
     @property

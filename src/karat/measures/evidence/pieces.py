@@ -9,6 +9,7 @@ from karat.match.hits import Floats
 from karat.measures import pieces
 from karat.measures.declare import measure
 from karat.measures.evidence.coverage import LEFT_OUT
+from karat.measures.references import JARVELIN, VOORHEES
 
 _piecewise = partial(measure, family="evidence")
 
@@ -17,6 +18,7 @@ _piecewise = partial(measure, family="evidence")
     "evidence.RR",
     aliases=("evidence.recip_rank", "evidence.mrr"),
     title="Reciprocal rank of evidence",
+    cites=(VOORHEES,),
     formula="1 / rank of the first item that covers an evidence, 0 if there is none",
     edges=LEFT_OUT,
     differs="no other common tool has it for texts",
@@ -55,6 +57,7 @@ def average_precision(found: Found, k: int | None) -> Floats:
 @_piecewise(
     "evidence.nDCG",
     title="Normalised discounted gain of evidence",
+    cites=(JARVELIN,),
     formula="Σ evidences newly covered / log2(rank + 1) / the same of the best order, at most 1",
     edges="best order: the retrieved items, next always the one that covers most new evidences, "
     f"then each that none covers at a rank of its own; {LEFT_OUT}",

@@ -9,6 +9,7 @@ import numpy as np
 from karat.match.hits import Floats, Hits
 from karat.measures.arrays import divide, logarithm
 from karat.measures.declare import REL, Param, measure, one_of
+from karat.measures.references import BUCKLEY, MANNING, ROBERTSON, YILMAZ
 from karat.measures.workings import note, note_places
 
 DENOMINATOR = Param(
@@ -25,6 +26,7 @@ INFERRED_EPSILON = 0.00001  # Yilmaz and Aslam's smoothing, with trec_eval's val
     aliases=("map", "map_cut", "average_precision", "mean_average_precision"),
     several=("map_cut",),
     title="Average precision",
+    cites=(MANNING,),
     formula="Σ precision at the rank of each relevant item in the top k / all relevant items",
     edges="a relevant item that is not retrieved adds 0; nothing relevant in gold gives 0",
     differs="trec_eval, ranx and ir_measures divide by all relevant items too; torchmetrics by "
@@ -49,6 +51,7 @@ def average_precision(hits: Hits, k: int | None, rel: int, denominator: str) -> 
     "GMAP",
     aliases=("gm_map",),
     title="Geometric mean of average precision",
+    cites=(ROBERTSON,),
     formula="exp of the mean over queries of log max(AP, 0.00001)",
     edges="a query's own value is its AP; an AP under 0.00001 counts as that",
     differs="trec_eval's gm_map is this, and prints no value for a single query",
@@ -84,6 +87,7 @@ def smoothed_ap(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
 @measure(
     "Bpref",
     title="Binary preference",
+    cites=(BUCKLEY,),
     formula="Σ over relevant hits of 1 − min(n, R) / min(N, R), / R; n: judged irrelevant items "
     "above it, N: all judged irrelevant items, R: all relevant items",
     edges="unjudged items and grades below 0 are passed over; N = 0 makes every hit count 1",
@@ -122,6 +126,7 @@ def geometric_bpref(hits: Hits, k: None, rel: int) -> Floats:
 @measure(
     "infAP",
     title="Inferred average precision",
+    cites=(YILMAZ,),
     formula="Σ over relevant hits of 1/r + (r−1)/r · in pool above/(r−1) · (relevant above + ε) / "
     "(judged above + 2ε), / all relevant items; r: the rank, ε = 0.00001",
     edges="a grade below 0 means in the pool but not judged; an item gold does not name was not "

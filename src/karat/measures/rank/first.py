@@ -7,6 +7,7 @@ import numpy as np
 from karat.match.hits import Floats, Hits
 from karat.measures.arrays import divide
 from karat.measures.declare import REL, measure
+from karat.measures.references import VOORHEES
 from karat.measures.workings import note, note_places
 
 
@@ -19,6 +20,7 @@ def reciprocal_rank_at_most(hits: Hits, k: int | None, rel: int) -> Floats:
     "RR",
     aliases=("recip_rank", "mrr", "reciprocal_rank", "mean_reciprocal_rank"),
     title="Reciprocal rank",
+    cites=(VOORHEES,),
     formula="1 / rank of the first relevant item, 0 if there is none",
     edges="its mean over queries is what others call MRR",
     differs="trec_eval's recip_rank has no cutoff, -M 10 makes it RR@10; ranx (mrr) agrees",

@@ -10,12 +10,14 @@ from karat.errors import MeasureError
 from karat.match.hits import Floats, Hits, Ints, Places
 from karat.measures.arrays import discount, divide
 from karat.measures.declare import GAIN, measure
+from karat.measures.references import JARVELIN
 from karat.measures.workings import note, note_places
 
 
 @measure(
     "DCG",
     title="Discounted cumulative gain",
+    cites=(JARVELIN,),
     formula="Σ gain / log2(rank + 1) over the top k; gain = grade, 2^grade − 1 with gain=exp2",
     edges="grades below 0 gain nothing",
     differs="ranx' dcg and trec_eval's dcg are linear too; ranx' dcg_burges is gain=exp2",
@@ -31,6 +33,7 @@ def dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
     "IDCG",
     aliases=("ideal_dcg",),
     title="Ideal discounted cumulative gain",
+    cites=(JARVELIN,),
     formula="the DCG@k of all judged items in the best order",
     edges="what the query offers, whatever was retrieved",
     differs="trec_eval's ideal_dcg agrees",
@@ -48,6 +51,7 @@ def ideal_dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
     aliases=("ndcg_cut",),
     several=("ndcg_cut",),
     title="Normalised discounted cumulative gain",
+    cites=(JARVELIN,),
     formula="DCG@k / the DCG@k of all judged items in the best order",
     edges="0 where gold offers no gain; the best order takes in items that were not retrieved",
     differs="trec_eval, ranx (ndcg), ir_measures and BEIR agree at gain=linear; LightGBM, ranx' "

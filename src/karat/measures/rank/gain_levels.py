@@ -11,12 +11,14 @@ from karat.match.hits import Floats, Hits, Ints, Places
 from karat.measures.arrays import discount, divide, logarithm, running, running_at
 from karat.measures.declare import GAIN, REL, measure
 from karat.measures.rank.gain import in_best_order, worth
+from karat.measures.references import JARVELIN
 from karat.measures.workings import note, note_places
 
 
 @measure(
     "nDCGrel",
     title="nDCG averaged over relevant items",
+    cites=(JARVELIN,),
     formula="the mean over all items with gain of nDCG at their rank; for one that is not "
     "retrieved, DCG of the list / DCG of the ideal list",
     edges="an experimental measure of trec_eval's; relevant means a gain above 0",

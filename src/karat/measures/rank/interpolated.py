@@ -8,6 +8,7 @@ import numpy as np
 
 from karat.match.hits import Floats, Hits, Ints
 from karat.measures.declare import REL, measure
+from karat.measures.references import MANNING
 from karat.measures.workings import note, note_places
 
 ELEVEN_POINTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -18,6 +19,7 @@ ELEVEN_POINTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     aliases=("iprec_at_recall",),
     several=("iprec_at_recall",),
     title="Interpolated precision at recall r",
+    cites=(MANNING,),
     formula="the highest precision at any rank by which r · R relevant items are found; "
     "r: the point of recall, R: all relevant items, r · R rounded to a whole number",
     edges="0 if so many are never found; at r = 0 the highest precision of all",
@@ -36,6 +38,7 @@ def interpolated_precision(hits: Hits, k: float, rel: int) -> Floats:
     "11pt",
     aliases=("11pt_avg", "eleven_point_average"),
     title="Eleven-point interpolated precision",
+    cites=(MANNING,),
     formula="the mean of IPrec at recall 0, 0.1, 0.2, … 1",
     edges="as IPrec",
     differs="trec_eval 10.0's 11pt_avg is this; see IPrec for older versions",

@@ -7,6 +7,7 @@ import numpy as np
 from karat.match.hits import Flags, Floats, Hits, Ints
 from karat.measures.arrays import divide
 from karat.measures.declare import REL, Param, measure, number_above_zero, one_of
+from karat.measures.references import MANNING
 from karat.measures.workings import note, note_places
 
 DENOMINATOR = Param(
@@ -32,6 +33,7 @@ def precision_at_most(hits: Hits, k: int | None, rel: int, denominator: str) -> 
     "P",
     aliases=("precision", "set_P"),
     title="Precision",
+    cites=(MANNING,),
     formula="relevant items in the top k / k; without k, / the length of the list",
     edges="a list shorter than k is still divided by k; an empty list gives 0",
     differs="ranx, ir_measures and trec_eval agree; what Ragas and DeepEval call context precision "
@@ -56,6 +58,7 @@ def _places(hits: Hits, k: int | None, denominator: str) -> Ints:
     "R",
     aliases=("recall", "set_recall", "set_R"),
     title="Recall",
+    cites=(MANNING,),
     formula="relevant items in the top k / all relevant items",
     edges="nothing relevant in gold gives 0, or what the convention no_gold says",
     differs="trec_eval, ranx and ir_measures agree; Ragas' 'context recall' mostly means which "
@@ -74,6 +77,7 @@ def recall(hits: Hits, k: int | None, rel: int) -> Floats:
     "F1",
     aliases=("F", "f_measure"),
     title="F1, the balance of precision and recall",
+    cites=(MANNING,),
     formula="2·P·R / (P + R), the harmonic mean of precision and recall; 0 if both are 0",
     edges="a list shorter than k is still divided by k in P, unless denominator=retrieved",
     differs="ranx agrees; it is the mean of each query's F1, not F1 of the mean P and R",
@@ -174,6 +178,7 @@ def capped_recall(hits: Hits, k: int | None, rel: int) -> Floats:
     several=("Rprec_mult",),
     tail="multiple",
     title="R-precision, also at multiples of R",
+    cites=(MANNING,),
     formula="relevant items in the top R / R, R being the number of relevant items, or the rank "
     "that multiple · R gives",
     edges="a rank of 0 gives 0; a list shorter than the rank is still divided by it",

@@ -12,6 +12,7 @@ from karat.errors import MeasureError
 from karat.match.hits import Floats, Hits, Places, merged
 from karat.measures.arrays import divide, power
 from karat.measures.declare import REL, Param, measure, one_of, share, whole_number_from
+from karat.measures.references import CHAPELLE, MOFFAT
 from karat.measures.workings import note, note_others, note_places
 
 PERSISTENCE = Param(
@@ -48,6 +49,7 @@ def rank_biased_precision_at_most(
     "RBP",
     aliases=("rank_biased_precision",),
     title="Rank-biased precision",
+    cites=(MOFFAT,),
     formula="(1 − p) · Σ gain · p^(rank − 1) over the top k",
     edges="unjudged items gain nothing; RBPresid says how much they could add",
     differs="ir_measures and ranx use gain=binary; trec_eval's rbp is RBP(p=0.9, gain=query)",
@@ -71,6 +73,7 @@ def rank_biased_precision(
     "RBPresid",
     aliases=("rbp_residual",),
     title="What unjudged items could add to RBP",
+    cites=(MOFFAT,),
     formula="p^n + (1 − p) · Σ p^(rank − 1) over unjudged items; n: the length of the list",
     edges="0 if every item of the list is judged, though p^n would be left; an item that stands "
     "again is not counted again",
@@ -99,6 +102,7 @@ def rank_biased_residual(hits: Hits, k: None, p: float) -> Floats:
     "ERR",
     aliases=("expected_reciprocal_rank",),
     title="Expected reciprocal rank",
+    cites=(CHAPELLE,),
     formula="Σ 1/rank · s · Π (1 − s of the items above) over the top k; "
     "s = (2^grade − 1) / 2^max_grade",
     edges="without max_grade, the largest grade in the whole gold is used, so the value depends on "

@@ -6,6 +6,7 @@ from karat.match.hits import Floats, Hits
 from karat.measures.arrays import divide
 from karat.measures.declare import REL, Param, measure, number, number_above_zero, whole_number_from
 from karat.measures.rank.sets import precision, recall
+from karat.measures.references import MANNING
 from karat.measures.workings import note, note_places
 
 WEIGHT = Param(
@@ -20,6 +21,7 @@ WEIGHT = Param(
     "SetF",
     tail="weight",
     title="F of the whole list",
+    cites=(MANNING,),
     formula="(weight + 1)·P·R / (weight·P + R) of all retrieved items",
     edges="0 if nothing relevant is retrieved",
     differs="trec_eval's set_F takes weight, not β, and so does ir_measures' SetF(beta=…)",

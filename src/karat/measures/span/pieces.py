@@ -8,6 +8,7 @@ from karat.match.hits import Floats
 from karat.match.spans import Coverage, Least
 from karat.measures import pieces
 from karat.measures.declare import MIN_OVERLAP, measure
+from karat.measures.references import JARVELIN, VOORHEES
 
 _LEFT_OUT = "a query whose gold holds no characters is left out, and counted"
 _piecewise = partial(
@@ -22,6 +23,7 @@ _piecewise = partial(
     "span.RR",
     aliases=("span.recip_rank", "span.mrr"),
     title="Reciprocal rank of a gold span",
+    cites=(VOORHEES,),
     formula="1 / rank of the first item that holds enough of a gold span, 0 if there is none",
     edges=_LEFT_OUT,
 )
@@ -55,6 +57,7 @@ def average_precision(coverage: Coverage, k: int | None, min_overlap: Least) -> 
 @_piecewise(
     "span.nDCG",
     title="Normalised discounted gain of gold spans",
+    cites=(JARVELIN,),
     formula="Σ spans newly found / log2(rank + 1) / the same of the best order, at most 1",
     edges="best order: the retrieved items, next always the one that finds most new spans, then "
     f"each span that none finds at a rank of its own; {_LEFT_OUT}",

@@ -40,7 +40,7 @@ def _run(sheet: Sheet) -> Markup:
     fields, groups = group_fields(sheet), sheet.groups
     most = {measure: _most(groups, measure) for measure in sheet.summary["measure"]}
     heads = [tag("th", named(field), scope="col", class_="label") for field in fields]
-    heads += [tag("th", label(measure), scope="col") for measure in most]
+    heads += [tag("th", label(measure, sheet), scope="col") for measure in most]
     rows = []
     for key, part in group_parts(sheet):
         labels = [named("–" if value is None else str(value)) for value in key]

@@ -103,14 +103,14 @@ def values(sheets: Sequence[Sheet], marks: Marks) -> Markup:
         heads.append(tag("th", named(sheet.name, 48), " ", marks.head(at), scope="col"))
     heads.append(tag("th", "n", scope="col"))
     summaries = [sheet.summary.iter_rows(named=True) for sheet in sheets]
-    rows = [_row(same, marks) for same in zip(*summaries, strict=True)]
+    rows = [_row(same, marks, sheets[0]) for same in zip(*summaries, strict=True)]
     rows += [_hole(name, exact) for name, exact in holes(sheets).items()]
     return tag(
         "table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_="numbers headline"
     )
 
 
-def _row(same: Sequence[Row], marks: Marks) -> Markup:
+def _row(same: Sequence[Row], marks: Marks, sheet: Sheet) -> Markup:
     measure, most = same[0]["measure"], full(same)
     leading = best(measure, [row["value"] for row in same])
     apart = any(row["value"] != leading for row in same)
@@ -130,7 +130,7 @@ def _row(same: Sequence[Row], marks: Marks) -> Markup:
             )
         )
     title = tag("small", declaration(measure).title)
-    return tag("tr", tag("th", label(measure), title, scope="row"), cells, _sizes(same))
+    return tag("tr", tag("th", label(measure, sheet), title, scope="row"), cells, _sizes(same))
 
 
 def _sizes(same: Sequence[Row]) -> Markup:

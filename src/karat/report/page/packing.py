@@ -19,6 +19,7 @@ from karat.errors import InputError
 from karat.match.spans import Budget
 from karat.measures import parse
 from karat.report.page.model import Json, Outcomes, Page
+from karat.report.sheet import Sheet
 from karat.report.tables import label
 
 LISTS_A_BLOCK = 256
@@ -49,7 +50,7 @@ def packed(page: Page) -> Packed:
     json = {
         "runs": names,
         "pair": _pair(page, names),
-        "measures": [_measure(name) for name in measures],
+        "measures": [_measure(name, page.sheets[0]) for name in measures],
         "n": len(queries.ids),
         "ids": blocks.json(queries.ids.to_list()),
         "texts": None if queries.texts is None else blocks.json(queries.texts.to_list()),
@@ -104,12 +105,12 @@ def _compressed(data: bytes) -> str:
     return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
 
 
-def _measure(name: str) -> Json:
+def _measure(name: str, sheet: Sheet) -> Json:
     measure = parse(name)
     declaration = measure.declaration
     return {
         "name": name,
-        "label": label(name),
+        "label": label(name, sheet),
         "title": declaration.title,
         "higher": declaration.higher_is_better,
         "unit": declaration.unit,

@@ -49,7 +49,7 @@ def _all_moved(sheet: ComparisonSheet) -> Iterator[Markup]:
     for at, (a, b) in enumerate(sheet.names):
         own = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
         if own:
-            words = f"{title(a, b)}: the queries that moved most by {own[0].measure}"
+            words = f"{title(a, b)}: the queries that moved most by {sheet.label(own[0].measure)}"
             heads = ["query", "text", "what changed", "from", "to", "difference"]
             rows = table(heads, [_moved(each) for each in own], n_labels=3)
             yield tag(
