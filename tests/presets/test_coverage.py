@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from karat.errors import InputError
 from karat.presets import coverage
 from karat.presets.coverage import covers, evaluate_coverage, normalize
 from oracles import texts as text_oracle
+from support.errors import refused
 
 NAMES = [
     "Precision@5",
@@ -307,8 +309,9 @@ def test_the_command_line_takes_the_preset(command):
     assert code == 0
     assert "warning" not in err
     lines = out.splitlines()
-    assert [line.split()[0] for line in lines[1:11]] == list(coverage.MEASURES)
-    assert lines[3].split()[:2] == ["evidence.recall@10", "0.7500"]
+    assert [line.split()[0] for line in lines[1:11]] == NAMES
+    assert not lines[11].startswith(("latency", "cost"))
+    assert lines[3].split()[:2] == ["EvidenceRecall@10", "0.7500"]
     assert not [line for line in lines if line.startswith("list:")]
     assert command(*EVAL, "--fuzzy-threshold", "1")[1].splitlines()[3].split()[1] == "0.5000"
 
@@ -330,3 +333,232 @@ def test_what_came_from_the_environment_is_printed_and_the_command_line_wins(com
         2,
         "error: RAG_TOP_K: 'many' is no whole number from 1 up",
     )
+
+
+BOTH = [
+    {"query_id": "q1", "evidence": ["paid within 14 days"], "relevant": ["d"]},
+    {"query_id": "q2", "evidence": ["parcels leave at noon"], "relevant": ["d"]},
+]
+BOTH_RUN = [
+    {
+        "query_id": query,
+        "results": [{"id": "x", "text": text}, {"id": "d", "text": "something else"}],
+    }
+    for query, text in (("q1", "Paid within 14 days."), ("q2", "Parcels leave at noon."))
+]
+
+
+def test_names_mean_evidence_inside_the_preset_only():
+    asked = ["MRR", "MAP", "Precision@5", "HitRate@10", "precision_at_3", "EvidenceRecall@3"]
+    inside = karat.evaluate(BOTH, BOTH_RUN, asked, preset="coverage")
+    assert list(inside) == [
+        "evidence.RR",
+        "evidence.AP",
+        "evidence.P@5",
+        "evidence.Success@10",
+        "evidence.P@3",
+        "evidence.recall@3",
+    ]
+    assert inside["MRR"] == inside["evidence.RR"] == 1.0
+    assert "MRR" in inside
+    assert "RR" not in inside
+    assert "MRR 1.0000" in repr(inside)
+    assert karat.evaluate(BOTH, BOTH_RUN, "MRR")["MRR"] == 0.5
+
+
+def test_one_text_may_name_several_measures_inside_the_preset():
+    scores = karat.evaluate(BOTH, BOTH_RUN, "MRR, HitRate@1,RR", preset="coverage")
+    assert dict(scores) == {"evidence.RR": 1.0, "evidence.Success@1": 1.0, "RR": 0.5}
+
+
+def test_a_gate_uses_the_names_of_the_preset():
+    assert karat.gate(BOTH, BOTH_RUN, "MRR >= 0.9", preset="coverage").passed
+    assert karat.gate(BOTH, BOTH_RUN, {"MRR": ">= 0.9"}, preset="coverage").passed
+    assert not karat.gate(BOTH, BOTH_RUN, "MRR >= 0.9").passed
+
+
+@pytest.fixture
+def timed_run(tmp_path):
+    """A run with latency and calls, next to gold.jsonl and run.jsonl."""
+    usage = {"latency_ms": {"total": 50.0, "rerank": 20.0}, "calls": [{"price_per_call": 0.25}]}
+    path = tmp_path / "timed.jsonl"
+    path.write_text("".join(json.dumps(line | usage) + "\n" for line in RUN))
+    return path
+
+
+USAGE = ["latency.mean", "latency.p50", "latency.p90", "latency.p99", "cost.sum", "cost.mean"]
+TIMED = ("eval", "gold.jsonl", "timed.jsonl", "--preset", "coverage")
+
+
+def test_latency_and_cost_are_shown_where_the_run_has_them(command, timed_run, tmp_path):
+    code, out, _ = command(*TIMED, "-o", "out.md", "-o", "out.csv")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[1:17]] == NAMES + USAGE
+    table = (tmp_path / "out.md").read_text().splitlines()[2:]
+    assert [line.split()[1] for line in table[2:18]] == NAMES + USAGE
+    rows = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[1] for line in rows] == NAMES + USAGE
+    measures = json.loads(command(*TIMED, "--json")[1])["runs"][0]["measures"]
+    assert list(measures) == NAMES + USAGE
+    assert measures["latency.p90"]["value"] == 50.0
+    assert measures["cost.sum"]["value"] == 0.75
+    scores = karat.evaluate(tmp_path / "gold.jsonl", timed_run, preset="coverage")
+    assert list(scores) == [*coverage.MEASURES, *USAGE]
+    assert (scores["latency.mean"], scores["cost.mean"]) == (50.0, 0.25)
+
+
+def test_latency_and_cost_are_not_added_to_named_measures(command, timed_run):
+    assert timed_run.exists()
+    measures = json.loads(command(*TIMED, "--json", "-m", "MRR")[1])["runs"][0]["measures"]
+    assert list(measures) == ["MRR"]
+
+
+def test_stages_are_shown_where_no_total_was_timed():
+    line = {"query_id": "q1", "results": [], "latency_ms": {"rerank": 2.0, "search, (late)": 4.0}}
+    scores = karat.evaluate(GOLD, [line], preset="coverage")
+    assert scores["latency.mean(stage=rerank)"] == 2.0
+    assert scores['latency.p99(stage="search, (late)")'] == 4.0
+    assert "cost.sum" not in scores
+
+
+def test_of_several_runs_latency_is_shown_if_all_have_it(command, timed_run):
+    both = ("eval", "gold.jsonl", "timed.jsonl", "run.jsonl", "--preset", "coverage", "--json")
+    runs = json.loads(command(*both)[1])["runs"]
+    assert [list(run["measures"]) for run in runs] == [NAMES, NAMES]
+    assert [len(run["notes"]) for run in runs] == [2, 2]  # that both are not shown, and why
+    evaluator = karat.Evaluator(GOLD, preset="coverage")
+    one, other = evaluator.all({"one": timed_run, "other": timed_run})
+    assert list(one) == list(other) == [*coverage.MEASURES, *USAGE]
+    assert not one.notes
+
+
+def test_an_error_in_a_run_file_names_the_file(command, tmp_path):
+    (tmp_path / "ids.jsonl").write_text('{"query_id": "q1", "results": [{"id": "a"}]}\n')
+    code, _, err = command("eval", "gold.jsonl", "ids.jsonl", "--preset", "coverage")
+    assert (code, err.startswith("error: ids.jsonl: ")) == (2, True)
+
+
+@pytest.mark.parametrize("ending", ["json", "parquet"])
+def test_saved_scores_keep_the_names_of_the_preset(command, timed_run, tmp_path, ending):
+    path = tmp_path / f"scores.{ending}"
+    karat.evaluate(tmp_path / "gold.jsonl", timed_run, preset="coverage").write(path)
+    again = karat.Scores.read(path)
+    assert again.preset == "coverage"
+    assert list(again) == [*coverage.MEASURES, *USAGE]
+    assert again["EvidenceRecall@10"] == 3 / 4
+    again.write(tmp_path / "again.md")
+    assert "| MRR | " in (tmp_path / "again.md").read_text()
+    code, out, _ = command(
+        "compare", "gold.jsonl", path, "run.jsonl", "--preset", "coverage", "--json"
+    )
+    assert code == 0
+    assert [pair["measure"] for pair in json.loads(out)["pairs"]] == NAMES
+
+
+def test_saved_scores_with_an_unknown_preset_are_refused(tmp_path):
+    path = tmp_path / "scores.json"
+    karat.evaluate(GOLD, RUN, preset="coverage").write(path)
+    path.write_text(path.read_text().replace('"preset": "coverage"', '"preset": "cover"'))
+    with refused(path=path, field="preset"):
+        karat.Scores.read(path)
+
+
+def test_a_comparison_prints_the_names_of_the_preset(command, tmp_path):
+    (tmp_path / "other.jsonl").write_text((tmp_path / "run.jsonl").read_text().replace("14", "15"))
+    words = ("compare", "gold.jsonl", "run.jsonl", "other.jsonl", "--preset", "coverage")
+    code, out, _ = command(*words, "-o", "out.md", "-o", "out.csv", "-o", "out.tex")
+    assert code == 0
+    texts = [out, *((tmp_path / f"out.{ending}").read_text() for ending in ("md", "csv", "tex"))]
+    for text in texts:
+        assert all(name in text for name in NAMES)
+        assert "evidence." not in text
+    printed = json.loads(command(*words, "--json")[1])
+    assert [pair["measure"] for pair in printed["pairs"]] == NAMES
+    assert printed["moved"][0]["measure"] == "Precision@5"
+
+
+def test_groups_and_queries_have_the_names_of_the_preset(command, tmp_path):
+    lines = [line | {"category": "a"} for line in GOLD]
+    (tmp_path / "gold.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    printed = json.loads(command(*EVAL, "--by", "category", "--per-query", "--json")[1])
+    (run,) = printed["runs"]
+    assert list(run["groups"][0]["measures"]) == NAMES
+    assert list(run["per_query"][0]) == ["query_id", *NAMES]
+    assert set(run["weights"]) == {"EvidenceRecall@3", "EvidenceRecall@10"}
+    assert "evidence." not in command(*EVAL, "--by", "category", "--per-query")[1]
+
+
+def test_the_number_of_results_after_pruning_is_reported(command):
+    scores = karat.evaluate(GOLD, RUN, preset="coverage", score_threshold=0.6)
+    # Of q1's four results three are left, of q2's one none; q4 is not in the run.
+    (note,) = scores.notes
+    assert note.startswith("3 of 5 results are left")
+    assert "1.0 per query" in note
+    assert note in " ".join(command(*EVAL, "--score-threshold", "0.6")[1].split())
+    printed = json.loads(command(*EVAL, "--score-threshold", "0.6", "--json")[1])
+    assert printed["runs"][0]["notes"] == [note]
+    assert evaluate_coverage(GOLD, RUN, top_k=1).scores.notes[0].startswith("2 of 5 results")
+    assert karat.evaluate(GOLD, RUN, preset="coverage").notes == ()
+
+
+def test_evaluate_coverage_runs_a_retriever():
+    gold = [{"query_id": "q1", "query": "When?", "evidence": ["paid within 14 days"]}]
+    asked = []
+
+    def retriever(query):
+        asked.append(query)
+        return [{"text": "It is paid within 14 days."}]
+
+    report = evaluate_coverage(gold, retriever)
+    assert asked == ["When?"]
+    assert report.metrics["MRR"] == 1.0
+    assert report.speed["total"]["P50"] > 0
+
+
+def test_evaluate_coverage_raises_if_a_retriever_fails():
+    gold = [{"query_id": "q1", "query": "When?", "evidence": ["paid within 14 days"]}]
+
+    def retriever(query):
+        raise ValueError(query)
+
+    with pytest.raises(karat.RetrieverError):
+        evaluate_coverage(gold, retriever)
+    with pytest.warns(karat.KaratWarning):
+        assert evaluate_coverage(gold, retriever, fail_on_error=1).metrics["MRR"] == 0.0
+
+
+def test_evaluate_coverage_takes_the_texts_of_ids_from_chunks():
+    table = [{"id": "c1", "doc_id": "d", "start": 0, "end": 19, "text": "paid within 14 days"}]
+    report = evaluate_coverage(GOLD, {"q1": ["c1"]}, chunks=karat.Chunks.of(pl.DataFrame(table)))
+    assert report.per_query["MRR"][0] == 1.0
+
+
+def test_evaluate_coverage_takes_the_whole_rule_of_matching():
+    gold = [{"query_id": "q", "evidence": ["the refund is paid within 14 days of notice"]}]
+    run = [{"query_id": "q", "results": [{"text": "14 days"}]}]
+    assert evaluate_coverage(gold, run).metrics["MRR"] == 0.0
+    either = karat.Matching(direction="either")
+    assert evaluate_coverage(gold, run, matching=either).metrics["MRR"] == 1.0
+    with refused(field="matching"):
+        evaluate_coverage(gold, run, matching=either, fuzzy_threshold=0.5)
+
+
+def test_medians_are_shown_on_request(command, tmp_path):
+    without = command(*EVAL, "--no-intervals")[1].splitlines()
+    assert without[0].split() == ["measure", "run", "n"]
+    lines = command(*EVAL, "--no-intervals", "--median", "-o", "out.md")[1].splitlines()
+    assert lines[0].split() == ["measure", "run", "median", "n"]
+    # Per query 1/2, 1 and 0; over all 2 of 4 pieces.
+    assert lines[2].split() == ["EvidenceRecall@3", "0.5000", "0.5000", "3"]
+    assert lines[9].split() == ["MRR", "0.5000", "0.5000", "3"]
+    assert lines[1].split() == ["Precision@5", "0.2667", "0.2000", "3"]
+    assert "| measure | run | median | n |" in (tmp_path / "out.md").read_text()
+
+
+def test_medians_of_several_runs_name_the_run(command, tmp_path):
+    (tmp_path / "other.jsonl").write_text((tmp_path / "run.jsonl").read_text())
+    words = ("eval", "gold.jsonl", "run.jsonl", "other.jsonl", "--preset", "coverage", "--median")
+    assert command(*words, "--no-intervals", "-o", "out.md")[0] == 0
+    table = (tmp_path / "out.md").read_text().splitlines()[2:]
+    assert table[0] == "| measure | run | other | median of run | median of other | n |"
+    assert table[2] == "| Precision@5 | 0.2667 | 0.2667 | 0.2000 | 0.2000 | 3 |"

@@ -1,15 +1,23 @@
 """The presets hold the values that their users rely on."""
 
+import dataclasses
 import math
+import statistics
 import time
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import karat
 from karat.presets import benchmark, graded
 from karat.presets.benchmark import IRMetrics, MetricsCalculator, ReportAggregator
 from karat.presets.graded import MetricsResult, QueryType, RelevanceJudgment, RetrievalMetrics
+from karat.report.catalogue import catalogue
+from support.errors import refused
 
+MEASURES_PAGE = Path(__file__).parents[2] / "docs" / "measures.md"
 METRICS = (
     "recall_at_k",
     "precision_at_k",
@@ -86,7 +94,7 @@ def test_the_graded_ndcg_of_the_issue_is_dcg_two_and_a_half_over_idcg():
 @pytest.mark.parametrize("metric", [*METRICS, "compute_all"])
 @pytest.mark.parametrize("k", [0, -1, 1.5])
 def test_a_cutoff_below_one_is_an_error(metric, k):
-    with pytest.raises(karat.InputError, match="whole number from 1 up"):
+    with refused(field="k"):
         getattr(RetrievalMetrics, metric)(["a"], judged(a=1), k)
 
 
@@ -104,9 +112,67 @@ def test_the_graded_metrics_are_static_and_their_values_frozen():
     assert tuple(MetricsResult.__dataclass_fields__) == METRICS
 
 
-def test_a_chunk_judged_twice_keeps_its_highest_grade():
-    twice = [RelevanceJudgment("a", 2), RelevanceJudgment("a", 0), RelevanceJudgment("b", 1)]
-    assert RetrievalMetrics.ndcg_at_k(["a", "b"], twice, 2) == 1.0
+TWICE = [RelevanceJudgment("a", 2), RelevanceJudgment("a", 0), RelevanceJudgment("b", 1)]
+
+
+def test_a_chunk_judged_twice_keeps_its_highest_grade_with_a_warning():
+    with pytest.warns(karat.KaratWarning) as warned:
+        all_six = RetrievalMetrics.compute_all(["a", "b"], TWICE, 2)
+    assert all_six.ndcg_at_k == 1.0
+    assert [warning.filename for warning in warned] == [__file__]
+
+
+@pytest.mark.parametrize("metric", [*METRICS, "compute_all"])
+def test_graded_needs_a_cutoff(metric):
+    with refused(field="k"):
+        getattr(RetrievalMetrics, metric)(["a"], judged(a=1), None)
+
+
+@pytest.mark.parametrize("metric", [*METRICS, "compute_all"])
+def test_graded_looks_at_nothing_below_rank_k(metric):
+    class CutList(list):
+        def __iter__(self):
+            raise AssertionError("the whole list is read")
+
+    function = getattr(RetrievalMetrics, metric)
+    retrieved = CutList(["a", "x", ["not an id"]])
+    assert function(retrieved, judged(a=1), 2) == function(["a", "x"], judged(a=1), 2)
+
+
+def test_a_text_is_not_a_list_of_chunk_ids():
+    with refused(field="retrieved_chunk_ids"):
+        RetrievalMetrics.recall_at_k("abc", judged(a=1), 3)
+
+
+@pytest.mark.parametrize("grade", [1.5, "2", None])
+def test_a_judgment_needs_a_whole_number_as_its_grade(grade):
+    with refused(field="grade"):
+        RelevanceJudgment("a", grade)
+
+
+@pytest.mark.parametrize("chunk_id", ["", None, 1.5])
+def test_a_judgment_needs_a_chunk_id(chunk_id):
+    with refused(field="chunk_id"):
+        RelevanceJudgment(chunk_id, 1)
+
+
+def test_gold_takes_judgments():
+    gold = karat.Gold.of({"q1": judged(a=2, b=0), "q2": [], "q3": ["c"]})
+    assert gold.judgments.rows() == [("q1", "a", 2), ("q1", "b", 0), ("q3", "c", 1)]
+    judgments = judged(a=3, b=1)
+    scores = karat.evaluate({"q": judgments}, {"q": ["b", "a"]}, preset="graded")
+    assert scores["nDCG@10"] == RetrievalMetrics.ndcg_at_k(["b", "a"], judgments, 10)
+
+
+def test_gold_warns_of_a_chunk_that_is_judged_twice():
+    with pytest.warns(karat.KaratWarning):
+        gold = karat.Gold.of({"q": TWICE})
+    assert gold.judgments.rows() == [("q", "a", 2), ("q", "b", 1)]
+
+
+def test_gold_takes_no_mix_of_judgments_and_ids():
+    with refused(field="item_id"):
+        karat.Gold.of({"q": [RelevanceJudgment("a", 1), "b"]})
 
 
 def test_the_benchmark_of_the_issue_comes_out_exactly():
@@ -189,7 +255,28 @@ def test_aggregation_gives_means_and_medians():
         "median_precision@3": 0.2,
         "median_mrr": 0.5,
     }
-    assert set(ReportAggregator.aggregate_metrics([]).values()) == {0.0}
+
+
+SIX = ["precision@3", "precision@5", "recall@10", "mrr", "median_precision@3", "median_mrr"]
+
+
+def test_aggregation_of_nothing_has_the_same_keys_without_values():
+    assert ReportAggregator.aggregate_metrics([]) == dict.fromkeys(SIX)
+    assert list(ReportAggregator.aggregate_metrics([])) == SIX
+
+
+def test_aggregation_reads_an_iterator_once():
+    metrics = [IRMetrics(1.0, 0.6, 0.5, 1.0), IRMetrics(0.0, 0.2, 1.0, 0.5)]
+    whole = ReportAggregator.aggregate_metrics(metrics)
+    assert ReportAggregator.aggregate_metrics(results=iter(metrics)) == whole
+    assert whole["precision@5"] == 0.4
+
+
+@given(st.lists(st.sampled_from([0.0, 0.2, 0.4, 0.6, 1 / 3, 2 / 3, 1.0]), min_size=1))
+def test_aggregation_has_the_digits_of_the_standard_library(values):
+    got = ReportAggregator.aggregate_metrics(IRMetrics(v, v, v, v) for v in values)
+    assert got["precision@3"] == got["recall@10"] == statistics.mean(values)
+    assert got["median_precision@3"] == got["median_mrr"] == statistics.median(values)
 
 
 def test_grouping_is_by_category_and_difficulty():
@@ -203,6 +290,66 @@ def test_grouping_is_by_category_and_difficulty():
         "easy": {"count": 2, "precision@3": 0.25, "precision@5": 0.2, "mrr": 1.0},
         "hard": {"count": 1, "precision@3": 1.0, "precision@5": 0.2, "mrr": 1.0},
     }
+
+
+def spelled_results(spelling):
+    """The same two results, with their metrics spelled in one of three ways."""
+    metrics = [IRMetrics(1.0, 0.6, 1.0, 1.0), IRMetrics(0.0, 0.2, 0.5, 0.5)]
+    spelled = {
+        "objects": metrics,
+        "underscores": [dataclasses.asdict(one) for one in metrics],
+        "signs": [
+            {"precision@3": m.precision_at_3, "precision@5": m.precision_at_5, "mrr": m.mrr}
+            for m in metrics
+        ],
+    }
+    return [{"category": "a", "difficulty": "easy", "metrics": one} for one in spelled[spelling]]
+
+
+@pytest.mark.parametrize("spelling", ["objects", "underscores", "signs"])
+def test_grouping_reads_metrics_in_every_spelling(spelling):
+    results = spelled_results(spelling)
+    assert ReportAggregator.group_by_category(results, "precision@3") == {"a": 0.5}
+    assert ReportAggregator.group_by_category(iter(results), "precision_at_3") == {"a": 0.5}
+    assert ReportAggregator.group_by_difficulty(results) == {
+        "easy": {"count": 2, "precision@3": 0.5, "precision@5": 0.4, "mrr": 0.75}
+    }
+
+
+def test_grouping_by_a_metric_that_does_not_exist_names_it():
+    with refused(field="precision@7"):
+        ReportAggregator.group_by_category(spelled_results("objects"), "precision@7")
+
+
+def test_a_category_in_which_no_query_has_a_value_has_none():
+    results = [{"category": "a", "metrics": {"first_relevant_position": None}}]
+    assert ReportAggregator.group_by_category(results, "first_relevant_position") == {"a": None}
+
+
+def test_hits_are_counted_in_the_whole_list_without_a_cutoff():
+    assert MetricsCalculator.count_hits(["A", "B", "A"], ["A"]) == 2
+    assert MetricsCalculator.count_hits([*"BCDEFGHIJKLM", "A"], ["A"]) == 1
+    assert MetricsCalculator.count_hits(["B", "A"], ["A"], 1) == 0
+
+
+def test_grades_fill_ndcg():
+    retrieved, grades = ["x", "B", "A"], {"A": 3, "B": 1, "x": 0}
+    got = MetricsCalculator.calculate_all(retrieved, ["A", "B"], grades=grades)
+    assert got.ndcg_at_10 == karat.ndcg_at_k(retrieved, grades, 10)
+    without = MetricsCalculator.calculate_all(retrieved, ["A", "B"])
+    assert without == dataclasses.replace(got, ndcg_at_10=None)
+
+
+def test_every_expected_id_needs_a_grade():
+    with refused(field="grades"):
+        MetricsCalculator.calculate_all(["A"], ["A", "B"], grades={"A": 1})
+
+
+def test_ids_are_text_whatever_type_they_come_in():
+    assert MetricsCalculator.recall_at_k([7, "8"], ["7", 8], 2) == 1.0
+    assert RetrievalMetrics.hit_rate([7], [RelevanceJudgment("7", 1)], 1) == 1.0
+    with refused(field="retrieved"):
+        MetricsCalculator.mrr([7.0], ["7"])
 
 
 def test_presets_drive_evaluate_with_the_same_values():
@@ -219,7 +366,7 @@ def test_presets_drive_evaluate_with_the_same_values():
 
 
 def test_an_unknown_preset_names_the_known_ones():
-    with pytest.raises(karat.InputError, match="benchmark, chunks, coverage, graded, spans"):
+    with refused(field="preset"):
         karat.evaluate({"q": ["a"]}, {"q": ["a"]}, preset="grades")
 
 
@@ -233,3 +380,21 @@ def test_one_query_takes_no_loop_over_tables():
         MetricsCalculator.calculate_all(retrieved, expected)
         times.append(time.perf_counter() - begin)
     assert min(times) < 0.001
+
+
+@pytest.mark.parametrize(
+    ("measures", "publication"),
+    [
+        (["P", "R", "F1", "AP", "Rprec"], "Manning, Raghavan and Schütze 2008"),
+        (["RR", "evidence.RR", "span.RR"], "Voorhees 1999"),
+        (["DCG", "nDCG"], "Järvelin and Kekäläinen 2002"),
+    ],
+)
+def test_measures_cite_the_publication_that_defines_them(measures, publication):
+    cited = {measure["name"]: measure["cites"] for measure in catalogue()}
+    for name in measures:
+        assert [reference.startswith(publication) for reference in cited[name]] == [True]
+        explanation = karat.explain(name)
+        assert explanation.as_dict()["cites"] == cited[name]
+        assert publication in str(explanation)
+    assert publication in MEASURES_PAGE.read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from karat.evaluation.opened import Origin
 from karat.evaluation.scores import Scores
 from karat.evaluation.settings import settings_of
 from karat.live.exchange import Search
-from karat.live.failures import MAX_FAILED, failures, too_many_failed
+from karat.live.failures import MAX_FAILED, failures
 from karat.match.texts import Matching
 from karat.measures import Measure
 from karat.measures.presets import preset_named
@@ -191,8 +191,9 @@ class Evaluator:
 
         if not can_be_asked(run):
             return run
-        asked = retrieve(run, self._session.gold, top_k=self._depth)
-        if asked.failed and not too_many_failed(asked, self._session.fail_on_error):
+        fail_on_error = self._session.fail_on_error
+        asked = retrieve(run, self._session.gold, top_k=self._depth, fail_on_error=fail_on_error)
+        if asked.failed:
             remark = failures(asked, "scored as nothing retrieved")
             warnings.warn(KaratWarning(remark), stacklevel=4)
         return asked

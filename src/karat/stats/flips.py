@@ -167,8 +167,8 @@ class _Plan:
         sum_x, sum_w, exact = self._of_patterns(sums) if self.plus is None else self._of_draws(sums)
         rest = total - sum_x
         # Sums of whole numbers are exact, and each difference of two rounded values is right to
-        # within 1: a sum within that is 0.
-        tolerance = float(self.n)
+        # within 1: a sum within that is 0. Micro means count whole numbers from the start.
+        tolerance = 0.0 if self.unit == 1.0 else float(self.n)
         sum_x[np.abs(sum_x) <= tolerance] = 0.0
         rest[np.abs(rest) <= tolerance] = 0.0
         one_sided = (sum_w == 0) | (sum_w == whole)  # nothing or all flipped reaches every shift

@@ -137,8 +137,8 @@ def _student(pair: Pair, confidence: float) -> Interval:
     from scipy.special import stdtrit
 
     apart = pair.differences
-    if apart.constant:
-        return Interval(pair.difference, pair.difference, "equal")
+    if apart.constant:  # t is undefined, and so is its p
+        return Interval()
     error = deviation(apart.influence() / apart.slope, 0.0) / math.sqrt(apart.n)
     reach = float(stdtrit(apart.n - 1, (1 + confidence) / 2)) * error
     low, high = (_shown(pair, apart.ratio + side) for side in (-reach, reach))
