@@ -12,15 +12,8 @@ import pytest
 
 import karat
 from karat.report.endings import Endings
-from support.commands import check_refused, parser
+from support.commands import check_refused
 from support.errors import refused
-
-
-@pytest.fixture
-def command(command, monkeypatch):
-    """Run karat in this process, with a command line that is built only once."""
-    monkeypatch.setattr("karat.cli.main.app", parser())
-    return command
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 
 import karat
 from karat.measures.declare import REGISTRY
-from support.commands import parser
 
 GOLD = [
     {"query_id": f"q{at}", "kind": ["even", "odd"][at % 2], "relevant": {"a": 2, "b": 1}}
@@ -32,13 +31,6 @@ def run(ranks):
         | {"results": [*(filler | {"id": f"x{i}"} for i in range(1, rank)), relevant]}
         for at, rank in enumerate(ranks)
     ]
-
-
-@pytest.fixture
-def command(command, monkeypatch):
-    """Run karat in this process, with a command line that is built only once."""
-    monkeypatch.setattr("karat.cli.main.app", parser())
-    return command
 
 
 @pytest.fixture

@@ -323,6 +323,31 @@ def test_rank_measures_match_the_oracle(gold, run, words, grades_elsewhere, part
     assert_equal_to_oracle(part_of_variants(part), gold, run, largest, words)
 
 
+def nearly_sorted(chance) -> list[tuple[str, float]]:
+    """Items with falling scores, some tied, except that one pair of neighbours may be swapped."""
+    items = chance.sample(ITEMS, chance.randrange(5))
+    scores = sorted((chance.choice(SCORES) for _ in items), reverse=True)
+    if len(scores) > 1 and chance.random() < 0.7:
+        at = chance.randrange(1, len(scores))
+        scores[at - 1 : at + 1] = scores[at], scores[at - 1]
+    return list(zip(items, scores, strict=True))
+
+
+@pytest.mark.parametrize("run_form", RUN_FORMS)
+def test_many_short_nearly_sorted_lists_match_the_oracle(run_form):
+    """Sorting has a shortcut for sorted lists, which a single exception must not take."""
+    chance = random.Random(run_form.__name__)
+    chosen = [Variant("DCG", None, {"gain": "linear"}), Variant("AP", 2, {"rel": 1})]
+    for _ in range(1000 if FULL else 60):
+        queries = chance.sample(QUERIES, chance.choice([1, 2, 2, 3]))
+        run = {query: nearly_sorted(chance) for query in queries}
+        gold = {query: {item: chance.choice(GRADES) for item in ITEMS} for query in queries}
+        if has_rows(run):
+            gold_form = chance.choice(GOLD_FORMS)
+            data = Data(gold_form.__name__, *gold_form(gold)), Data("run", *run_form(run))
+            assert_equal_to_oracle(chosen, *data, largest_grade_of(gold), {})
+
+
 # Every form of a run, with both forms of gold and both conventions on duplicates in turn.
 DEEP = [
     (run_form, gold_form, duplicates)

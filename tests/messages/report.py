@@ -8,6 +8,7 @@ from karat import compare, evaluate
 from karat.evaluation import reporting
 from karat.evaluation.scores import Scores
 from karat.report import verdict_files
+from karat.report.page import scripts
 from karat.report.page.packing import packed
 from karat.report.schemas import schema
 from messages.cases import Section, written
@@ -37,7 +38,7 @@ case("a schema is unknown", lambda: schema("nothing"))
 
 def without_altair():
     with patch("karat.report.page.scripts.find_spec", return_value=None):
-        scores().report("page.html")
+        scripts.check_installed()
 
 
 case("the packages for HTML reports are not installed", without_altair)

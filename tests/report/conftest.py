@@ -2,15 +2,6 @@
 
 import pytest
 
-from support.commands import parser
-
-
-@pytest.fixture
-def command(command, monkeypatch):
-    """Run karat in this process, with a command line that is built only once."""
-    monkeypatch.setattr("karat.cli.main.app", parser())
-    return command
-
 
 @pytest.fixture
 def without_charts(monkeypatch):
