@@ -1,15 +1,16 @@
-# Everything installs what it needs into .venv first; PYTHON chooses the interpreter.
+# Every target first installs what it needs into .venv. PYTHON chooses the interpreter;
+# COVERAGE=1 makes `make test` measure coverage.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench test-slow test-integration clean
+.PHONY: demo test check bench test-slow test-integration messages clean
 
 demo: $(VENV)/.installed
 	$(BIN)/karat demo
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --dist worksteal $(if $(COVERAGE),--cov --cov-report=term)
 
 check: $(VENV)/.installed-test $(VENV)/.installed-check
 	$(BIN)/ruff check .
@@ -18,8 +19,13 @@ check: $(VENV)/.installed-test $(VENV)/.installed-check
 	$(BIN)/lint-imports
 	$(BIN)/zensical build --strict
 
+# The same tests with the full number of examples, and those marked `slow`.
 test-slow: $(VENV)/.installed-test
-	KARAT_SLOW=1 $(BIN)/python -m pytest -n auto
+	KARAT_SLOW=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+# Write the golden files of messages and help texts again, after a text was changed.
+messages: $(VENV)/.installed-test
+	KARAT_UPDATE=1 $(BIN)/python -m pytest tests/test_messages.py tests/test_help.py
 
 test-integration: $(VENV)/.installed-test $(VENV)/.installed-integration
 	$(BIN)/python -m pytest tests/integration
@@ -31,7 +37,7 @@ $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-# The package itself is installed in place, so only its list of dependencies makes it stale.
+# The package is installed in place, so only a change of its dependencies makes it stale.
 $(VENV)/.installed: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install --quiet --editable '.[report,live]'
 	touch $@

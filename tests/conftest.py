@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 from karat.cli.main import main
+from support.commands import parser
 from support.effort import FULL
 
 settings.register_profile("here", deadline=None)
@@ -37,6 +38,7 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture
 def command(monkeypatch, capsys):
     """Run karat in this process; return exit code, stdout and stderr."""
+    monkeypatch.setattr("karat.cli.main.app", parser())
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])

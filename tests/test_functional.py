@@ -6,7 +6,7 @@ import karat
 from support.errors import refused
 
 
-def test_the_functions_stand_at_the_top_of_the_package():
+def test_functions_are_exported_by_the_package():
     assert karat.precision_at_k(["a", "b"], ["a"], 5) == 1 / 5
     assert karat.recall_at_k(["a", "x"], ["a", "b"], 2) == 0.5
     assert karat.mrr(["x", "a"], {"a"}) == 0.5
@@ -17,7 +17,7 @@ def test_the_functions_stand_at_the_top_of_the_package():
     assert round(karat.ndcg_at_k(["a", "c", "b"], {"a": 2, "b": 1, "c": 0}, 3), 3) == 0.950
 
 
-def test_they_agree_with_evaluate_on_the_same_list():
+def test_functions_agree_with_evaluate():
     retrieved, grades = ["x", "b", "b", "a"], {"a": 3, "b": 1, "z": 2}
     scores = karat.evaluate({"q": grades}, {"q": retrieved}, ["nDCG@4", "P@4", "R@4", "AP", "RR"])
     assert scores["nDCG@4"] == karat.ndcg_at_k(retrieved, grades, 4)
@@ -31,6 +31,7 @@ def test_they_agree_with_evaluate_on_the_same_list():
 def test_a_cutoff_that_is_no_whole_number_is_refused(k):
     with refused(field="k"):
         karat.precision_at_k(["a"], ["a"], k)
+    assert repr(k) in error.value.problem
 
 
 def test_one_text_is_not_a_list_of_ids():
@@ -54,8 +55,10 @@ def test_ids_are_text_and_whole_numbers_become_text():
 def test_a_grade_that_is_no_whole_number_is_refused_and_not_cut():
     with refused(field="grade"):
         karat.ndcg_at_k(["a", "b"], {"a": 1, "b": 1.9}, 2)
+    assert "'b'" in str(error.value)
+    assert "1.9" in str(error.value)
 
 
-def test_the_module_is_reached_from_the_package():
+def test_submodules_are_attributes_of_the_package():
     assert karat.functional.mrr is karat.mrr
     assert karat.presets.graded.MEASURES

@@ -1,4 +1,4 @@
-"""How far a run has come is drawn in a terminal, and told in lines elsewhere."""
+"""Progress of a run: a bar in a terminal, plain lines elsewhere."""
 
 import io
 
@@ -26,7 +26,7 @@ def failing(query):
     return Line(query, results=[], error=Failure("Timeout"))
 
 
-def test_a_terminal_shows_a_bar_with_rate_errors_and_time_left(monkeypatch):
+def test_terminal_shows_a_bar_with_rate_errors_and_time_left(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
@@ -42,7 +42,7 @@ def test_a_terminal_shows_a_bar_with_rate_errors_and_time_left(monkeypatch):
     assert shown.count("q: Timeout: no [bold]answer") == 1
 
 
-def test_elsewhere_a_line_is_printed_now_and_then_and_at_the_end(clock, capsys):
+def test_other_output_has_a_line_every_ten_seconds_and_at_the_end(clock, capsys):
     watch = progress(True)
     watch.begun(4, 0, 0)
     for passed, query in enumerate(["q1", "q2", "q3", "q4"], 1):
@@ -55,7 +55,7 @@ def test_elsewhere_a_line_is_printed_now_and_then_and_at_the_end(clock, capsys):
     ]
 
 
-def test_what_fails_is_told_the_first_time_of_each_kind(capsys):
+def test_first_failure_of_each_kind_is_shown(capsys):
     watch = progress(True)
     watch.begun(9, 0, 0)
     watch.retried(Question("q\x1b1", "text"), Failure("ConnectionError", "host:1: refused"))
@@ -68,7 +68,7 @@ def test_what_fails_is_told_the_first_time_of_each_kind(capsys):
     ]
 
 
-def test_what_was_there_before_counts_in_no_rate(clock, capsys):
+def test_rate_excludes_queries_that_were_finished_before(clock, capsys):
     watch = progress(True)
     watch.begun(3, 2, 1)
     clock[0] = 2.0
@@ -79,7 +79,7 @@ def test_what_was_there_before_counts_in_no_rate(clock, capsys):
     ]
 
 
-def test_nothing_is_shown_where_nobody_wants_it(monkeypatch):
+def test_nothing_is_shown_without_progress(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     with progress(False) as watch:

@@ -1,18 +1,17 @@
-"""karat.compat.pytrec_eval answers as pytrec_eval-terrier does: keys, their order, values.
+"""karat.compat.pytrec_eval returns what pytrec_eval-terrier does: keys, their order, values.
 
 Values are the same to the last bit; only means over queries are compared to 12 digits, since numpy
-adds in pairs. What differs, each with a test of its own:
+uses pairwise summation. There are differences, each with a test of its own:
 
-- Points of recall: pytrec_eval takes x·R + 0.9 cut to a whole number, karat x·R rounded.
-  Everywhere else these values are compared where both make the same of x and R.
-- Scores: 32 bits there and 64 here. Everywhere else the scores are exact in 32 bits.
-- Text: pytrec_eval gives runid and relstring, which are text, the value of memory that nobody set,
-  most often 0; here it is 0 always.
+- Points of recall: pytrec_eval truncates x·R + 0.9, karat rounds x·R. In all other tests these
+  values are compared where both give the same number.
+- Scores: 32 bits there and 64 here. In all other tests the scores are exact in 32 bits.
+- Text: runid and relstring are text, for which pytrec_eval returns uninitialized memory, most often
+  0; here it is always 0.
 - Names that pytrec_eval reads in part (`P_5x` as `P_5`), or that end its process: errors here.
 
-pytrec_eval reads past its arrays for a list that holds nothing and for judgments that are all
-negative, so no gold or run that it is given here holds such; nor, where only judged items count,
-a list that would be left with nothing.
+pytrec_eval reads past its arrays for empty lists and for judgments that are all negative, so it
+gets neither here; nor, where only judged items count, a list of which nothing would be left.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import pytrec_eval as original
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.compat import pytrec_eval as ours
-from karat.errors import InputError
-from support.effort import FULL
+from karat.errors import MeasureError
+from support.effort import FULL, examples
+from support.errors import refused
 from support.paths import SHARED_DATA
-
-examples = settings(max_examples=3000 if FULL else 150, deadline=None)
 
 DATA = SHARED_DATA / "trec-dl19-passage"
 
@@ -68,7 +66,7 @@ SPELLINGS = [
 
 
 def cutoffs_of_recall_agree(key: str, relevant: int) -> bool:
-    """Tell whether x·R + 0.9, cut, and x·R, rounded, are the same for the points of a key."""
+    """Tell whether x·R + 0.9, truncated, equals x·R, rounded, for the points of a key."""
     if key == "11pt_avg":
         points = [step / 10 for step in range(11)]
     elif key.startswith("iprec_at_recall_"):
@@ -118,7 +116,7 @@ runs = st.dictionaries(
     st.sampled_from(QUERIES),
     st.dictionaries(st.sampled_from(ITEMS), st.sampled_from(EXACT_IN_32_BITS), min_size=1),
 )
-measures_asked = st.just(sorted(original.supported_measures)) | st.lists(
+requested_measures = st.just(sorted(original.supported_measures)) | st.lists(
     st.sampled_from(SPELLINGS), min_size=1, max_size=6, unique=True
 )
 
@@ -135,14 +133,12 @@ def with_something_judged(gold, run):
 @given(
     gold=golds,
     run=runs,
-    measures=measures_asked,
+    measures=requested_measures,
     level=st.sampled_from([1, 2]),
     judged_only=st.booleans(),
 )
-@examples
-def test_any_measures_of_any_small_run_are_those_of_pytrec_eval(
-    gold, run, measures, level, judged_only
-):
+@examples(100, 2000)
+def test_measures_of_small_runs_agree_with_pytrec_eval(gold, run, measures, level, judged_only):
     if judged_only:
         run = with_something_judged(gold, run)
     assert_same(gold, run, measures, level, judged_only)
@@ -150,7 +146,7 @@ def test_any_measures_of_any_small_run_are_those_of_pytrec_eval(
 
 @pytest.mark.parametrize("judged_only", [False, True])
 @pytest.mark.parametrize("level", [1, 2])
-def test_a_large_run_is_as_in_pytrec_eval(level, judged_only):
+def test_large_run_agrees_with_pytrec_eval(level, judged_only):
     chance = random.Random(2019)
     gold, run = {}, {}
     for query in range(60):
@@ -164,14 +160,14 @@ def test_a_large_run_is_as_in_pytrec_eval(level, judged_only):
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_each_spelling_gives_the_keys_and_values_of_pytrec_eval(spelling):
+def test_spelling_gives_the_keys_and_values_of_pytrec_eval(spelling):
     assert_same(GOLD, RUN, {spelling})
 
 
 @pytest.mark.parametrize(
     "spelling", ["set_F_0.5", "utility_1,2,3,4", "relstring_3", "11pt_avg_0.25,0.5"]
 )
-def test_a_parameter_is_not_in_the_key_of_a_measure_that_has_one_value(spelling):
+def test_key_of_a_measure_with_one_value_has_no_parameter(spelling):
     assert_same({"q": {"a": 1, "b": 1, "c": 1, "d": 1}}, {"q": {"a": 1.0, "b": 0.5}}, {spelling})
 
 
@@ -187,43 +183,45 @@ def test_a_parameter_is_not_in_the_key_of_a_measure_that_has_one_value(spelling)
     ],
     ids=str,
 )
-def test_the_cutoffs_of_one_measure_come_together_however_they_are_asked_for(measures):
+def test_cutoffs_of_one_measure_are_kept_together(measures):
     assert_same(GOLD, RUN, measures)
 
 
-def test_a_generator_of_measures_will_do():
+def test_measures_may_be_a_generator():
     evaluator = ours.RelevanceEvaluator(GOLD, (name for name in ("map", "bpref")))
     assert list(evaluator.evaluate(RUN)["q"]) == ["map", "bpref"]
 
 
-def test_no_measures_give_each_query_nothing():
+def test_no_measures_give_empty_results():
     theirs, mine = both(GOLD, RUN, set())
     assert mine == theirs == {"r": {}, "q": {}}
 
 
-def test_the_supported_names_are_those_of_pytrec_eval():
+def test_supported_names_are_those_of_pytrec_eval():
     assert ours.supported_measures == original.supported_measures
     assert ours.supported_nicknames == original.supported_nicknames
     assert set(original.__all__) | {"compute_aggregated_measure"} == set(ours.__all__)
 
 
-def test_recall_points_are_rounded_where_pytrec_eval_cuts():
+def test_recall_points_are_rounded_where_pytrec_eval_truncates():
     gold = {"q": {"a": 1, "b": 1, "c": 1}}
     run = {"q": {"a": 3.0, "x": 2.0, "b": 1.0}}
     theirs, mine = both(gold, run, {"iprec_at_recall_0.4", "11pt_avg"})
-    assert theirs["q"]["iprec_at_recall_0.40"] == 2 / 3  # 1.2 + 0.9 cut: from two relevant items on
+    assert (
+        theirs["q"]["iprec_at_recall_0.40"] == 2 / 3
+    )  # 1.2 + 0.9 truncated: from two relevant items on
     assert mine["q"]["iprec_at_recall_0.40"] == 1.0  # 1.2 rounded: from one relevant item on
     assert mine["q"]["11pt_avg"] > theirs["q"]["11pt_avg"]
 
 
-def test_scores_apart_only_in_64_bits_are_a_tie_for_pytrec_eval_alone():
+def test_scores_that_differ_only_in_64_bits_are_no_tie():
     run = {"q": {"a": math.nextafter(1.0, 2.0), "b": 1.0}}
     theirs, mine = both({"q": {"b": 1}}, run, {"recip_rank"})
     assert theirs == {"q": {"recip_rank": 1.0}}
     assert mine == {"q": {"recip_rank": 0.5}}
 
 
-def test_queries_come_in_the_order_of_the_run():
+def test_queries_are_in_the_order_of_the_run():
     gold = {query: {"a": 1} for query in ("b", "a", "c", "not run")}
     run = {query: {"a": 1.0} for query in ("c", "not judged", "a", "b")}
     theirs, mine = both(gold, run, {"map"})
@@ -244,12 +242,12 @@ def test_nothing_to_compare_gives_an_empty_dict(gold, run):
     assert both(gold, run, {"map", "P"}) == [{}, {}]
 
 
-def test_a_query_judged_with_nothing_is_left_out():
+def test_query_with_empty_judgments_is_left_out():
     theirs, mine = both({**GOLD, "q": {}}, RUN, {"map"})
     assert mine == theirs == {"r": {"map": 0.5}}
 
 
-def test_one_evaluator_scores_many_runs():
+def test_one_evaluator_evaluates_many_runs():
     evaluators = [p.RelevanceEvaluator(GOLD, {"all_trec"}) for p in (original, ours)]
     kept = {"q", "r"}
     for run in (RUN, {"q": RUN["q"]}, {"r": {"a": 1.0, "b": 1.0}, "z": {"a": 1.0}}, {}, RUN):
@@ -260,7 +258,7 @@ def test_one_evaluator_scores_many_runs():
                 assert mine[query][key] == theirs[query][key]
 
 
-def test_an_evaluator_keeps_the_judgments_it_was_made_from():
+def test_evaluator_keeps_a_copy_of_its_judgments():
     results = []
     for package in (original, ours):
         gold = {"q": {"a": 1}}
@@ -270,7 +268,7 @@ def test_an_evaluator_keeps_the_judgments_it_was_made_from():
     assert results == [{"q": {"map": 1.0}}] * 2
 
 
-def test_defaultdicts_are_taken():
+def test_defaultdicts_are_accepted_and_not_changed():
     gold, run = (defaultdict(dict, {q: dict(i) for q, i in given.items()}) for given in (GOLD, RUN))
     assert_same(gold, run, {"all_trec"})
     assert set(gold) == set(GOLD)  # looking up a query would have added it
@@ -278,18 +276,18 @@ def test_defaultdicts_are_taken():
 
 
 @pytest.mark.parametrize("kind", [float, int, bool, np.float64])
-def test_scores_of_a_kind_that_pytrec_eval_takes_are_taken(kind):
+def test_types_of_scores_that_pytrec_eval_accepts_are_accepted(kind):
     run = {"q": {"a": kind(0), "b": kind(1), "x": kind(1)}}
     assert_same(GOLD, run, {"map", "recip_rank", "ndcg"})
 
 
 @pytest.mark.parametrize("kind", [int, bool])
-def test_grades_of_a_kind_that_pytrec_eval_takes_are_taken(kind):
+def test_types_of_grades_that_pytrec_eval_accepts_are_accepted(kind):
     assert_same({"q": {"a": kind(1), "b": kind(0)}}, RUN, {"map", "num_rel", "ndcg"})
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32])
-def test_numpy_grades_that_pytrec_eval_refuses_are_taken(kind):
+def test_numpy_grades_that_pytrec_eval_refuses_are_accepted(kind):
     gold = {"q": {"a": kind(1), "b": kind(2)}}
     with pytest.raises(TypeError):
         original.RelevanceEvaluator(gold, {"map"})
@@ -299,7 +297,7 @@ def test_numpy_grades_that_pytrec_eval_refuses_are_taken(kind):
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int64])
-def test_numpy_scores_that_pytrec_eval_refuses_are_taken(kind):
+def test_numpy_scores_that_pytrec_eval_refuses_are_accepted(kind):
     run = {"q": {"a": kind(1), "b": kind(2)}}
     with pytest.raises(TypeError):
         original.RelevanceEvaluator(GOLD, {"map"}).evaluate(run)
@@ -310,7 +308,7 @@ def test_numpy_scores_that_pytrec_eval_refuses_are_taken(kind):
     assert mine[0] == mine[1]
 
 
-def test_arguments_have_the_names_and_places_of_pytrec_eval():
+def test_arguments_have_the_names_and_positions_of_pytrec_eval():
     for package in (original, ours):
         placed = package.RelevanceEvaluator(GOLD, {"num_ret", "num_rel"}, 2, True).evaluate(RUN)
         named = package.RelevanceEvaluator(
@@ -323,7 +321,7 @@ def test_arguments_have_the_names_and_places_of_pytrec_eval():
         assert placed["q"] == {"num_ret": 2.0, "num_rel": 1.0}
 
 
-def test_a_list_of_nothing_and_judgments_all_negative_are_worth_nothing():
+def test_empty_list_and_negative_judgments_give_0():
     gold = {"listed nothing": {"a": 1}, "all negative": {"a": -1}}
     run = {"listed nothing": {}, "all negative": {"a": 1.0}}
     mine = ours.RelevanceEvaluator(gold, {"map", "num_ret", "ndcg", "set_F"}).evaluate(run)
@@ -337,27 +335,27 @@ def test_a_list_of_nothing_and_judgments_all_negative_are_worth_nothing():
 # Aggregation
 
 
-@pytest.mark.parametrize("measure", ["map", "P_10", "gm_map", "gm_bpref", "recip_rank", "runid"])
 @given(values=st.lists(st.floats(-12, 0) | st.floats(0, 1), min_size=1, max_size=50))
-@settings(max_examples=500 if FULL else 50)
-def test_means_over_queries_agree(measure, values):
-    theirs = original.compute_aggregated_measure(measure, values)
-    mine = ours.compute_aggregated_measure(measure, values)
-    assert type(mine) is type(theirs) is float
-    assert math.isclose(mine, theirs, rel_tol=1e-12, abs_tol=1e-12)
+@examples(50, 1000)
+def test_means_over_queries_agree(values):
+    for measure in ("map", "P_10", "gm_map", "gm_bpref", "recip_rank", "runid"):
+        theirs = original.compute_aggregated_measure(measure, values)
+        mine = ours.compute_aggregated_measure(measure, values)
+        assert type(mine) is type(theirs) is float
+        assert math.isclose(mine, theirs, rel_tol=1e-12, abs_tol=1e-12), measure
 
 
-@pytest.mark.parametrize("measure", ["num_ret", "num_q", "num_rel_ret", "num_nonrel_judged_ret"])
 @given(values=st.lists(st.integers(0, 10**6).map(float)))
-@settings(max_examples=200 if FULL else 20)
-def test_counts_over_queries_agree(measure, values):
-    theirs = original.compute_aggregated_measure(measure, values)
-    mine = ours.compute_aggregated_measure(measure, values)
-    assert mine == theirs
-    assert type(mine) is type(theirs) is float
+@examples(20, 400)
+def test_counts_over_queries_agree(values):
+    for measure in ("num_ret", "num_q", "num_rel_ret", "num_nonrel_judged_ret"):
+        theirs = original.compute_aggregated_measure(measure, values)
+        mine = ours.compute_aggregated_measure(measure, values)
+        assert mine == theirs, measure
+        assert type(mine) is type(theirs) is float
 
 
-def test_values_in_an_array_are_aggregated():
+def test_arrays_are_aggregated():
     for measure in ("map", "num_ret", "gm_map"):
         mine, theirs = (
             p.compute_aggregated_measure(measure, np.array([0.5, 1.0])) for p in (ours, original)
@@ -381,7 +379,7 @@ ends = st.sampled_from(["\n", "", "\r\n", " \n"])
 
 @st.composite
 def lines(draw, numbers, before, after):
-    """Draw lines with fields apart by any blanks: query, filler, item, fillers, number, filler."""
+    """Draw lines with any white space between fields: query, filler, item, number, filler."""
     pairs = draw(st.lists(st.tuples(words, words), unique=True, max_size=8))
     drawn = []
     for query, item in pairs:
@@ -391,8 +389,8 @@ def lines(draw, numbers, before, after):
 
 
 @given(lines(st.floats(allow_nan=False) | st.integers(), ["1"], ["tag"]))
-@examples
-def test_the_lines_of_runs_are_read_as_by_pytrec_eval(given_lines):
+@examples(100, 2000)
+def test_lines_of_runs_are_read_as_by_pytrec_eval(given_lines):
     theirs, mine = original.parse_run(given_lines), ours.parse_run(given_lines)
     assert mine == theirs
     assert [list(items) for items in mine.values()] == [list(items) for items in theirs.values()]
@@ -400,8 +398,8 @@ def test_the_lines_of_runs_are_read_as_by_pytrec_eval(given_lines):
 
 
 @given(lines(st.integers(-2, 9), [], []))
-@examples
-def test_the_lines_of_qrels_are_read_as_by_pytrec_eval(given_lines):
+@examples(100, 2000)
+def test_lines_of_qrels_are_read_as_by_pytrec_eval(given_lines):
     theirs, mine = original.parse_qrel(given_lines), ours.parse_qrel(given_lines)
     assert mine == theirs
     assert [list(items) for items in mine.values()] == [list(items) for items in theirs.values()]
@@ -409,33 +407,53 @@ def test_the_lines_of_qrels_are_read_as_by_pytrec_eval(given_lines):
 
 
 @pytest.mark.parametrize(
-    "bad", ["q Q0 b 2 0.5", "q Q0 b 2 0.5 tag more", "", "\n", "q Q0 b 2 high tag"]
+    ("bad", "value"),
+    [
+        ("q Q0 b 2 0.5", "5 "),
+        ("q Q0 b 2 0.5 tag more", "7 "),
+        ("", "0 "),
+        ("\n", "0 "),
+        ("q Q0 b 2 high tag", "'high'"),
+    ],
 )
-def test_a_bad_line_of_a_run_is_named(bad):
+def test_bad_line_of_a_run_is_reported_by_its_number(bad, value):
     given_lines = ["q Q0 a 1 1.5 tag\n", bad]
     with pytest.raises(ValueError):
         original.parse_run(given_lines)
-    with pytest.raises(InputError, match="line 2"):
+    with refused(path=None, line=2) as error:
         ours.parse_run(given_lines)
+    assert value in error.value.problem
 
 
-@pytest.mark.parametrize("bad", ["q 0 b", "q 0 b 1 more", "", "\n", "q 0 b high", "q 0 b 1.0"])
-def test_a_bad_line_of_qrels_is_named(bad):
+@pytest.mark.parametrize(
+    ("bad", "value"),
+    [
+        ("q 0 b", "3 "),
+        ("q 0 b 1 more", "5 "),
+        ("", "0 "),
+        ("\n", "0 "),
+        ("q 0 b high", "'high'"),
+        ("q 0 b 1.0", "'1.0'"),
+    ],
+)
+def test_bad_line_of_qrels_is_reported_by_its_number(bad, value):
     given_lines = ["q 0 a 1\n", "q 0 c 1\n", bad]
     with pytest.raises(ValueError):
         original.parse_qrel(given_lines)
-    with pytest.raises(InputError, match="line 3"):
+    with refused(path=None, line=3) as error:
         ours.parse_qrel(given_lines)
+    assert value in error.value.problem
 
 
 @pytest.mark.parametrize(
     ("parse", "line"), [("parse_run", "q Q0 a 1 1.5 tag"), ("parse_qrel", "q 0 a 1")]
 )
-def test_an_item_that_stands_twice_is_named(parse, line):
+def test_repeated_item_is_reported_by_its_line(parse, line):
     with pytest.raises(AssertionError):
         getattr(original, parse)([line, line])
-    with pytest.raises(InputError, match=r"line 2.*'a' twice"):
+    with refused(path=None, line=2, field="item") as error:
         getattr(ours, parse)([line, line])
+    assert "'a'" in error.value.problem
 
 
 # Errors
@@ -444,7 +462,7 @@ def test_an_item_that_stands_twice_is_named(parse, line):
 @pytest.mark.parametrize(
     "name", ["nope", "MAP", "", "P_", "P.", "P-5", "P_,5", "map.x", "prefs_simp", "P_avgjg_5", "5"]
 )
-def test_an_unsupported_measure_is_the_value_error_of_pytrec_eval(name):
+def test_unsupported_measure_raises_the_value_error_of_pytrec_eval(name):
     with pytest.raises(ValueError) as theirs:
         original.RelevanceEvaluator(GOLD, {"map", name})
     with pytest.raises(ValueError) as mine:
@@ -453,21 +471,22 @@ def test_an_unsupported_measure_is_the_value_error_of_pytrec_eval(name):
 
 
 @pytest.mark.parametrize("nickname", ["all_prefs", "prefs", "qrels_jg"])
-def test_a_nickname_of_unsupported_measures_is_a_value_error(nickname):
-    for package in (original, ours):
-        with pytest.raises(ValueError, match="unsupported measure"):
-            package.RelevanceEvaluator(GOLD, {nickname})
+def test_nickname_of_unsupported_measures_is_a_value_error(nickname):
+    with pytest.raises(ValueError):
+        original.RelevanceEvaluator(GOLD, {nickname})
+    with refused(MeasureError):
+        ours.RelevanceEvaluator(GOLD, {nickname})
 
 
 @pytest.mark.parametrize("name", ["P_5x", "P_5_6", "P_5,", "P_5.5"])
-def test_a_name_that_pytrec_eval_reads_in_part_is_an_error(name):
+def test_name_that_pytrec_eval_reads_in_part_is_an_error(name):
     assert list(original.RelevanceEvaluator(GOLD, {name}).evaluate(RUN)["q"]) == ["P_5"]
     with pytest.raises(ValueError):
         ours.RelevanceEvaluator(GOLD, {name})
 
 
 @pytest.mark.parametrize("name", ["P_0", "ndcg_5", "P_5,05"])
-def test_a_parameter_that_ends_the_process_of_pytrec_eval_is_an_error(name):
+def test_parameter_that_ends_the_process_of_pytrec_eval_is_an_error(name):
     program = (
         "import pytrec_eval\n"
         f"pytrec_eval.RelevanceEvaluator({GOLD!r}, {{{name!r}}}).evaluate({RUN!r})"
@@ -480,41 +499,46 @@ def test_a_parameter_that_ends_the_process_of_pytrec_eval_is_an_error(name):
 
 
 @pytest.mark.parametrize("grade", [1.5, "1", None, math.nan, 2**70])
-def test_a_wrong_grade_is_an_input_error(grade):
+def test_wrong_grade_is_reported_with_query_and_item(grade):
     with pytest.raises((TypeError, SystemError)):
         original.RelevanceEvaluator({"q": {"a": grade}}, {"map"})
-    with pytest.raises(InputError, match=r"query 'q', item 'a'"):
+    with refused(field="grade") as error:
         ours.RelevanceEvaluator({"q": {"a": grade}}, {"map"})
+    assert all(value in error.value.problem for value in ("'q'", "'a'", repr(grade)))
 
 
 @pytest.mark.parametrize("score", ["high", None, [1.0]])
-def test_a_wrong_score_is_an_input_error(score):
+def test_wrong_score_is_reported_with_query_and_item(score):
     with pytest.raises(TypeError):
         original.RelevanceEvaluator(GOLD, {"map"}).evaluate({"q": {"a": score}})
-    with pytest.raises(InputError, match=r"query 'q', item 'a'"):
+    with refused(field="score") as error:
         ours.RelevanceEvaluator(GOLD, {"map"}).evaluate({"q": {"a": score}})
+    assert all(value in error.value.problem for value in ("'q'", "'a'", repr(score)))
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
-def test_a_score_that_is_no_finite_number_is_an_input_error(score):
-    with pytest.raises(InputError, match=r"query 'q', item 'a'"):
+def test_infinite_score_is_reported_with_query_and_item(score):
+    with refused(field="score") as error:
         ours.RelevanceEvaluator(GOLD, {"map"}).evaluate({"q": {"a": score, "b": 1.0}})
+    assert all(value in error.value.problem for value in ("'q'", "'a'", repr(score)))
 
 
-def test_ids_that_are_numbers_are_refused_and_not_passed_over():
+def test_ids_that_are_numbers_are_refused():
     gold, run = {1: {"a": 1}}, {1: {"a": 1.0}}
     with pytest.raises(TypeError):
         original.RelevanceEvaluator(gold, {"map"}).evaluate(run)
-    with pytest.raises((InputError, TypeError)):
+    with refused(field="query") as error:
         ours.RelevanceEvaluator(gold, {"map"}).evaluate(run)
+    assert "1" in error.value.problem
 
 
 @pytest.mark.parametrize("level", [0, "1", 1.5])
-def test_a_wrong_level_of_relevance_is_refused(level):
+def test_wrong_level_of_relevance_is_refused(level):
     with pytest.raises(TypeError):
         original.RelevanceEvaluator(GOLD, {"map"}, relevance_level=level)
-    with pytest.raises((InputError, TypeError)):
+    with refused(field="relevance_level") as error:
         ours.RelevanceEvaluator(GOLD, {"map"}, relevance_level=level)
+    assert repr(level) in error.value.problem
 
 
 # Real runs
@@ -523,12 +547,12 @@ NOT_COMPARED = ("iprec_at_recall", "11pt_avg", *TEXT)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"the runs of TREC DL 2019 are not in {DATA}")
-def test_every_run_of_trec_dl_2019_is_as_in_pytrec_eval():
+def test_runs_of_trec_dl_2019_agree_with_pytrec_eval():
     gold = ours.parse_qrel((DATA / "qrels.txt").read_text().splitlines())
     paths = sorted((DATA / "runs").glob("*.gz"))
     assert len(paths) == 37
     evaluators = [p.RelevanceEvaluator(gold, {"all_trec"}, 2) for p in (original, ours)]
-    for path in paths:
+    for path in paths if FULL else paths[::6]:
         with gzip.open(path, "rt") as file:
             run = ours.parse_run(file)
         exact = {  # in 32 bits, so that both see the same ties

@@ -1,4 +1,4 @@
-"""Corpora and chunks as values: what is read, and what is refused."""
+"""Corpora and chunks: which sources are read, and which are refused."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 import karat
 from karat.errors import InputError
+from support.errors import refused
 
 LINES = [{"_id": "1", "title": "A", "text": "one\r\n"}, {"_id": 2, "text": "zwei é"}]
 ROWS = {"item_id": ["a", "b"], "doc_id": ["d", "d"], "start": [0, 5], "end": [5, 9]}
@@ -20,10 +21,14 @@ def lines(records) -> bytes:
     return "".join(json.dumps(record) + "\n" for record in records).encode()
 
 
-def refused(make, *given, **options) -> InputError:
-    with pytest.raises(InputError) as caught:
-        make(*given, **options)
+def error_of(make, *arguments, **options) -> InputError:
+    with refused() as caught:
+        make(*arguments, **options)
     return caught.value
+
+
+def place(error: InputError) -> tuple[str | None, int | None, str | None]:
+    return error.path, error.line, error.field
 
 
 # Folders of texts
@@ -46,29 +51,31 @@ def test_a_text_is_untouched(tmp_path, text):
     assert karat.Corpus.read(tmp_path)["a.md"] == text.removeprefix("\ufeff")
 
 
-def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
+def test_a_byte_order_mark_is_not_part_of_the_text(tmp_path):
     (tmp_path / "a.md").write_bytes(b"\xef\xbb\xbfhello")
     assert karat.Corpus.read(tmp_path / "a.md")["a.md"] == "hello"
     (tmp_path / "a.md").write_bytes(b"\xef\xbb\xbf")
     assert karat.Corpus.read(tmp_path)["a.md"] == ""
 
 
-def test_bytes_that_are_not_utf8_are_named(tmp_path):
+def test_bytes_that_are_not_utf8_are_refused_by_line(tmp_path):
     (tmp_path / "a.md").write_bytes(b"one\ntw\xff")
-    error = refused(karat.Corpus.read, tmp_path)
-    assert error.path == str(tmp_path / "a.md")
-    assert error.line == 2
+    error = error_of(karat.Corpus.read, tmp_path)
+    assert place(error) == (str(tmp_path / "a.md"), 2, "encoding")
+    assert "0xff" in error.problem
 
 
 def test_a_folder_without_texts_is_refused(tmp_path):
-    assert ".md" in refused(karat.Corpus.read, tmp_path).hint
+    error = error_of(karat.Corpus.read, tmp_path)
+    assert place(error) == (str(tmp_path), None, None)
+    assert ".md" in error.hint
 
 
 # Files of rows
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
-def test_a_beir_folder_is_its_corpus_and_offsets_count_in_the_text_alone(tmp_path, name):
+def test_a_beir_folder_is_read_with_texts_and_titles_apart(tmp_path, name):
     content = lines(LINES)
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
     (tmp_path / "README.md").write_text("of the data set")
@@ -79,7 +86,7 @@ def test_a_beir_folder_is_its_corpus_and_offsets_count_in_the_text_alone(tmp_pat
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "csv", "tsv"])
-def test_tables_are_read_as_they_are(tmp_path, ending):
+def test_texts_in_tables_are_unchanged(tmp_path, ending):
     table = pl.DataFrame(
         {"doc_id": ["1", "2", "3"], "text": ["a\r\nb\tc", "", '"é"'], "n": [1, 2, 3]}
     )
@@ -93,7 +100,7 @@ def test_tables_are_read_as_they_are(tmp_path, ending):
     assert karat.Corpus.read(copy, format=ending).documents.equals(table.drop("n"))
 
 
-def test_frames_and_dicts_are_corpora():
+def test_a_corpus_is_made_of_frames_and_dicts():
     frame = pd.DataFrame({"docno": [7], "text": ["x"]})
     assert karat.Corpus.of(frame).documents.rows() == [("7", "x")]
     corpus = karat.Corpus.of({1: "x"})
@@ -115,38 +122,48 @@ def test_frames_and_dicts_are_corpora():
         (b'{"id": "1", \n', 1, None),
     ],
 )
-def test_a_bad_line_is_named(tmp_path, content, line, field):
+def test_a_bad_line_is_refused_by_line_and_field(tmp_path, content, line, field):
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(content)
-    error = refused(karat.Corpus.read, path)
-    assert (error.path, error.line, error.field) == (str(path), line, field)
+    error = error_of(karat.Corpus.read, path)
+    assert place(error) == (str(path), line, field)
     assert error.hint
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("source", "field", "value"),
     [
-        ({1: "x", "1": "y"}, "stands there twice"),
-        ({1.5: "x"}, "is no id"),
-        ({"": "x"}, "the id is missing"),
-        ({"a": b"x"}, "a bytes is no text"),
-        ({"a": "\ud800"}, "lone surrogate"),
-        (pl.DataFrame({"doc_id": ["a"], "text": [None]}), "the text is missing"),
-        (pl.DataFrame({"doc_id": ["a"]}), "no column for the document's text"),
-        (["x"], "a list is no corpus"),
+        ({1: "x", "1": "y"}, "doc_id", "row 2: document '1'"),
+        ({1.5: "x"}, "doc_id", "1.5"),
+        ({"": "x"}, "doc_id", "row 1"),
+        ({"a": b"x"}, "a", "bytes"),
+        ({"a": "\ud800"}, "text", r"'\ud800'"),
+        (pl.DataFrame({"doc_id": ["a"], "text": [None]}), "text", "row 1"),
+        (pl.DataFrame({"doc_id": ["a"]}), "text", "doc_id"),
+        (["x"], None, "list"),
     ],
 )
-def test_what_is_no_corpus_is_refused(given, problem):
-    assert problem in str(refused(karat.Corpus.of, given))
+def test_an_invalid_corpus_is_refused(source, field, value):
+    error = error_of(karat.Corpus.of, source)
+    assert place(error) == (None, None, field)
+    assert value in error.problem
 
 
-def test_unknown_formats_are_refused_with_those_there_are(tmp_path):
+def test_a_path_that_cannot_be_read_as_a_corpus_is_refused(tmp_path):
     (tmp_path / "a.pdf").write_bytes(b"%PDF")
-    assert "neither content nor ending" in str(refused(karat.Corpus.read, tmp_path / "a.pdf"))
-    assert "beir" in refused(karat.Corpus.read, tmp_path, format="trec").hint
-    assert "no corpus.jsonl" in str(refused(karat.Corpus.read, tmp_path, format="beir"))
-    assert "directory" in str(refused(karat.Corpus.read, tmp_path, format="csv"))
-    assert "no such file" in str(refused(karat.Corpus.read, tmp_path / "b"))
+    unknown = error_of(karat.Corpus.read, tmp_path / "a.pdf")
+    assert place(unknown) == (str(tmp_path / "a.pdf"), None, "format")
+    assert "jsonl" in unknown.hint
+    not_for_corpora = error_of(karat.Corpus.read, tmp_path, format="trec")
+    assert place(not_for_corpora) == (None, None, "format")
+    assert "'trec'" in not_for_corpora.problem
+    assert "beir" in not_for_corpora.hint
+    not_beir = error_of(karat.Corpus.read, tmp_path, format="beir")
+    assert place(not_beir) == (str(tmp_path), None, None)
+    assert "corpus.jsonl" in not_beir.problem
+    assert place(error_of(karat.Corpus.read, tmp_path, format="csv")) == (str(tmp_path), None, None)
+    missing = error_of(karat.Corpus.read, tmp_path / "b")
+    assert place(missing) == (str(tmp_path / "b"), None, None)
 
 
 # Chunks
@@ -154,7 +171,7 @@ def test_unknown_formats_are_refused_with_those_there_are(tmp_path):
 
 @pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "csv", "tsv", "parquet", "arrow"])
 @pytest.mark.parametrize("text", [{}, {"text": ["\r\na\tb", "é,"]}])
-def test_chunks_come_back_as_they_were_written(tmp_path, ending, text):
+def test_chunks_are_read_as_they_were_written(tmp_path, ending, text):
     chunks = karat.Chunks.of(pl.DataFrame(ROWS | text))
     path = tmp_path / f"chunks.{ending}"
     chunks.write(path)
@@ -162,36 +179,47 @@ def test_chunks_come_back_as_they_were_written(tmp_path, ending, text):
     assert len(karat.Chunks.open(path)) == 2
 
 
-def test_ids_of_chunks_go_by_other_names(tmp_path):
+def test_the_ids_of_chunks_may_have_other_names(tmp_path):
     path = tmp_path / "chunks.jsonl"
     path.write_bytes(lines([{"chunk_id": 1, "doc_id": 2, "start": 0, "end": 3, "more": []}]))
     assert karat.Chunks.read(path).frame.rows() == [("1", "2", 0, 3)]
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    ("change", "field", "value"),
     [
-        ({"item_id": ["a", "a"]}, "chunk 'a' stands there twice"),
-        ({"start": [0, -1]}, "is no stretch of text"),
-        ({"end": [5, 4]}, "is no stretch of text"),
-        ({"end": ["5", "5.5"]}, "'5.5' is no integer"),
-        ({"end": [5, None]}, "is no integer"),
+        ({"item_id": ["a", "a"]}, "item_id", "'a'"),
+        ({"start": [0, -1]}, "start", "[-1, 9)"),
+        ({"end": [5, 4]}, "start", "[5, 4)"),
+        ({"end": ["5", "5.5"]}, "end", "'5.5'"),
+        ({"end": [5, None]}, "end", ""),
     ],
 )
-def test_bad_chunks_are_refused_by_row(tmp_path, change, problem):
+def test_bad_chunks_are_refused_by_row(tmp_path, change, field, value):
     table = pl.DataFrame(ROWS | change)
-    error = refused(karat.Chunks.of, table)
-    assert "row 2" in str(error)
-    assert problem in str(error)
+    error = error_of(karat.Chunks.of, table)
+    assert place(error) == (None, None, field)
+    assert "row 2" in error.problem
+    assert value in error.problem
     table.write_csv(tmp_path / "chunks.csv")
-    assert refused(karat.Chunks.read, tmp_path / "chunks.csv").line == 3
+    error = error_of(karat.Chunks.read, tmp_path / "chunks.csv")
+    assert place(error) == (str(tmp_path / "chunks.csv"), 3, field)
 
 
-def test_what_is_no_table_of_chunks_is_refused(tmp_path):
-    assert "no table of chunks" in str(refused(karat.Chunks.of, {}))
-    error = refused(karat.Chunks.of, pl.DataFrame({"doc_id": ["d"], "start": [0], "end": [1]}))
-    assert error.field == "item_id"
+def test_an_invalid_table_of_chunks_is_refused():
+    error = error_of(karat.Chunks.of, {})
+    assert place(error) == (None, None, None)
+    assert "dict" in error.problem
+    error = error_of(karat.Chunks.of, pl.DataFrame({"doc_id": ["d"], "start": [0], "end": [1]}))
+    assert place(error) == (None, None, "item_id")
+
+
+def test_formats_that_cannot_hold_chunks_are_refused(tmp_path):
     chunks = karat.Chunks.of(pl.DataFrame(ROWS))
-    assert "names no format" in str(refused(chunks.write, tmp_path / "x.doc"))
-    assert "no format 'trec'" in str(refused(chunks.write, tmp_path / "x", format="trec"))
-    assert "no format 'text'" in str(refused(karat.Chunks.read, __file__, format="text"))
+    error = error_of(chunks.write, tmp_path / "x.doc")
+    assert error.path == str(tmp_path / "x.doc")
+    assert "'.doc'" in error.problem
+    error = error_of(chunks.write, tmp_path / "x", format="trec")
+    assert (error.field, "'trec'" in error.problem) == ("format", True)
+    error = error_of(karat.Chunks.read, __file__, format="text")
+    assert (error.field, "'text'" in error.problem) == ("format", True)

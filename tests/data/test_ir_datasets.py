@@ -1,4 +1,4 @@
-"""What ir_datasets exports: tabs, no names of columns, told from TREC only where that is sure."""
+"""Exports of ir_datasets: tabs, no column names, distinguished from TREC only where certain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from karat.data import Gold, Run
-from karat.errors import InputError, KaratWarning
+from karat.errors import KaratWarning
+from support.errors import refused
 
 
 def put(folder: Path, content: str) -> Path:
@@ -52,52 +53,56 @@ def test_lines_may_end_in_any_way(tmp_path, end):
     ],
 )
 def test_a_bad_value_is_named_by_line_and_field(tmp_path, content, line, field):
-    with pytest.raises(InputError) as caught:
-        Gold.read(put(tmp_path, content), format="ir_datasets")
-    assert (caught.value.line, caught.value.field) == (line, field)
+    path = put(tmp_path, content)
+    with refused(path=path, line=line, field=field):
+        Gold.read(path, format="ir_datasets")
 
 
 @pytest.mark.parametrize(
-    ("content", "line"), [("q1\ta\t1\nq1\ta\t1\t0\tx\n", 2), ("q1 0 a 1\n", 1), ("q1\ta\n", 1)]
+    ("content", "line", "count"),
+    [("q1\ta\t1\nq1\ta\t1\t0\tx\n", 2, 5), ("q1 0 a 1\n", 1, 1), ("q1\ta\n", 1, 2)],
 )
-def test_a_line_of_too_few_or_too_many_fields_is_named(tmp_path, content, line):
-    with pytest.raises(InputError, match="fields between tabs") as caught:
-        Gold.read(put(tmp_path, content), format="ir_datasets")
-    assert (caught.value.line, "relevance" in caught.value.hint) == (line, True)
+def test_a_line_with_too_few_or_too_many_fields_is_refused(tmp_path, content, line, count):
+    path = put(tmp_path, content)
+    with refused(path=path, line=line, field=None) as caught:
+        Gold.read(path, format="ir_datasets")
+    assert str(count) in caught.value.problem
+    assert "relevance" in caught.value.hint
 
 
-def test_ranks_are_not_taken_for_scores(tmp_path):
-    with pytest.raises(InputError, match="these are ranks and not scores") as caught:
-        Run.read(put(tmp_path, "q1\ta\t1\nq1\tb\t2\nq2\tc\t1\n"))
+def test_ranks_are_not_mistaken_for_scores(tmp_path):
+    path = put(tmp_path, "q1\ta\t1\nq1\tb\t2\nq2\tc\t1\n")
+    with refused(path=path, line=None, field="score") as caught:
+        Run.read(path)
     assert "rank" in caught.value.hint
 
 
-def test_the_mend_that_the_error_of_ranks_names_does_mend_it(tmp_path):
+def test_the_fix_that_the_hint_about_ranks_suggests_works(tmp_path):
     run = Run.read(put(tmp_path, "query_id\titem_id\trank\nq1\ta\t1\nq1\tb\t2\n"))
     assert run.results["item_id"].to_list() == ["a", "b"]
 
 
-# Telling it from TREC
+# Detection
 
 
 @pytest.mark.parametrize(
     "content",
     ["q1\ta\t2\nq2\tb\t0\n", "q1\ta\t2\tQ0\nq1\tb\t0\tQ0\n", "q 1\ta\t2\tQ0\nq 2\tb\t0\tQ0\n"],
-    ids=["three fields", "a fourth that is no grade", "ids that hold spaces"],
+    ids=["three fields", "a fourth that is not a grade", "ids that hold spaces"],
 )
-def test_it_is_known_where_it_can_be_nothing_else(tmp_path, content):
+def test_judgments_are_detected_where_they_cannot_be_trec(tmp_path, content):
     grades = Gold.read(put(tmp_path, content)).judgments["grade"].to_list()
     assert grades == [2, 0]
 
 
-def test_a_run_of_three_fields_is_known(tmp_path):
+def test_a_run_of_three_fields_is_detected(tmp_path):
     run = Run.read(put(tmp_path, "q1\ta\t0.1\nq1\tb\t0.2\n"))
     assert run.results["item_id"].to_list() == ["b", "a"]
 
 
-def test_where_both_readings_are_possible_trec_wins_and_the_doubt_is_said(tmp_path):
+def test_trec_takes_precedence_where_both_are_possible_and_a_warning_says_so(tmp_path):
     path = put(tmp_path, "q1\t12\t1\t0\nq1\t15\t2\t0\n")
-    with pytest.warns(KaratWarning, match=r"export.tsv is read as TREC qrels .* ir_datasets"):
+    with pytest.warns(KaratWarning, match=r"export\.tsv.*ir_datasets"):
         trec = Gold.read(path)
     assert trec.judgments.rows() == [("q1", "1", 0), ("q1", "2", 0)]
     named = Gold.read(path, format="ir_datasets")
@@ -111,7 +116,7 @@ def test_qrels_of_trec_with_tabs_give_no_warning(tmp_path):
     assert gold.judgments.rows()[0] == ("1", "12", 1)
 
 
-def test_a_line_that_the_head_cuts_in_two_is_not_looked_at(tmp_path):
+def test_a_line_that_is_cut_off_by_the_sample_is_not_used_for_detection(tmp_path):
     path = put(tmp_path, "".join(f"q{n}\t{'d' * 20_000}\t0.25\n" for n in range(5)))
     assert Run.read(path).results.height == 5
 
@@ -129,16 +134,17 @@ def test_a_run_is_written_as_ir_datasets_prints_it(tmp_path):
     assert (tmp_path / "x.tsv").read_text() == "q1\tb\t0.5\nq1\ta\t0.25\n"
 
 
-def test_where_scores_do_not_give_the_order_n_to_1_are_written_and_that_is_said(tmp_path):
+def test_where_scores_do_not_give_the_order_n_to_1_are_written_with_a_warning(tmp_path):
     results = [{"id": "a", "score": 1}, {"id": "b", "score": 1}]
     run = Run.of([{"query_id": "q1", "results": results}])
-    with pytest.warns(KaratWarning, match="do not give the order"):
+    with pytest.warns(KaratWarning, match="scores"):
         run.write(tmp_path / "x.tsv", format="ir_datasets")
     assert (tmp_path / "x.tsv").read_text() == "q1\ta\t2.0\nq1\tb\t1.0\n"
 
 
 @pytest.mark.parametrize("bad", ["a\tb", "a\nb", "a\rb"])
 def test_an_id_that_would_break_a_line_is_refused(tmp_path, bad):
-    with pytest.raises(InputError, match="cannot hold the id"):
+    with refused(field="item_id") as caught:
         Run.of({"q1": [bad]}).write(tmp_path / "x.tsv", format="ir_datasets")
+    assert repr(bad) in caught.value.problem
     assert list(tmp_path.iterdir()) == []

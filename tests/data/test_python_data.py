@@ -1,4 +1,4 @@
-"""What Python holds goes in as it is: dicts, lists, frames, records, and JSON of such dicts."""
+"""Gold and runs from Python data: dicts, lists, frames, records, and JSON of such dicts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.data import Gold, Run
 from karat.errors import InputError, KaratWarning
+from support.effort import examples
+from support.errors import refused
 
 
 def ranking(source: object) -> list[tuple[str, str]]:
@@ -30,9 +32,9 @@ def table(made: Gold | Run) -> pl.DataFrame:
     return made.judgments if isinstance(made, Gold) else made.results
 
 
-def refused(make, source: object) -> InputError:
-    """How bad data is refused: at once, or at the latest when its table is looked at."""
-    with pytest.raises(InputError) as caught:
+def error_of(make, source: object) -> InputError:
+    """Return the error of bad data, raised at once or at the latest when its table is made."""
+    with refused(path=None, line=None) as caught:
         table(make(source))
     return caught.value
 
@@ -44,13 +46,13 @@ def test_a_dict_of_scores_is_ranked_by_score():
     assert ranking({"q1": {"a": 0.1, "b": 0.9}}) == [("q1", "b"), ("q1", "a")]
 
 
-def test_ties_in_a_dict_go_by_id_descending_as_bytes():
+def test_ties_in_a_dict_are_ordered_by_id_descending_as_bytes():
     assert ranking({"q1": {"a": 1, "é": 1, "B": 1}}) == [("q1", "é"), ("q1", "a"), ("q1", "B")]
 
 
-@settings(deadline=None)
+@examples(50, 500)
 @given(st.lists(st.text(min_size=1, max_size=3).filter(str.isprintable), min_size=2, unique=True))
-def test_any_ids_that_tie_go_by_bytes(items):
+def test_any_ids_that_tie_are_ordered_by_their_bytes(items):
     expected = sorted(items, key=lambda item: item.encode(), reverse=True)
     assert [item for _, item in ranking({"q1": dict.fromkeys(items, 0.5)})] == expected
 
@@ -63,7 +65,7 @@ def test_a_tuple_of_ids_is_a_list_of_ids():
     assert ranking({"q1": ("b", "a")}) == [("q1", "b"), ("q1", "a")]
 
 
-def test_a_query_that_retrieved_nothing_is_known():
+def test_a_query_that_retrieved_nothing_is_kept():
     assert Run.of({"q1": [], "q2": ["a"]}).query_ids.to_list() == ["q1", "q2"]
 
 
@@ -97,19 +99,19 @@ def test_gold_made_of_gold_is_that_gold():
     assert Gold.of(gold) is gold
 
 
-def test_queries_may_be_told_apart_from_judgments():
+def test_queries_may_be_given_separately_from_judgments():
     queries = pl.DataFrame({"qid": [1], "query": ["how?"], "category": ["billing"]})
     gold = Gold.of(judgments={1: ["a"]}, queries=queries)
     assert gold.queries.to_dicts() == [{"query_id": "1", "text": "how?", "category": "billing"}]
 
 
-def test_queries_may_be_told_apart_from_records():
+def test_queries_may_be_given_separately_from_records():
     queries = pl.DataFrame({"query_id": ["q1"], "category": ["billing"]})
     gold = Gold.of([{"query_id": "q1", "relevant": ["a"]}], queries=queries)
     assert gold.fields == ["category"]
 
 
-def test_queries_told_apart_do_not_take_away_fields_of_the_table():
+def test_separate_queries_keep_the_fields_of_the_table():
     judged = pl.DataFrame({"query_id": ["q1"], "item_id": ["a"], "grade": [1], "level": ["easy"]})
     queries = pl.DataFrame({"query_id": ["q1"], "category": ["billing"]})
     assert sorted(Gold.of(judged, queries=queries).fields) == ["category", "level"]
@@ -129,24 +131,27 @@ def test_integers_in_a_list_become_decimal_text():
 @pytest.mark.parametrize("bad", [1.0, 1.5, True, None, "", b"a", ("a",), np.float64(2)])
 @pytest.mark.parametrize("kind", [Gold, Run])
 def test_a_query_id_that_is_neither_text_nor_integer_is_refused(kind, bad):
-    assert refused(kind.of, {bad: {"a": 1}}).field == "query_id"
+    error = error_of(kind.of, {bad: {"a": 1}})
+    assert (error.field, repr(bad) in error.problem) == ("query_id", True)
 
 
 @pytest.mark.parametrize("bad", [1.0, 1.5, True, None, "", b"a", ("a",), np.float64(2)])
 @pytest.mark.parametrize("kind", [Gold, Run])
 def test_an_item_id_that_is_neither_text_nor_integer_is_refused(kind, bad):
-    assert refused(kind.of, {"q1": {"ok": 1, bad: 1}}).field == "item_id"
+    error = error_of(kind.of, {"q1": {"ok": 1, bad: 1}})
+    assert (error.field, repr(bad) in error.problem) == ("item_id", True)
 
 
 @pytest.mark.parametrize("bad", [1.0, True, None, "", b"a", ["a"], {"id": "a"}])
 @pytest.mark.parametrize("kind", [Gold, Run])
-def test_an_item_in_a_list_that_is_no_id_is_refused(kind, bad):
-    assert refused(kind.of, {"q1": ["ok", bad]}).field == "item_id"
+def test_a_list_item_that_is_neither_text_nor_integer_is_refused(kind, bad):
+    error = error_of(kind.of, {"q1": ["ok", bad]})
+    assert (error.field, repr(bad) in error.problem) == ("item_id", True)
 
 
 @pytest.mark.parametrize("kind", [Gold, Run])
-def test_ids_that_are_the_same_once_they_are_text_are_refused(kind):
-    assert "same" in refused(kind.of, {"q1": {1: 1, "1": 2}}).problem
+def test_ids_that_are_equal_as_text_are_refused(kind):
+    assert error_of(kind.of, {"q1": {1: 1, "1": 2}}).field == "item_id"
 
 
 @pytest.mark.parametrize(
@@ -161,15 +166,16 @@ def test_ids_that_are_the_same_once_they_are_text_are_refused(kind):
     ],
 )
 def test_a_lone_surrogate_is_refused(kind, source, field):
-    assert (refused(kind.of, source).field or "").startswith(field)
+    error = error_of(kind.of, source)
+    assert (error.field, r"\ud800" in error.problem) == (field, True)
 
 
 # Values
 
 
 @pytest.mark.parametrize("bad", [1.5, "x", None, float("nan"), float("inf"), 2**70, [1]])
-def test_a_grade_that_is_no_integer_is_refused(bad):
-    error = refused(Gold.of, {"q1": {"a": 1, "b": bad}})
+def test_a_grade_that_is_not_an_integer_is_refused(bad):
+    error = error_of(Gold.of, {"q1": {"a": 1, "b": bad}})
     assert error.field == "grade"
     assert "'q1'" in error.problem
     assert "'b'" in error.problem
@@ -183,35 +189,40 @@ def test_a_grade_may_be_any_whole_number(grade):
 @pytest.mark.parametrize(
     "bad", ["x", None, float("nan"), float("-inf"), pytest.param(10**400, id="10**400"), [1]]
 )
-def test_a_score_that_is_no_finite_number_is_refused(bad):
-    error = refused(Run.of, {"q1": {"a": 1, "b": bad}})
+def test_a_score_that_is_not_a_finite_number_is_refused(bad):
+    error = error_of(Run.of, {"q1": {"a": 1, "b": bad}})
     assert error.field == "score"
     assert "'q1'" in error.problem
     assert "'b'" in error.problem
 
 
-def test_a_run_given_as_gold_is_told_that_they_may_be_swapped():
-    assert "swapped" in refused(Gold.of, {"q1": {"a": 0.5}}).hint
-
-
 def test_scores_for_some_queries_and_lists_for_others_are_refused():
-    assert refused(Run.of, {"q1": {"a": 1.0}, "q2": ["a"]}).hint == "give every query the same kind"
+    error = error_of(Run.of, {"q1": {"a": 1.0}, "q2": ["a"]})
+    assert (error.field, bool(error.hint)) == (None, True)
 
 
 @pytest.mark.parametrize("bad", ["abc", b"abc", 5, None, {"a", "b"}])
-def test_what_is_no_list_of_a_query_is_refused(bad):
-    assert "'q1'" in refused(Run.of, {"q1": bad}).problem
+def test_an_unknown_type_of_results_is_refused(bad):
+    error = error_of(Run.of, {"q1": bad})
+    assert error.field == "results"
+    assert "'q1'" in error.problem
+    assert type(bad).__name__ in error.problem
 
 
 @pytest.mark.parametrize("bad", ["abc", 5, None])
-def test_what_is_no_judgment_of_a_query_is_refused(bad):
-    assert "'q1'" in refused(Gold.of, {"q1": bad}).problem
+def test_an_unknown_type_of_judgments_is_refused(bad):
+    error = error_of(Gold.of, {"q1": bad})
+    assert error.field == "judgments"
+    assert "'q1'" in error.problem
+    assert type(bad).__name__ in error.problem
 
 
 @pytest.mark.parametrize("bad", [5, None, 1.5, object(), b"bytes", (x for x in "abc")])
 @pytest.mark.parametrize("kind", [Gold, Run])
-def test_what_is_neither_dict_nor_table_nor_records_is_refused(kind, bad):
-    assert refused(kind.of, bad).hint
+def test_an_unknown_type_of_source_is_refused(kind, bad):
+    error = error_of(kind.of, bad)
+    assert type(bad).__name__ in error.problem
+    assert f"{kind.__name__}.read" in error.hint
 
 
 # Frames
@@ -237,22 +248,22 @@ def test_a_run_is_made_of_any_frame(frame):
     assert ranking(results) == [("1", "b"), ("1", "a")]
 
 
-def test_the_index_of_a_pandas_frame_is_no_field():
+def test_the_index_of_a_pandas_frame_is_not_a_field():
     frame = pd.DataFrame(COLUMNS, index=[7, 7, 9])
     assert Gold.of(frame).fields == []
 
 
-def test_an_index_that_came_along_with_arrow_is_no_field():
+def test_a_pandas_index_in_an_arrow_table_is_not_a_field():
     frame = pa.Table.from_pandas(pd.DataFrame(COLUMNS, index=[7, 7, 9]))
     assert Gold.of(frame).fields == []
 
 
-def test_categories_of_pandas_are_ids():
+def test_pandas_categories_are_accepted_as_ids():
     frame = pd.DataFrame(COLUMNS).astype({"query_id": "category"})
     assert judgments(frame) == GOLD_ROWS
 
 
-def test_categories_and_enums_of_polars_are_ids():
+def test_polars_categories_and_enums_are_accepted_as_ids():
     frame = pl.DataFrame(COLUMNS).with_columns(
         pl.col("query_id").cast(pl.Enum(["q1", "q2"])),
         pl.col("item_id").cast(pl.String).cast(pl.Categorical),
@@ -261,60 +272,61 @@ def test_categories_and_enums_of_polars_are_ids():
 
 
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view()])
-def test_every_kind_of_arrow_text_is_an_id(kind):
+def test_every_arrow_string_type_is_accepted_as_ids(kind):
     frame = pa.table({**COLUMNS, "query_id": pa.array(COLUMNS["query_id"], kind)})
     assert judgments(frame) == GOLD_ROWS
 
 
 @pytest.mark.parametrize("values", [[1.0, 2.0], [True, False], [b"a", b"b"], [["a"], ["b"]]])
 @pytest.mark.parametrize("column", ["query_id", "item_id"])
-def test_a_column_that_holds_no_ids_is_refused(column, values):
+def test_an_id_column_of_another_type_is_refused(column, values):
     frame = pl.DataFrame({"query_id": ["q1", "q2"], "item_id": ["a", "b"], "grade": [1, 1]})
-    assert refused(Gold.of, frame.with_columns(pl.Series(column, values))).field == column
+    assert error_of(Gold.of, frame.with_columns(pl.Series(column, values))).field == column
 
 
 def test_ids_that_pandas_made_floats_are_refused():
     frame = pd.DataFrame({"query_id": ["q1", "q2"], "item_id": [1, None], "grade": [1, 1]})
-    assert refused(Gold.of, frame).field == "item_id"
+    assert error_of(Gold.of, frame).field == "item_id"
 
 
 @pytest.mark.parametrize("missing", [None, ""])
 def test_a_missing_id_is_named_by_its_row(missing):
     frame = pl.DataFrame({"query_id": ["q1", missing], "item_id": ["a", "b"], "grade": [1, 1]})
-    error = refused(Gold.of, frame)
+    error = error_of(Gold.of, frame)
     assert (error.field, "row 2" in error.problem) == ("query_id", True)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), None])
 def test_a_score_in_a_frame_that_is_not_finite_is_named_by_its_row(bad):
     frame = pl.DataFrame({"query_id": ["q1", "q1"], "item_id": ["a", "b"], "score": [1.0, bad]})
-    error = refused(Run.of, frame)
+    error = error_of(Run.of, frame)
     assert (error.field, "row 2" in error.problem) == ("score", True)
 
 
 @pytest.mark.parametrize("bad", [1.5, float("nan"), None, 1e30])
-def test_a_grade_in_a_frame_that_is_no_integer_is_named_by_its_row(bad):
+def test_a_grade_in_a_frame_that_is_not_an_integer_is_named_by_its_row(bad):
     frame = pl.DataFrame({"query_id": ["q1", "q1"], "item_id": ["a", "b"], "grade": [1.0, bad]})
-    error = refused(Gold.of, frame)
+    error = error_of(Gold.of, frame)
     assert (error.field, "row 2" in error.problem) == ("grade", True)
 
 
 @pytest.mark.parametrize("kind", [Gold, Run])
 def test_a_frame_without_rows_is_refused(kind):
     frame = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String, "score": pl.Int64})
-    assert "no rows" in refused(kind.of, frame).problem
+    error = error_of(kind.of, frame)
+    assert (error.field, bool(error.hint)) == (None, True)
 
 
-def test_a_frame_without_a_column_for_the_item_names_the_columns_there_are():
-    error = refused(Run.of, pl.DataFrame({"query_id": ["q1"], "itemid": ["a"]}))
+def test_a_missing_item_column_is_refused_with_the_columns_of_the_frame():
+    error = error_of(Run.of, pl.DataFrame({"query_id": ["q1"], "itemid": ["a"]}))
     assert error.field == "item_id"
     assert "itemid" in error.problem
-    assert error.hint == "rename itemid to item_id"
+    assert "itemid to item_id" in error.hint
 
 
-def test_a_column_of_lists_where_text_is_meant_is_refused():
+def test_a_column_of_lists_instead_of_text_is_refused():
     frame = pl.DataFrame({"query_id": ["q1"], "item_id": ["a"], "text": [["x"]]})
-    assert refused(Run.of, frame).field == "text"
+    assert error_of(Run.of, frame).field == "text"
 
 
 # Records
@@ -333,25 +345,25 @@ def test_integers_as_keys_of_a_record_become_decimal_text():
 
 
 def test_a_bad_record_is_named_by_its_number():
-    error = refused(Gold.of, [{"query_id": "q1", "relevant": ["a"]}, {"relevant": ["a"]}])
-    assert "record 2" in error.problem
+    error = error_of(Gold.of, [{"query_id": "q1", "relevant": ["a"]}, {"relevant": ["a"]}])
+    assert (error.field, "record 2" in error.problem) == ("query_id", True)
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf")])
 def test_a_score_in_a_record_that_is_not_finite_is_refused(score):
-    error = refused(Run.of, [{"query_id": "q1", "results": [{"id": "a", "score": score}]}])
+    error = error_of(Run.of, [{"query_id": "q1", "results": [{"id": "a", "score": score}]}])
     assert error.field == "results[0].score"
 
 
 @pytest.mark.parametrize("kind", [Gold, Run])
 @pytest.mark.parametrize("records", [["q1"], [5], [None], [["q1"]]])
-def test_what_is_no_record_is_refused(kind, records):
-    assert "record 1" in refused(kind.of, records).problem
+def test_a_record_that_is_not_a_dict_is_refused(kind, records):
+    assert "record 1" in error_of(kind.of, records).problem
 
 
 def test_scores_in_records_that_contradict_their_order_give_a_warning():
     results = [{"id": "a", "score": 1}, {"id": "b", "score": 2}]
-    with pytest.warns(KaratWarning, match="1 items score higher"):
+    with pytest.warns(KaratWarning, match=r"\b1\b"):
         Run.of([{"query_id": "q1", "results": results}])
 
 
@@ -384,16 +396,16 @@ def test_json_may_hold_an_array_of_records(tmp_path):
     assert gold.judgments.rows() == [("q1", "a", 1)]
 
 
-def test_json_is_called_by_its_file(tmp_path):
+def test_json_is_named_after_its_file(tmp_path):
     assert Run.read(put(tmp_path, '{"q1": ["a"]}')).name == "data"
 
 
-def test_a_query_that_stands_twice_in_json_is_not_lost_in_silence(tmp_path):
+def test_a_repeated_query_in_json_is_not_lost(tmp_path):
     path = put(tmp_path, '{"q1": {"a": 1}, "q1": {"b": 1}}')
     try:
         assert Gold.read(path).judgments.height == 2
     except InputError as error:
-        assert "q1" in error.problem  # noqa: PT017  refusing is one of two right answers
+        assert "q1" in error.problem  # noqa: PT017  refusing is correct as well
 
 
 def test_a_column_of_python_objects_is_refused():
@@ -401,11 +413,11 @@ def test_a_column_of_python_objects_is_refused():
         {"query_id": ["q"], "item_id": ["a"], "grade": [1], "extra": [object()]},
         schema_overrides={"extra": pl.Object},
     )
-    with pytest.raises(InputError, match="Python objects"):
+    with refused(field="extra"):
         Gold.of(table)
 
 
-def test_a_run_is_cut_to_what_it_says_of_some_queries():
+def test_a_run_can_be_restricted_to_some_queries():
     run = Run.of(
         [
             {"query_id": "q1", "results": ["a"], "latency_ms": {"total": 5.0}},
@@ -423,7 +435,7 @@ def test_a_run_is_cut_to_what_it_says_of_some_queries():
     assert (some.calls.height, run.only(["q1"]).calls.height) == (1, 0)
 
 
-def test_a_run_of_dicts_is_cut_to_some_queries():
+def test_a_run_of_dicts_can_be_restricted_to_some_queries():
     run = Run.of({"q1": {"a": 1.0, "b": 2.0}, "q2": {}, "q3": {"c": 1.0}})
     some = run.only(["q1", "q2"])
     assert some.results["item_id"].to_list() == ["b", "a"]

@@ -1,4 +1,4 @@
-"""Ragas rows: contexts by their ids, or else by a hash of their text, and that is said."""
+"""Ragas rows: contexts have their ids, or else a hash of their text, with a warning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 
 import karat
 from karat.data import Gold, Run
-from karat.errors import InputError, KaratWarning
+from karat.errors import KaratWarning
+from support.errors import refused
 
 ROWS = [
     {
@@ -38,7 +39,7 @@ WITH_IDS = [
         "reference_context_ids": ["c2"],
     }
 ]
-hashed = pytest.mark.filterwarnings("ignore:.*go by a hash of their text")
+hashed = pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")
 
 
 def text_id(text: str) -> str:
@@ -63,7 +64,7 @@ def put(folder: Path, rows: list[dict], name: str) -> Path:
 FILES = ["rows.jsonl", "rows.json", "rows.csv", "rows.parquet", "rows.arrow"]
 
 
-# What they mean
+# Meaning
 
 
 @hashed
@@ -97,19 +98,19 @@ def test_the_question_is_the_text_of_the_query_and_other_columns_are_its_fields(
     assert known["reference"].to_list() == ["Two weeks."]
 
 
-def test_ids_that_are_given_are_the_ids():
+def test_given_ids_take_precedence_over_hashes():
     gold, run = Gold.of(WITH_IDS), Run.of(WITH_IDS)
     assert gold.judgments.rows() == [("q1", "c2", 1)]
     assert run.results.rows() == [("q1", "c2", "so"), ("q1", "1", "thus")]
 
 
-def test_id_is_the_id_of_a_query_that_has_no_query_id():
+def test_the_id_column_identifies_queries_without_a_query_id():
     rows = [{"id": 7, "reference_context_ids": ["a"], "level": "easy"}]
     gold = Gold.of(rows)
     assert (gold.judgments.rows(), gold.fields) == ([("7", "a", 1)], ["level"])
 
 
-def test_where_some_rows_have_ids_texts_make_none():
+def test_texts_are_not_hashed_where_other_rows_have_ids():
     rows = [
         {"id": "q1", "reference_contexts": ["x"], "reference_context_ids": ["a"]},
         {"id": "q2", "reference_contexts": ["y"]},
@@ -119,21 +120,22 @@ def test_where_some_rows_have_ids_texts_make_none():
     assert gold.query_ids_judged.to_list() == ["q1"]
 
 
-def test_no_reference_at_all_is_judged_and_holds_nothing():
+def test_an_empty_list_of_references_is_an_empty_judgment():
     gold = Gold.of([{"id": "q1", "reference_context_ids": []}])
     assert gold.empty_judgments == ("q1",)
 
 
 @pytest.mark.parametrize("kind", [Gold, Run])
-def test_that_ids_are_hashes_is_said_once(kind):
-    with pytest.warns(KaratWarning, match="queries and items of .* go by a hash") as caught:
+def test_hashed_ids_are_reported_once(kind):
+    with pytest.warns(KaratWarning, match=r"queries.*items") as caught:
         kind.of(ROWS)
     assert len(caught) == 1
 
 
-def test_that_only_items_go_by_hashes_is_said_so():
-    with pytest.warns(KaratWarning, match="^items of gold go by a hash"):
+def test_hashed_ids_of_items_alone_are_reported():
+    with pytest.warns(KaratWarning, match="items") as caught:
         Gold.of([{"id": "q1", "reference_contexts": ["x"]}])
+    assert "queries" not in str(caught[0].message)
 
 
 @hashed
@@ -148,7 +150,7 @@ def test_a_field_called_text_does_not_hide_the_question():
     assert gold.queries.select("text", "text_field").rows() == [("how?", "x")]
 
 
-# Where they come from
+# Sources
 
 
 @hashed
@@ -172,29 +174,32 @@ def test_gold_and_run_of_the_same_rows_are_scored():
     assert (scores["R@10"], scores["RR"]) == (0.5, 0.5)
 
 
-def test_karats_own_lines_are_no_ragas_rows(tmp_path):
+def test_native_lines_are_not_mistaken_for_ragas_rows(tmp_path):
     line = {"query_id": "q1", "relevant": ["a"], "reference_contexts": "a field"}
     gold = Gold.read(put(tmp_path, [line], "gold.jsonl"))
     assert gold.fields == ["reference_contexts"]
 
 
-def test_a_table_with_items_is_no_table_of_ragas_rows():
+def test_a_table_with_items_is_not_mistaken_for_ragas_rows():
     table = pl.DataFrame(
         {"query_id": ["q"], "item_id": ["a"], "grade": [1], "reference_contexts": ["x"]}
     )
     assert Gold.of(table).judgments.rows() == [("q", "a", 1)]
 
 
-def test_a_question_that_stands_twice_names_both_records():
+def test_a_repeated_question_is_refused_with_both_records():
     row = {"user_input": "how?", "reference_contexts": ["a"]}
-    with pytest.raises(InputError, match=r"record 3: .* on record 1 already") as caught:
+    with refused(field="user_input") as caught:
         Gold.of([row, {"user_input": "why?", "reference_contexts": ["a"]}, row])
+    assert "record 3" in caught.value.problem
+    assert "record 1" in caught.value.problem
     assert "query_id" in caught.value.hint
 
 
 def test_a_lone_surrogate_is_refused():
-    with pytest.raises(InputError, match="lone surrogate"):
+    with refused(field="user_input") as caught:
         Gold.of([{"user_input": "\ud800", "reference_contexts": ["a"]}])
+    assert r"'\ud800'" in caught.value.problem
 
 
 # Writing
@@ -240,12 +245,12 @@ def test_a_run_of_texts_alone_is_written_as_texts(tmp_path):
 
 def test_a_run_of_places_alone_is_refused(tmp_path):
     run = Run.of([{"query_id": "q1", "results": [{"doc_id": "d", "start": 0, "end": 4}]}])
-    with pytest.raises(InputError, match="the id of every item"):
+    with refused(field="item_id"):
         run.write(tmp_path / "rows.jsonl", format="ragas")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_everything_that_rows_hold_comes_back(tmp_path):
+def test_gold_returns_from_ragas_rows(tmp_path):
     line = {
         "query_id": "q1",
         "query": "how?",
@@ -265,14 +270,14 @@ def test_everything_that_rows_hold_comes_back(tmp_path):
 @pytest.mark.parametrize(
     ("line", "lost"),
     [
-        ({"relevant": {"a": 2, "b": 1}}, "1 grades other than 1"),
-        ({"relevant": {"a": 1, "b": 0, "c": -1}}, "2 judgments of grade 0 or less"),
+        ({"relevant": {"a": 2, "b": 1}}, r"\b1 grades\b"),
+        ({"relevant": {"a": 1, "b": 0, "c": -1}}, r"\b2 judgments\b"),
         ({"relevant": ["a"], "spans": [{"doc_id": "d", "start": 0, "end": 1}]}, "spans"),
         ({"relevant": ["a"], "user_input": "x"}, "user_input"),
     ],
 )
-def test_what_rows_lose_of_gold_is_said(tmp_path, line, lost):
-    with pytest.warns(KaratWarning, match=f"cannot hold {lost}$"):
+def test_lost_parts_of_gold_are_reported(tmp_path, line, lost):
+    with pytest.warns(KaratWarning, match=lost):
         Gold.of([{"query_id": "q1", **line}]).write(tmp_path / "x.jsonl", format="ragas")
 
 
@@ -282,10 +287,10 @@ def test_what_rows_lose_of_gold_is_said(tmp_path, line, lost):
         ({"results": [{"id": "a", "score": 0.5}]}, "scores"),
         ({"results": [{"id": "a", "doc_id": "d"}]}, "doc_id"),
         ({"results": ["a"], "latency_ms": {"total": 1}}, "timings"),
-        ({"error": {"type": "Timeout"}}, "the errors of 1 query"),
-        ({"results": ["a", {"id": "b", "text": "x"}]}, "the texts of 1 lists in which some .*"),
+        ({"error": {"type": "Timeout"}}, "errors.* 1 query"),
+        ({"results": ["a", {"id": "b", "text": "x"}]}, r"texts.*\b1 lists\b"),
     ],
 )
-def test_what_rows_lose_of_a_run_is_said(tmp_path, line, lost):
-    with pytest.warns(KaratWarning, match=f"cannot hold {lost}$"):
+def test_lost_parts_of_a_run_are_reported(tmp_path, line, lost):
+    with pytest.warns(KaratWarning, match=lost):
         Run.of([{"query_id": "q1", **line}]).write(tmp_path / "x.jsonl", format="ragas")

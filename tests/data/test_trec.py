@@ -1,4 +1,4 @@
-"""TREC qrels and run files mean what trec_eval takes them to mean, however they are spaced."""
+"""TREC qrels and run files are read as trec_eval reads them, with any white space."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -16,19 +16,17 @@ from karat.data import Gold, Run, files, trec
 from karat.data.files import Source
 from karat.data.order import ranked_by_score
 from karat.errors import InputError
-from support.effort import FULL
+from support.effort import examples
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-examples = settings(max_examples=20_000 if FULL else 300, deadline=None)
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """One folder for all examples of a property: making thousands is what takes the time."""
+    """Return one folder for all examples, because making a folder for each takes long."""
     return tmp_path_factory.mktemp("trec")
 
 
@@ -47,7 +45,7 @@ def ranking(folder: Path, content: bytes) -> list[tuple[str, str]]:
     return run.results.select("query_id", "item_id").rows()
 
 
-# What stands between fields, and around two lines.
+# The gap between fields, and the layout of two lines.
 SPACINGS = {
     "single spaces": (" ", "{}\n{}\n"),
     "tabs": ("\t", "{}\n{}\n"),
@@ -84,7 +82,7 @@ def test_a_run_is_the_same_with_any_white_space(tmp_path, gap, layout):
     assert ranking(tmp_path, content.encode()) == [("q1", "d1"), ("q2", "d2")]
 
 
-def test_a_hash_inside_an_id_starts_no_comment(tmp_path):
+def test_a_hash_inside_an_id_does_not_start_a_comment(tmp_path):
     content = b"q#1 0 d#1 1\nq2 0 #d2 1\n"
     assert judgments(tmp_path, content) == [("q#1", "d#1", 1), ("q2", "#d2", 1)]
 
@@ -137,7 +135,7 @@ def test_compressed_parts_that_were_joined_are_read_to_the_end(tmp_path, ending,
     assert gold.judgments["query_id"].to_list() == ["q1", "q2"]
 
 
-def test_a_run_is_called_by_its_file(tmp_path):
+def test_a_run_is_named_after_its_file(tmp_path):
     path = put(tmp_path, "bm25.run.gz", gzip.compress(b"q1 Q0 d1 1 0.5 tag\n"))
     assert Run.read(path).name == "bm25"
 
@@ -147,7 +145,7 @@ def test_the_rank_column_is_ignored(tmp_path):
     assert ranking(tmp_path, content) == [("q1", "d2"), ("q1", "d3"), ("q1", "d1")]
 
 
-def test_ties_go_by_id_descending_as_bytes(tmp_path):
+def test_ties_are_ordered_by_id_descending_as_bytes(tmp_path):
     items = ["a", "B", "10", "9", "é", "z", "ab", "文", "\U0001f600", "\uffee"]
     content = "".join(f"q1 Q0 {item} 1 0.5 t\n" for item in items).encode()
     expected = sorted(items, key=lambda item: item.encode(), reverse=True)
@@ -173,19 +171,20 @@ def test_a_score_is_any_decimal_number(tmp_path, text, number):
     assert run.results["score"].to_list() == [number]
 
 
-@examples
-@given(score=st.floats(allow_nan=False, allow_infinity=False))
-def test_a_score_keeps_every_bit(folder, score):
-    run = Run.read(put(folder, "bits.run", f"q1 Q0 d1 1 {score!r} t\n".encode()))
-    assert run.results["score"].to_list() == [score]
+@examples(30, 600)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
+def test_a_score_keeps_every_bit(folder, scores):
+    lines = [f"q{n:02} Q0 d1 1 {score!r} t\n" for n, score in enumerate(scores)]
+    run = Run.read(put(folder, "bits.run", "".join(lines).encode()))
+    assert list(map(repr, run.results["score"].to_list())) == list(map(repr, scores))
 
 
-def test_the_rows_of_a_query_need_not_stand_together(tmp_path):
+def test_the_rows_of_a_query_need_not_be_adjacent(tmp_path):
     content = b"q2 Q0 a 1 1 t\nq1 Q0 b 1 1 t\nq2 Q0 c 1 2 t\nq1 Q0 d 1 2 t\n"
     assert ranking(tmp_path, content) == [("q1", "d"), ("q1", "b"), ("q2", "c"), ("q2", "a")]
 
 
-def test_an_item_that_stands_there_twice_is_kept_twice(tmp_path):
+def test_a_repeated_item_is_kept_twice(tmp_path):
     content = b"q1 Q0 a 1 3 t\nq1 Q0 b 2 2 t\nq1 Q0 a 3 1 t\n"
     assert ranking(tmp_path, content) == [("q1", "a"), ("q1", "b"), ("q1", "a")]
 
@@ -220,7 +219,7 @@ RUN_FIELDS = [WORDS, WORDS, WORDS, NUMBERS, NUMBERS, WORDS]
 
 @st.composite
 def spaced_file(draw, fields) -> bytes:
-    """A file of a few lines: mostly tidy, here and there anything that white space can do."""
+    """A file of a few lines, most of them tidy, some with unusual white space."""
     content = draw(st.sampled_from([b""] * 6 + [b"\xef\xbb\xbf", b"# c\n", b" ", b"\n"]))
     for _ in range(draw(st.integers(1, 4))):
         values = [draw(field) for field in fields]
@@ -235,7 +234,7 @@ def spaced_file(draw, fields) -> bytes:
 
 
 def read_or_refused(read) -> pl.DataFrame | None:
-    """What a reader makes of a file: a table, or None if it is bad input; nothing else may come."""
+    """Return the table that a reader makes of a file, or None if it refuses the file."""
     try:
         return read()
     except InputError:
@@ -255,7 +254,7 @@ def assert_same(fast: pl.DataFrame | None, plain: pl.DataFrame | None) -> None:
         assert_frame_equal(fast.select(plain.columns), plain, check_exact=True)
 
 
-@examples
+@examples(150, 3_000)
 @given(content=spaced_file(QRELS_FIELDS), block=st.integers(4, 40))
 @example(content=b"q1 0 d1 1\nq2 0 d2 1234567890123456789\n", block=40)
 def test_the_fast_path_reads_qrels_as_the_plain_parser_does(folder, content, block):
@@ -264,7 +263,7 @@ def test_the_fast_path_reads_qrels_as_the_plain_parser_does(folder, content, blo
     assert_same(fast, read_or_refused(lambda: trec.parse(source, trec.QRELS)))
 
 
-@examples
+@examples(150, 3_000)
 @given(content=spaced_file(RUN_FIELDS), block=st.integers(4, 40))
 @example(content=b"q1 Q0 d\x01x 1 0.5\n", block=40)
 @example(content=b"q1 Q0 d1 1 0.5 ", block=40)

@@ -1,4 +1,4 @@
-"""evaluate, Evaluator and Scores: what a person calls and gets."""
+"""evaluate, Evaluator and Scores: what they take and what they return."""
 
 import math
 from decimal import Decimal
@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import karat
+from support.errors import refused
 
 GOLD = {"q1": {"a": 2, "b": 1}, "q2": {"c": 1}, "q3": {"d": 1}}
 RUN = {"q1": {"a": 0.9, "x": 0.8, "b": 0.7}, "q2": {"x": 0.9, "c": 0.1}, "q9": {"a": 1.0}}
@@ -28,13 +29,14 @@ def test_evaluate_takes_dicts_paths_frames_and_values_alike(tmp_path):
     gold.write(tmp_path / "gold.qrels")
     run.write(tmp_path / "run.run")
     expected = karat.evaluate(GOLD, RUN, ["nDCG@10", "RR"]).per_query
-    for gold_given in (gold, tmp_path / "gold.qrels", gold.judgments, gold.judgments.to_pandas()):
-        for run_given in (run, str(tmp_path / "run.run"), run.results, run.results.to_arrow()):
-            scores = karat.evaluate(gold_given, run_given, ["nDCG@10", "RR"])
-            assert scores.per_query.equals(expected)
+    golds = (gold, tmp_path / "gold.qrels", gold.judgments, gold.judgments.to_pandas())
+    runs = (run, str(tmp_path / "run.run"), run.results, run.results.to_arrow())
+    for gold_of_a_kind, run_of_a_kind in zip(golds, runs, strict=True):
+        scores = karat.evaluate(gold_of_a_kind, run_of_a_kind, ["nDCG@10", "RR"])
+        assert scores.per_query.equals(expected)
 
 
-def test_the_default_measures_are_those_of_the_design():
+def test_default_measures():
     scores = karat.evaluate(GOLD, RUN)
     assert scores.per_query.columns == [
         "query_id",
@@ -58,18 +60,21 @@ def test_a_missing_query_may_be_skipped_or_refused():
     assert skipped["RR"] == 0.75
     assert skipped.per_query["RR"].to_list() == [1.0, 0.5, None]
     assert skipped.left_out == {"unknown": 1, "missing": 1}
-    with pytest.raises(karat.ConventionError, match=r"1 queries of gold are not in the run.*'q3'"):
+    with refused(karat.ConventionError, field="missing") as error:
         karat.evaluate(GOLD, RUN, "RR", conventions={"missing": "error"})
+    assert "'q3'" in error.value.problem
 
 
 def test_an_unknown_query_may_be_refused():
-    with pytest.raises(karat.ConventionError, match="1 queries of the run are not in gold"):
+    with refused(karat.ConventionError, field="unknown"):
         karat.evaluate(GOLD, RUN, "RR", conventions={"unknown": "error"})
 
 
-def test_a_repeat_may_be_refused():
-    with pytest.raises(karat.ConventionError, match="'q1' has an item again at rank 3"):
+def test_repeated_item_may_be_refused():
+    with refused(karat.ConventionError, field="duplicates") as error:
         karat.evaluate({"q1": ["a"]}, {"q1": ["a", "b", "a"]}, conventions={"duplicates": "error"})
+    assert "'q1'" in error.value.problem
+    assert "3" in error.value.problem
 
 
 def test_where_nothing_is_relevant_the_convention_decides():
@@ -91,10 +96,12 @@ def test_queries_without_judgments_are_left_out_and_counted():
     assert scores.left_out == {"no_judgments": 1}
 
 
-def test_gold_without_judgments_says_what_it_holds_instead():
+def test_gold_without_judgments_is_refused_and_its_contents_named():
     gold = karat.Gold.of([{"query_id": "q", "evidence": ["text"]}])
-    with pytest.raises(karat.InputError, match="no judgments, only evidence"):
+    with refused(field="judgments") as error:
         karat.evaluate(gold, {"q": ["a"]}, "RR")
+    assert "evidence" in error.value.problem
+    assert "RR" in error.value.hint
 
 
 def test_a_failed_query_is_scored_as_nothing_retrieved_and_counted():
@@ -110,12 +117,14 @@ def test_a_failed_query_is_scored_as_nothing_retrieved_and_counted():
 
 
 def test_no_query_in_common_is_an_error_with_ids_of_both_sides():
-    with pytest.raises(karat.InputError, match=r"'1', '2'.*the run has 'q1', 'q2'"):
+    with refused(field="query_id") as error:
         karat.evaluate({"1": ["a"], "2": ["b"]}, {"q1": ["a"], "q2": ["b"]})
+    assert "'1', '2'" in error.value.problem
+    assert "'q1', 'q2'" in error.value.problem
 
 
 @pytest.mark.parametrize("kind", ["dicts", "frames"])
-def test_strange_ids_are_warned_of_with_samples_of_both_sides(kind):
+def test_ids_missing_from_the_run_give_a_warning_with_samples_of_both_sides(kind):
     gold = {"q1": ["doc-1", "doc-2", "doc-3"], "q2": ["doc-4"]}
     run = {"q1": {"1.txt": 1.0, "2.txt": 0.5}, "q2": {"doc-4": 0.5, "3.txt": 0.1}}
     if kind == "frames":
@@ -123,12 +132,12 @@ def test_strange_ids_are_warned_of_with_samples_of_both_sides(kind):
     with pytest.warns(karat.KaratWarning) as caught:
         karat.evaluate(gold, run)
     message = str(caught[0].message)
-    assert "only 1 of 4 relevant ids" in message
+    assert "1 of 4" in message
     assert "'doc-1', 'doc-2', 'doc-3'" in message
     assert "'1.txt', '2.txt', " in message
 
 
-def test_ids_that_another_run_knows_are_not_strange():
+def test_ids_found_in_another_run_give_no_warning():
     evaluator = karat.Evaluator({"q1": ["a", "b", "c", "d"]}, "RR")
     with pytest.warns(karat.KaratWarning):
         evaluator({"q1": ["a"]})
@@ -153,19 +162,21 @@ def test_chunks_may_be_scored_as_documents():
     )
     scores = karat.evaluate({"q": ["d2"]}, run, ["RR", "NumRet"], level="doc")
     assert (scores["RR"], scores["NumRet"]) == (0.5, 3)
-    with pytest.raises(karat.InputError, match="which document"):
+    with refused(field="doc_id"):
         karat.evaluate({"q": ["d2"]}, run.drop("doc_id"), level="doc")
-    with pytest.raises(karat.InputError, match="choose one of item, doc"):
+    with refused(field="level") as error:
         karat.evaluate({"q": ["d2"]}, run, level="page")
+    assert "'page'" in error.value.problem
+    assert "item, doc" in error.value.hint
 
 
 def test_a_run_without_ids_cannot_be_scored_by_rank_measures():
     run = karat.Run.of([{"query_id": "q", "results": [{"text": "some chunk"}]}])
-    with pytest.raises(karat.InputError, match="id of every retrieved item"):
+    with refused(field="item_id"):
         karat.evaluate({"q": ["a"]}, run)
 
 
-def test_the_summary_has_a_row_a_measure():
+def test_summary_has_one_row_per_measure():
     summary = karat.evaluate(GOLD, RUN, ["RR", "FirstRelevant", "NumRel"]).summary()
     assert summary.select("measure", "value", "median", "n", "left_out").rows() == [
         ("RR", 0.5, 0.5, 3, 0),
@@ -180,9 +191,11 @@ def test_a_measure_with_no_value_at_all_is_null():
     assert "FirstRelevant@1 –" in repr(scores)
 
 
-def test_a_measure_that_was_not_asked_for_is_refused():
-    with pytest.raises(karat.MeasureError, match="the scores hold RR"):
+def test_measure_that_was_not_evaluated_is_refused():
+    with refused(karat.MeasureError) as error:
         karat.evaluate(GOLD, RUN, "RR")["AP"]
+    assert "AP" in error.value.problem
+    assert "RR" in error.value.hint
 
 
 def test_groups_hold_the_summary_of_their_queries():
@@ -194,10 +207,13 @@ def test_groups_hold_the_summary_of_their_queries():
         (None, "RR", 1.0, 1, 0),
     ]
     assert scores.by("category", "level").height == 4
-    with pytest.raises(karat.InputError, match="did you mean 'category'"):
+    with refused(field="by") as error:
         scores.by("categories")
-    with pytest.raises(karat.InputError, match="they have no fields"):
+    assert "'categories'" in error.value.problem
+    assert "'category'" in error.value.hint
+    with refused(field="by") as error:
         karat.evaluate(GOLD, RUN, "RR").by("x")
+    assert "'x'" in error.value.problem
 
 
 @pytest.mark.parametrize("ending", ["json", "parquet"])
@@ -219,25 +235,24 @@ def test_scores_are_the_same_after_writing_and_reading(tmp_path, ending):
     )
 
 
-def test_scores_that_cannot_be_read_say_why(tmp_path):
+def test_unreadable_and_unwritable_scores_are_refused(tmp_path):
     (tmp_path / "x.json").write_text('{"runs": 3}')
-    with pytest.raises(karat.InputError, match="holds no scores"):
-        karat.Scores.read(tmp_path / "x.json")
     (tmp_path / "x.csv").write_text("a")
-    with pytest.raises(karat.InputError, match=r"json and \.parquet"):
-        karat.Scores.read(tmp_path / "x.csv")
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "x.parquet")
-    with pytest.raises(karat.InputError, match="holds no scores"):
-        karat.Scores.read(tmp_path / "x.parquet")
-    with pytest.raises(karat.InputError, match="scores cannot be written as"):
+    for name in ("x.json", "x.csv", "x.parquet"):
+        with refused(path=tmp_path / name, field=None):
+            karat.Scores.read(tmp_path / name)
+    with refused(path=tmp_path / "x.xlsx", field=None) as error:
         karat.evaluate(GOLD, RUN).write(tmp_path / "x.xlsx")
+    assert "'.xlsx'" in error.value.problem
 
 
 def test_the_largest_grade_is_of_the_whole_gold_and_must_be_known():
     gold, run = karat.Gold.of({"q1": {"a": 1}, "q2": {"b": 3}}), karat.Run.of({"q1": ["a"]})
     assert karat.evaluate(gold, run, "ERR").per_query["ERR"][0] == 1 / 8
-    with pytest.raises(karat.MeasureError, match="largest grade of the whole gold"):
+    with refused(karat.MeasureError) as error:
         karat.score(gold, run, karat.Plan.of("ERR"))
+    assert "ERR" in error.value.problem
 
 
 def test_means_are_exact_sums():
@@ -246,23 +261,27 @@ def test_means_are_exact_sums():
     assert karat.evaluate(gold, run, "R")["R"] == math.fsum([0.1] * 100) / 100
 
 
-def test_conventions_are_checked_and_print_what_departs_from_the_default():
-    with pytest.raises(karat.ConventionError, match="choose one of zero, skip, error"):
+def test_conventions_are_checked_and_list_departures_from_the_default():
+    with refused(karat.ConventionError, field="missing") as error:
         karat.Conventions(missing="ignore")
-    with pytest.raises(karat.ConventionError, match="did you mean 'missing'"):
-        karat.Conventions.of({"mising": "skip"})
-    with pytest.raises(karat.ConventionError, match="known: missing, unknown"):
-        karat.Conventions.of({"zzz": "skip"})
+    assert "'ignore'" in error.value.problem
+    assert "zero, skip, error" in error.value.hint
+    for name, suggestion in (("mising", "'missing'"), ("zzz", "missing, unknown")):
+        with refused(karat.ConventionError, field=None) as error:
+            karat.Conventions.of({name: "skip"})
+        assert f"'{name}'" in error.value.problem
+        assert suggestion in error.value.hint
     assert karat.Conventions(unjudged="skip").departures() == {"unjudged": "skip"}
 
 
 def test_too_large_grades_are_refused_rather_than_overflowing():
-    with pytest.raises(karat.InputError, match="too large"):
+    with refused(field="grade") as error:
         karat.evaluate({"q": {"a": 1 << 40}}, {"q": ["a"]})
+    assert str(1 << 40) in error.value.problem
     table = pl.DataFrame({"query_id": ["q"], "item_id": ["a"], "grade": [1 << 40]})
-    with pytest.raises(karat.InputError, match="too large"):
+    with refused(field="grade"):
         karat.evaluate(table, {"q": ["a"]})
-    with pytest.raises(karat.MeasureError, match="2\\^grade is too large"):
+    with refused(karat.MeasureError):
         karat.evaluate({"q": {"a": 2000}}, {"q": ["a"]}, "nDCG(gain=exp2)")
 
 
@@ -270,8 +289,10 @@ def test_an_item_judged_twice_keeps_the_highest_grade_with_a_warning():
     gold = pl.DataFrame(
         {"query_id": ["q", "q", "q"], "item_id": ["a", "b", "a"], "grade": [0, 1, 2]}
     )
-    with pytest.warns(karat.KaratWarning, match="1 judgments repeat an item"):
+    with pytest.warns(karat.KaratWarning) as caught:
         scores = karat.evaluate(gold, {"q": ["a", "b"]}, ["nDCG", "NumRel"])
+    assert len(caught) == 1
+    assert "1" in str(caught[0].message)
     assert (scores["nDCG"], scores["NumRel"]) == (1.0, 2)
 
 
@@ -279,11 +300,11 @@ def test_public_names_are_listed_and_loaded_when_used():
     assert set(dir(karat)) == set(karat.__all__)
     for name in karat.__all__:
         assert getattr(karat, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="'nothing'"):
         _ = karat.nothing
 
 
-def test_scores_turn_into_a_dict_and_know_what_they_hold():
+def test_scores_are_a_mapping():
     scores = karat.evaluate(GOLD, RUN, ["RR", "NumRel"])
     assert dict(scores) == {"RR": 0.5, "NumRel": 4.0}
     assert list(scores) == scores.keys() == ["RR", "NumRel"]
@@ -291,14 +312,14 @@ def test_scores_turn_into_a_dict_and_know_what_they_hold():
     assert "AP" not in scores
 
 
-def test_what_a_level_of_relevance_leaves_out_is_counted():
+def test_queries_left_out_by_a_relevance_level_are_counted():
     gold, run = {"q1": {"a": 1}, "q2": {"b": 2}}, {"q1": ["a"], "q2": ["b"]}
     scores = karat.evaluate(gold, run, "AP(rel=2)", conventions={"no_gold": "skip"})
     assert scores.summary()["n"].to_list() == [1]
     assert scores.left_out == {"no_relevant": 1}
 
 
-def test_a_failed_query_that_gold_does_not_know_is_only_unknown():
+def test_failed_query_not_in_gold_counts_only_as_unknown():
     run = [
         {"query_id": "q1", "results": ["a"]},
         {"query_id": "zz", "error": {"type": "Timeout"}},
@@ -333,8 +354,10 @@ def test_parts_that_count_offsets_differently_are_refused(tmp_path):
     for name, offsets in (("1", "utf16"), ("2", "utf8")):
         header = f'{{"karat":1,"kind":"gold","offsets":"{offsets}"}}'
         (tmp_path / f"{name}.jsonl").write_text(f'{header}\n{{"query_id":"q{name}","relevant":[]}}')
-    with pytest.raises(karat.InputError, match="utf16 and utf8"):
+    with refused(path=tmp_path / "*.jsonl", field="offsets") as error:
         karat.Gold.read(tmp_path / "*.jsonl")
+    assert "utf16" in error.value.problem
+    assert "utf8" in error.value.problem
 
 
 def test_a_table_with_documents_and_chunks_ranks_chunks():
@@ -351,40 +374,44 @@ def test_a_table_of_documents_can_be_scored_as_documents():
     assert nothing["RR"] == 0.0
 
 
-def test_the_plan_must_know_the_largest_grade_there_is():
-    with pytest.raises(karat.MeasureError, match="grade of 3, above the plan's 1"):
+def test_grade_above_the_largest_of_the_plan_is_refused():
+    with refused(karat.MeasureError, field="largest_grade") as error:
         karat.score({"q": {"a": 3}}, {"q": ["a"]}, karat.Plan.of("ERR", largest_grade=1))
+    assert "3" in error.value.problem
+    assert "1" in error.value.problem
 
 
-def test_tables_of_overlapping_parts_are_not_brought_together():
+def test_score_tables_with_a_common_query_cannot_be_concatenated():
     table = karat.score({"q": ["a"]}, {"q": ["a"]}, karat.Plan.of("RR"))
-    with pytest.raises(karat.InputError, match="in two of the tables"):
+    with refused():
         karat.ScoreTable.concat([table, table])
-    with pytest.raises(karat.InputError, match="no table"):
+    with refused():
         karat.ScoreTable.concat([])
 
 
 @pytest.mark.parametrize("field", ["n", "tags"])
 def test_a_field_that_cannot_make_groups_is_refused(field):
     gold = karat.Gold.of([{"query_id": "q", "n": 1, "tags": ["x"], "relevant": ["a"]}])
-    with pytest.raises(karat.InputError, match="cannot be grouped"):
+    with refused(field="by") as error:
         karat.evaluate(gold, {"q": ["a"]}, "RR").by(field)
+    assert f"'{field}'" in error.value.problem
 
 
 def test_groups_need_a_field():
-    with pytest.raises(karat.InputError, match="no field is named"):
+    with refused(field="by"):
         karat.evaluate(GOLD, RUN, "RR").by()
     gold = native_gold()
     scores = karat.evaluate(gold, {"q1": ["a"], "q2": ["b"], "q3": ["c"], "q4": ["d"]}, "RR")
     assert scores.by("category", "category").equals(scores.by("category"))
 
 
-def test_arguments_that_would_be_ignored_are_not():
+def test_arguments_beside_complete_data_are_applied_or_refused():
     assert karat.Run.of(karat.Run.of(RUN), name="x").name == "x"
-    with pytest.raises(karat.InputError, match="given twice"):
+    with refused() as error:
         karat.Gold.of(GOLD, judgments=GOLD)
+    assert "judgments" in error.value.problem
 
 
-def test_gold_without_a_relevant_item_still_warns_of_strange_ids():
-    with pytest.warns(karat.KaratWarning, match="only 0 of 1"):
+def test_ids_missing_from_the_run_give_a_warning_without_relevant_items():
+    with pytest.warns(karat.KaratWarning, match="0 of 1"):
         karat.evaluate({"q": {"a": 0}}, {"q": ["b"]}, "RR")

@@ -1,25 +1,28 @@
-"""Gates: each rule at its limit, groups, baselines, and what cannot be judged."""
+"""Gates: each kind of rule at its limit, groups, baselines, and what cannot be judged."""
 
 import json
 import math
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import polars as pl
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
 from karat.config import Config
 from karat.data.native_usage import TIMINGS
-from karat.errors import InputError, MeasureError
+from karat.errors import KaratWarning, MeasureError
 from karat.measures import parse
 from karat.stats.intervals import Interval
 from karat.stats.pairs import pair
 from karat.stats.rules import Rule
+from support.effort import examples
+from support.errors import refused
 from support.paths import SHARED_DATA
 
 N = 20
@@ -29,12 +32,12 @@ SECOND = {query: ["x", "a"] for query in GOLD}  # RR 0.5
 
 
 def mixed(first):
-    """Return a run of which so many queries have RR 1 and the others 0.5."""
+    """Return a run whose first queries have RR 1 and the others 0.5."""
     return {query: ["a", "x"] if at < first else ["x", "a"] for at, query in enumerate(GOLD)}
 
 
 def timed(milliseconds):
-    """Return a run that took so long, query by query."""
+    """Return a run with these latencies, one per query."""
     rows = [(query, "total", float(ms)) for query, ms in zip(GOLD, milliseconds, strict=True)]
     return karat.Run(
         karat.Run.of(FIRST).results, timings=pl.DataFrame(rows, schema=TIMINGS, orient="row")
@@ -62,7 +65,7 @@ def only(verdict):
         ("RR < 0.7500000000000001", True),
     ],
 )
-def test_the_value_is_held_against_the_limit_itself(threshold, passed):
+def test_value_is_compared_with_the_exact_limit(threshold, passed):
     verdict = karat.gate(GOLD, mixed(10), threshold)
     assert verdict.passed == bool(verdict) == passed
     assert only(verdict).value == 0.75
@@ -76,16 +79,18 @@ def test_a_verdict_fails_if_one_check_of_several_does():
     assert [str(check.rule) for check in verdict.failures] == ["RR >= 0.8"]
 
 
-def test_by_how_much_and_the_lowest_queries_are_said():
+def test_miss_and_lowest_queries_are_reported():
     gold = {f"q{at}": ["a"] for at in range(9)}
     ranks = [1, 1, 4, 2, 3, 5, 6, 1, 2]
-    run = {query: ["x"] * 0 + [f"x{i}" for i in range(rank - 1)] + ["a"]
-           for query, rank in zip(gold, ranks, strict=True)}  # fmt: skip
+    run = {
+        query: [*(f"x{i}" for i in range(rank - 1)), "a"]
+        for query, rank in zip(gold, ranks, strict=True)
+    }
     check = only(karat.gate(gold, run, "RR >= 0.9"))
     value = math.fsum(1 / rank for rank in ranks) / 9
     assert check.miss == pytest.approx(0.9 - value)
     assert check.to_blame == 6  # all that are below the limit
-    assert [(each.query_id, each.value) for each in check.blamed] == [
+    assert [(blamed.query_id, blamed.value) for blamed in check.blamed] == [
         ("q6", 1 / 6),
         ("q5", 1 / 5),
         ("q2", 1 / 4),
@@ -99,7 +104,7 @@ def test_the_highest_queries_are_to_blame_for_a_max():
     check = only(karat.gate(GOLD, timed(range(N)), "latency.p90 <= 10 ms"))
     assert not check.passed
     assert check.value == pytest.approx(17.1)
-    assert [each.query_id for each in check.blamed] == ["q19", "q18", "q17", "q16", "q15"]
+    assert [blamed.query_id for blamed in check.blamed] == ["q19", "q18", "q17", "q16", "q15"]
     assert check.to_blame == 9
     assert check.reason == "latency.p90 is 17.10, 7.10 above 10"
 
@@ -115,7 +120,7 @@ def test_all_queries_are_to_blame_for_a_sum():
     assert check.blamed[0].query_id == "q19"
 
 
-def test_a_limit_that_is_missed_by_a_hair_does_not_look_met():
+def test_limit_missed_by_one_bit_is_shown_as_missed():
     check = only(karat.gate(GOLD, mixed(10), "RR >= 0.7500000000000001"))
     assert check.reason == "RR is 0.7500, 1e-16 below 0.7500000000000001"
     check = only(karat.gate(GOLD, mixed(10), "RR > 0.75"))
@@ -125,7 +130,7 @@ def test_a_limit_that_is_missed_by_a_hair_does_not_look_met():
 # max_drop and max_rise
 
 
-def test_a_drop_of_all_queries_fails_whatever_the_mode():
+def test_drop_of_all_queries_fails_in_both_modes():
     for mode in ("", " strict"):
         check = only(karat.gate(GOLD, SECOND, f"RR max_drop 0.4{mode}", baseline=FIRST))
         assert not check.passed
@@ -150,7 +155,7 @@ def test_the_same_run_passes_even_strictly():
     assert karat.gate(GOLD, FIRST, "RR max_drop 0", baseline=FIRST)
 
 
-def test_a_limit_that_the_bound_meets_is_said_to_be_met():
+def test_bound_at_the_limit_is_described_as_the_limit():
     check = only(karat.gate(GOLD, FIRST, "RR max_drop 0 strict", baseline=FIRST))
     assert not check.passed
     assert (check.miss, math.copysign(1, check.miss)) == (0, 1)
@@ -159,7 +164,7 @@ def test_a_limit_that_the_bound_meets_is_said_to_be_met():
     )
 
 
-def test_queries_that_rounding_alone_tells_apart_are_not_to_blame():
+def test_queries_that_differ_by_rounding_alone_are_not_blamed():
     before = karat.evaluate(GOLD, FIRST, "RR")
     blurred = before.per_query.with_columns(pl.col("RR") + 1e-15)
     before.table = replace(before.table, frame=blurred)
@@ -168,13 +173,13 @@ def test_queries_that_rounding_alone_tells_apart_are_not_to_blame():
     assert check.to_blame == 10
 
 
-def test_noise_is_no_drop_and_strictly_no_proof_of_none():
+def test_noise_passes_by_default_and_fails_strictly():
     fell, rose = mixed(N - 2), {**FIRST, "q00": ["x", "a"]}  # two fell, one rose
     assert karat.gate(GOLD, fell, "RR max_drop 0.01", baseline=rose)
     verdict = karat.gate(GOLD, fell, "RR max_drop 0.01 strict", baseline=rose)
     assert not verdict
     assert verdict.failures[0].to_blame == 2
-    assert [each.query_id for each in verdict.failures[0].blamed] == ["q18", "q19"]
+    assert [blamed.query_id for blamed in verdict.failures[0].blamed] == ["q18", "q19"]
 
 
 def test_a_rise_of_latency_is_mirrored():
@@ -191,8 +196,9 @@ def test_a_rise_of_latency_is_mirrored():
 ends = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted)
 
 
+@examples(50, 500)
 @given(ends=ends, limit=st.floats(0, 1), strict=st.booleans())
-def test_the_bound_decides_as_the_contract_says(ends, limit, strict):
+def test_bound_decides_as_documented(ends, limit, strict):
     low, high = ends
     interval = Interval(low, high, "t")
     drop = Rule("RR", "max_drop", limit, strict=strict)
@@ -201,26 +207,25 @@ def test_the_bound_decides_as_the_contract_says(ends, limit, strict):
     assert rise.holds_at(rise.bound(interval)) == (high < limit if strict else not low > limit)
 
 
-ranked = st.lists(st.integers(1, 4), min_size=2, max_size=12)
-
-
+@examples(30, 300)
 @given(
     pairs=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=2, max_size=12),
     limit=st.sampled_from([0.0, 0.05, 0.2, 0.5]),
     confidence=st.sampled_from([0.8, 0.95]),
     strict=st.booleans(),
 )
-@settings(max_examples=40)
 def test_the_decision_is_that_of_the_one_sided_bound(pairs, limit, confidence, strict):
     queries = [f"q{at:02}" for at in range(len(pairs))]
     gold = {query: ["a"] for query in queries}
     runs = [
-        {q: [f"x{i}" for i in range(ranks[at] - 1)] + ["a"]
-         for q, ranks in zip(queries, pairs, strict=True)}
+        {
+            query: [*(f"x{i}" for i in range(ranks[at] - 1)), "a"]
+            for query, ranks in zip(queries, pairs, strict=True)
+        }
         for at in (0, 1)
-    ]  # fmt: skip
+    ]
     before, after = (karat.evaluate(gold, run, "RR").table for run in runs)
-    # 95% on one side is what 90% on both leaves there.
+    # A one-sided bound of 95% is an end of a two-sided interval of 90%.
     two_sided = pair(before, after, parse("RR")).interval(2 * confidence - 1)
     threshold = f"RR max_drop {limit} confidence {confidence}" + " strict" * strict
     check = only(karat.gate(gold, runs[1], threshold, baseline=runs[0]))
@@ -231,7 +236,7 @@ def test_the_decision_is_that_of_the_one_sided_bound(pairs, limit, confidence, s
     )
     if not check.passed:
         assert check.to_blame == len(fallen)
-        assert [each.query_id for each in check.blamed] == [query for _, query in fallen[:5]]
+        assert [blamed.query_id for blamed in check.blamed] == [query for _, query in fallen[:5]]
 
 
 # groups
@@ -248,11 +253,11 @@ def of_groups(**fields):
 
 def test_a_group_is_judged_by_its_own_queries():
     gold = of_groups(category=lambda at: "billing" if at < 10 else "shipping")
-    told = {
+    thresholds = {
         "RR": ">= 0.7",
         "by": {"category": {"billing": {"RR": ">= 1"}, "shipping": {"RR": ">= 0.9"}}},
     }
-    verdict = karat.gate(gold, mixed(10), told)
+    verdict = karat.gate(gold, mixed(10), thresholds)
     assert [(c.passed, c.value, c.n) for c in verdict.checks] == [
         (True, 0.75, 20),
         (True, 1.0, 10),
@@ -264,8 +269,10 @@ def test_a_group_is_judged_by_its_own_queries():
 
 def test_a_group_is_compared_with_the_same_group_of_the_baseline():
     gold = of_groups(category=lambda at: "old" if at < 10 else "new")
-    told = {"by": {"category": {name: {"RR": "max_drop 0.1 strict"} for name in ("old", "new")}}}
-    verdict = karat.gate(gold, mixed(10), told, baseline=FIRST)
+    thresholds = {
+        "by": {"category": {name: {"RR": "max_drop 0.1 strict"} for name in ("old", "new")}}
+    }
+    verdict = karat.gate(gold, mixed(10), thresholds, baseline=FIRST)
     assert [(c.passed, c.difference, c.n) for c in verdict.checks] == [
         (True, 0.0, 10),
         (False, -0.5, 10),
@@ -273,21 +280,24 @@ def test_a_group_is_compared_with_the_same_group_of_the_baseline():
     assert [c.only_baseline for c in verdict.checks] == [0, 0]
 
 
-def test_groups_of_numbers_and_truths_are_named_as_text():
+def test_groups_of_numbers_and_booleans_are_named_as_text():
     gold = of_groups(level=lambda at: at % 2, hard=lambda at: at < 10)
-    told = {"by": {"level": {"1": {"RR": ">= 1"}}, "hard": {"true": {"RR": ">= 1"}}}}
-    assert [check.n for check in karat.gate(gold, FIRST, told).checks] == [10, 10]
+    thresholds = {"by": {"level": {"1": {"RR": ">= 1"}}, "hard": {"true": {"RR": ">= 1"}}}}
+    assert [check.n for check in karat.gate(gold, FIRST, thresholds).checks] == [10, 10]
 
 
-def test_a_group_that_no_query_is_in_cannot_be_judged():
+def test_unknown_group_is_refused_with_a_suggestion():
     gold = of_groups(category=lambda at: "billing")
     config = Config("k.toml", gate={"by": {"category": {"biling": {"RR": ">= 1"}}}})
-    said = """k.toml: gate.by.category."biling"."RR": no query of gold has category 'biling'"""
-    with pytest.raises(InputError, match=re.escape(said) + r"\n  hint: there are 'billing'"):
+    with refused(path="k.toml", field='gate.by.category."biling"."RR"') as error:
         karat.gate(gold, FIRST, config=config)
+    assert "'biling'" in error.value.problem
+    assert "'billing'" in error.value.hint
     config = Config("k.toml", gate={"by": {"categry": {"billing": {"RR": ">= 1"}}}})
-    with pytest.raises(InputError, match=r"(?s)k.toml: gate.by.categry.*did you mean 'category'"):
+    with refused(path="k.toml", field='gate.by.categry."billing"."RR"') as error:
         karat.gate(gold, FIRST, config=config)
+    assert "'categry'" in error.value.problem
+    assert "'category'" in error.value.hint
 
 
 # baselines
@@ -319,50 +329,54 @@ def test_a_file_that_holds_a_run_is_scored(tmp_path, ending):
 
 
 @pytest.mark.parametrize(
-    ("made", "asked", "said"),
+    ("made", "asked", "pattern"),
     [
-        ({"conventions": {"missing": "skip"}}, {}, "missing=skip there, missing=zero here"),
-        ({"top_k": 5}, {}, "top_k=5 there, top_k=None here"),
-        ({}, {"top_k": 5}, "top_k=None there, top_k=5 here"),
-        ({"measures": "P@1"}, {}, "no RR there"),
+        ({"conventions": {"missing": "skip"}}, {}, "missing=skip.*missing=zero"),
+        ({"top_k": 5}, {}, "top_k=5.*top_k=None"),
+        ({}, {"top_k": 5}, "top_k=None.*top_k=5"),
+        ({"measures": "P@1"}, {}, "RR"),
     ],
 )
-def test_saved_scores_that_were_made_otherwise_are_refused(tmp_path, made, asked, said):
+def test_saved_scores_with_other_settings_are_refused(tmp_path, made, asked, pattern):
     path = tmp_path / "base.json"
-    karat.evaluate(GOLD, FIRST, made.pop("measures", "RR"), **made).write(path)
-    with pytest.raises(InputError, match=f"base.json: baseline: .*{said}"):
+    karat.evaluate(GOLD, FIRST, **{"measures": "RR"} | made).write(path)
+    with refused(path=path, field="baseline") as error:
         karat.gate(GOLD, SECOND, "RR max_drop 0.4", baseline=path, **asked)
+    assert re.search(pattern, error.value.problem)
 
 
-def test_saved_scores_of_other_items_are_refused():
+def test_saved_scores_with_another_score_threshold_are_refused():
     run = {query: {"a": 2.0, "x": 1.0} for query in GOLD}
     baseline = karat.evaluate(GOLD, run, "RR", score_threshold=1.5)
-    with pytest.raises(InputError, match=r"score_threshold=1\.5 there, score_threshold=None here"):
+    with refused(field="baseline") as error:
         karat.gate(GOLD, run, "RR max_drop 0.4", baseline=baseline)
+    assert re.search(r"score_threshold=1\.5.*score_threshold=None", error.value.problem)
 
 
-def test_saved_scores_of_documents_or_of_another_rule_for_texts_are_refused():
+def test_saved_scores_of_documents_or_of_another_matching_rule_are_refused():
     gold = [{"query_id": q, "relevant": ["a"], "evidence": ["one two three"]} for q in ("q1", "q2")]
     run = [
         {"query_id": q, "results": [{"id": "a", "doc_id": "a", "text": "one two three"}]}
         for q in ("q1", "q2")
     ]
     documents = karat.evaluate(gold, run, "RR", level="doc")
-    with pytest.raises(InputError, match="level doc there, item here"):
-        karat.gate(gold, run, "RR max_drop 0", baseline=documents)
     fuzzy = karat.Matching(fuzzy_threshold=0.9)
     texts = karat.evaluate(gold, run, ["RR", "evidence.RR"], matching=fuzzy)
-    with pytest.raises(InputError, match=r"evidence by .*0\.9.* there, by .*0\.7.* here"):
-        karat.gate(gold, run, "evidence.RR max_drop 0", baseline=texts)
-    none = karat.evaluate(gold, run, "RR")
-    with pytest.raises(InputError, match=r"in another way: no evidence\.RR there\n"):
-        karat.gate(gold, run, "evidence.RR max_drop 0", baseline=none)
-    # Without a measure of texts in the comparison, how they are compared is no matter.
+    ids_only = karat.evaluate(gold, run, "RR")
+    for threshold, baseline, pattern in (
+        ("RR max_drop 0", documents, r"\bdoc\b.*\bitem\b"),
+        ("evidence.RR max_drop 0", texts, r"0\.9.*0\.7"),
+        ("evidence.RR max_drop 0", ids_only, r"evidence\.RR"),
+    ):
+        with refused(field="baseline") as error:
+            karat.gate(gold, run, threshold, baseline=baseline)
+        assert re.search(pattern, error.value.problem)
+    # The matching rule matters only if a measure of texts is compared.
     assert karat.gate(gold, run, ["RR max_drop 0", "evidence.RR >= 1"], baseline=texts)
 
 
 @pytest.mark.parametrize(
-    ("threshold", "said"),
+    ("threshold", "reason"),
     [
         ("RR max_drop 0.1", "RR rose by 0.5000, from 0.5000 to 1.0000; a rise of at most 0.5000"),
         ("RR max_drop 0.1 strict", "from 0.5000 to 1.0000; a rise of at least 0.5000"),
@@ -370,61 +384,57 @@ def test_saved_scores_of_documents_or_of_another_rule_for_texts_are_refused():
         ("RR max_drop 0.1 strict", "a drop of at most 0.0000 (95% confidence)"),
     ],
 )
-def test_a_bound_on_the_good_side_is_said_as_what_it_is(threshold, said):
-    baseline = SECOND if "rise" in said else FIRST
-    assert said in only(karat.gate(GOLD, FIRST, threshold, baseline=baseline)).reason
+def test_bound_on_the_good_side_is_described_as_such(threshold, reason):
+    baseline = SECOND if "rise" in reason else FIRST
+    assert reason in only(karat.gate(GOLD, FIRST, threshold, baseline=baseline)).reason
 
 
-def test_queries_in_only_one_of_the_two_are_said():
+def test_queries_in_only_one_of_the_two_runs_are_reported():
     skip = {"conventions": {"missing": "skip"}}
     run = {query: items for query, items in SECOND.items() if query != "q00"}
     before = {query: items for query, items in FIRST.items() if query > "q02"}
     verdict = karat.gate(GOLD, run, "RR max_drop 0.4", baseline=before, **skip)
     check = only(verdict)
     assert (check.n, check.only_run, check.only_baseline) == (17, 2, 0)
-    said = "RR is compared over 17 queries; 2 only in the run, 0 only in the baseline"
-    assert said in verdict.remarks
+    remark = "RR is compared over 17 queries; 2 only in the run, 0 only in the baseline"
+    assert remark in verdict.remarks
     verdict = karat.gate(GOLD, before, "RR max_drop 0.4", baseline=run, **skip)
     assert (only(verdict).only_run, only(verdict).only_baseline) == (0, 2)
     assert verdict.passed
-    assert any("0 only in the run, 2 only in the baseline" in each for each in verdict.remarks)
+    assert any("0 only in the run, 2 only in the baseline" in remark for remark in verdict.remarks)
 
 
-def test_the_baseline_needs_to_hold_only_what_is_compared():
+def test_baseline_needs_only_the_measures_compared():
     thresholds = ["RR max_drop 0.1", "latency.p90 <= 350 ms"]
     assert karat.gate(GOLD, timed(range(N)), thresholds, baseline=FIRST)
 
 
-def test_a_baseline_that_nothing_is_compared_with_is_said():
+def test_unused_baseline_is_reported():
     verdict = karat.gate(GOLD, FIRST, "RR >= 1", baseline="nowhere.run")
     assert verdict.baseline is None
-    assert any(each.startswith("the baseline was not looked at") for each in verdict.remarks)
+    assert any(remark.startswith("the baseline was not looked at") for remark in verdict.remarks)
 
 
 # what cannot be judged
 
 
 @pytest.mark.parametrize(
-    ("gold", "run", "threshold", "said"),
+    ("gold", "run", "threshold", "field", "value"),
     [
-        (GOLD, FIRST, "RR max_drop 0.1", "'RR max_drop 0.1': max_drop needs a baseline"),
-        ({"q1": ["a"]}, {"q1": ["a"]}, "RR >= 0", "'RR >= 0': only 1 query has a value of RR"),
-        (
-            GOLD,
-            FIRST,
-            "FirstRelevant(rel=2) >= 0",
-            "only 0 queries have a value of FirstRelevant(rel=2)",
-        ),
-        (GOLD, {"z": ["a"]}, "RR >= 0", "no query in common"),
+        (GOLD, FIRST, "RR max_drop 0.1", "'RR max_drop 0.1'", "max_drop"),
+        ({"q1": ["a"]}, {"q1": ["a"]}, "RR >= 0", "'RR >= 0'", "1 query"),
+        (GOLD, FIRST, "FirstRelevant(rel=2) >= 0", "'FirstRelevant(rel=2) >= 0'", "0 queries"),
+        (GOLD, {"z": ["a"]}, "RR >= 0", "query_id", "'z'"),
     ],
 )
-def test_what_cannot_be_judged_is_an_error(gold, run, threshold, said):
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_threshold_that_cannot_be_judged_is_an_error(gold, run, threshold, field, value):
+    with refused(field=field) as error:
         karat.gate(gold, run, threshold)
+    assert value in error.value.problem
 
 
 def test_a_comparison_over_one_query_cannot_be_judged():
-    with pytest.raises(InputError, match="only 1 query has a value of RR"):
+    with refused(field="'RR max_drop 0.1'") as error:
         karat.gate(
             GOLD,
             {"q00": ["a"], "q01": ["a"]},
@@ -432,41 +442,42 @@ def test_a_comparison_over_one_query_cannot_be_judged():
             baseline={"q01": ["a"], "q02": ["a"]},
             conventions={"missing": "skip"},
         )
+    assert "1 query" in error.value.problem
 
 
-def test_a_slowest_query_has_no_bound_and_so_cannot_be_compared():
-    with pytest.raises(InputError, match=r"nothing bounds the difference of latency.max over 20"):
-        karat.gate(
-            GOLD, timed(range(N)), "latency.max max_rise 1 ms", baseline=timed(range(1, N + 1))
-        )
+def test_maximum_has_no_bound_and_cannot_be_compared():
+    before, after = timed(range(1, N + 1)), timed(range(N))
+    with refused(field="'latency.max max_rise 1 ms'") as error:
+        karat.gate(GOLD, after, "latency.max max_rise 1 ms", baseline=before)
+    assert "20 queries" in error.value.problem
 
 
-def test_a_value_that_nothing_divides_cannot_be_judged():
+def test_value_with_a_denominator_of_zero_cannot_be_judged():
     gold = [{"query_id": q, "evidence": [" "]} for q in ("q1", "q2")]
     run = [{"query_id": q, "results": [{"text": "x"}]} for q in ("q1", "q2")]
-    with (
-        pytest.warns(karat.KaratWarning, match="without text"),
-        pytest.raises(InputError, match=r"evidence.recall@3 >= 0': evidence.recall@3 has no value"),
-    ):
+    with pytest.warns(KaratWarning), refused(field="'evidence.recall@3 >= 0'") as error:
         karat.gate(gold, run, "evidence.recall@3 >= 0", conventions={"no_gold": "zero"})
+    assert "evidence.recall@3" in error.value.problem
+    assert "0 queries" not in error.value.problem  # both have a value
 
 
 def test_an_unknown_measure_is_an_error():
-    with pytest.raises(MeasureError):
+    with refused(MeasureError, field="'nDGC >= 0.6'") as error:
         karat.gate(GOLD, FIRST, "nDGC >= 0.6")
+    assert "'nDGC'" in error.value.problem
 
 
-# what is read, and what stands beside the answer
+# configuration files and remarks
 
 
-def test_without_thresholds_the_nearest_file_speaks(tmp_path, monkeypatch):
+def test_without_thresholds_the_nearest_file_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="gate: there is no threshold"):
+    with refused(field="gate"):
         karat.gate(GOLD, FIRST)
     Path("karat.toml").write_text('[conventions]\nmissing = "skip"\n[gate]\nRR = "> 0.9"\n')
     run = {query: FIRST[query] for query in list(GOLD)[:10]}
     assert only(karat.gate(GOLD, run)).value == 1.0
-    # With thresholds of its own, Python reads no file that it was not told of.
+    # With thresholds given, a file is read only if it is named.
     assert only(karat.gate(GOLD, run, "RR >= 0.1")).value == 0.5
     verdict = karat.gate(GOLD, run, "P@1 >= 0.1", config="karat.toml")
     assert [str(check.rule) for check in verdict.checks] == ["RR > 0.9", "P@1 >= 0.1"]
@@ -476,7 +487,7 @@ def test_without_thresholds_the_nearest_file_speaks(tmp_path, monkeypatch):
     assert only(verdict).value == 0.5
 
 
-def test_queries_without_an_answer_are_said_of_a_verdict_that_passes():
+def test_unanswered_queries_are_reported_by_a_passing_verdict():
     run = [{"query_id": "q00", "results": [], "error": {"type": "Timeout", "message": "m"}}]
     run += [{"query_id": q, "results": [{"id": "a"}]} for q in list(GOLD)[1:-2]]
     verdict = karat.gate(GOLD, run, "RR >= 0.5")
@@ -492,7 +503,7 @@ def test_queries_without_an_answer_are_said_of_a_verdict_that_passes():
     assert karat.gate(GOLD, FIRST, "RR >= 0.5").unanswered is None
 
 
-def test_missing_queries_are_said_of_latency_too():
+def test_missing_queries_are_counted_for_latency_too():
     rows = [(query, "total", 1.0) for query in list(GOLD)[:10]]
     part = karat.Run.of({query: FIRST[query] for query in list(GOLD)[:10]})
     run = karat.Run(part.results, timings=pl.DataFrame(rows, schema=TIMINGS, orient="row"))
@@ -501,12 +512,12 @@ def test_missing_queries_are_said_of_latency_too():
 
 def test_the_order_of_rows_changes_nothing():
     gold = of_groups(category=lambda at: "billing")
-    told = {"RR": {"min": 0.9, "max_drop": 0.01}}
-    one = karat.gate(gold, mixed(10), told, baseline=FIRST).as_dict()
+    thresholds = {"RR": {"min": 0.9, "max_drop": 0.01}}
+    one = karat.gate(gold, mixed(10), thresholds, baseline=FIRST).as_dict()
     other = karat.gate(
         dict(reversed(GOLD.items())),
         dict(reversed(mixed(10).items())),
-        told,
+        thresholds,
         baseline=dict(reversed(FIRST.items())),
     ).as_dict()
     assert one == other
@@ -515,6 +526,12 @@ def test_the_order_of_rows_changes_nothing():
 # real runs
 
 TREC = SHARED_DATA / "trec-dl19-passage"
+
+
+@cache
+def values_of_trec(name):
+    scores = karat.evaluate(TREC / "qrels.txt", TREC / "runs" / f"{name}.gz", "nDCG@10")
+    return scores.per_query["nDCG@10"].to_numpy()
 
 
 @pytest.mark.skipif(not TREC.is_dir(), reason=f"there are no runs in {TREC}")
@@ -532,9 +549,6 @@ def test_real_runs_are_judged_about_as_student_would(run, baseline, drop, passed
     threshold = f"nDCG@10 max_drop {drop}"
     check = only(karat.gate(gold, runs / f"{run}.gz", threshold, baseline=runs / f"{baseline}.gz"))
     assert check.passed == passed
-    after, before = (
-        karat.evaluate(gold, runs / f"{name}.gz", "nDCG@10").per_query["nDCG@10"].to_numpy()
-        for name in (run, baseline)
-    )
-    ends = scipy.stats.ttest_rel(after, before).confidence_interval(0.9)
+    test = scipy.stats.ttest_rel(values_of_trec(run), values_of_trec(baseline))
+    ends = test.confidence_interval(0.9)
     assert check.bound == pytest.approx(ends.low if check.rule.strict else ends.high, abs=0.01)

@@ -1,4 +1,4 @@
-"""Evidence becomes spans: what is found where, and what is said of the rest."""
+"""Evidence becomes spans: where texts are found, and how the others are reported."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import random
+import re
 import warnings
 from functools import partial
 from pathlib import Path
@@ -17,10 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.errors import InputError, KaratWarning
+from karat.errors import KaratWarning
 from karat.match import windows
 from karat.match.subsequences import strand_starts
 from oracles import locate as locate_oracle
+from support.effort import examples
+from support.errors import refused
 from support.paths import SHARED_DATA
 
 LETTERS = ["a", "b", "A", "é", "𝄞", "İ", " ", "\n", "\t ", "\x1c", "\u3000"]
@@ -45,27 +48,29 @@ def outcome(text, corpus, threshold=0.9) -> tuple:
 # Against plain loops over all places
 
 
+@examples(60, 600)
 @given(CORPORA, st.lists(TEXTS, min_size=1, max_size=4), st.data())
-def test_every_place_is_found_and_no_other(corpus, texts, data):
+def test_all_places_are_found_and_no_others(corpus, texts, data):
     slices = [text[i:j] for text in corpus.values() for i, j in [(0, 3), (1, 9), (4, 14)]]
     evidence = texts + slices
     threshold = data.draw(st.sampled_from([0.5, 2 / 3, 0.75, 0.8, 0.9, 1.0]))
-    found = quietly(gold_of({"q": evidence}), corpus, threshold)
-    rows = {row["evidence"]: row for row in found.report.to_dicts()}
+    located = quietly(gold_of({"q": evidence}), corpus, threshold)
+    rows = {row["evidence"]: row for row in located.report.to_dicts()}
     assert rows.keys() == set(evidence)
     for text, row in rows.items():
         expected, places = locate_oracle.located(text, corpus, threshold)
         assert (row["outcome"], row["places"]) == (expected, len(places)), text
         assert row["ratio"] == (max(place[3] for place in places) if places else None)
         if expected == "ambiguous":
-            listed = found.places.filter(evidence=text)
+            listed = located.places.filter(evidence=text)
             assert listed.select("doc_id", "start", "end", "ratio").rows() == places
         elif places:
             assert (row["doc_id"], row["start"], row["end"]) == places[0][:3]
 
 
+@examples(50, 500)
 @given(st.text("ab", max_size=9), st.text("abc", max_size=12))
-def test_strands_tell_what_a_text_has_in_common_with_each_stretch(text, other):
+def test_strand_starts_give_the_common_length_with_each_stretch(text, other):
     if not text or not other:
         return
     starts = strand_starts(text, other)
@@ -74,6 +79,7 @@ def test_strands_tell_what_a_text_has_in_common_with_each_stretch(text, other):
             assert length - sum(starts[: start + length] >= start) == shared
 
 
+@examples(50, 500)
 @given(
     st.text("abc", min_size=1, max_size=9),
     st.text("abcd", max_size=40),
@@ -120,8 +126,8 @@ def test_a_stretch_much_longer_or_shorter_than_the_text_is_found(removed, added)
     filler = ["".join(chance.choices("etaoinshrdlu", k=3000)) for _ in range(2)]
     place = (3000, 3000 + len(stretch))
     ratio = 2 * (200 - removed) / (200 + len(stretch))
-    found = outcome(text, {"d": stretch.join(filler)}, 0.8)
-    assert found == ("fuzzy", ratio, 1, "d", *place)
+    located = outcome(text, {"d": stretch.join(filler)}, 0.8)
+    assert located == ("fuzzy", ratio, 1, "d", *place)
 
 
 # What counts as what
@@ -144,7 +150,7 @@ def test_a_stretch_much_longer_or_shorter_than_the_text_is_found(removed, added)
         ("ab", {"d": "a", "e": "b"}, ("not found", None, 0, None, None, None)),
     ],
 )
-def test_an_evidence_has_this_outcome(text, corpus, expected):
+def test_outcome_of_evidence(text, corpus, expected):
     assert outcome(text, corpus) == expected
 
 
@@ -166,16 +172,16 @@ def test_the_order_of_rows_and_documents_does_not_matter():
     assert one.gold.spans.equals(two.gold.spans)
 
 
-def test_an_evidence_said_twice_counts_once_and_in_each_query():
-    found = quietly(gold_of({"q1": ["one", "one"], "q2": ["one"]}), {"d": "one"})
-    assert found.report.select("query_id", "evidence").rows() == [("q1", "one"), ("q2", "one")]
-    assert found.counts["exact"] == 2
+def test_repeated_evidence_counts_once_per_query():
+    located = quietly(gold_of({"q1": ["one", "one"], "q2": ["one"]}), {"d": "one"})
+    assert located.report.select("query_id", "evidence").rows() == [("q1", "one"), ("q2", "one")]
+    assert located.counts["exact"] == 2
 
 
 # The gold that comes back
 
 
-def test_gold_keeps_what_it_has_and_spans_stand_beside_its_own():
+def test_gold_keeps_its_contents_and_new_spans_are_added_to_its_own():
     own = {"doc_id": "d", "start": 0, "end": 3, "text": "one", "grade": 2}
     gold = karat.Gold(
         pl.DataFrame({"query_id": ["q1"], "item_id": ["x"], "grade": [3]}),
@@ -199,58 +205,59 @@ def test_gold_keeps_what_it_has_and_spans_stand_beside_its_own():
     assert karat.locate(after, {"d": "one two"}).gold.spans.equals(after.spans)
 
 
-def test_what_is_not_placed_is_warned_of_with_counts_and_may_be_left_out():
+def test_evidence_without_a_place_gives_a_warning_and_may_be_left_out():
     gold = gold_of({"q1": ["one", "x" * 99], "q2": ["two"], "q3": ["three"]})
-    with pytest.warns(KaratWarning) as told:
-        found = karat.locate(gold, {"d": "one two three one"})
-    assert str(told[0].message) == (
-        "of 4 evidence texts: 1 found at several places, such as 'one' of query 'q1'; "
-        f"1 not found, such as '{'x' * 60}…' of query 'q1'. The spans of 1 query are incomplete, "
-        "so recall would be measured against less than was asked: choose a place or leave them out"
-    )
-    assert told[0].filename == __file__
-    assert found.incomplete == ["q1"]
-    rest = found.gold.without(found.incomplete)
+    with pytest.warns(KaratWarning) as warned:
+        located = karat.locate(gold, {"d": "one two three one"})
+    assert len(warned) == 1
+    message = str(warned[0].message)
+    assert "4" in message
+    assert re.search(rf"1 .*'one'.*'q1'.*1 .*'{'x' * 60}…'.*'q1'.*1 query", message)
+    assert warned[0].filename == __file__
+    assert located.incomplete == ["q1"]
+    rest = located.gold.without(located.incomplete)
     assert rest.query_ids.to_list() == ["q2", "q3"]
     assert rest.spans["query_id"].to_list() == ["q2", "q3"]
 
 
-def test_a_dict_of_judgments_is_left_without_queries():
+def test_queries_may_be_removed_from_judgments():
     gold = karat.Gold.of({"q1": {"a": 1}, "q2": {"b": 1}}).without(["q1"])
     assert gold.judgments.rows() == [("q2", "b", 1)]
     assert gold.query_ids.to_list() == ["q2"]
 
 
 @pytest.mark.parametrize("threshold", [0, -1, 1.01, float("nan"), "0.9", None])
-def test_a_threshold_that_is_none_is_refused(threshold):
-    with pytest.raises(InputError, match="no similarity") as caught:
+def test_invalid_threshold_is_refused(threshold):
+    with refused(field="threshold") as error:
         karat.locate(gold_of({"q": ["a"]}), {"d": "a"}, threshold)
-    assert caught.value.field == "threshold"
+    assert repr(threshold) in error.value.problem
 
 
-def test_whoever_scores_evidence_as_spans_is_told_of_locate():
-    with pytest.raises(InputError, match="karat locate makes spans of evidence"):
+def test_span_measures_of_evidence_are_refused_with_a_hint_at_locate():
+    with refused(field="spans") as error:
         karat.evaluate(gold_of({"q": ["one"]}), {"q": []}, "span.recall")
+    assert "karat locate" in error.value.hint
 
 
 def test_gold_without_evidence_is_refused():
-    with pytest.raises(InputError, match="no evidence"):
+    with refused(field="evidence"):
         karat.locate({"q": {"a": 1}}, {"d": "a"})
 
 
-def test_spans_counted_in_other_units_become_code_points_beside_those_found():
+def test_spans_in_other_units_are_converted_to_code_points():
     spans = pl.DataFrame(
         {"query_id": ["q"], "doc_id": ["d"], "start": [2], "end": [3], "text": ["a"], "grade": [1]}
     )
     evidence = pl.DataFrame({"query_id": ["q"], "text": ["b"]})
     gold = karat.Gold(spans=spans, evidence=evidence, offsets="utf16")
-    found = karat.locate(gold, {"d": "😀a😀b"}).gold
-    assert found.offsets == "codepoint"
-    assert found.spans.select("start", "end").sort("start").rows() == [(1, 2), (3, 4)]
-    with pytest.raises(InputError, match="the document ends"):
+    located = karat.locate(gold, {"d": "😀a😀b"}).gold
+    assert located.offsets == "codepoint"
+    assert located.spans.select("start", "end").sort("start").rows() == [(1, 2), (3, 4)]
+    with refused(field="spans") as error:
         karat.locate(gold, {"d": "b"})
-    found = karat.locate(karat.Gold(evidence=evidence, offsets="utf16"), {"d": "b"})
-    assert found.gold.offsets == "codepoint"
+    assert re.search(r"'q'.*'d'.*\[2, 3\).* 1 ", error.value.problem)
+    located = karat.locate(karat.Gold(evidence=evidence, offsets="utf16"), {"d": "b"})
+    assert located.gold.offsets == "codepoint"
 
 
 # The command
@@ -262,7 +269,7 @@ def command(command, monkeypatch, tmp_path):
     return partial(command, "locate")
 
 
-def test_the_command_writes_gold_and_says_yes(command, tmp_path):
+def test_command_writes_gold_and_exits_with_0(command, tmp_path):
     gold_of({"q": ["two"]}).write("gold.jsonl")
     (tmp_path / "d.txt").write_text("one two")
     code, out, err = command("gold.jsonl", "--corpus", "d.txt", "-o", "out.jsonl")
@@ -271,7 +278,7 @@ def test_the_command_writes_gold_and_says_yes(command, tmp_path):
     assert karat.Gold.read("out.jsonl").spans.rows() == [("q", "d.txt", 4, 7, "two", 1)]
 
 
-def test_the_command_says_no_and_shows_what_was_not_placed_in_80_columns(command, tmp_path):
+def test_command_exits_with_1_and_shows_evidence_without_a_place_in_80_columns(command, tmp_path):
     evidence = {f"{'q' * 40}{n}": [f"n{n} " + "long " * 40] for n in range(7)}
     gold_of({"q": ["one"], **evidence}).write("gold.jsonl")
     (tmp_path / "d.txt").write_text("one, one")
@@ -282,7 +289,7 @@ def test_the_command_says_no_and_shows_what_was_not_placed_in_80_columns(command
     assert lines[7:9] == ["query  ambiguous  places", "q      one             2"]
     assert lines[-1] == "and 2 more"
     assert max(map(len, lines)) == 80
-    assert err.startswith("warning: of 8 evidence texts: 1 found at several places")
+    assert err.startswith("warning: of 8 ")
     assert Path("out.jsonl").exists()
 
 
@@ -301,21 +308,24 @@ def test_the_command_prints_json(command, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "place", "value"),
     [
-        (["-o", "out.xyz"], "names no format"),
-        (["-o", "out.qrels"], "out.qrels: this format cannot hold spans"),
-        (["-o", "out.csv"], "out.csv: this format cannot hold spans"),
-        (["-o", "no/out.jsonl"], "folder to write into"),
-        (["--threshold", "2"], "no similarity"),
+        (["-o", "out.xyz"], "out.xyz", "'.xyz'"),
+        (["-o", "out.qrels"], "out.qrels", "spans"),
+        (["-o", "out.csv"], "out.csv", "spans"),
+        (["-o", "no/out.jsonl"], "no/out.jsonl", ""),
+        (["--threshold", "2"], "threshold", "2.0"),
     ],
 )
-def test_the_command_refuses_before_anything_is_written(command, tmp_path, words, said):
+def test_command_reports_mistakes_before_writing(command, tmp_path, words, place, value):
     gold_of({"q": ["one"]}).write("gold.jsonl")
     (tmp_path / "d.txt").write_text("one")
     code, out, err = command("gold.jsonl", "--corpus", "d.txt", *words)
     assert (code, out) == (2, "")
-    assert said in err
+    problem, hint = err.splitlines()
+    assert problem.startswith(f"error: {place}: ")
+    assert value in problem
+    assert hint.startswith("  hint: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.txt", "gold.jsonl"]
 
 
@@ -329,23 +339,23 @@ def real(*names: str) -> Path:
     return path
 
 
-def test_the_references_of_chunking_evaluation_stand_where_they_say():
+def test_references_of_chunking_evaluation_are_found_at_their_offsets():
     folder = real("chunking-evaluation")
     corpus = {p.stem: p.read_bytes().decode() for p in (folder / "corpora").glob("*.md")}
-    wanted = {}
+    expected = {}
     with (folder / "questions_df.csv").open(encoding="utf-8", newline="") as file:
         for number, row in enumerate(csv.DictReader(file)):
             for reference in json.loads(row["references"]):
                 place = (row["corpus_id"], reference["start_index"], reference["end_index"])
-                wanted[f"q{number}", reference["content"]] = place
+                expected[f"q{number}", reference["content"]] = place
     evidence: dict[str, list[str]] = {}
-    for query, text in wanted:
+    for query, text in expected:
         evidence.setdefault(query, []).append(text)
-    found = quietly(gold_of(evidence), corpus)
-    assert found.counts | {"exact": 0} == dict.fromkeys(found.counts, 0) | {"ambiguous": 97}
+    located = quietly(gold_of(evidence), corpus)
+    assert located.counts | {"exact": 0} == dict.fromkeys(located.counts, 0) | {"ambiguous": 97}
     repeated: dict[str, int] = {}
-    for row in found.report.iter_rows(named=True):
-        doc_id, start, end = wanted[row["query_id"], row["evidence"]]
+    for row in located.report.iter_rows(named=True):
+        doc_id, start, end = expected[row["query_id"], row["evidence"]]
         if row["outcome"] == "exact":
             assert (row["doc_id"], row["start"], row["end"]) == (doc_id, start, end)
         else:
@@ -355,25 +365,25 @@ def test_the_references_of_chunking_evaluation_stand_where_they_say():
 
 
 @pytest.mark.parametrize("language", ["en", "de", "zh", "ar", "hi"])
-def test_the_answers_of_xquad_are_among_their_places(language):
+def test_answers_of_xquad_are_among_the_places_found(language):
     with gzip.open(real("xquad", f"xquad.{language}.json.gz")) as file:
         articles = json.load(file)["data"]
-    corpus, records, wanted = {}, [], []
+    corpus, records, expected = {}, [], []
     for paragraph in (p for article in articles for p in article["paragraphs"]):
         doc_id = str(len(corpus))
         corpus[doc_id] = paragraph["context"]
         for question in paragraph["qas"]:
             (answer,) = question["answers"]
             records.append({"query_id": question["id"], "evidence": [answer["text"]]})
-            wanted.append((question["id"], doc_id, answer["answer_start"]))
-    found = quietly(records, corpus)
-    assert found.counts["exact"] + found.counts["ambiguous"] == len(records) == 1190
-    every = set(found.places.select("query_id", "doc_id", "start").iter_rows())
-    every |= set(found.report.select("query_id", "doc_id", "start").iter_rows())
-    assert every.issuperset(wanted)
+            expected.append((question["id"], doc_id, answer["answer_start"]))
+    located = quietly(records, corpus)
+    assert located.counts["exact"] + located.counts["ambiguous"] == len(records) == 1190
+    every = set(located.places.select("query_id", "doc_id", "start").iter_rows())
+    every |= set(located.report.select("query_id", "doc_id", "start").iter_rows())
+    assert every.issuperset(expected)
 
 
-def test_the_evidence_of_financebench_is_found_also_after_another_extraction():
+def test_evidence_of_financebench_is_found_also_after_another_extraction():
     with real("financebench", "financebench_open_source.jsonl").open(encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     pages, evidence, home = {}, {}, {}
@@ -383,9 +393,9 @@ def test_the_evidence_of_financebench_is_found_also_after_another_extraction():
             pages[page] = piece["evidence_text_full_page"]
             evidence.setdefault(record["financebench_id"], []).append(piece["evidence_text"])
             home[piece["evidence_text"]] = page
-    found = karat.locate(gold_of(evidence), pages)
-    assert found.counts["exact"] == found.report.height == 189
-    assert found.report["doc_id"].to_list() == [home[text] for text in found.report["evidence"]]
+    located = karat.locate(gold_of(evidence), pages)
+    assert located.counts["exact"] == located.report.height == 189
+    assert located.report["doc_id"].to_list() == [home[text] for text in located.report["evidence"]]
 
     other = {page: " ".join(text.split()) for page, text in pages.items()}
     assert karat.locate(gold_of(evidence), other).incomplete == []

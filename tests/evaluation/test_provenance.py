@@ -1,4 +1,4 @@
-"""Which files went into scores."""
+"""The input files of scores, with size and digest."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ def test_gold_of_several_runs_is_named_once(tmp_path: Path):
     gold.write_text(QRELS)
     evaluator = karat.Evaluator(gold)
     scores = evaluator.all({"a": {"q1": ["a"]}, "b": {"q1": ["b"]}})
-    assert [(each.role, each.name) for each in inputs(scores)] == [
+    assert [(source.role, source.name) for source in inputs(scores)] == [
         ("gold", str(gold)),
         ("run", "a"),
         ("run", "b"),
     ]
 
 
-def test_what_was_in_memory_has_no_digest():
+def test_inputs_in_memory_have_no_digest():
     scores = karat.evaluate({"q1": ["a"]}, {"q1": ["a"]}, corpus={"a": "text"})
-    found = inputs([scores])
-    assert [each.role for each in found] == ["gold", "corpus", "run"]
-    assert all(each.sha256 is None and each.size is None for each in found)
+    sources = inputs([scores])
+    assert [source.role for source in sources] == ["gold", "corpus", "run"]
+    assert all(source.sha256 is None and source.size is None for source in sources)
 
 
 def test_every_file_of_a_glob_is_named(tmp_path: Path):
     for number, line in enumerate(RUN.splitlines(keepends=True)):
         (tmp_path / f"part-{number}.run").write_text(line)
     scores = karat.evaluate({"q1": ["a"], "q2": ["b"]}, str(tmp_path / "part-*.run"))
-    names = [Path(each.name).name for each in inputs([scores]) if each.role == "run"]
+    names = [Path(source.name).name for source in inputs([scores]) if source.role == "run"]
     assert names == ["part-0.run", "part-1.run"]
 
 
@@ -59,7 +59,7 @@ def test_a_folder_has_one_digest_of_all_its_files(tmp_path: Path):
     (corpus / "b.txt").write_text("two")
     (corpus / "deep" / "a.txt").write_text("one")
     scores = karat.evaluate({"q1": ["a"]}, {"q1": ["a"]}, corpus=corpus)
-    (folder,) = [each for each in inputs([scores]) if each.role == "corpus"]
+    (folder,) = [source for source in inputs([scores]) if source.role == "corpus"]
     listed = f"{sha256('two')}  b.txt\n{sha256('one')}  deep/a.txt\n"
     assert folder == Input("corpus", f"{corpus}/", 6, sha256(listed))
 
@@ -76,7 +76,7 @@ def test_saved_scores_and_settings_are_named(tmp_path: Path):
     karat.evaluate({"q1": ["a"]}, {"q1": ["a"]}).write(tmp_path / "scores.json")
     settings = tmp_path / "karat.toml"
     settings.write_text("")
-    found = inputs([karat.Scores.read(tmp_path / "scores.json")], settings=str(settings))
-    assert [each.role for each in found] == ["scores", "settings"]
-    assert found[0].sha256 == sha256((tmp_path / "scores.json").read_text())
-    assert found[1].sha256 == sha256("")
+    sources = inputs([karat.Scores.read(tmp_path / "scores.json")], settings=str(settings))
+    assert [source.role for source in sources] == ["scores", "settings"]
+    assert sources[0].sha256 == sha256((tmp_path / "scores.json").read_text())
+    assert sources[1].sha256 == sha256("")

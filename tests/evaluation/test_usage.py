@@ -1,11 +1,11 @@
-"""What a run took: the figures of latency and cost, beside what plain loops say."""
+"""Latency, cost and failures of a run, compared with plain loops."""
 
 import math
 from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
@@ -13,6 +13,7 @@ from karat.data import Run
 from karat.evaluation.spending import spending
 from karat.report.load import load, loaded
 from oracles import usage as usage_oracle
+from support.effort import examples
 
 STAGES = ["total", "rerank", "ж"]
 times = st.dictionaries(st.sampled_from(STAGES), st.sampled_from([0.0, 0.1, 0.2, 3.7, 1e9]))
@@ -38,31 +39,31 @@ lines = st.fixed_dictionaries(
     },
 )
 runs = st.lists(lines, min_size=1, max_size=6).map(
-    lambda held: [{"query_id": f"q{at}", "results": [], **line} for at, line in enumerate(held)]
+    lambda run: [{"query_id": f"q{at}", "results": [], **line} for at, line in enumerate(run)]
 )
 
 
+@examples(50, 500)
 @given(run=runs, chance=st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
 def test_times_are_those_of_plain_loops(run, chance):
     chance.shuffle(run)
-    told = spending(Run.of(run)).times
-    held = {}
+    summaries = spending(Run.of(run)).times
+    ms_by_stage = {}
     for line in run:
         for stage, ms in line["latency_ms"].items():
-            held.setdefault(stage, []).append(ms)
-    order = sorted(held, key=lambda stage: (stage != "total", stage.encode()))
-    assert [each.stage for each in told] == order
-    for each in told:
-        ms = held[each.stage]
-        assert each.n == len(ms)
-        assert (each.mean, each.max) == (math.fsum(ms) / len(ms), max(ms))
+            ms_by_stage.setdefault(stage, []).append(ms)
+    order = sorted(ms_by_stage, key=lambda stage: (stage != "total", stage.encode()))
+    assert [summary.stage for summary in summaries] == order
+    for summary in summaries:
+        ms = ms_by_stage[summary.stage]
+        assert summary.n == len(ms)
+        assert (summary.mean, summary.max) == (math.fsum(ms) / len(ms), max(ms))
         for share in (50, 90, 99):
-            wanted = float(np.percentile(ms, share))
-            assert math.isclose(getattr(each, f"p{share}"), wanted, rel_tol=1e-12)
+            expected = float(np.percentile(ms, share))
+            assert math.isclose(getattr(summary, f"p{share}"), expected, rel_tol=1e-12)
 
 
-def taken(calls):
+def totals_of(calls):
     prices = [usage_oracle.price(call) for call in calls]
     known = [price for price in prices if price is not None]
 
@@ -79,66 +80,68 @@ def taken(calls):
     }
 
 
+@examples(50, 500)
 @given(run=runs, chance=st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
 def test_costs_are_those_of_plain_loops(run, chance):
     every = [call for line in run for call in line["calls"]]
     chance.shuffle(run)
-    told = spending(Run.of(run)).as_dict().get("cost")
+    cost = spending(Run.of(run)).as_dict().get("cost")
     if not every:
-        assert told is None
+        assert cost is None
         return
     for plural, name in (("stages", "stage"), ("models", "model")):
         names = sorted({call.get(name) for call in every} - {None}, key=str.encode)
         names += [None] * any(name not in call for call in every)
-        wanted = [
-            {name: each} | taken([call for call in every if call.get(name) == each])
-            for each in names
+        expected = [
+            {name: value} | totals_of([call for call in every if call.get(name) == value])
+            for value in names
         ]
-        assert told[plural] == wanted
-    whole = taken(every)
+        assert cost[plural] == expected
+    whole = totals_of(every)
     usd = whole.pop("usd")
-    assert {name: told[name] for name in whole} == whole
-    assert (told["usd"] is None) == (usd is None)
-    assert usd is None or math.isclose(told["usd"], usd, rel_tol=1e-12)
+    assert {name: cost[name] for name in whole} == whole
+    assert (cost["usd"] is None) == (usd is None)
+    assert usd is None or math.isclose(cost["usd"], usd, rel_tol=1e-12)
     costs = [usage_oracle.cost(line["calls"], None, None) for line in run]
     known = [usd for usd in costs if usd is not None]
-    assert told["n"] == len(known)
-    assert told["per_query"] == (math.fsum(known) / len(known) if known else None)
+    assert cost["n"] == len(known)
+    assert cost["per_query"] == (math.fsum(known) / len(known) if known else None)
 
 
+@examples(30, 300)
 @given(run=runs)
-@settings(deadline=None)
-def test_the_outcome_of_queries_is_counted(run):
-    told = spending(Run.of(run)).as_dict()["run"]
+def test_failed_retried_and_varied_queries_are_counted(run):
+    counts = spending(Run.of(run)).as_dict()["run"]
     failed = Counter(line["error"]["type"] for line in run if "error" in line)
-    again = [
+    retried = [
         line
         for line in run
         if line.get("attempts", 1) > 1 or line.get("error", {}).get("attempts", 1) > 1
     ]
-    assert told == {
+    assert counts == {
         "queries": len(run),
         "answered": len(run) - failed.total(),
         "failed": failed,
-        "retried": len(again),
+        "retried": len(retried),
         "varied": sum(line.get("varied", False) for line in run),
     }
 
 
+@examples(40, 300)
 @given(run=runs)
-@settings(deadline=None)
-def test_measures_over_the_same_queries_say_the_same_to_the_bit(run):
+def test_measures_over_the_same_queries_are_equal_to_the_bit(run):
     spent, gold = spending(Run.of(run)), {line["query_id"]: ["a"] for line in run}
-    for each in spent.times:
-        for how in ("mean", "p50", "p90", "p99", "max"):
-            name = karat.measures.parse(f'latency.{how}(stage="{each.stage}")').name
-            assert karat.evaluate(gold, run, name)[name] == getattr(each, how)
+    expected = {
+        karat.measures.parse(f'latency.{how}(stage="{summary.stage}")').name: getattr(summary, how)
+        for summary in spent.times
+        for how in ("mean", "p50", "p90", "p99", "max")
+    }
     if spent.costs is not None:
-        scores = karat.evaluate(gold, run, ["cost.mean", "cost.sum"])
-        assert scores["cost.mean"] == spent.costs.per_query
+        expected["cost.mean"] = spent.costs.per_query
         if not spent.costs.whole.unpriced:
-            assert scores["cost.sum"] == spent.costs.whole.usd
+            expected["cost.sum"] = spent.costs.whole.usd
+    if expected:
+        assert dict(karat.evaluate(gold, run, list(expected))) == expected
 
 
 def timed(n, **more):
@@ -149,7 +152,7 @@ def timed(n, **more):
 
 
 @pytest.mark.parametrize(("n", "marked"), [(99, True), (100, False)])
-def test_a_99th_percentile_of_few_is_marked(n, marked):
+def test_99th_percentile_of_few_samples_is_marked(n, marked):
     spent = spending(Run.of(timed(n)))
     (row,) = [line for line in str(spent).splitlines() if line.startswith("total")]
     assert row.split()[-2].endswith("*") == marked
@@ -157,7 +160,7 @@ def test_a_99th_percentile_of_few_is_marked(n, marked):
     assert ("note" in spent.as_dict()["latency"]["stages"]["total"]) == marked
 
 
-def test_what_is_shown_reads_as_one_page():
+def test_report_shows_latency_and_cost():
     call = {"stage": "embed", "model": "e", "prompt_tokens": 1000, "price_in": 0.002}
     run = Run.of(
         [
@@ -188,7 +191,7 @@ def test_what_is_shown_reads_as_one_page():
     ]
 
 
-def test_no_line_is_wider_than_a_terminal_and_none_moves_its_cursor():
+def test_lines_fit_a_terminal_and_hold_no_control_characters():
     name = "a\x1b[2J very long name " * 9
     call = {"stage": name, "model": name, "prompt_tokens": 2**53 - 1, "price_in": 9.0}
     run = Run.of(timed(3, calls=[call], error={"type": name}), name=name)
@@ -199,7 +202,7 @@ def test_no_line_is_wider_than_a_terminal_and_none_moves_its_cursor():
 
 
 @pytest.mark.parametrize(
-    ("told", "sentence"),
+    ("settings", "sentence"),
     [
         ({}, None),
         ({"jobs": 1}, "asked 1 at a time"),
@@ -209,36 +212,36 @@ def test_no_line_is_wider_than_a_terminal_and_none_moves_its_cursor():
         ({"jobs": True, "rate": {}}, None),
     ],
 )
-def test_the_load_is_said_in_words(told, sentence):
-    said = load(told)
-    assert said == sentence or said.startswith(sentence)
-    several = told.get("jobs") in (8, [32, 4])
-    assert loaded(told) == (said if several else None)
+def test_load_is_described_in_words(settings, sentence):
+    description = load(settings)
+    assert description == sentence or description.startswith(sentence)
+    several = settings.get("jobs") in (8, [32, 4])
+    assert loaded(settings) == (description if several else None)
 
 
-def test_where_prices_come_from_is_said_only_where_they_may_have_been_looked_up():
-    def told(**call):
+def test_source_of_prices_is_named_only_where_prices_may_have_been_looked_up():
+    def is_named(**call):
         run = Run.of([{"query_id": "q", "results": [], "calls": [{"model": "m"} | call]}])
         run.settings["prices"] = "a list 1.0"
         return "prices" in spending(run).as_dict()["cost"]
 
-    assert told(prompt_tokens=5, price_in=0.1, price_out=0.2)
-    assert told(prompt_tokens=5)
-    assert not told(prompt_tokens=5, price_per_1k=0.1)
-    assert not told(price_per_call=0.1)
+    assert is_named(prompt_tokens=5, price_in=0.1, price_out=0.2)
+    assert is_named(prompt_tokens=5)
+    assert not is_named(prompt_tokens=5, price_per_1k=0.1)
+    assert not is_named(price_per_call=0.1)
 
 
 @pytest.mark.parametrize(
-    ("asked", "call", "said"),
+    ("settings", "call", "shown"),
     [
         ({"jobs": 8}, {"model": "m"}, True),
         ({"jobs": 8, "prices": "a list 1.0"}, {"model": "m"}, False),
-        ({}, {"model": "m"}, False),  # somebody else asked
+        ({}, {"model": "m"}, False),  # not run by karat
         ({"jobs": 8}, {"stage": "rerank"}, False),
         ({"jobs": 8}, {"model": "m", "price_per_call": 1.0}, False),
     ],
 )
-def test_how_to_get_prices_is_said_where_that_may_help(asked, call, said):
+def test_installing_prices_is_suggested_where_it_may_help(settings, call, shown):
     run = Run.of([{"query_id": "q", "results": [], "calls": [call]}])
-    run.settings.update(asked)
-    assert ("pip install 'karat[live]'" in str(spending(run))) == said
+    run.settings.update(settings)
+    assert ("pip install 'karat[live]'" in str(spending(run))) == shown

@@ -1,4 +1,4 @@
-"""karat validate: every fault is counted, and shown so that it can be mended."""
+"""karat validate: every fault is counted, and shown with where it is and how to fix it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.errors import InputError
 from karat.report.validation import KINDS
 from oracles import validation as validation_oracle
+from support.effort import examples
+from support.errors import refused
 from support.paths import ROOT
 
 TEXTS = st.text(st.sampled_from("ab \n😀é"), max_size=8)
@@ -76,11 +77,12 @@ def chunk_table(rows):
 
 
 def counts(validation):
-    pairs = [(found.kind, found.source) for found in validation.findings]
+    pairs = [(finding.kind, finding.source) for finding in validation.findings]
     assert len(pairs) == len(set(pairs))
     return {(f.kind, f.source): f.count for f in validation.findings}
 
 
+@examples(60, 600)
 @given(
     gold_records(),
     st.none() | st.dictionaries(DOCUMENTS, TEXTS, max_size=2),
@@ -101,11 +103,12 @@ def test_every_fault_is_counted(tmp_path_factory, records, corpus, chunks, runs,
     )
     assert counts(validation) == validation_oracle.faults(records, corpus, chunks, named, unit)
     assert validation.ok == all(f.severity == "warning" for f in validation.findings)
-    for found in validation.findings:
-        assert len(found.examples) == min(3, found.count)
+    for finding in validation.findings:
+        assert len(finding.examples) == min(3, finding.count)
     assert all(len(line) <= 80 for line in str(validation).splitlines())
 
 
+@examples(25, 250)
 @given(gold_records(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(records, random):
     gold = {record["query_id"]: record for record in records}
@@ -143,19 +146,19 @@ def test_the_order_of_rows_changes_nothing(records, random):
         ([(0, 4, "😀")], "utf8", {}),
     ],
 )
-def test_spans_are_checked_without_a_corpus_as_far_as_that_goes(gold, unit, expected):
+def test_spans_are_checked_as_far_as_possible_without_a_corpus(gold, unit, expected):
     spans = [{"doc_id": "d", "start": s, "end": e, "text": text} for s, e, text in gold]
-    found = karat.validate(karat.Gold.of([{"query_id": "q", "spans": spans}], offsets=unit))
-    assert {f.kind: f.count for f in found.findings} == expected
+    validation = karat.validate(karat.Gold.of([{"query_id": "q", "spans": spans}], offsets=unit))
+    assert {f.kind: f.count for f in validation.findings} == expected
 
 
-def test_an_id_may_be_a_document_of_the_corpus_or_a_chunk_or_the_document_of_one():
+def test_id_may_be_a_document_a_chunk_or_the_document_of_a_chunk():
     chunks = chunk_table([("c1", "d1", 0, 2, None)])
     gold = {"q": {"c1": 1, "d1": 1, "d2": 1, "x": 0, "y": 1}}
     for corpus, unknown in (({"d1": "abc", "d2": ""}, ["y"]), (None, ["d2", "y"])):
-        found = karat.validate(gold, corpus=corpus, chunks=chunks)
-        assert [e.item_id for e in examples(found, "unknown-item")] == unknown
-        assert counts(found) == {("unknown-item", "gold"): len(unknown)}
+        validation = karat.validate(gold, corpus=corpus, chunks=chunks)
+        assert [e.item_id for e in examples_of(validation, "unknown-item")] == unknown
+        assert counts(validation) == {("unknown-item", "gold"): len(unknown)}
 
 
 def put(path, *lines):
@@ -167,11 +170,11 @@ def span(start, end, doc_id="d", **more):
     return {"doc_id": doc_id, "start": start, "end": end, **more}
 
 
-def examples(validation, kind):
-    return next(found.examples for found in validation.findings if found.kind == kind)
+def examples_of(validation, kind):
+    return next(finding.examples for finding in validation.findings if finding.kind == kind)
 
 
-def test_examples_say_where_they_stand(tmp_path):
+def test_examples_have_path_line_query_and_offsets(tmp_path):
     path = put(
         tmp_path / "gold.jsonl",
         {"karat": 1, "kind": "gold"},
@@ -179,10 +182,10 @@ def test_examples_say_where_they_stand(tmp_path):
         {"query_id": "q2", "spans": [span(-1, 2)]},
         {"query_id": "q1", "spans": [span(0, 4, text="paid")]},
     )
-    found = karat.validate(path, corpus={"d": "is paid"})
+    validation = karat.validate(path, corpus={"d": "is paid"})
     where = {
         f.kind: [(e.query_id, e.doc_id, e.start, e.end, e.line) for e in f.examples]
-        for f in found.findings
+        for f in validation.findings
     }
     assert where == {
         "duplicate-query": [("q1", None, None, None, 4)],
@@ -190,22 +193,24 @@ def test_examples_say_where_they_stand(tmp_path):
         "inverted": [("q1", "d", 5, 2, 2)],
         "text-mismatch": [("q1", "d", 0, 4, 2)],
     }
-    assert all(e.path == str(path) for f in found.findings for e in f.examples)
-    mismatch = examples(found, "text-mismatch")[0]
+    assert all(e.path == str(path) for f in validation.findings for e in f.examples)
+    mismatch = examples_of(validation, "text-mismatch")[0]
     assert mismatch.problem == "the document has 'is p' and the text is 'paid'"
     assert mismatch.hint == "the text stands at [3, 7) in code points"
 
 
-def test_records_are_read_past_their_faults_too():
-    found = karat.validate([{"query_id": "q", "spans": [span(5, 2)]}, {"query_id": "q"}])
-    assert counts(found) == {("duplicate-query", "gold"): 1, ("inverted", "gold"): 1}
-    assert examples(found, "inverted")[0].problem.startswith("record 1: [5, 2)")
+def test_faults_in_records_do_not_stop_reading():
+    validation = karat.validate([{"query_id": "q", "spans": [span(5, 2)]}, {"query_id": "q"}])
+    assert counts(validation) == {("duplicate-query", "gold"): 1, ("inverted", "gold"): 1}
+    assert examples_of(validation, "inverted")[0].problem.startswith("record 1: [5, 2)")
 
 
-def test_ids_that_are_nowhere_come_with_those_there_are():
-    found = karat.validate({"q": {"D1": 1, "D2": 2, "x": 0}}, runs={"bm25": {"q": ["d1", "d2"]}})
-    assert counts(found) == {("no-item-retrieved", "gold"): 2}
-    assert found.findings[0].hint.startswith("there are 'd1', 'd2'")
+def test_ids_not_retrieved_are_shown_with_ids_that_are():
+    validation = karat.validate(
+        {"q": {"D1": 1, "D2": 2, "x": 0}}, runs={"bm25": {"q": ["d1", "d2"]}}
+    )
+    assert counts(validation) == {("no-item-retrieved", "gold"): 2}
+    assert validation.findings[0].hint.startswith("there are 'd1', 'd2'")
 
 
 def test_the_document_of_an_item_counts_as_its_id():
@@ -214,56 +219,58 @@ def test_the_document_of_an_item_counts_as_its_id():
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_newlines_of_documents_count_as_they_are(tmp_path, newline):
+def test_newlines_of_documents_are_not_translated(tmp_path, newline):
     (tmp_path / "d.md").write_bytes(f"one{newline}two".encode())
     gold = [{"query_id": "q", "spans": [span(5, 8, "d.md", text="two")]}]
-    found = karat.validate(gold, corpus=tmp_path)
-    assert found.ok == (newline == "\r\n")
+    validation = karat.validate(gold, corpus=tmp_path)
+    assert validation.ok == (newline == "\r\n")
 
 
-def test_runs_of_one_name_are_told_apart():
+def test_runs_with_the_same_name_are_numbered():
     runs = [{"w": ["a"]}, {"w": ["a"]}]
-    found = karat.validate({"q": ["a"]}, runs=runs)
-    assert [f.source for f in found.findings] == ["run run", "run run (2)"]
+    validation = karat.validate({"q": ["a"]}, runs=runs)
+    assert [f.source for f in validation.findings] == ["run run", "run run (2)"]
 
 
-def test_one_run_need_not_stand_in_a_list(tmp_path):
+def test_single_run_need_not_be_in_a_list(tmp_path):
     (tmp_path / "one.run").write_text("w Q0 a 1 0.5 t\n")
-    found = karat.validate({"q": ["a"]}, runs=tmp_path / "one.run")
-    assert [f.source for f in found.findings] == ["run one"]
+    validation = karat.validate({"q": ["a"]}, runs=tmp_path / "one.run")
+    assert [f.source for f in validation.findings] == ["run one"]
     table = pl.DataFrame({"query_id": ["w"], "item_id": ["a"]})
-    found = karat.validate({"q": ["a"]}, runs=table)
-    assert [f.source for f in found.findings] == ["run run"]
+    validation = karat.validate({"q": ["a"]}, runs=table)
+    assert [f.source for f in validation.findings] == ["run run"]
 
 
-def test_gold_without_queries_is_no_empty_sentence():
+def test_gold_without_queries_has_a_complete_verdict():
     assert karat.validate({}).verdict == "no findings: 0 queries checked"
 
 
 def test_items_judged_twice_show_their_grades(tmp_path):
     (tmp_path / "gold.qrels").write_text("q 0 a 2\nq 0 a 0\nq 0 b 1\n")
-    found = karat.validate(tmp_path / "gold.qrels")
-    assert counts(found) == {("judged-twice", "gold"): 1}
-    assert examples(found, "judged-twice")[0].problem == "its grades are 0, 2"
+    validation = karat.validate(tmp_path / "gold.qrels")
+    assert counts(validation) == {("judged-twice", "gold"): 1}
+    assert examples_of(validation, "judged-twice")[0].problem == "its grades are 0, 2"
 
 
 def test_gold_in_several_files_names_the_file(tmp_path):
     put(tmp_path / "a.jsonl", {"query_id": "q1", "relevant": ["a"]})
     put(tmp_path / "b.jsonl", {"query_id": "q2"}, {"query_id": "q3", "spans": [span(4, 3)]})
-    found = karat.validate(tmp_path / "*.jsonl")
-    lines = {f.kind: (Path(f.examples[0].path).name, f.examples[0].line) for f in found.findings}
+    validation = karat.validate(tmp_path / "*.jsonl")
+    lines = {
+        f.kind: (Path(f.examples[0].path).name, f.examples[0].line) for f in validation.findings
+    }
     assert lines == {"inverted": ("b.jsonl", 2), "no-gold": ("b.jsonl", 1)}
 
 
 def test_a_validation_is_a_table_and_plain_data():
-    found = karat.validate({"q1": {"a": 1}, "q2": {"b": 0}}, runs={"r": {"q1": ["a"]}})
-    assert found.frame.select("severity", "kind", "source", "count").rows() == [
+    validation = karat.validate({"q1": {"a": 1}, "q2": {"b": 0}}, runs={"r": {"q1": ["a"]}})
+    assert validation.frame.select("severity", "kind", "source", "count").rows() == [
         ("warning", "nothing-relevant", "gold", 1),
         ("warning", "missing-query", "run r", 1),
     ]
-    told = found.as_dict()
-    assert told["ok"] is found.ok is True
-    assert told["checked"] == {
+    document = validation.as_dict()
+    assert document["ok"] is validation.ok is True
+    assert document["checked"] == {
         "queries": 2,
         "judgments": 2,
         "spans": 0,
@@ -271,7 +278,7 @@ def test_a_validation_is_a_table_and_plain_data():
         "runs": 1,
         "results": 1,
     }
-    assert told["findings"][1] == {
+    assert document["findings"][1] == {
         "severity": "warning",
         "kind": "missing-query",
         "source": "run r",
@@ -354,17 +361,17 @@ def test_errors_end_with_1_and_fit_80_columns(command):
     )
 
 
-def test_json_says_the_same(command):
+def test_json_has_the_same_findings(command):
     put(Path("gold.jsonl"), {"query_id": "q1", "spans": [span(3, 1)]}, {"query_id": "q2"})
     code, out, _ = command("gold.jsonl", "--json")
-    told = json.loads(out)
-    assert (code, told["ok"], told["karat"]) == (1, False, karat.__version__)
-    assert told["checked"] == {"queries": 2, "judgments": 0, "spans": 1, "evidence": 0}
-    assert [(f["severity"], f["kind"], f["count"]) for f in told["findings"]] == [
+    document = json.loads(out)
+    assert (code, document["ok"], document["karat"]) == (1, False, karat.__version__)
+    assert document["checked"] == {"queries": 2, "judgments": 0, "spans": 1, "evidence": 0}
+    assert [(f["severity"], f["kind"], f["count"]) for f in document["findings"]] == [
         ("error", "inverted", 1),
         ("warning", "no-gold", 1),
     ]
-    assert told["findings"][0]["examples"] == [
+    assert document["findings"][0]["examples"] == [
         {
             "problem": "[3, 1) is no stretch of text",
             "path": "gold.jsonl",
@@ -388,26 +395,30 @@ def test_formats_may_be_named(command):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "field"),
     [
-        ('{"query_id": "q1"', "gold.jsonl:1: this line is no complete JSON"),
-        ('{"query_id": "q1", "spans": [{"start": 1, "end": 2}]}', "gold.jsonl:1: spans[0].doc_id"),
-        ('{"query_id": "q1", "relevant": {"a": 1, "a": 2}}', "'a' stands twice in one object"),
+        ('{"query_id": "q1"', ""),
+        ('{"query_id": "q1", "spans": [{"start": 1, "end": 2}]}', "spans[0].doc_id: "),
+        ('{"query_id": "q1", "relevant": {"a": 1, "a": 2}}', '"a": '),
     ],
 )
-def test_what_cannot_be_read_has_no_answer(command, line, said):
+def test_unreadable_gold_is_reported_with_exit_code_2(command, line, field):
     Path("gold.jsonl").write_text(line)
     code, out, err = command("gold.jsonl")
     assert (code, out) == (2, "")
-    assert said in err
+    problem, hint = err.splitlines()
+    assert problem.startswith(f"error: gold.jsonl:1: {field}")
+    assert hint.startswith("  hint: ")
 
 
-def test_a_corpus_that_is_not_there_has_no_answer(command):
+def test_missing_corpus_is_reported_with_exit_code_2(command):
     put(Path("gold.jsonl"), {"query_id": "q1"})
-    assert command("gold.jsonl", "--corpus", "no")[0] == 2
+    code, out, err = command("gold.jsonl", "--corpus", "no")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: no: ")
 
 
 def test_other_readers_still_stop_at_the_first_fault(tmp_path):
     path = put(tmp_path / "gold.jsonl", {"query_id": "q", "spans": [span(5, 2)]})
-    with pytest.raises(InputError, match=r"gold\.jsonl:1: spans\[0\]"):
+    with refused(path=path, line=1, field="spans[0]"):
         karat.Gold.read(path)

@@ -1,10 +1,11 @@
-"""The offsets of public data sets check out, but for what is known to be wrong with them."""
+"""The offsets of public data sets are valid, except for known faults."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import json
+from functools import cache
 
 import pytest
 
@@ -16,20 +17,21 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@cache
 def load(path):
     with gzip.open(SHARED_DATA / path, "rt", encoding="utf-8") as file:
         return json.load(file)
 
 
 def counts(validation):
-    return {found.kind: found.count for found in validation.findings}
+    return {finding.kind: finding.count for finding in validation.findings}
 
 
 def span(doc_id, start, end, text=None):
     return {"doc_id": doc_id, "start": start, "end": end, "text": text}
 
 
-def test_all_790_references_of_chunking_evaluation_hold():
+def test_all_790_references_of_chunking_evaluation_are_valid():
     with (SHARED_DATA / "chunking-evaluation" / "questions_df.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     gold = [
@@ -43,14 +45,14 @@ def test_all_790_references_of_chunking_evaluation_hold():
         }
         for at, row in enumerate(rows)
     ]
-    found = karat.validate(gold, corpus=SHARED_DATA / "chunking-evaluation" / "corpora")
-    assert found.ok
-    assert counts(found).keys() <= {"overlap"}
-    assert found.verdict.endswith("472 queries, 790 spans checked against 5 documents")
+    validation = karat.validate(gold, corpus=SHARED_DATA / "chunking-evaluation" / "corpora")
+    assert validation.ok
+    assert counts(validation).keys() <= {"overlap"}
+    assert validation.verdict.endswith("472 queries, 790 spans checked against 5 documents")
 
 
 @pytest.mark.parametrize(("part", "n_spans", "blank"), [("dev", 1228, 1), ("test", 2404, 0)])
-def test_contractnli_holds_but_for_one_blank_span(part, n_spans, blank):
+def test_spans_of_contractnli_are_valid_except_one_blank_span(part, n_spans, blank):
     documents = load(f"contractnli/{part}.json.gz")["documents"]
     gold = [
         {
@@ -61,17 +63,26 @@ def test_contractnli_holds_but_for_one_blank_span(part, n_spans, blank):
         for name, annotation in document["annotation_sets"][0]["annotations"].items()
     ]
     corpus = {document["id"]: document["text"] for document in documents}
-    found = karat.validate(gold, corpus=corpus)
-    assert found.ok
-    assert found.checked["spans"] == n_spans
-    assert found.checked["documents"] == len(documents)
-    assert counts(found).get("blank", 0) == blank
+    validation = karat.validate(gold, corpus=corpus)
+    assert validation.ok
+    assert validation.checked["spans"] == n_spans
+    assert validation.checked["documents"] == len(documents)
+    assert counts(validation).get("blank", 0) == blank
     # What is not mentioned in a contract has no spans there.
-    assert counts(found).keys() <= {"blank", "no-gold"}
+    assert counts(validation).keys() <= {"blank", "no-gold"}
 
 
-def xquad(language, offset_of):
-    """Return XQuAD as native gold, its offsets counted by a function of the text before."""
+OFFSETS = {
+    "codepoint": len,
+    "utf16": lambda text: len(text.encode("utf-16-le")) // 2,
+    "utf8": lambda text: len(text.encode()),
+}
+
+
+@cache
+def xquad(language, unit):
+    """Return XQuAD as native gold with offsets in this unit, and its documents."""
+    offset_of = OFFSETS[unit]
     gold, corpus = [], {}
     for article in load(f"xquad/xquad.{language}.json.gz")["data"]:
         for paragraph in article["paragraphs"]:
@@ -88,36 +99,29 @@ def xquad(language, offset_of):
 
 
 @pytest.mark.parametrize("language", ["en", "de", "zh", "ar", "hi"])
-@pytest.mark.parametrize(
-    ("unit", "offset_of"),
-    [
-        ("codepoint", len),
-        ("utf16", lambda text: len(text.encode("utf-16-le")) // 2),
-        ("utf8", lambda text: len(text.encode())),
-    ],
-)
-def test_xquad_holds_in_five_languages_and_every_unit(language, unit, offset_of):
-    gold, corpus = xquad(language, offset_of)
-    found = karat.validate(karat.Gold.of(gold, offsets=unit), corpus=corpus)
-    assert found.findings == ()
-    assert found.checked["spans"] == 1190
-    plain, _ = xquad(language, len)
+@pytest.mark.parametrize("unit", OFFSETS)
+def test_xquad_is_valid_in_five_languages_and_every_unit(language, unit):
+    gold, corpus = xquad(language, unit)
+    validation = karat.validate(karat.Gold.of(gold, offsets=unit), corpus=corpus)
+    assert validation.findings == ()
+    assert validation.checked["spans"] == 1190
+    in_code_points, _ = xquad(language, "codepoint")
     converted = karat.Gold.of(gold, offsets=unit).in_code_points(corpus)
-    assert converted.spans.equals(karat.Gold.of(plain).spans)
+    assert converted.spans.equals(karat.Gold.of(in_code_points).spans)
 
 
-def test_bytes_passed_off_as_code_points_are_found_and_recognised():
-    gold, corpus = xquad("zh", lambda text: len(text.encode()))
-    found = karat.validate(gold, corpus=corpus)
-    kinds = counts(found)
+def test_byte_offsets_declared_as_code_points_are_found_and_recognised():
+    gold, corpus = xquad("zh", "utf8")
+    validation = karat.validate(gold, corpus=corpus)
+    kinds = counts(validation)
     assert kinds["past-end"] + kinds["text-mismatch"] > 1100
-    for finding in found.findings:
+    for finding in validation.findings:
         assert finding.kind in ("past-end", "text-mismatch")
-        assert all('declare "offsets": "utf8"' in example.hint for example in finding.examples)
+        assert all('"utf8"' in example.hint for example in finding.examples)
 
 
 def test_458_of_503_paragraph_mappings_of_tatqa_are_verbatim():
-    """A mapping takes white space around the fact along, so that is cut off on both sides."""
+    """A mapping includes the white space around a fact, so it is stripped on both sides."""
     gold, corpus = [], {}
     for at, passage in enumerate(load("tatqa/tatqa_dataset_test_gold.json.gz")):
         for paragraph in passage["paragraphs"]:
@@ -136,7 +140,7 @@ def test_458_of_503_paragraph_mappings_of_tatqa_are_verbatim():
                     spans.append(span(f"{at}_{name}", first, last, str(fact).strip()))
             if spans:
                 gold.append({"query_id": question["uid"], "spans": spans})
-    found = karat.validate(gold, corpus=corpus)
-    assert found.checked["spans"] == 503
-    assert counts(found)["text-mismatch"] == 503 - 458
-    assert {f.kind for f in found.findings if f.severity == "error"} == {"text-mismatch"}
+    validation = karat.validate(gold, corpus=corpus)
+    assert validation.checked["spans"] == 503
+    assert counts(validation)["text-mismatch"] == 503 - 458
+    assert {f.kind for f in validation.findings if f.severity == "error"} == {"text-mismatch"}

@@ -1,4 +1,4 @@
-"""Real retrievers of LangChain, LlamaIndex, Haystack, Qdrant and LanceDB, asked as they are.
+"""Real retrievers of LangChain, LlamaIndex, Haystack, Qdrant and LanceDB, used directly.
 
 Nothing here goes over the network: the embedders are deterministic fakes.
 """
@@ -16,11 +16,11 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 os.environ["LANGSMITH_TRACING"] = "false"
 
 import karat
-from karat.errors import InputError
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.python import PythonRetriever
 from karat.live.adapters.spec import retriever_of
 from karat.live.exchange import Question, Search
+from support.errors import refused
 
 TEXTS = {
     "billing.md": "Refunds are paid within 14 days. The card that was charged is credited.\n\n"
@@ -43,7 +43,7 @@ def asked(given, query="How are refunds paid?", search=SEARCH, fields=()):
 
 
 def completed(awaitable):
-    """Wait in a thread of its own: a browser that other tests use keeps a loop in this one."""
+    """Wait in a separate thread: a browser that other tests use keeps a loop in this one."""
 
     async def wait():
         return await awaitable
@@ -53,7 +53,7 @@ def completed(awaitable):
 
 
 def check_places(results):
-    """Each result has an id, and its text is what stands at its place."""
+    """Check that each result has an id, and that its text is the one at its offsets."""
     assert results
     for result in results:
         assert result.id
@@ -62,8 +62,8 @@ def check_places(results):
 
 
 def check_run(given):
-    """Many questions at a time are answered as each is on its own, and timed."""
-    words = ("refunds", "parcels", "invoices", "customs", "card", "plan", "week", "paid")
+    """Check that concurrent questions are timed and answered as if asked one at a time."""
+    words = ("refunds", "parcels", "invoices", "customs", "card")
     queries = {f"{word}-{other}": f"{word} {other}" for word in words for other in words}
     run = karat.retrieve(given, queries, top_k=3, jobs=8, retries=0)
     assert run.errors is None
@@ -99,7 +99,7 @@ class TestLangChain:
         store.add_documents(documents, ids=[f"c{n}" for n in range(len(documents))])
         return store
 
-    def test_a_vector_store_gives_scores_and_places(self, store):
+    def test_vector_store_gives_scores_and_offsets(self, store):
         retriever, results = asked(store)
         check_places(results)
         theirs = store.similarity_search_with_score("How are refunds paid?", k=3)
@@ -110,7 +110,7 @@ class TestLangChain:
         assert not retriever.is_async
         check_run(store)
 
-    def test_spans_of_gold_are_found_in_what_a_store_retrieved(self, store):
+    def test_spans_are_scored_for_a_vector_store(self, store):
         text = TEXTS["billing.md"]
         gold = karat.Gold.of(
             [
@@ -126,7 +126,7 @@ class TestLangChain:
             pytest.approx(1 - text.count("\n\n") * 2 / len(text))
         ]
 
-    def test_a_retriever_of_a_store_gets_k_and_stays_as_it_was(self, store):
+    def test_retriever_of_a_store_gets_k_and_is_not_changed(self, store):
         theirs = store.as_retriever(search_kwargs={"k": 1})
         retriever, results = asked(theirs)
         check_places(results)
@@ -136,7 +136,9 @@ class TestLangChain:
         assert theirs.search_kwargs == {"k": 1}
         assert retriever.takes == {"top_k"}
 
-    def test_a_threshold_is_handed_to_a_retriever_that_has_one(self, store, documents, monkeypatch):
+    def test_score_threshold_is_passed_to_a_retriever_that_has_one(
+        self, store, documents, monkeypatch
+    ):
         def similar(self, query, k=4, **settings):
             return list(zip(documents, (0.5, 0.3, 0.2), strict=False))[:k]
 
@@ -149,7 +151,7 @@ class TestLangChain:
         assert [r.text for r in results] == [documents[0].page_content]
         assert retriever.takes == {"top_k", "score_threshold"}
 
-    def test_a_retriever_of_ones_own(self, documents):
+    def test_custom_retriever(self, documents):
         from langchain_core.retrievers import BaseRetriever
 
         class First(BaseRetriever):
@@ -165,7 +167,7 @@ class TestLangChain:
         for result in results:
             assert TEXTS[result.doc_id][result.start : result.end] == result.text
 
-    def test_a_retriever_that_takes_k_when_it_is_asked(self, documents):
+    def test_custom_retriever_with_a_parameter_top_k(self, documents):
         from langchain_core.retrievers import BaseRetriever
 
         class First(BaseRetriever):
@@ -175,7 +177,7 @@ class TestLangChain:
         _, results = asked(First())
         assert len(results) == 3
 
-    def test_a_chain_and_an_async_method(self, store):
+    def test_chain_and_async_method(self, store):
         from langchain_core.runnables import RunnableLambda
 
         chain = store.as_retriever() | RunnableLambda(lambda found: found[:2])
@@ -186,7 +188,7 @@ class TestLangChain:
         assert retriever.is_async
         assert again == results
 
-    def test_an_id_may_stand_in_the_metadata(self, documents):
+    def test_id_is_read_from_the_metadata(self, documents):
         from langchain_core.documents import Document
 
         given = [Document("a", metadata={"chunk_id": 7}), Document("b", id="x", metadata={"id": 8})]
@@ -215,7 +217,7 @@ class TestLlamaIndex:
             async def _aget_query_embedding(self, query):
                 return self._get_vector(query)
 
-        # Whoever sets a tokenizer spares it the download of one.
+        # Without a tokenizer it would download one.
         Settings.tokenizer = str.split
         parser = SentenceSplitter(chunk_size=14, chunk_overlap=2, tokenizer=str.split)
         return VectorStoreIndex.from_documents(
@@ -224,7 +226,7 @@ class TestLlamaIndex:
             embed_model=Letters(embed_dim=8),
         )
 
-    def test_an_index(self, index):
+    def test_index(self, index):
         retriever, results = asked(index)
         check_places(results)
         theirs = index.as_retriever(similarity_top_k=3).retrieve("How are refunds paid?")
@@ -234,7 +236,7 @@ class TestLlamaIndex:
         assert retriever.takes == {"top_k"}
         check_run(index)
 
-    def test_a_retriever_gets_top_k_and_stays_as_it_was(self, index):
+    def test_retriever_gets_top_k_and_is_not_changed(self, index):
         theirs = index.as_retriever(similarity_top_k=1)
         retriever, results = asked(theirs)
         check_places(results)
@@ -244,7 +246,7 @@ class TestLlamaIndex:
         assert retriever.is_async
         assert again == results[:1]
 
-    def test_a_query_engine_gives_its_sources(self, index):
+    def test_query_engine_gives_its_sources(self, index):
         from llama_index.core.llms import MockLLM
 
         engine = index.as_query_engine(llm=MockLLM(), similarity_top_k=1)
@@ -255,7 +257,7 @@ class TestLlamaIndex:
         assert engine.retriever.similarity_top_k == 1
         check_run(engine)
 
-    def test_a_retriever_of_ones_own(self):
+    def test_custom_retriever(self):
         from llama_index.core.retrievers import BaseRetriever
         from llama_index.core.schema import IndexNode, NodeWithScore, TextNode
 
@@ -294,7 +296,7 @@ class TestHaystack:
 
         return InMemoryBM25Retriever(store, top_k=1)
 
-    def test_a_component(self, component):
+    def test_component(self, component):
         retriever, results = asked(component)
         check_places(results)
         theirs = component.run("How are refunds paid?", top_k=3)["documents"]
@@ -302,7 +304,7 @@ class TestHaystack:
         assert len(results) == 3
         assert retriever.takes == {"top_k"}
 
-    def test_a_pipeline_whose_documents_go_into_a_prompt(self, component):
+    def test_pipeline_whose_documents_go_into_a_prompt(self, component):
         from haystack import Pipeline
         from haystack.components.builders import PromptBuilder
 
@@ -319,7 +321,7 @@ class TestHaystack:
         assert retriever.takes == {"top_k"}
         check_run(pipeline)
 
-    def test_a_reranker_gets_top_k_and_its_retrievers_what_is_set(self, store):
+    def test_last_component_gets_top_k_and_its_retrievers_the_prefetch_limit(self, store):
         from haystack import Pipeline
         from haystack.components.joiners import DocumentJoiner
         from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
@@ -341,29 +343,32 @@ class TestHaystack:
         assert len(results) == 3
         assert retriever.takes == {"top_k", "prefetch_limit"}
 
-    def test_what_takes_no_text_is_refused(self, store):
+    def test_component_without_a_text_input_is_refused(self, store):
         from haystack import Pipeline
         from haystack.components.retrievers.in_memory import InMemoryEmbeddingRetriever
 
-        with pytest.raises(InputError, match=r"takes query_embedding.*no text of a query"):
+        with refused() as error:
             asked(InMemoryEmbeddingRetriever(store))
+        assert "query_embedding" in str(error.value)
         pipeline = Pipeline()
         pipeline.add_component("retriever", InMemoryEmbeddingRetriever(store))
-        with pytest.raises(InputError, match=r"retriever\.query_embedding must be given"):
+        with refused() as error:
             asked(pipeline)
+        assert "retriever.query_embedding" in str(error.value)
 
-    def test_two_that_are_last_are_refused(self, store):
+    def test_pipeline_with_two_last_components_is_refused(self, store):
         from haystack import Pipeline
         from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
 
         pipeline = Pipeline()
         for name in ("one", "two"):
             pipeline.add_component(name, InMemoryBM25Retriever(store))
-        with pytest.raises(InputError, match="one, two all do"):
+        with refused() as error:
             asked(pipeline)
+        assert "one, two" in str(error.value)
 
 
-def test_points_of_qdrant():
+def test_qdrant_points():
     from qdrant_client import QdrantClient, models
 
     client = QdrantClient(":memory:")
@@ -411,7 +416,7 @@ class TestLanceDB:
             for n, row in enumerate(ROWS)
         ]
 
-    def test_a_table_with_a_full_text_index(self, rows, tmp_path):
+    def test_table_with_a_full_text_index(self, rows, tmp_path):
         import lancedb
         from lancedb.index import FTS
 
@@ -424,7 +429,7 @@ class TestLanceDB:
         assert retriever.takes == {"top_k"}
         check_run(table)
 
-    def test_an_async_table(self, rows, tmp_path):
+    def test_async_table(self, rows, tmp_path):
         import lancedb
         from lancedb.index import FTS
 
@@ -440,7 +445,7 @@ class TestLanceDB:
 
         check_places(completed(ask()))
 
-    def test_a_distance_is_no_score(self, rows, tmp_path):
+    def test_distance_is_not_a_score(self, rows, tmp_path):
         import lancedb
 
         table = lancedb.connect(tmp_path).create_table("chunks", rows)
@@ -455,7 +460,7 @@ class TestLanceDB:
         assert tabled == results
 
 
-def test_karat_imports_none_of_them(tmp_path):
+def test_karat_imports_none_of_the_frameworks(tmp_path):
     import subprocess
     import sys
 

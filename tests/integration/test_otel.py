@@ -1,4 +1,4 @@
-"""Traces as the OpenTelemetry SDK makes them."""
+"""Traces made by the OpenTelemetry SDK."""
 
 import time
 
@@ -31,21 +31,21 @@ def traced(queries):
     return exporter.get_finished_spans()
 
 
-def test_spans_of_the_sdk_tell_stages_and_calls():
+def test_spans_of_the_sdk_give_stages_and_calls():
     spans = traced(["q1"])
-    told = usage([span.to_json() for span in spans])
-    assert usage(spans) == told
-    assert set(told.latency_ms) == {"retrieval", "embedding", "fuse"}
+    recorded = usage([span.to_json() for span in spans])
+    assert usage(spans) == recorded
+    assert set(recorded.latency_ms) == {"retrieval", "embedding", "fuse"}
     by_name = {span.name: (span.end_time - span.start_time) / 1e6 for span in spans}
     for stage, name in (("retrieval", "retrieve"), ("embedding", "embed"), ("fuse", "fuse")):
-        # Its JSON holds microseconds.
-        assert abs(told.latency_ms[stage] - by_name[name]) <= 0.002
-    assert told.latency_ms["retrieval"] >= told.latency_ms["embedding"] >= 2
-    (call,) = told.calls
+        # Its JSON has microseconds.
+        assert abs(recorded.latency_ms[stage] - by_name[name]) <= 0.002
+    assert recorded.latency_ms["retrieval"] >= recorded.latency_ms["embedding"] >= 2
+    (call,) = recorded.calls
     assert (call.stage, call.model, call.prompt_tokens) == ("embedding", "e", 12)
 
 
-def test_what_the_sdk_wrote_to_a_file_is_attached(tmp_path):
+def test_spans_in_a_file_are_attached(tmp_path):
     path = tmp_path / "spans.json"
     path.write_text("\n".join(span.to_json() for span in traced(["q1", "q2"])))
     run = attach(Run.of({"q1": ["a"], "q2": ["a"]}), path)

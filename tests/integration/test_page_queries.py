@@ -1,4 +1,4 @@
-"""The table of queries and the view of one, in a browser."""
+"""The table of queries and the view of one query, in a browser."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def open_query(page, query):
     expect(dialog_of(page).locator("h3")).to_contain_text(query)
 
 
-def test_the_queries_that_lost_most_come_first(path, opened):
+def test_queries_with_the_largest_loss_come_first(path, opened):
     page = opened(path)
     expect(page.locator("#queries-order")).to_contain_text("What lost most from a to <b>")
     assert ids_shown(page) == [IDS[-1], *IDS[1:-1], IDS[0]]
     expect(page.get_by_role("status").first).to_have_text("10 queries")
 
 
-def test_with_one_run_the_worst_come_first(tmp_path, opened):
+def test_worst_queries_come_first_with_one_run(tmp_path, opened):
     page = a_page()
     queries = replace(page.queries, outcomes=page.queries.outcomes[:1])
     one = replace(page, sheets=page.sheets[:1], queries=queries)
@@ -76,13 +76,14 @@ def test_with_one_run_the_worst_come_first(tmp_path, opened):
 
 def test_values_are_those_of_the_scores(path, opened):
     page = opened(path)
-    measures = a_page().sheets[0].summary["measure"].to_list()
+    sheets = a_page().sheets
+    measures = sheets[0].summary["measure"].to_list()
     for measure in measures:
         choose(page, "measure", measure)
         page.get_by_role("button", name="query", exact=False).first.click()
         for row, query in enumerate(IDS):
             line = page.locator(f".queries tr[data-row='{row}']")
-            values = [sheet.per_query[measure][row] for sheet in a_page().sheets]
+            values = [sheet.per_query[measure][row] for sheet in sheets]
             cells = line.locator(".value").all()
             assert [float(cell.get_attribute("data-value")) for cell in cells] == values, query
             assert [cell.inner_text() for cell in cells] == [number(v, measure) for v in values]
@@ -91,7 +92,7 @@ def test_values_are_those_of_the_scores(path, opened):
             )
 
 
-def test_columns_sort_either_way_with_what_is_missing_last(path, opened):
+def test_columns_sort_in_both_directions_with_missing_values_last(path, opened):
     page = opened(path)
     head = page.locator(".queries thead")
     head.get_by_role("button", name="query").click()
@@ -106,30 +107,30 @@ def test_columns_sort_either_way_with_what_is_missing_last(path, opened):
         assert cells[-2:] == ["–", "–"]
 
 
-@pytest.mark.parametrize(
-    ("choices", "left"),
-    [
-        ({"outcome": "failed (1)"}, ["q8"]),
-        ({"outcome": "not in the run (1)"}, [IDS[-1]]),
-        ({"outcome": "some found (8)"}, IDS[:8]),
-        ({"run": "a", "outcome": "nothing found (1)"}, ["q0"]),
-        ({"run": "a", "outcome": "everything found (9)"}, IDS[1:]),
-        ({"movement": "better"}, ["q0"]),
-        ({"movement": "worse"}, IDS[1:]),
-        ({"group": "category", "is": "<b> (2)"}, ["q3", "q8"]),
-        ({"group": "category", "is": "– (2)"}, ["q4", IDS[-1]]),
-        ({"group": "category", "is": "billing (4)", "movement": "better"}, ["q0"]),
-    ],
-)
-def test_filters_leave_the_queries_they_say(path, opened, choices, left):
+FILTERS = [
+    ({"outcome": "failed (1)"}, ["q8"]),
+    ({"outcome": "not in the run (1)"}, [IDS[-1]]),
+    ({"outcome": "some found (8)"}, IDS[:8]),
+    ({"movement": "better"}, ["q0"]),
+    ({"movement": "worse"}, IDS[1:]),
+    ({"group": "category", "is": "<b> (2)"}, ["q3", "q8"]),
+    ({"group": "category", "is": "– (2)"}, ["q4", IDS[-1]]),
+    ({"group": "category", "is": "billing (4)", "movement": "better"}, ["q0"]),
+    ({"run": "a", "outcome": "nothing found (1)"}, ["q0"]),
+    ({"run": "a", "outcome": "everything found (9)"}, IDS[1:]),
+]
+
+
+def test_filters_show_the_queries_they_select(path, opened):
     page = opened(path)
-    for label, option in choices.items():
-        choose(page, label, option)
-    assert sorted(ids_shown(page)) == left
-    said = f"{len(left)} {'query' if len(left) == 1 else 'queries'} (of 10)"
-    expect(page.get_by_role("status").first).to_have_text(said)
-    page.get_by_role("button", name="clear filters").click()
-    assert len(ids_shown(page)) == 10
+    for choices, shown in FILTERS:
+        for label, option in choices.items():
+            choose(page, label, option)
+        assert sorted(ids_shown(page)) == shown, choices
+        count = f"{len(shown)} {'query' if len(shown) == 1 else 'queries'} (of 10)"
+        expect(page.get_by_role("status").first).to_have_text(count)
+        page.get_by_role("button", name="clear filters").click()
+        assert len(ids_shown(page)) == 10, choices
 
 
 def test_search_finds_ids_and_texts_in_any_case(path, opened):
@@ -145,7 +146,7 @@ def test_search_finds_ids_and_texts_in_any_case(path, opened):
     expect(page.get_by_role("status").first).to_have_text("No query is like this.")
 
 
-def test_what_would_do_harm_is_shown_as_text_and_runs_nothing(path, opened):
+def test_hostile_text_is_shown_and_not_run(path, opened):
     page = opened(path)
     for row, text in enumerate(HOSTILE):
         open_query(page, IDS[row])
@@ -157,7 +158,7 @@ def test_what_would_do_harm_is_shown_as_text_and_runs_nothing(path, opened):
     assert page.locator("#queries img, #queries script, dialog img, dialog script").count() == 0
 
 
-def test_a_line_of_a_million_characters_is_shown_inside_its_box(path, opened):
+def test_line_of_a_million_characters_is_wrapped(path, opened):
     page = opened(path)
     open_query(page, "q6")
     assert len(dialog_of(page).locator(".full").text_content()) == len(LONG)
@@ -167,7 +168,7 @@ def test_a_line_of_a_million_characters_is_shown_inside_its_box(path, opened):
     assert wide <= room
 
 
-def test_a_query_opens_by_keyboard_and_escape_gives_the_row_back(path, opened):
+def test_query_opens_by_keyboard_and_escape_returns_to_its_row(path, opened):
     page = opened(path)
     page.locator(".queries button.open").first.focus()
     page.keyboard.press("ArrowDown")
@@ -182,7 +183,7 @@ def test_a_query_opens_by_keyboard_and_escape_gives_the_row_back(path, opened):
     assert page.evaluate("document.activeElement.textContent") == second
 
 
-def test_next_goes_on_in_the_order_of_the_table(path, opened):
+def test_next_follows_the_order_of_the_table(path, opened):
     page = opened(path)
     order = ids_shown(page)
     open_query(page, order[3])
@@ -193,7 +194,7 @@ def test_next_goes_on_in_the_order_of_the_table(path, opened):
     expect(page.locator("dialog")).not_to_be_visible()
 
 
-def test_a_link_leads_to_a_query_whatever_its_id_is(path, opened):
+def test_link_leads_to_a_query_with_any_id(path, opened):
     page = opened(path, "#query=z%3C%2Fscript%3E%26amp%3B")
     expect(dialog_of(page).locator("h3")).to_have_text(f"Query {IDS[-1]}")
     expect(dialog_of(page).locator(".note").first).to_contain_text(
@@ -201,7 +202,7 @@ def test_a_link_leads_to_a_query_whatever_its_id_is(path, opened):
     )
 
 
-def test_lists_stand_side_by_side_with_what_counted_and_what_is_missing(path, opened):
+def test_lists_are_side_by_side_with_hits_and_missing_items(path, opened):
     page = opened(path)
     open_query(page, "q7")
     one, other = dialog_of(page).locator(".runs").first.locator(".run").all()
@@ -222,7 +223,7 @@ def test_lists_stand_side_by_side_with_what_counted_and_what_is_missing(path, op
     expect(first.locator(".chunk")).to_have_text(TEXTS[7])
 
 
-def test_the_calculation_is_that_of_the_chosen_measure(path, opened):
+def test_calculation_is_that_of_the_chosen_measure(path, opened):
     page = opened(path)
     open_query(page, "q7")
     panel = dialog_of(page).locator(".runs").first.locator(".run").first
@@ -240,18 +241,18 @@ def test_the_calculation_is_that_of_the_chosen_measure(path, opened):
     expect(page.locator("#queries").get_by_label("measure", exact=True)).to_have_value("1")
 
 
-def test_highlights_tell_found_missed_and_beside_apart(path, opened):
+def test_highlights_distinguish_found_missed_and_irrelevant_text(path, opened):
     page = opened(path)
     open_query(page, "q7")
     document = dialog_of(page).locator(".document-text")
 
     def marked(kind):
-        found = document.locator(f"mark.{kind}").evaluate_all(
+        texts = document.locator(f"mark.{kind}").evaluate_all(
             "marks => marks.map(mark => mark.childNodes[1].textContent)"
         )
-        return "|".join(found)
+        return "|".join(texts)
 
-    # b: gold stands at rank 12 only, too far down for nDCG@10.
+    # b: gold is at rank 12 only, too far down for nDCG@10.
     assert marked("overlap") == "⋯ 100 characters ⋯"
     assert marked("gold") == f"{DOCUMENT[4:17]}|{DOCUMENT[17:33]}"
     assert marked("retrieved") == f"{DOCUMENT[33:35]}|{DOCUMENT[35:60]}"
@@ -266,7 +267,7 @@ def test_highlights_tell_found_missed_and_beside_apart(path, opened):
     assert "underline" in missed.evaluate("mark => getComputedStyle(mark).textDecorationLine")
 
 
-def test_evidence_shows_what_matched_or_came_nearest(path, opened):
+def test_evidence_shows_the_match_or_the_nearest_text(path, opened):
     page = opened(path)
     open_query(page, "q7")
     found, missed = dialog_of(page).locator(".evidence").all()
@@ -275,7 +276,7 @@ def test_evidence_shows_what_matched_or_came_nearest(path, opened):
     expect(missed).to_contain_text("missed; nearest is rank 2 d9, ratio 0.4100")
 
 
-def test_a_failed_query_says_why(path, opened):
+def test_failed_query_shows_its_error(path, opened):
     page = opened(path)
     open_query(page, "q8")
     expect(dialog_of(page).locator(".failure")).to_have_text(
@@ -283,7 +284,7 @@ def test_a_failed_query_says_why(path, opened):
     )
 
 
-def test_findings_set_the_filters(path, opened):
+def test_notices_set_the_filters(path, opened):
     page = opened(path)
     choose(page, "movement", "better")
     page.evaluate(
@@ -308,7 +309,7 @@ def test_findings_set_the_filters(path, opened):
     expect(page.locator(".queries tbody tr")).to_have_count(2)
 
 
-def test_what_differs_by_rounding_alone_has_not_moved(tmp_path, opened):
+def test_difference_by_rounding_alone_counts_as_the_same(tmp_path, opened):
     made = a_page()
     first, second = made.sheets
     name = first.summary["measure"][0]
@@ -322,7 +323,7 @@ def test_what_differs_by_rounding_alone_has_not_moved(tmp_path, opened):
     assert len(ids_shown(page)) == 10
 
 
-def test_what_no_run_found_is_asked_only_where_all_lists_are_at_hand(tmp_path, opened):
+def test_filter_for_nothing_found_by_any_run_needs_all_lists(tmp_path, opened):
     known = some_queries()
     n = known.ids.len()
     nothing = pl.Series([0] * n, dtype=pl.Int32)
@@ -346,7 +347,7 @@ def test_scores_from_a_file_show_values_without_lists(tmp_path, opened):
     expect(dialog_of(page).locator(".measured [data-value]").first).to_be_visible()
 
 
-def test_of_many_runs_the_two_set_against_each_other_are_shown(tmp_path, opened):
+def test_only_the_two_compared_runs_of_many_are_shown(tmp_path, opened):
     page, queries = a_page(), some_queries()
     sheets = [replace(page.sheets[at % 2], name=f"run {at}") for at in range(8)]
     bare = replace(queries, outcomes=[], lists=[], details={})
@@ -361,7 +362,7 @@ def test_of_many_runs_the_two_set_against_each_other_are_shown(tmp_path, opened)
     expect(dialog_of(page).locator(".run")).to_have_count(8)
 
 
-def test_many_queries_come_in_pages(tmp_path, opened):
+def test_many_queries_are_shown_in_pages(tmp_path, opened):
     n = 250
     ids = pl.Series("query_id", [f"p{number}" for number in range(n)])
     page = a_page()
@@ -390,7 +391,7 @@ def test_many_queries_come_in_pages(tmp_path, opened):
     expect(page.locator("#queries").get_by_role("button", name="next")).to_be_disabled()
 
 
-def test_numbers_are_written_as_the_terminal_writes_them(path, opened):
+def test_numbers_are_formatted_as_in_the_terminal(path, opened):
     kinds = {
         "nDCG@10": {"unit": None, "whole": False},
         "NumRet": {"unit": None, "whole": True},

@@ -1,4 +1,4 @@
-"""The shell of a page in a browser: it loads, leads to queries, draws, and fits."""
+"""A report in a browser: it loads, draws its charts, leads to queries, and fits the screen."""
 
 from __future__ import annotations
 
@@ -13,69 +13,64 @@ from support.pages import FAIR, GOOD, POOR, compared
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory) -> str:
+def report(tmp_path_factory) -> Path:
     show = {"run": "good", "outcome": "all"}
     page = compared({"good": GOOD, "fair": FAIR, "poor": POOR})
     page = replace(page, notices=[Notice("nothing", "look here", show)])
     path: Path = tmp_path_factory.mktemp("page") / "report.html"
     with path.open("wb") as file:
         html.write(page, file)
-    return path.as_uri()
+    return path
 
 
-def opened(browser, address: str, **options: object):
-    page, said = browser.new_page(**options), []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: said.append(request.url))
-    page.goto(address)
-    return page, said
-
-
-def test_it_loads_without_a_word_and_without_a_request(browser, address):
-    page, said = opened(browser, address)
-    page.wait_for_selector("figure svg")
-    assert said == [address]
+@pytest.mark.parametrize("scripts", [True, False])
+def test_page_loads_without_any_message_or_request(browser, report, scripts):
+    page, events = browser.new_page(java_script_enabled=scripts), []
+    page.on("console", lambda message: events.append(message.text))
+    page.on("pageerror", lambda error: events.append(str(error)))
+    page.on("request", lambda request: events.append(request.url))
+    page.goto(report.as_uri())
+    if scripts:
+        page.wait_for_selector("figure svg")
+    assert events == [report.as_uri()]
     page.close()
 
 
-def test_charts_out_of_sight_are_drawn_too(browser, address):
-    page, _ = opened(browser, address, viewport={"width": 1280, "height": 300})
+def test_charts_below_the_screen_are_drawn_too(opened, report):
+    page = opened(report, viewport={"width": 1280, "height": 300})
     assert page.locator("figure").count() > 2
     for figure in page.locator("figure").all():
         figure.locator("svg").first.wait_for(state="attached")
-    page.close()
 
 
-def test_a_query_that_moved_opens(browser, address):
-    page, _ = opened(browser, address)
+def test_query_that_changed_opens(opened, report):
+    page = opened(report)
     button = page.locator("#pairs button[data-query]").first
     button.click()
     page.wait_for_selector("dialog[open]")
     assert button.inner_text() in page.locator("dialog").inner_text()
-    page.close()
 
 
-def test_a_notice_leads_to_the_table(browser, address):
-    page, _ = opened(browser, address, reduced_motion="reduce")
+def test_notice_leads_to_the_table(opened, report):
+    page = opened(report, reduced_motion="reduce")
     page.locator("#first button").click()
     page.wait_for_function(
         "() => document.querySelector('#queries').getBoundingClientRect().top < 200"
     )
     assert page.locator("#queries").bounding_box()["y"] < 200
-    page.close()
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_itself_never_scrolls_sideways(browser, address, width):
-    page, _ = opened(browser, address, viewport={"width": width, "height": 800})
-    page.wait_for_selector("figure svg")
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    page.close()
+def test_page_never_scrolls_sideways(opened, report):
+    page = opened(report, viewport={"width": 390, "height": 800})
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.reload()
+        page.wait_for_selector("figure svg")
+        assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
-def test_on_paper_nothing_is_wider_than_it_and_an_open_query_stands_alone(browser, address):
-    page, _ = opened(browser, address, viewport={"width": 718, "height": 1000})
+def test_print_fits_the_paper_and_shows_an_open_query_alone(opened, report):
+    page = opened(report, viewport={"width": 718, "height": 1000})
     page.wait_for_selector("figure svg")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -88,28 +83,25 @@ def test_on_paper_nothing_is_wider_than_it_and_an_open_query_stands_alone(browse
     assert page.evaluate(
         "(d => d.scrollHeight <= d.clientHeight)(document.querySelector('dialog'))"
     )
-    page.close()
 
 
-def test_values_can_be_read_with_scripts_off(browser, address):
-    page, said = opened(browser, address, java_script_enabled=False)
+def test_values_are_readable_without_scripts(opened, report):
+    page = opened(report, java_script_enabled=False)
     assert page.locator("#headline td[data-value]").count() > 0
     assert page.locator("#first button").is_hidden()
     assert "scripts are off" in page.locator("#queries").inner_text()
-    assert said == [address]
-    page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_stands_out_from_its_ground(browser, address, scheme):
-    page, _ = opened(browser, address, color_scheme=scheme)
-    page.wait_for_selector("figure svg")
-    faint = page.evaluate(FAINT)
-    assert faint == []
-    page.close()
+def test_every_text_has_enough_contrast_in_both_colour_schemes(opened, report):
+    page = opened(report, color_scheme="light")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.reload()
+        page.wait_for_selector("figure svg")
+        assert page.evaluate(FAINT) == [], scheme
 
 
-# Contrast as WCAG 2.2 defines it, of each text with the nearest ground that is painted below it.
+# Contrast as WCAG 2.2 defines it, of each text with the nearest painted background.
 FAINT = """() => {
   const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const channels = (colour) => {

@@ -1,4 +1,4 @@
-"""What a retriever returns, read: whatever its shape, the same list gives the same answer."""
+"""Answers of retrievers: the same results are read alike, whatever their shape."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karat.data.native_run import Result
+from karat.errors import InputError
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.results import answer_of
 from karat.live.exchange import AttemptError
+from support.effort import examples
 
 NONE = Fields()
 IDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6) | st.integers(
@@ -52,22 +54,22 @@ class Slotted:
 
 
 class Dynamic:
-    def __init__(self, held):
-        self._held = held
+    def __init__(self, values):
+        self._values = values
 
     def __getattr__(self, name):
         try:
-            return self.__dict__["_held"][name]
+            return self.__dict__["_values"][name]
         except KeyError:
             raise AttributeError(name) from None
 
 
 class Extra:
-    """What Pydantic makes of a class that takes more than it declares."""
+    """Like a Pydantic object with more attributes than its class declares."""
 
-    def __init__(self, **given):
-        self.id = given.pop("id")
-        self.__pydantic_extra__ = given
+    def __init__(self, **values):
+        self.id = values.pop("id")
+        self.__pydantic_extra__ = values
 
     __pydantic_extra__ = None
 
@@ -79,7 +81,7 @@ class Extra:
 
 
 class WithMethods(SimpleNamespace):
-    """What has methods under names that are looked for."""
+    """Has methods whose names are those of fields."""
 
     def content(self):
         raise AssertionError
@@ -92,13 +94,16 @@ def read(returned, *fields):
     return answer_of(returned, Fields.of(fields)).results
 
 
-def refused(returned, *fields):
-    with pytest.raises(AttemptError) as error:
+def refusal(returned, *fields):
+    """Return the cause of the error for a bad answer, which has the field."""
+    with pytest.raises(AttemptError) as caught:
         answer_of(returned, Fields.of(fields))
-    assert error.value.kind == "BadAnswer"
-    assert not error.value.again
-    assert error.value.message.isprintable()
-    return error.value.message
+    error, cause = caught.value, caught.value.__cause__
+    assert (error.kind, error.again) == ("BadAnswer", False)
+    assert error.message.isprintable()
+    assert type(cause) is InputError
+    assert error.message.startswith(f"{cause.field}: " if cause.field else "")
+    return cause
 
 
 def native(row):
@@ -106,6 +111,7 @@ def native(row):
     return rest | {"end": row["start"] + row["length"]}
 
 
+@examples(40, 400)
 @given(st.lists(IDS, max_size=6))
 def test_ids_of_any_shape(ids):
     expected = [Result(id=one) for one in ids]
@@ -123,6 +129,7 @@ def test_ids_of_any_shape(ids):
     assert read({"response": {"docs": ids}}, "results=response.docs") == expected
 
 
+@examples(40, 400)
 @given(st.lists(st.tuples(IDS, SCORES), max_size=6))
 def test_pairs_of_any_shape(pairs):
     expected = [Result(id=one, score=score) for one, score in pairs]
@@ -137,9 +144,10 @@ def test_pairs_of_any_shape(pairs):
     assert read({"hits": {"hits": hits}}, "id=key", "score=at.value") == expected
 
 
+@examples(50, 500)
 @given(st.dictionaries(IDS, SCORES, max_size=8))
 @example({"error": 1.0, "hits": 2.0, "results": 3.0, "score": 4.0})
-def test_a_dict_of_scores_is_ranked_by_score_and_then_by_id(scores):
+def test_dict_of_scores_is_ranked_by_score_and_then_by_id(scores):
     left, ranked = dict(scores), []
     while left:
         best = max(left.values())
@@ -149,6 +157,7 @@ def test_a_dict_of_scores_is_ranked_by_score_and_then_by_id(scores):
     assert read({"results": scores}) == ranked
 
 
+@examples(30, 300)
 @given(st.lists(WHOLE, max_size=5))
 def test_whole_results_of_any_shape(rows):
     rows = list(map(native, rows))
@@ -172,8 +181,9 @@ def test_whole_results_of_any_shape(rows):
     )
 
 
+@examples(30, 300)
 @given(st.lists(WHOLE, min_size=1, max_size=5))
-def test_tables_stand_in_the_order_of_their_rank(rows):
+def test_tables_are_read_in_the_order_of_their_ranks(rows):
     rows = [native(row) | {"rank": rank} for rank, row in enumerate(rows, 1)]
     expected = [
         Result(**{name: value for name, value in row.items() if name != "rank"}) for row in rows
@@ -185,7 +195,7 @@ def test_tables_stand_in_the_order_of_their_rank(rows):
     assert read(pd.DataFrame(rows[::-1])) == expected
 
 
-def test_a_table_without_ranks_stands_by_score_and_else_as_it_is():
+def test_table_without_ranks_is_sorted_by_score_or_keeps_its_order():
     assert [r.id for r in read(pl.DataFrame({"id": ["a", "b", "c"], "score": [1, 2, 2]}))] == [
         "c",
         "b",
@@ -208,7 +218,7 @@ def test_rows_of_a_database():
     connection.close()
 
 
-def test_text_of_numpy_can_be_written():
+def test_numpy_text_can_be_written():
     assert read(np.array(["a", "b"])) == [Result("a"), Result("b")]
     for returned in (
         np.array(["a"]),
@@ -220,7 +230,7 @@ def test_text_of_numpy_can_be_written():
         assert b'"id":"a"' in msgspec.json.encode(read(returned))
 
 
-def test_keys_that_are_no_text():
+def test_keys_of_databases_become_text():
     key = uuid.UUID(int=5)
     mongo = type("ObjectId", (), {"__str__": lambda self: "65f"})()
     assert [
@@ -239,7 +249,7 @@ def test_numbers_that_are_ids_become_text():
     assert read([{"id": 7, "doc_id": 8, "other": 9}]) == [Result(id="7", doc_id="8")]
 
 
-def test_a_method_under_a_name_of_ours_says_nothing():
+def test_method_with_the_name_of_a_field_is_ignored():
     class Hit:
         id = "a"
 
@@ -249,7 +259,7 @@ def test_a_method_under_a_name_of_ours_says_nothing():
     assert read([Hit()]) == [Result(id="a")]
 
 
-def test_words_that_mean_something_else_are_passed_over():
+def test_values_of_another_meaning_are_ignored():
     result = {
         "id": "a",
         "document": {"title": "t"},
@@ -258,39 +268,39 @@ def test_words_that_mean_something_else_are_passed_over():
     assert read([result]) == [Result(id="a", text="words")]
 
 
-def test_a_place_that_langchain_did_not_find_is_none():
+def test_start_index_of_minus_one_is_ignored():
     result = SimpleNamespace(
         id=None, page_content="text", metadata={"source": "d", "start_index": -1}
     )
     assert read([result]) == [Result(doc_id="d", text="text")]
 
 
-def test_a_place_needs_a_document():
+def test_start_without_a_document_is_ignored():
     result = SimpleNamespace(id="a", page_content="text", metadata={"start_index": 3})
     assert read([result]) == [Result(id="a", text="text")]
 
 
-def test_a_start_that_was_named_ends_with_the_text():
+def test_end_is_derived_from_start_and_text():
     result = {"key": "a", "body": "four", "from": 3}
     fields = ["id=key", "text=body", "start=from"]
     assert read([result], *fields) == [Result(id="a", text="four", start=3, end=7)]
 
 
-def test_a_start_without_a_text_is_no_place():
+def test_start_without_a_text_is_ignored():
     assert read([{"id": "a", "metadata": {"doc_id": "d", "start_index": 3}}]) == [
         Result(id="a", doc_id="d")
     ]
 
 
-def test_what_is_null_is_not_there():
+def test_null_values_are_ignored():
     nulls = dict.fromkeys(Result.__struct_fields__)
     assert read([nulls | {"id": "a"}]) == [Result(id="a")]
     assert read([{"id": "a", "b": None}], "text=b") == [Result(id="a")]
-    assert "neither id, nor place, nor text" in refused([nulls])
-    assert "neither id, nor place, nor text" in refused([{"b": None}], "id=b")
+    assert refusal([nulls]).field == "results[0]"
+    assert refusal([{"b": None}], "id=b").field == "results[0]"
 
 
-def test_a_score_of_a_reranker_stands_in_the_metadata():
+def test_score_of_a_reranker_is_read_from_the_metadata():
     result = SimpleNamespace(id="a", page_content="t", metadata={"relevance_score": 0.5})
     assert read([result]) == [Result(id="a", text="t", score=0.5)]
 
@@ -305,7 +315,7 @@ def test_nodes_as_json_and_nodes_without_a_text():
     assert read([{"id": "x", "node": "a name"}]) == [Result(id="x")]
 
 
-def test_what_stands_beside_the_results_is_kept():
+def test_latency_and_calls_next_to_the_results_are_read():
     answer = answer_of(
         {
             "results": ["a"],
@@ -321,7 +331,7 @@ def test_what_stands_beside_the_results_is_kept():
     assert moved.latency_ms == {"total": 12.0}
 
 
-def test_a_trace_tells_what_was_not_told_outright():
+def test_trace_supplies_stages_and_calls_that_the_answer_lacks():
     def span(name, kind, seconds, **attributes):
         return {
             "name": name,
@@ -338,12 +348,13 @@ def test_a_trace_tells_what_was_not_told_outright():
     answer = answer_of({"results": ["a"], "trace": trace, "latency_ms": {"retrieval": 7}}, NONE)
     assert answer.latency_ms == {"retrieval": 7.0, "generation": 2000.0}
     assert [(call.model, call.prompt_tokens) for call in answer.calls] == [("m", 5)]
-    told = answer_of({"results": ["a"], "trace": trace, "calls": []}, NONE)
-    assert told.calls == []
-    assert "trace: a int is no span" in refused({"results": [], "trace": 5})
+    assert answer_of({"results": ["a"], "trace": trace, "calls": []}, NONE).calls == []
+    error = refusal({"results": [], "trace": 5})
+    assert error.field == "trace"
+    assert "int" in error.problem
 
 
-def test_an_error_that_was_returned_is_one():
+def test_returned_error_is_a_failed_attempt():
     with pytest.raises(AttemptError) as error:
         answer_of({"error": {"type": "Overloaded", "message": "later"}, "results": []}, NONE)
     assert (error.value.kind, error.value.message) == ("Overloaded", "later")
@@ -354,62 +365,64 @@ def test_an_error_that_was_returned_is_one():
 
 
 @pytest.mark.parametrize(
-    ("returned", "fields", "message"),
+    ("returned", "fields", "field", "value"),
     [
-        (None, (), "nothing was returned; did the function forget its return?"),
-        ("abc", (), "a str was returned"),
-        (b"abc", (), "a bytes was returned"),
-        ({"a", "b"}, (), "a set has no order"),
-        (5, (), "no list of results; it has no keys, being 5"),
-        ([0.5], (), "results[0]: 0.5 is no result; ids are text"),
-        ([None], (), "results[0]: None is no result"),
-        (["a", True], (), "results[1].id: True is no id"),
-        ([""], (), "results[0].id: '' is no id"),
-        (["a", {"id": 1.5}], (), "results[1].id: 1.5 is no id"),
-        ([["a", "b"], [1.0, 0.5]], (), "results[0]: a list of 2 is no result"),
-        ([(0.5, "a")], (), "results[0]: a tuple of 2 is no result; return (id, score) pairs"),
-        ([("a", 1, 2)], (), "results[0]: a tuple of 3 is no result"),
-        ([("a", np.array([0.5]))], (), "results[0]: a tuple of 2 is no result"),
-        ([np.array([1, 2])], (), "results[0]: it has neither id"),
-        (["a", {"title": "t"}], (), "results[1]: it has neither id, nor place, nor text; it has "
-         "the keys title; say where the id stands: --field id=…"),
-        ([SimpleNamespace(title="t")], (), "it has as a SimpleNamespace title"),
-        ([{"id": "a", "score": float("nan")}], (), "results[0].score: nan is not finite"),
-        ([("a", float("inf"))], (), "results[0].score: inf is not finite"),
-        ([{"id": "a", "score": "high"}], (), "results[0].score: Expected float | null, got str"),
-        ([{"doc_id": "d", "start": -1, "end": 2}], (), "results[0].start: Expected int >= 0"),
-        ([{"doc_id": "d", "start": 5, "end": 2}], (), "results[0]: [5, 2) is no stretch of text"),
-        ([{"doc_id": "d", "start": 5}], (), "results[0]: [5, None) is no stretch of text"),
-        ([{"id": "a", "text": 5}], (), "results[0].text: Expected str | null, got int"),
-        (["a\ud800"], (), "'\\ud800' is half a character"),
-        ([{"id": "a", "text": "\udcff"}], (), "is half a character"),
-        ({"answer": "text"}, (), "there is no list of results in it; it has the keys answer"),
-        ({"id": 5, "score": 0.5}, (), "this is one result, and no list"),
-        ({"results": "abc"}, (), "no list of results; it has no keys, being 'abc'"),
-        ({"a": 1.0, "b": float("nan")}, (), ".score: nan is not finite"),
-        ({"hits": []}, ("results=data.hits",), "there is nothing at data.hits; it has the keys"),
-        ([{"key": 1}], ("id=_id",), "results[0]: there is nothing at _id; it has the keys key"),
-        ([{"id": "a"}], ("text=body",), "text: none of the results has anything at body"),
-        ({"results": [], "latency_ms": {"a": -1}}, (), "latency_ms.a: -1.0 is no number of"),
-        ({"results": [], "latency_ms": {"a": "x"}}, (), "latency_ms[...]: Expected float, got str"),
-        ({"results": [], "calls": [{"cost": 1}]}, (), "unknown field cost"),
+        (None, (), None, ""),
+        ("abc", (), None, "str"),
+        (b"abc", (), None, "bytes"),
+        ({"a", "b"}, (), None, "set"),
+        (5, (), None, "5"),
+        ([0.5], (), "results[0]", "0.5"),
+        ([None], (), "results[0]", "None"),
+        (["a", True], (), "results[1].id", "True"),
+        ([""], (), "results[0].id", "''"),
+        (["a", {"id": 1.5}], (), "results[1].id", "1.5"),
+        ([["a", "b"], [1.0, 0.5]], (), "results[0]", "list"),
+        ([(0.5, "a")], (), "results[0]", "tuple"),
+        ([("a", 1, 2)], (), "results[0]", "tuple"),
+        ([("a", np.array([0.5]))], (), "results[0]", "tuple"),
+        ([np.array([1, 2])], (), "results[0]", "ndarray"),
+        (["a", {"title": "t"}], (), "results[1]", "title"),
+        ([SimpleNamespace(title="t")], (), "results[0]", "title"),
+        ([{"id": "a", "score": float("nan")}], (), "results[0].score", "nan"),
+        ([("a", float("inf"))], (), "results[0].score", "inf"),
+        ([{"id": "a", "score": "high"}], (), "results[0].score", "str"),
+        ([{"doc_id": "d", "start": -1, "end": 2}], (), "results[0].start", ""),
+        ([{"doc_id": "d", "start": 5, "end": 2}], (), "results[0]", "[5, 2)"),
+        ([{"doc_id": "d", "start": 5}], (), "results[0]", "[5, None)"),
+        ([{"id": "a", "text": 5}], (), "results[0].text", "int"),
+        (["a\ud800"], (), None, "'\\ud800'"),
+        ([{"id": "a", "text": "\udcff"}], (), None, "'\\udcff'"),
+        ({"answer": "text"}, (), None, "answer"),
+        ({"id": 5, "score": 0.5}, (), None, ""),
+        ({"results": "abc"}, (), None, "'abc'"),
+        ({"a": 1.0, "b": float("nan")}, (), "results[1].score", "nan"),
+        ({"hits": []}, ("results=data.hits",), None, "data.hits"),
+        ([{"key": 1}], ("id=_id",), "results[0]", "_id"),
+        ([{"id": "a"}], ("text=body",), "text", "body"),
+        ({"results": [], "latency_ms": {"a": -1}}, (), "latency_ms.a", "-1.0"),
+        ({"results": [], "latency_ms": {"a": "x"}}, (), "latency_ms[...]", "str"),
+        ({"results": [], "calls": [{"cost": 1}]}, (), "calls[0]", "cost"),
     ],
-)  # fmt: skip
-def test_what_is_no_answer_is_said(returned, fields, message):
-    assert message in refused(returned, *fields)
+)
+def test_invalid_answer_is_refused(returned, fields, field, value):
+    error = refusal(returned, *fields)
+    assert error.field == field
+    assert value in error.problem
+    assert error.hint
 
 
-def test_nothing_found_is_an_answer():
-    for nothing in ([], (), {}, {"results": []}, {"documents": None}, iter(())):
-        assert read(nothing) == []
+def test_empty_answer_has_no_results():
+    for empty in ([], (), {}, {"results": []}, {"documents": None}, iter(())):
+        assert read(empty) == []
     assert read([], "text=body") == []
 
 
-def test_an_item_may_stand_there_twice():
+def test_item_may_occur_twice():
     assert read(["a", "a"]) == [Result(id="a"), Result(id="a")]
 
 
-def test_a_path_that_one_result_lacks_is_fine():
+def test_path_may_be_missing_in_some_results():
     assert read([{"id": "a", "b": "t"}, {"id": "c"}], "text=b") == [
         Result(id="a", text="t"),
         Result(id="c"),

@@ -1,7 +1,8 @@
-"""Retrievers behind a command: a line in, a line out, and processes that do otherwise."""
+"""Retrievers behind a command: one line in, one line out, and processes that fail to do so."""
 
 import asyncio
 import contextlib
+import errno
 import os
 import sys
 import textwrap
@@ -10,25 +11,32 @@ from pathlib import Path
 
 import pytest
 
-from karat.errors import InputError
+from karat.live.adapters import process
 from karat.live.adapters.command import CommandRetriever
 from karat.live.adapters.fields import Fields
 from karat.live.exchange import AttemptError, Question, Search
-from support.direct_calls import asked, ids, in_turn
+from support.direct_calls import ask_in_turn, ask_together, ids
+from support.errors import refused
 
-# Each answer names its process and how many it gave before.
+# An answer has the query, the process id and the number of answers before it.
 LOOP = """
 import json, os, sys, time
 for count, line in enumerate(sys.stdin):
-    asked = json.loads(line)
-    query = asked.get("query")
+    request = json.loads(line)
+    query = request.get("query")
     answer = json.dumps([query, str(os.getpid()), str(count)])
 """
 
 
+@pytest.fixture(autouse=True)
+def _no_grace(monkeypatch):
+    """Do not wait for a process to fail at its start, unless a test is about that."""
+    monkeypatch.setattr("karat.live.adapters.command._GRACE", 0)
+
+
 @pytest.fixture
 def script(tmp_path):
-    """Write a program in Python and return how it is called."""
+    """Write a Python program and return the command that runs it."""
 
     def write(text, *, after=LOOP):
         path = tmp_path / "retrieve.py"
@@ -43,7 +51,7 @@ def command(line, search=None, fields=()):
 
 
 def is_alive(pid):
-    """Tell whether a process runs; one that nobody has waited for counts too."""
+    """Return whether a process runs or is a zombie."""
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
@@ -52,7 +60,7 @@ def is_alive(pid):
 
 
 def ends(pid, seconds=10):
-    """Wait for the end of a process that is not ours to wait for; it may be left a zombie."""
+    """Return whether a process that is not our child ends soon; it may remain a zombie."""
     until = time.monotonic() + seconds
     stat = Path(f"/proc/{pid}/stat")
     while is_alive(pid) and time.monotonic() < until:
@@ -63,10 +71,10 @@ def ends(pid, seconds=10):
     return not is_alive(pid)
 
 
-def test_a_question_is_a_line_of_json(script):
-    line = script("print(json.dumps([json.dumps(asked)]))")
+def test_request_is_one_line_of_json(script):
+    line = script("print(json.dumps([json.dumps(request)]))")
     search = Search(top_k=4, score_threshold=0.25, given=frozenset({"score_threshold"}))
-    (answer,) = asked(command(line, search), "Wie?\n“so”")
+    (answer,) = ask_together(command(line, search), "Wie?\n“so”")
     assert ids(answer) == [
         '{"query_id": "q0", "query": "Wie?\\n\\u201cso\\u201d", '
         '"top_k": 4, "score_threshold": 0.25}'
@@ -74,40 +82,37 @@ def test_a_question_is_a_line_of_json(script):
 
 
 def test_fields_have_the_names_that_the_command_uses(script):
-    line = script("print(json.dumps({'hits': [{'no': asked['q']['text']}]}))")
+    line = script("print(json.dumps({'hits': [{'no': request['q']['text']}]}))")
     retriever = command(line, fields=["query=q.text", "results=hits", "id=no"])
-    (answer,) = asked(retriever, "abc")
+    (answer,) = ask_together(retriever, "abc")
     assert ids(answer) == ["abc"]
     assert retriever.settings == {"fields": {"query": "q.text", "results": "hits", "id": "no"}}
 
 
-def test_a_process_is_kept_alive(script):
-    answers = in_turn(command(script("print(answer)")), *"abc")
-    found = [ids(answer) for answer in answers]
-    assert [(query, count) for query, _, count in found] == [("a", "0"), ("b", "1"), ("c", "2")]
-    assert len({pid for _, pid, _ in found}) == 1
+def test_process_is_kept_alive(script):
+    answers = [ids(answer) for answer in ask_in_turn(command(script("print(answer)")), *"abc")]
+    assert [(query, count) for query, _, count in answers] == [("a", "0"), ("b", "1"), ("c", "2")]
+    assert len({pid for _, pid, _ in answers}) == 1
 
 
-def test_questions_at_the_same_time_have_a_process_each(script):
-    line = script("time.sleep(0.3); print(answer)")
-    found = [ids(answer) for answer in asked(command(line), *"abcd", jobs=4)]
-    assert [query for query, _, _ in found] == list("abcd")
-    assert len({pid for _, pid, _ in found}) == 4
+def test_concurrent_queries_have_one_process_each_and_all_end_with_the_run(script):
+    line = script("time.sleep(0.1); print(answer)")
+    answers = [ids(answer) for answer in ask_together(command(line), *"abcd", jobs=4)]
+    assert [query for query, _, _ in answers] == list("abcd")
+    pids = {pid for _, pid, _ in answers}
+    assert len(pids) == 4
+    assert not any(is_alive(pid) for pid in pids)
 
 
-def test_all_processes_are_gone_in_the_end(script):
-    found = [ids(answer) for answer in asked(command(script("print(answer)")), *"abcd", jobs=4)]
-    assert not any(is_alive(pid) for _, pid, _ in found)
-
-
-def test_a_process_that_will_not_end_is_ended(script):
+def test_process_that_ignores_its_end_of_input_and_sigterm_is_killed(script, monkeypatch):
+    monkeypatch.setattr(process, "_PATIENCE", 0.2)
     stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + LOOP
     line = script(stubborn + "    print(answer)\ntime.sleep(600)", after="")
-    (answer,) = asked(command(line), "a")
-    assert not is_alive(ids(answer)[1])
+    (answer,) = ask_together(command(line), "a")
+    assert ends(ids(answer)[1])
 
 
-def test_what_a_process_started_ends_with_it(script):
+def test_child_of_a_process_ends_with_it(script):
     line = script(
         """
         import subprocess
@@ -115,73 +120,76 @@ def test_what_a_process_started_ends_with_it(script):
         print(json.dumps([str(child.pid)]))
         """
     )
-    (answer,) = asked(command(line), "a")
+    (answer,) = ask_together(command(line), "a")
     assert ends(ids(answer)[0])
 
 
-def test_an_answer_of_many_megabytes_is_read(script):
-    (answer,) = asked(command(script("print(json.dumps(['x' * 3_000_000]))")), "a")
+def test_answer_of_several_megabytes_is_read(script):
+    (answer,) = ask_together(command(script("print(json.dumps(['x' * 3_000_000]))")), "a")
     assert ids(answer) == ["x" * 3_000_000]
 
 
-def test_a_question_of_many_megabytes_is_put(script):
-    (answer,) = asked(command(script("print(json.dumps([str(len(query))]))")), "x" * 3_000_000)
+def test_query_of_several_megabytes_is_sent(script):
+    (answer,) = ask_together(
+        command(script("print(json.dumps([str(len(query))]))")), "x" * 3_000_000
+    )
     assert ids(answer) == ["3000000"]
 
 
-def test_an_answer_beyond_all_bounds_is_not_read(script):
-    line = script("sys.stdout.write('x' * (65 * 2**20)); sys.stdout.flush(); time.sleep(600)")
-    (error,) = asked(command(line), "a")
+def test_answer_above_the_size_limit_is_not_read(script, monkeypatch):
+    assert process.MOST_BYTES == 64 * 2**20
+    monkeypatch.setattr(process, "MOST_BYTES", 2**20)
+    line = script("sys.stdout.write('x' * (2 * 2**20)); sys.stdout.flush(); time.sleep(600)")
+    (error,) = ask_together(command(line), "a")
     assert (error.kind, error.again) == ("BadAnswer", False)
-    assert "more than 64 MB" in error.message
+    assert " 1 MB" in error.message
 
 
-def test_a_python_program_need_not_flush(script, monkeypatch):
+def test_python_program_need_not_flush(script, monkeypatch):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    (answer,) = asked(command(script("print(answer)")), "a")
+    (answer,) = ask_together(command(script("print(answer)")), "a")
     assert ids(answer)[0] == "a"
 
 
-def test_a_command_has_the_environment_of_the_caller(script, monkeypatch):
+def test_command_has_the_environment_of_the_caller(script, monkeypatch):
     monkeypatch.setenv("INDEX", "faq")
-    (answer,) = asked(command(script("print(json.dumps([os.environ['INDEX']]))")), "a")
+    (answer,) = ask_together(command(script("print(json.dumps([os.environ['INDEX']]))")), "a")
     assert ids(answer) == ["faq"]
 
 
-def test_much_said_on_the_error_output_holds_nothing_up(script):
+def test_large_error_output_does_not_block_the_process(script):
     line = script("print('x' * 1_000_000, file=sys.stderr); print(answer)")
-    answers = in_turn(command(line), *"abc")
+    answers = ask_in_turn(command(line), *"abc")
     assert [ids(answer)[0] for answer in answers] == ["a", "b", "c"]
 
 
-# What goes wrong: each time the next question is answered by another process, and rightly.
+# Failures: after each, another process answers the next query correctly.
 
 
 @pytest.mark.parametrize(
-    ("failing", "kind", "told"),
+    ("failing", "kind", "shown"),
     [
-        ("sys.exit('no index\\nis there')", "ProcessEnded", "with code 1: no index | is there"),
-        ("sys.exit(3)", "ProcessEnded", "the process ended with code 3"),
-        ("sys.exit(0)", "ProcessEnded", "line after line until its input ends"),
+        ("sys.exit('no index\\nis there')", "ProcessEnded", " 1: no index | is there"),
+        ("sys.exit(3)", "ProcessEnded", " 3"),
+        ("sys.exit(0)", "ProcessEnded", " 0"),
         ("raise KeyError('boom')", "ProcessEnded", "KeyError: 'boom'"),
-        ("os.kill(os.getpid(), 9)", "ProcessEnded", "was ended by SIGKILL"),
-        ("print('[1', end=''); sys.exit(4)", "ProcessEnded", "with code 4"),
-        ("os.close(1); time.sleep(600)", "ProcessEnded", "closed its output"),
-        ("print('Loading …')", "BadAnswer", "'Loading …' came back, which is no JSON"),
-        ("print()", "BadAnswer", "no JSON"),
+        ("os.kill(os.getpid(), 9)", "ProcessEnded", "SIGKILL"),
+        ("print('[1', end=''); sys.exit(4)", "ProcessEnded", " 4"),
+        ("print('Loading …')", "BadAnswer", "'Loading …'"),
+        ("print()", "BadAnswer", "''"),
         ('print(\'{"level": "info"}\')', "BadAnswer", "level"),
         ("print(7)", "BadAnswer", "7"),
-        ("print(answer + '\\n' + answer)", "BadAnswer", "more than one line"),
-        ('print(\'{"query_id": "q7", "results": []}\')', "BadAnswer", "query 'q7'"),
-        ("sys.stdout.buffer.write(bytes([255, 10]))", "BadAnswer", "no JSON"),
+        ("print(answer + '\\n' + answer)", "BadAnswer", '\'["bad", '),
+        ('print(\'{"query_id": "q7", "results": []}\')', "BadAnswer", "'q7'"),
+        ("sys.stdout.buffer.write(bytes([255, 10]))", "BadAnswer", "'\ufffd'"),
     ],
 )
-def test_a_process_that_fails_is_replaced(script, failing, kind, told):
+def test_process_that_fails_is_replaced(script, failing, kind, shown):
     line = script(f"if query == 'bad':\n    {failing}\nelse:\n    print(answer)")
-    first, bad, after = in_turn(command(line), "a", "bad", "c")
+    first, bad, after = ask_in_turn(command(line), "a", "bad", "c")
     assert isinstance(bad, AttemptError), bad
     assert bad.kind == kind
-    assert told in bad.message
+    assert shown in bad.message
     assert "\n" not in bad.message
     _, before, _ = ids(first)
     query, pid, count = ids(after)
@@ -190,21 +198,33 @@ def test_a_process_that_fails_is_replaced(script, failing, kind, told):
     assert not is_alive(before)
 
 
-def test_a_process_that_says_nothing_is_ended_with_its_question(script):
+def test_process_that_closes_its_output_is_replaced(script, monkeypatch):
+    monkeypatch.setattr(process, "_PATIENCE", 0.1)
+    line = script("os.close(1) if query == 'bad' else print(answer)")
+    first, bad, after = ask_in_turn(command(line), "a", "bad", "c")
+    assert (type(bad), bad.kind) == (AttemptError, "ProcessEnded")
+    assert ids(after)[::2] == ["c", "0"]
+    assert ends(ids(first)[1])
+
+
+def test_process_that_does_not_answer_is_ended_with_its_query(script):
     line = script("time.sleep(600 if query == 'bad' else 0); print(answer)")
-    first, bad, after = in_turn(command(line), "a", "bad", "c", timeout=3.0)
+    first, bad, after = ask_in_turn(command(line), "a", "bad", "c", timeouts={"bad": 0.3})
     assert isinstance(bad, TimeoutError)
     assert not is_alive(ids(first)[1])
     assert ids(after)[0] == "c"
 
 
-def test_a_line_that_nobody_asked_for_is_never_the_answer_to_the_next_question(script):
+def test_unrequested_line_is_never_the_answer_to_the_next_query(script, tmp_path):
+    go, printed = tmp_path / "go", tmp_path / "printed"
     line = script(
-        """
+        f"""
         print(answer)
         if query == "a":
-            time.sleep(0.2)
+            while not os.path.exists({str(go)!r}):
+                time.sleep(0.01)
             print(json.dumps(["the answer to nothing"]))
+            open({str(printed)!r}, "w").close()
         """
     )
 
@@ -213,7 +233,10 @@ def test_a_line_that_nobody_asked_for_is_never_the_answer_to_the_next_question(s
         await retriever.open(1)
         try:
             first = await retriever.ask(Question("1", "a"))
-            await asyncio.sleep(1)
+            go.touch()
+            while not printed.exists():
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
             second = await retriever.ask(Question("2", "b"))
             return retriever.read(first), retriever.read(second)
         finally:
@@ -225,14 +248,15 @@ def test_a_line_that_nobody_asked_for_is_never_the_answer_to_the_next_question(s
     assert ids(first)[1] != ids(second)[1]
 
 
-def test_a_program_that_always_says_two_things_is_found_out_at_once(script, monkeypatch):
-    monkeypatch.setattr("karat.live.adapters.process._SETTLING", 1)
+def test_program_that_always_prints_two_lines_is_noticed_at_its_first_answer(script, monkeypatch):
+    monkeypatch.setattr(process, "_SETTLING", 0.5)
     line = script("print(answer); time.sleep(0.001); print(answer)")
-    for error in in_turn(command(line), "a", "b"):
-        assert "more than one line came back, first '" in error.message
+    for error, query in zip(ask_together(command(line), "a", "b"), "ab", strict=True):
+        assert (type(error), error.kind) == (AttemptError, "BadAnswer")
+        assert f'\'["{query}", ' in error.message
 
 
-def test_processes_are_gone_after_ctrl_c_within_a_question(script, tmp_path):
+def test_processes_end_when_a_query_is_interrupted(script, tmp_path):
     line = script(f"print(os.getpid(), file=open({str(tmp_path / 'pid')!r}, 'w'), flush=True)")
 
     async def everything():
@@ -253,54 +277,59 @@ def test_processes_are_gone_after_ctrl_c_within_a_question(script, tmp_path):
     assert ends((tmp_path / "pid").read_text())
 
 
-# Commands that cannot be
+# Commands that cannot be run
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "field"),
     [
-        ("", "there is no command"),
-        ("  ", "there is no command"),
-        ("./ask 'half", "no closing quotation"),
-        ("./ask-nobody", "no such command"),
-        ("ask-nobody --fast", "no such command"),
+        ("", "cmd:"),
+        ("  ", "cmd:"),
+        ("./ask 'half", "cmd:"),
+        ("./ask-nobody", "cmd:./ask-nobody"),
+        ("ask-nobody --fast", "cmd:ask-nobody"),
     ],
 )
-def test_what_is_no_command_is_refused_before_anything_is_asked(line, told):
-    with pytest.raises(InputError) as caught:
+def test_invalid_command_is_refused_before_anything_is_asked(line, field):
+    with refused(path=None, line=None, field=field) as caught:
         command(line)
-    assert told in str(caught.value)
-    assert "hint: " in str(caught.value)
+    assert caught.value.hint
 
 
-def test_a_file_that_may_not_be_executed_is_refused(tmp_path):
+def test_file_that_is_not_executable_is_refused(tmp_path):
     path = tmp_path / "ask"
     path.write_text("#!/bin/sh\n")
-    with pytest.raises(InputError, match=r"chmod \+x"):
+    with refused(field=f"cmd:{path}") as caught:
         command(str(path))
+    assert f"chmod +x {path}" in caught.value.hint
 
 
-def test_a_file_of_this_folder_needs_its_folder(tmp_path, monkeypatch):
+def test_hint_shows_how_to_name_a_file_of_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "ask").write_text("#!/bin/sh\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"write cmd:\./ask"):
+    with refused(field="cmd:ask") as caught:
         command("ask")
+    assert "cmd:./ask" in caught.value.hint
 
 
-def test_a_file_that_no_program_runs_is_refused_when_opened(tmp_path):
+def test_file_that_cannot_be_started_is_refused_when_opened(tmp_path):
     path = tmp_path / "ask"
     path.write_text("just text\n")
     path.chmod(0o755)
-    with pytest.raises(InputError, match="#!"):
-        asked(command(str(path)), "q")
+    with refused(field=f"cmd:{path}") as caught:
+        ask_together(command(str(path)), "q")
+    assert os.strerror(errno.ENOEXEC) in caught.value.problem
+    assert caught.value.hint
 
 
-def test_a_command_that_ends_at_once_is_refused_when_opened(monkeypatch):
+def test_command_that_ends_at_once_is_refused_when_opened(monkeypatch):
     monkeypatch.setattr("karat.live.adapters.command._GRACE", 20)
-    with pytest.raises(InputError, match=r"before it was asked anything: .* code 3: bad option"):
-        asked(command("sh -c 'echo bad option >&2; exit 3'"), "q")
+    line = "sh -c 'echo bad option >&2; exit 3'"
+    with refused(field=f"cmd:{line}") as caught:
+        ask_together(command(line), "q")
+    assert " 3: bad option" in caught.value.problem
 
 
-def test_the_name_of_a_command_hides_its_secrets():
+def test_name_of_a_command_hides_its_secrets():
     retriever = command("sh -c 'cat; x' --api-key=abc --token def --index faq")
     assert retriever.name == "cmd:sh -c 'cat; x' '--api-key=***' --token '***' --index faq"

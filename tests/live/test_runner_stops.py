@@ -1,8 +1,10 @@
-"""Asking a retriever that hangs, or ends, or must be stopped."""
+"""Running a retriever that hangs, ends Python, or must be stopped."""
 
 import _thread
 import asyncio
 import gc
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,26 +13,37 @@ import time
 
 import pytest
 
-from karat.data.native_run import Failure
 from karat.data.native_usage import Call
 from karat.errors import InputError, KaratWarning
 from karat.live.asking import background, course
 from karat.live.exchange import Answer
-from support.fake_retrievers import Fake, asked, impatient, in_task
+from support.errors import refused
+from support.fake_retrievers import Fake, in_task, run_queries, without_pauses
+from support.paths import TESTS
 
-HANGING = 30  # seconds after which a test that hangs would fail
+HANGING = 30  # seconds after which a test that hangs fails
+TIMEOUT = 0.3  # seconds: far more than an answer takes on a busy machine
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _impatient():
-    with impatient():
+def _without_pauses():
+    with without_pauses():
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _cheap_garbage_collection():
+    """Let `gc.collect` look at new objects only; it would take 0.2 s with all modules."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 # Retrievers that hang.
 
 
-def test_a_thread_that_hangs_is_given_up_and_replaced():
+def test_thread_that_hangs_is_replaced():
     never, asks = threading.Event(), []
 
     def retrieve(text):
@@ -39,16 +52,18 @@ def test_a_thread_that_hangs_is_given_up_and_replaced():
             never.wait(HANGING)
         return [text]
 
-    with pytest.warns(KaratWarning, match="2 attempts went on after the timeout, beside the 1 at"):
-        found = asked(retrieve, ["a", "hang", "b"], jobs=1, timeout=0.4, retries=1)
+    with pytest.warns(KaratWarning, match=r"\b2\b.*\b1\b"):
+        lines = run_queries(retrieve, ["a", "hang", "b"], jobs=1, timeout=TIMEOUT, retries=1)
     never.set()
     assert asks == ["a", "hang", "hang", "b"]
-    assert found["hang"].error == Failure("Timeout", "no answer within 0.4 s", 2)
-    assert 100 <= found["hang"].latency_ms["total"] < 1000 * HANGING
-    assert [found[text].results[0].id for text in "ab"] == ["a", "b"]
+    error = lines["hang"].error
+    assert (error.type, error.attempts) == ("Timeout", 2)
+    assert f"{TIMEOUT} s" in error.message
+    assert 100 <= lines["hang"].latency_ms["total"] < 1000 * HANGING
+    assert [lines[text].results[0].id for text in "ab"] == ["a", "b"]
 
 
-def test_a_task_that_hangs_is_cancelled():
+def test_task_that_hangs_is_cancelled():
     ended = []
 
     async def retrieve(text):
@@ -58,25 +73,26 @@ def test_a_task_that_hangs_is_cancelled():
             ended.append(text)
         return [text]
 
-    found = asked(retrieve, ["a", "hang", "b"], jobs=1, timeout=0.4)
+    lines = run_queries(retrieve, ["a", "hang", "b"], jobs=1, timeout=TIMEOUT)
     assert ended == ["a", "hang", "b"]
-    assert found["hang"].error == Failure("Timeout", "no answer within 0.4 s", 1)
-    assert found["b"].error is None
+    assert (lines["hang"].error.type, lines["hang"].error.attempts) == ("Timeout", 1)
+    assert f"{TIMEOUT} s" in lines["hang"].error.message
+    assert lines["b"].error is None
 
 
-def test_a_task_that_others_held_up_has_its_whole_time():
+def test_task_that_another_one_delayed_has_its_whole_time():
     async def retrieve(text):
         if text == "blocking":
-            time.sleep(0.6)
+            time.sleep(0.4)
         else:
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(0.1)
         return [text]
 
-    found = asked(retrieve, ["blocking", "held up"], jobs=2, timeout=0.8)
-    assert found["held up"].error is None
+    lines = run_queries(retrieve, ["blocking", "delayed"], jobs=2, timeout=0.45)
+    assert lines["delayed"].error is None
 
 
-def test_a_task_that_does_not_heed_being_cancelled_is_left_alone():
+def test_task_that_ignores_its_cancellation_is_left_alone():
     stubborn = True
 
     async def retrieve(text):
@@ -89,90 +105,42 @@ def test_a_task_that_does_not_heed_being_cancelled_is_left_alone():
 
     def done(line):
         nonlocal stubborn
-        found.append(line)
-        stubborn = len(found) < 2
+        lines.append(line)
+        stubborn = len(lines) < 2
 
-    found = []
-    with pytest.warns(KaratWarning, match="1 attempt went on"):
-        asked(retrieve, ["hang", "b"], jobs=1, timeout=0.4, done=done)
-    assert [line.error and line.error.type for line in found] == ["Timeout", None]
-
-
-INTERRUPTED = """
-import asyncio, sys, threading, time
-sys.path[:0] = {path!r}
-from support.fake_retrievers import Fake, asked
-
-def in_thread(text):
-    if text != "a":
-        time.sleep(3600)
-    return [text]
-
-async def in_task(text):
-    if text != "a":
-        await asyncio.sleep(3600)
-    return [text]
-
-async def blocking(text):
-    return in_thread(text)
-
-async def deaf(text):
-    while text != "a":
-        try:
-            await asyncio.sleep(3600)
-        except asyncio.CancelledError:
-            pass
-    return [text]
-
-def main():
-    asked({kind}, "abcdef", jobs={jobs}, done=lambda line: print(line.query_id, flush=True))
-
-async def within_a_loop():
-    main()
-
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have set it to be ignored
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-asyncio.run(within_a_loop()) if {looped} else main()
-"""
+    lines = []
+    with pytest.warns(KaratWarning, match=r"\b1\b"):
+        run_queries(retrieve, ["hang", "b"], jobs=1, timeout=TIMEOUT, done=done)
+    assert [line.error and line.error.type for line in lines] == ["Timeout", None]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
-@pytest.mark.parametrize(
-    ("kind", "number", "looped"),
-    [
-        ("in_thread", signal.SIGINT, False),
-        ("in_thread", signal.SIGTERM, False),
-        ("in_task", signal.SIGINT, False),
-        ("in_task", signal.SIGTERM, True),
-        ("blocking", signal.SIGINT, False),
-        ("deaf", signal.SIGINT, False),
-    ],
-)
-def test_a_run_that_hangs_can_be_stopped(kind, number, looped):
-    jobs = 1 if kind == "blocking" else 3  # it would hold up the first question too
-    code = INTERRUPTED.format(path=sys.path, kind=kind, looped=looped, jobs=jobs)
-    with subprocess.Popen(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout.readline() == "q-a\n"
-            process.send_signal(number)
-            out, complaints = process.communicate(timeout=HANGING)
-        finally:
-            process.kill()
-    assert out == ""
-    assert process.returncode == (143 if number == signal.SIGTERM else -signal.SIGINT)
-    for word in ("was never", "was destroyed", "Fatal"):
-        assert word not in complaints, complaints
-    assert complaints.count("Traceback") == (0 if number == signal.SIGTERM else 1)
+# How the retriever hangs, the signal that ends the run, and whether a loop runs already.
+CASES = [
+    ("in_thread", signal.SIGINT, False),
+    ("in_thread", signal.SIGTERM, False),
+    ("in_task", signal.SIGINT, False),
+    ("in_task", signal.SIGTERM, True),
+    ("blocking", signal.SIGINT, False),
+    ("deaf", signal.SIGINT, False),
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other signals")
+def test_run_that_hangs_can_be_stopped():
+    words = [sys.executable, "-X", "dev", "-W", "error", "-m", "support.stopped_runs"]
+    environment = os.environ | {"PYTHONPATH": str(TESTS)}
+    done = subprocess.run([*words, json.dumps(CASES)], capture_output=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    for case, (code, out, errors) in zip(CASES, json.loads(done.stdout), strict=True):
+        is_terminated = case[1] == signal.SIGTERM
+        assert (code, out) == (143 if is_terminated else -signal.SIGINT, ""), (case, errors)
+        for word in ("was never", "was destroyed", "Fatal"):
+            assert word not in errors, (case, errors)
+        assert errors.count("Traceback") == (0 if is_terminated else 1), (case, errors)
 
 
 @pytest.mark.parametrize("in_tasks", [False, True])
-def test_nothing_is_handed_over_after_an_interrupt(in_tasks):
+def test_no_line_is_written_after_an_interrupt(in_tasks):
     go_on, handed = threading.Event(), []
 
     def in_thread(text):
@@ -189,7 +157,7 @@ def test_nothing_is_handed_over_after_an_interrupt(in_tasks):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            asked(retriever, "abcdef", jobs=2, done=handed.append)
+            run_queries(retriever, "abcdef", jobs=2, done=handed.append)
     finally:
         signal.signal(signal.SIGINT, before)
     at_once = list(handed)
@@ -200,12 +168,12 @@ def test_nothing_is_handed_over_after_an_interrupt(in_tasks):
     assert retriever.closed == 1
 
 
-def test_a_run_is_stopped_even_before_it_has_begun(monkeypatch):
-    held = threading.Event()
+def test_run_can_be_stopped_before_it_has_begun(monkeypatch):
+    go_on = threading.Event()
     run = background._Asking._run
 
     def late(self, following):
-        held.wait(HANGING)
+        go_on.wait(HANGING)
         run(self, following)
 
     def interrupted(*_):
@@ -216,15 +184,15 @@ def test_a_run_is_stopped_even_before_it_has_begun(monkeypatch):
     monkeypatch.setattr(threading.Event, "wait", interrupted)
     asks = []
     with pytest.raises(KeyboardInterrupt):
-        asked(asks.append, "abc")
+        run_queries(asks.append, "abc")
     monkeypatch.undo()
-    held.set()
+    go_on.set()
     assert _all_threads_end()
     assert asks == []
 
 
 def _all_threads_end():
-    """Tell whether they do, which they may take a moment for."""
+    """Return whether all threads of karat end soon."""
     give_up = time.monotonic() + HANGING
     while any(thread.name.startswith("karat-") for thread in threading.enumerate()):
         if time.monotonic() > give_up:
@@ -233,43 +201,43 @@ def _all_threads_end():
     return True
 
 
-# What stops everything.
+# Errors that stop the whole run.
 
 
 class Ended(BaseException):
-    """Neither an error nor one of Python's own ends."""
+    """Neither an `Exception` nor one of the exceptions by which Python ends."""
 
 
 @pytest.mark.parametrize("end", [SystemExit("no key"), KeyboardInterrupt("own"), Ended("so")])
 @pytest.mark.parametrize("in_tasks", [False, True])
 @pytest.mark.parametrize("warmup", [0, 1])
-def test_a_retriever_that_ends_python_is_no_result(caplog, end, in_tasks, warmup):
+def test_retriever_that_ends_python_ends_the_run(caplog, end, in_tasks, warmup):
     def retrieve(text):
         raise end
 
     handed = []
     retriever = Fake(in_task(retrieve) if in_tasks else retrieve)
     with pytest.raises(type(end), match=str(end)):
-        asked(retriever, "abc", jobs=2, done=handed.append, retries=3, warmup=warmup)
+        run_queries(retriever, "abc", jobs=2, done=handed.append, retries=3, warmup=warmup)
     gc.collect()
     assert (handed, retriever.closed, caplog.text) == ([], 1, "")
 
 
 @pytest.mark.parametrize("in_tasks", [False, True])
-def test_a_retriever_that_ends_python_has_its_time_for_closing(monkeypatch, in_tasks):
+def test_retriever_that_ends_python_has_time_to_close(monkeypatch, in_tasks):
     class Slow(Fake):
         async def close(self):
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.1)
             self.closed += 1
 
     monkeypatch.setattr(background, "ENDING", 0.01)
     retriever = Slow(in_task(sys.exit) if in_tasks else sys.exit)
     with pytest.raises(SystemExit, match="no key"):
-        asked(retriever, ["no key"])
+        run_queries(retriever, ["no key"])
     assert retriever.closed == 1
 
 
-def test_a_task_of_the_retriever_that_ends_python_is_no_result_either():
+def test_task_of_a_retriever_that_ends_python_ends_the_run():
     async def exit_soon():
         sys.exit("in a task")
 
@@ -279,13 +247,13 @@ def test_a_task_of_the_retriever_that_ends_python_is_no_result_either():
     handed = []
     retriever = Fake(retrieve)
     with pytest.raises(SystemExit, match="in a task"):
-        asked(retriever, "abc", jobs=2, done=handed.append)
+        run_queries(retriever, "abc", jobs=2, done=handed.append)
     assert (handed, retriever.closed) == ([], 1)
 
 
 @pytest.mark.parametrize("in_tasks", [False, True])
 @pytest.mark.parametrize("who", ["done", "price", "finished", "retried"])
-def test_an_error_of_ours_stops_everything(caplog, in_tasks, who):
+def test_error_of_a_callback_ends_the_run(caplog, in_tasks, who):
     calls = []
 
     def fail(*_):
@@ -309,32 +277,33 @@ def test_an_error_of_ours_stops_everything(caplog, in_tasks, who):
     retriever = Fake(in_task(retrieve) if in_tasks else retrieve)
     options = {who: fail} if who in ("done", "price") else {"watch": Watching()}
     with pytest.raises(OSError, match="disk full"):
-        asked(retriever, map(str, range(50)), jobs=1, retries=2, **options)
+        run_queries(retriever, map(str, range(50)), jobs=1, retries=2, **options)
     gc.collect()
     assert (calls, retriever.closed, caplog.text) == ([who], 1, "")
 
 
-def test_a_retriever_that_does_not_open_is_closed_and_told_of():
+def test_retriever_that_cannot_be_opened_is_closed_and_its_error_raised():
     class Shut(Fake):
         async def open(self, jobs):
             raise InputError("no such server")
 
     retriever = Shut(list)
-    with pytest.raises(InputError, match="no such server"):
-        asked(retriever, "abc")
+    with refused() as caught:
+        run_queries(retriever, "abc")
+    assert caught.value.problem == "no such server"
     assert retriever.closed == 1
 
 
-def test_a_retriever_that_does_not_close_costs_no_line(monkeypatch):
+def test_retriever_that_cannot_be_closed_loses_no_line(monkeypatch):
     class Open(Fake):
         async def close(self):
             await asyncio.sleep(HANGING)
 
     monkeypatch.setattr(course, "CLOSING", 0.01)
-    with pytest.warns(KaratWarning, match="closing the retriever failed: Timeout"):
-        assert len(asked(Open(list), "abc")) == 3
+    with pytest.warns(KaratWarning, match="Timeout"):
+        assert len(run_queries(Open(list), "abc")) == 3
 
 
-def test_threads_and_tasks_of_a_run_end_with_it():
-    asked(lambda text: [text], "abcdefgh", jobs=4)
+def test_threads_of_a_run_end_with_it():
+    run_queries(lambda text: [text], "abcdefgh", jobs=4)
     assert _all_threads_end()

@@ -1,4 +1,4 @@
-"""Asking a retriever: the time is the retriever's, and attempts begin when they may."""
+"""Running a retriever: only its own time counts, and the rate of attempts is limited."""
 
 import asyncio
 import itertools
@@ -6,19 +6,20 @@ import statistics
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.data.native_run import Result
 from karat.data.native_usage import Call
 from karat.live.asking import course, pacing, places
 from karat.live.exchange import Answer, AttemptError
-from support.fake_retrievers import Fake, asked, fake_clock, impatient, in_task
+from support.effort import examples
+from support.fake_retrievers import Fake, fake_clock, in_task, run_queries, without_pauses
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _impatient():
-    with impatient():
+def _without_pauses():
+    with without_pauses():
         yield
 
 
@@ -29,7 +30,7 @@ def clock():
 
 
 @pytest.mark.parametrize("in_tasks", [False, True])
-def test_only_asking_is_timed(clock, monkeypatch, in_tasks):
+def test_only_the_call_of_the_retriever_is_timed(clock, monkeypatch, in_tasks):
     class Slow(Fake):
         async def open(self, jobs):
             clock.pass_ms(1000)
@@ -63,44 +64,44 @@ def test_only_asking_is_timed(clock, monkeypatch, in_tasks):
         monkeypatch.setattr(kind, "begin", begin)
     monkeypatch.setattr(course, "pause", pause)
     monkeypatch.setattr(course, "Spacing", Slowly)
-    found = []
+    lines = []
 
     def done(line):
         clock.pass_ms(1000)
-        found.append(line)
+        lines.append(line)
 
-    asked(
+    run_queries(
         Slow(in_task(retrieve) if in_tasks else retrieve),
         ["1", "2", "5.5"],
         done=done,
         jobs=1,
         retries=1,
     )
-    assert [line.latency_ms for line in found] == [{"total": ms} for ms in (1.0, 2.0, 5.5)]
+    assert [line.latency_ms for line in lines] == [{"total": ms} for ms in (1.0, 2.0, 5.5)]
 
 
 @pytest.mark.parametrize("in_tasks", [False, True])
-def test_a_failed_question_shows_the_time_of_its_last_attempt(clock, in_tasks):
+def test_latency_of_a_failed_query_is_that_of_its_last_attempt(clock, in_tasks):
     spent = iter([3, 8])
 
     def retrieve(text):
         clock.pass_ms(next(spent))
         raise ValueError
 
-    line = asked(in_task(retrieve) if in_tasks else retrieve, "x", retries=1)["x"]
+    line = run_queries(in_task(retrieve) if in_tasks else retrieve, "x", retries=1)["x"]
     assert line.latency_ms == {"total": 8.0}
 
 
-def test_repeated_questions_show_the_median_and_the_first_list(clock):
-    spent, found = iter([5, 1, 9, 4]), iter("abac")
+def test_repeated_query_has_the_median_latency_and_the_first_results(clock):
+    spent, items = iter([5, 1, 9, 4]), iter("abac")
 
     def retrieve(text):
-        ms, item = next(spent), next(found)
+        ms, item = next(spent), next(items)
         clock.pass_ms(ms)
         stages = {"search": ms * 2.0} | ({"rare": 7.0} if ms == 9 else {})
         return Answer([Result(id=item)], stages, [Call(model=item)])
 
-    line = asked(retrieve, "x", repeat=4)["x"]
+    line = run_queries(retrieve, "x", repeat=4)["x"]
     middle = statistics.median([5, 1, 9, 4])
     assert line.latency_ms == {"total": middle, "search": 2 * middle, "rare": 7.0}
     assert [result.id for result in line.results] == ["a"]
@@ -117,21 +118,25 @@ def test_repeated_questions_show_the_median_and_the_first_list(clock):
         (Result(text="this"), Result(text="that"), True),
     ],
 )
-def test_lists_vary_by_what_they_hold_and_not_by_their_scores(one, other, varied):
+def test_results_vary_by_their_items_but_not_by_their_scores(one, other, varied):
     answers = iter([one, other])
-    assert asked(lambda _: Answer([next(answers)]), "x", repeat=2)["x"].varied == varied
+    assert run_queries(lambda _: Answer([next(answers)]), "x", repeat=2)["x"].varied == varied
 
 
-def test_what_the_retriever_timed_itself_stands_beside_what_karat_timed(clock):
+def test_total_that_the_retriever_reports_is_kept_next_to_the_measured_one(clock):
     def retrieve(text):
         clock.pass_ms(10)
         return Answer([], {"total": 8.0, "rerank": 3.0})
 
-    assert asked(retrieve, "x")["x"].latency_ms == {"total": 10.0, "reported": 8.0, "rerank": 3.0}
+    assert run_queries(retrieve, "x")["x"].latency_ms == {
+        "total": 10.0,
+        "reported": 8.0,
+        "rerank": 3.0,
+    }
 
 
-def test_warming_up_leaves_no_line_and_no_complaint():
-    asks, at_first = [], []
+def test_warmup_leaves_no_line_and_no_error():
+    asks = []
 
     def retrieve(text):
         asks.append(text)
@@ -139,10 +144,7 @@ def test_warming_up_leaves_no_line_and_no_complaint():
             raise ValueError("cold")
         return [text]
 
-    def done(line):
-        at_first.append(len(asks))
-
-    found = asked(retrieve, ["a", "b"], warmup=5, jobs=1, retries=0)
+    found = run_queries(retrieve, ["a", "b"], warmup=5, jobs=1, retries=0)
     assert asks == ["a", "b", "a", "b", "a", "a", "b"]
     assert [line.error for line in found.values()] == [None, None]
 
@@ -150,12 +152,12 @@ def test_warming_up_leaves_no_line_and_no_complaint():
 # When attempts begin.
 
 
-@settings(max_examples=200)
+@examples(100, 1_000)
 @given(
     rate=st.sampled_from([0.5, 3, 10, 1000]),
     moves=st.lists(st.sampled_from([0.0, 0.01, 0.3, 5.0]), max_size=30),
 )
-def test_attempts_begin_evenly_spaced(rate, moves):
+def test_attempts_are_evenly_spaced(rate, moves):
     now, begun = 100.0, []
 
     async def sleep(seconds):
@@ -178,7 +180,7 @@ def test_attempts_begin_evenly_spaced(rate, moves):
         assert after - before == pytest.approx(max(1 / rate, move))
 
 
-def test_turns_that_are_asked_for_together_come_one_after_the_other():
+def test_concurrent_attempts_begin_one_after_the_other():
     slept = []
 
     async def sleep(seconds):
@@ -192,7 +194,7 @@ def test_turns_that_are_asked_for_together_come_one_after_the_other():
     assert slept == [0.25, 0.5, 0.75, 1.0]
 
 
-def test_every_attempt_takes_its_turn(monkeypatch):
+def test_rate_applies_to_every_attempt(monkeypatch):
     turns = 0
 
     class Counting(pacing.Spacing):
@@ -207,17 +209,17 @@ def test_every_attempt_takes_its_turn(monkeypatch):
 
     monkeypatch.setattr(course, "Spacing", Counting)
     asks = 0
-    asked(retrieve, "abc", retries=2, warmup=4, rate=1e9)
+    run_queries(retrieve, "abc", retries=2, warmup=4, rate=1e9)
     assert turns == asks == 3 * 3 + 4
 
 
-def test_a_rate_holds_back_a_run():
+def test_rate_limits_a_run():
     began = time.perf_counter()
-    asked(in_task(list), "abcdef", rate=50)
+    run_queries(in_task(list), "abcdef", rate=50)
     assert time.perf_counter() - began >= 5 / 50
 
 
-def test_pauses_grow_up_to_a_limit_and_are_by_lot():
+def test_pauses_are_random_and_grow_up_to_a_limit():
     longest = {1: 0.5, 2: 1.0, 3: 2.0, 6: 16.0, 7: 30.0, 8: 30.0, 10_000: 30.0}
     for failures, seconds in longest.items():
         pauses = [pacing.pause(failures, None) for _ in range(300)]
@@ -227,9 +229,9 @@ def test_pauses_grow_up_to_a_limit_and_are_by_lot():
     assert pacing.pause(1, 3600.0) == 60.0
 
 
-def test_what_the_retriever_asks_to_wait_reaches_the_pause(monkeypatch):
+def test_wait_that_the_retriever_requests_reaches_the_pause(monkeypatch):
     waits = []
-    monkeypatch.setattr(course, "pause", lambda *given: waits.append(given) or 0.0)
+    monkeypatch.setattr(course, "pause", lambda *arguments: waits.append(arguments) or 0.0)
     errors = iter([AttemptError("HTTP 429", "slow down", wait=12.5), ValueError(), None])
 
     def retrieve(text):
@@ -237,5 +239,5 @@ def test_what_the_retriever_asks_to_wait_reaches_the_pause(monkeypatch):
             raise error
         return [text]
 
-    asked(retrieve, "x", retries=2)
+    run_queries(retrieve, "x", retries=2)
     assert waits == [(1, 12.5), (2, None)]

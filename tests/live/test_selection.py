@@ -1,10 +1,11 @@
-"""Which queries are asked: read from anything with ids and texts, filtered, sampled, cut."""
+"""Selection of queries: read from anything with ids and texts, filtered, sampled, limited."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import json
+import re
 
 import polars as pl
 import pytest
@@ -16,6 +17,8 @@ from karat.data.queries import read_queries
 from karat.errors import InputError
 from karat.live.exchange import Question
 from karat.live.selection import digest, questions
+from support.effort import examples
+from support.errors import refused
 from support.paths import SHARED_DATA
 
 BOTH = [Question("q1", "pay by card"), Question("q2", 'lost "parcel", äöü')]
@@ -33,13 +36,13 @@ def renamed(**names: str) -> list[dict]:
     return [{names.get(key, key): value for key, value in r.items()} for r in RECORDS]
 
 
-def problem(source: object, **how: object) -> InputError:
-    with pytest.raises(InputError) as caught:
-        questions(source, **how)
+def problem(source: object, **options: object) -> InputError:
+    with refused() as caught:
+        questions(source, **options)
     return caught.value
 
 
-# Where queries come from
+# Sources of queries
 
 
 @pytest.mark.parametrize(
@@ -76,7 +79,7 @@ def problem(source: object, **how: object) -> InputError:
         ),
     ],
 )  # fmt: skip
-def test_a_file_of_any_shape_with_ids_and_texts_can_be_asked(tmp_path, name, content):
+def test_queries_are_read_from_any_file_with_ids_and_texts(tmp_path, name, content):
     path = tmp_path / name
     path.write_text(content, newline="")
     assert questions(path) == BOTH
@@ -100,22 +103,22 @@ def test_a_file_of_any_shape_with_ids_and_texts_can_be_asked(tmp_path, name, con
         pl.DataFrame(renamed(query_id="id", query="question")).to_pandas(),
     ],
 )
-def test_what_python_holds_can_be_asked(source):
+def test_queries_are_read_from_python_objects(source):
     assert questions(source) == BOTH
 
 
-def test_ids_that_are_numbers_become_text():
+def test_numeric_ids_become_text():
     assert questions({7: "seven"}) == questions([{"id": 7, "text": "seven"}])
     assert questions({7: "seven"}) == [Question("7", "seven")]
 
 
-def test_a_table_in_columns_can_be_asked(tmp_path):
+def test_queries_are_read_from_parquet(tmp_path):
     pl.DataFrame(RECORDS).write_parquet(tmp_path / "queries.parquet")
     assert questions(tmp_path / "queries.parquet") == BOTH
 
 
 @pytest.mark.parametrize("judged", [True, False])
-def test_a_beir_folder_gives_its_test_queries_or_all_if_none_are_judged(tmp_path, judged):
+def test_beir_folder_has_its_test_queries_or_all_if_none_are_judged(tmp_path, judged):
     (tmp_path / "queries.jsonl").write_text(
         lines(
             [
@@ -127,89 +130,95 @@ def test_a_beir_folder_gives_its_test_queries_or_all_if_none_are_judged(tmp_path
     if judged:
         (tmp_path / "qrels").mkdir()
         (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")
-    asked = [question.query_id for question in questions(tmp_path)]
-    assert asked == (["q1"] if judged else ["q1", "q3"])
+    query_ids = [question.query_id for question in questions(tmp_path)]
+    assert query_ids == (["q1"] if judged else ["q1", "q3"])
     assert questions(tmp_path, filters=["category=billing"]) == [BOTH[0]]
 
 
-def test_queries_stand_in_the_order_of_their_ids_as_bytes():
-    given = dict.fromkeys(("b", "ä", "10", "2", "B"), "text")
-    assert [q.query_id for q in questions(given)] == ["10", "2", "B", "b", "ä"]
+def test_queries_are_sorted_by_the_bytes_of_their_ids():
+    texts = dict.fromkeys(("b", "ä", "10", "2", "B"), "text")
+    assert [q.query_id for q in questions(texts)] == ["10", "2", "B", "b", "ä"]
 
 
 @pytest.mark.parametrize(
-    ("source", "names"),
+    ("source", "count", "total", "names"),
     [
-        ({"q1": ["a"], "q2": ["b"]}, "2 queries of 2 without a text: q1, q2"),
-        ([{"query_id": "q1", "query": "x"}, {"query_id": "q2"}], "1 query of 2 without a text: q2"),
-        ([{"query_id": "q1", "query": " "}], "1 query of 1 without a text: q1"),
-        ({f"q{at:02}": ["a"] for at in range(30)}, "30 queries of 30 without a text: q00, q01"),
+        ({"q1": ["a"], "q2": ["b"]}, 2, 2, "q1, q2"),
+        ([{"query_id": "q1", "query": "x"}, {"query_id": "q2"}], 1, 2, "q2"),
+        ([{"query_id": "q1", "query": " "}], 1, 1, "q1"),
+        ({f"q{at:02}": ["a"] for at in range(30)}, 30, 30, "q00, q01"),
     ],
 )
-def test_queries_without_a_text_are_named(source, names):
+def test_queries_without_a_text_are_refused_with_their_ids(source, count, total, names):
     error = problem(source)
-    assert error.problem.startswith(names)
-    assert "query_id and query" in error.hint
+    assert (error.path, error.field) == (None, "query")
+    assert re.search(rf"\b{count}\b.*\b{total}\b.*\b{names}", error.problem)
+    assert error.hint
 
 
-def test_a_file_of_queries_without_a_text_is_named(tmp_path):
+def test_file_of_queries_without_a_text_is_refused(tmp_path):
     path = tmp_path / "gold.qrels"
     path.write_text("q1 0 a 1\n")
-    assert str(problem(path)).startswith(f"{path}: query: 1 query of 1 without a text: q1")
+    with refused(path=path, line=None, field="query") as caught:
+        questions(path)
+    assert "q1" in caught.value.problem
 
 
-def test_queries_without_a_text_do_no_harm_where_they_are_not_chosen():
+def test_queries_without_a_text_may_be_filtered_out():
     source = [*RECORDS, {"query_id": "q3", "category": "none"}]
     assert questions(source, filters=["category=post"]) == [BOTH[1]]
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "line"),
+    ("name", "content", "line", "field"),
     [
-        ("twice.jsonl", lines(renamed(query_id="id") + renamed(query_id="id")), 3),
-        ("twice.tsv", "q1\tone\nq2\ttwo\nq1\tone\n", 3),
-        ("twice.csv", "id,text\nq1,one\nq2,two\nq1,one\n", 4),
-        ("wide.tsv", "".join(f"q{at}\tone\n" for at in range(9_000)) + "q\ta\tb\n", 9_001),
-        ("nameless.jsonl", '{"text":"one"}\n', 1),
-        ("number.jsonl", '{"id":"q1","text":1}\n', 1),
-        ("float.jsonl", '{"id":1.5,"text":"one"}\n', 1),
+        ("twice.jsonl", lines(renamed(query_id="id") + renamed(query_id="id")), 3, "query_id"),
+        ("twice.tsv", "q1\tone\nq2\ttwo\nq1\tone\n", 3, "query_id"),
+        ("twice.csv", "id,text\nq1,one\nq2,two\nq1,one\n", 4, "query_id"),
+        ("wide.tsv", "".join(f"q{n}\tone\n" for n in range(9_000)) + "q\ta\tb\n", 9_001, None),
+        ("nameless.jsonl", '{"text":"one"}\n', 1, "query_id"),
+        ("number.jsonl", '{"id":"q1","text":1}\n', 1, "text"),
+        ("float.jsonl", '{"id":1.5,"text":"one"}\n', 1, "id"),
     ],
 )
-def test_a_line_that_is_no_query_of_its_own_is_named(tmp_path, name, content, line):
+def test_invalid_line_is_refused_with_its_number(tmp_path, name, content, line, field):
     (tmp_path / name).write_text(content)
-    assert problem(tmp_path / name).line == line
+    with refused(path=tmp_path / name, line=line, field=field):
+        questions(tmp_path / name)
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "field", "value"),
     [
-        ({}, "no query"),
-        ([], "no query"),
-        ({"q1": "one", "q2": 2}, "query 'q2' has 2 for its text"),
-        ({"q1": "one", 1.5: "two"}, "1.5 is no id"),
-        ({1: "one", "1": "two"}, "query '1' stands there twice"),
-        (["a text alone"], "record 1: Expected object"),
-        ({"q1": "\ud800"}, "lone surrogate"),
-        (7, "no gold"),
-        (pl.DataFrame({"text": ["one"]}), "no column for the query's id"),
+        ({}, None, ""),
+        ([], None, ""),
+        ({"q1": "one", "q2": 2}, "text", "'q2'"),
+        ({"q1": "one", 1.5: "two"}, "query_id", "1.5"),
+        ({1: "one", "1": "two"}, "query_id", "'1'"),
+        (["a text alone"], None, "1: "),
+        ({"q1": "\ud800"}, "text", "\\ud800"),
+        (7, None, "int"),
+        (pl.DataFrame({"text": ["one"]}), "query_id", "text"),
     ],
 )
-def test_what_holds_no_queries_is_refused(source, said):
-    assert said in problem(source).problem
+def test_source_without_queries_is_refused(source, field, value):
+    error = problem(source)
+    assert (error.path, error.line, error.field) == (None, None, field)
+    assert value in error.problem
 
 
-# Which of them
+# Filters, samples and limits
 
 
-def test_filters_of_one_field_are_alternatives_and_fields_must_all_hold():
+def test_filters_of_one_field_are_alternatives_and_all_fields_must_match():
     records = [
         {"query_id": f"{category}-{level}", "query": "x", "category": category, "level": level}
         for category in ("a", "b", "c")
         for level in (1, 2)
     ]
-    asked = questions(records, filters=["category=a", "category=b", "level=2"])
-    assert [q.query_id for q in asked] == ["a-2", "b-2"]
-    assert questions(records, filters={"category": "a", "level": "2"}) == asked[:1]
+    chosen = questions(records, filters=["category=a", "category=b", "level=2"])
+    assert [q.query_id for q in chosen] == ["a-2", "b-2"]
+    assert questions(records, filters={"category": "a", "level": "2"}) == chosen[:1]
 
 
 @pytest.mark.parametrize(
@@ -233,26 +242,29 @@ def test_values_are_compared_as_json_writes_them(value, written):
     assert [q.query_id for q in questions(records, filters=[written])] == ["q1"]
 
 
-def test_a_date_is_compared_as_it_is_written():
+def test_date_is_compared_as_it_is_written():
     table = pl.DataFrame({"query_id": ["q1", "q2"], "text": "x", "day": ["2026-01-02", None]})
     table = table.with_columns(pl.col("day").str.to_date())
     assert len(questions(table, filters=["day=2026-01-02"])) == 1
 
 
 @pytest.mark.parametrize(
-    ("filters", "said", "hint"),
+    ("filters", "values", "hint"),
     [
-        (["colour=red"], "no query has a field 'colour'", "query_id, category, level, new"),
-        (["text=x"], "no query has a field 'text'", "category"),
-        (["category=red"], "no query has category=red", "there are billing, post"),
-        (["category=post", "level=1"], "no query has category=post and level=1", "less"),
-        (["category"], "'category' is no filter", "category=billing"),
-        (["=x"], "'' is no filter", "category=billing"),
+        (["colour=red"], ["'colour'"], "query_id, category, level, new"),
+        (["text=x"], ["'text'"], "category"),
+        (["category=red"], ["category=red"], "billing, post"),
+        (["category=post", "level=1"], ["category=post", "level=1"], ""),
+        (["category"], ["'category'"], ""),
+        (["=x"], ["''"], ""),
     ],
 )
-def test_a_filter_that_nothing_passes_is_refused_with_what_there_is(filters, said, hint):
+def test_filter_that_no_query_passes_is_refused_with_the_known_values(filters, values, hint):
     error = problem(RECORDS, filters=filters)
-    assert (error.problem, hint in error.hint) == (said, True)
+    assert error.field == "filter"
+    assert all(value in error.problem for value in values)
+    assert error.hint
+    assert hint in error.hint
 
 
 QUERIES = st.dictionaries(
@@ -263,41 +275,45 @@ QUERIES = st.dictionaries(
 )
 
 
+@examples(40, 400)
 @given(texts=QUERIES, data=st.data(), seed=st.integers(0, 9))
-def test_a_sample_is_drawn_from_the_queries_in_whatever_order_they_come(texts, data, seed):
+def test_sample_does_not_depend_on_the_order_of_the_queries(texts, data, seed):
     shuffled = dict(data.draw(st.permutations(list(texts.items()))))
     count = data.draw(st.integers(1, 14))
     everything = [Question(q, texts[q]) for q in sorted(texts, key=str.encode)]
     drawn = questions(texts, sample=count, seed=seed)
     assert drawn == questions(shuffled, sample=count, seed=seed)
     assert len(drawn) == min(count, len(texts))
-    assert drawn == [each for each in everything if each in drawn]
+    assert drawn == [question for question in everything if question in drawn]
     assert set(drawn) <= set(questions(texts, sample=count + 1, seed=seed))
     assert questions(texts, sample=count, seed=seed, limit=2) == drawn[:2]
     assert questions(texts, limit=count) == everything[:count]
 
 
-def test_every_query_is_drawn_by_some_seed_and_not_by_all():
+def test_seeds_draw_different_samples_of_all_queries():
     texts = {f"q{at}": "x" for at in range(10)}
     drawn = [{q.query_id for q in questions(texts, sample=3, seed=seed)} for seed in range(40)]
     assert set().union(*drawn) == set(texts)
-    assert len({frozenset(each) for each in drawn}) > 20
+    assert len(set(map(frozenset, drawn))) > 20
 
 
 @pytest.mark.parametrize(
-    "how", [{"limit": 0}, {"sample": 0}, {"sample": 1.5}, {"limit": True}, {"seed": -1}]
+    "option", [{"limit": 0}, {"sample": 0}, {"sample": 1.5}, {"limit": True}, {"seed": -1}]
 )
-def test_a_number_that_counts_nothing_is_refused(how):
-    assert problem({"q1": "x"}, **how).field == next(iter(how))
+def test_invalid_number_is_refused(option):
+    ((field, value),) = option.items()
+    error = problem({"q1": "x"}, **option)
+    assert error.field == field
+    assert repr(value) in error.problem
 
 
 # The digest
 
 
-def obvious_digest(asked: list[Question]) -> str:
+def obvious_digest(queries: list[Question]) -> str:
     lines = [
         json.dumps([q.query_id, q.text], ensure_ascii=False, separators=(",", ":")).encode()
-        for q in asked
+        for q in queries
     ]
     return hashlib.sha256(b"\n".join(sorted(lines))).hexdigest()
 
@@ -307,14 +323,15 @@ PLAIN = st.text(
 )
 
 
+@examples(40, 400)
 @given(texts=st.dictionaries(PLAIN, PLAIN, max_size=5), data=st.data())
-def test_the_digest_is_that_of_ids_and_texts_in_any_order(texts, data):
-    asked = [Question(*each) for each in texts.items()]
-    shuffled = data.draw(st.permutations(asked))
-    assert digest(shuffled) == digest(asked) == obvious_digest(asked)
+def test_digest_depends_on_ids_and_texts_but_not_on_their_order(texts, data):
+    queries = [Question(*pair) for pair in texts.items()]
+    shuffled = data.draw(st.permutations(queries))
+    assert digest(shuffled) == digest(queries) == obvious_digest(queries)
 
 
-def test_the_digest_tells_where_an_id_ends():
+def test_digest_depends_on_where_an_id_ends():
     assert digest([Question("a", "bc")]) != digest([Question("ab", "c")])
     assert digest([Question("a", "b")]) != digest([Question("a", "b "), Question("c", "")])
 
@@ -322,7 +339,7 @@ def test_the_digest_tells_where_an_id_ends():
 # Real data
 
 
-@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="the shared data is not here")
+@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="the shared data is missing")
 @pytest.mark.parametrize(
     ("name", "count"),
     [
@@ -333,24 +350,24 @@ def test_the_digest_tells_where_an_id_ends():
         ("qrels-topics/topics.beir-v1.0.0-nfcorpus.test.tsv.gz", 323),
     ],
 )
-def test_topics_as_they_are_published_can_be_asked(name, count):
+def test_published_topics_are_read(name, count):
     path = SHARED_DATA / name
     content = path.read_bytes()
     text = (gzip.decompress(content) if name.endswith(".gz") else content).decode()
     expected = dict(line.split("\t") for line in text.split("\n") if line)
-    asked = {question.query_id: question.text for question in questions(path)}
-    assert asked == expected
-    assert count in (None, len(asked))
+    texts = {question.query_id: question.text for question in questions(path)}
+    assert texts == expected
+    assert count in (None, len(texts))
 
 
-@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="the shared data is not here")
-def test_judgments_alone_cannot_be_asked():
-    assert (
-        "300 queries of 300 without a text"
-        in problem(SHARED_DATA / "scifact" / "qrels.txt").problem
-    )
+@pytest.mark.skipif(not SHARED_DATA.is_dir(), reason="the shared data is missing")
+def test_judgments_without_texts_are_refused():
+    path = SHARED_DATA / "scifact" / "qrels.txt"
+    with refused(path=path, line=None, field="query") as caught:
+        questions(path)
+    assert "300" in caught.value.problem
 
 
-def test_fields_are_carried_along():
+def test_fields_of_queries_are_kept():
     table = read_queries(RECORDS)
     assert table.columns == ["query_id", "text", "category", "level", "new"]

@@ -1,11 +1,12 @@
-"""Documents cut into pieces, against a walk from character to character."""
+"""Documents split into pieces, compared with a walk over all characters."""
 
 from itertools import groupby
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.match.highlights import Known, Piece, limited, pieces
+from support.effort import examples
 
 TEXT = "Refunds take 14 days. 😀 By card."
 stretches = st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda s: (s[0], s[0] + s[1]))
@@ -14,7 +15,7 @@ texts = st.lists(st.tuples(st.integers(0, 30), st.text("ab", max_size=9)), max_s
 
 
 def character_by_character(gold, runs, given_texts, length, context):
-    """Say of each character what is true of it; then join what is alike."""
+    """Describe each character; then join neighbours with the same description."""
     known = {}
     for start, text in given_texts:
         for at, character in enumerate(text, start):
@@ -24,21 +25,21 @@ def character_by_character(gold, runs, given_texts, length, context):
     if last is None:
         last = max([0, *(at for s in stretches for at in s), *(at + 1 for at in known)])
     inside = {at for start, end in stretches for at in range(start, end)}
-    told = []
+    characters = []
     for at in range(last):
         near = any(there in inside for there in range(at - context, at + context + 1))
         is_gold = any(start <= at < end for start, end in gold)
         ranks = tuple(tuple(sorted({r for r, s, e in run if s <= at < e})) for run in runs)
-        told.append((at, (is_gold, ranks, near and at in known)))
-    found = []
-    for (is_gold, ranks, shown), group in groupby(told, key=lambda one: one[1]):
+        characters.append((at, (is_gold, ranks, near and at in known)))
+    joined = []
+    for (is_gold, ranks, shown), group in groupby(characters, key=lambda one: one[1]):
         places = [at for at, _ in group]
         text = "".join(known[at] for at in places) if shown else None
-        found.append(Piece(places[0], places[-1] + 1, is_gold, ranks, text))
-    return found
+        joined.append(Piece(places[0], places[-1] + 1, is_gold, ranks, text))
+    return joined
 
 
-@settings(max_examples=400, deadline=None)
+@examples(200, 2000)
 @given(
     st.lists(stretches, max_size=4),
     st.lists(ranked, max_size=3),
@@ -46,17 +47,15 @@ def character_by_character(gold, runs, given_texts, length, context):
     st.one_of(st.none(), st.integers(52, 60)),
     st.integers(1, 6),
 )
-def test_pieces_are_those_of_a_walk_from_character_to_character(
-    gold, runs, given_texts, length, context
-):
+def test_pieces_match_a_walk_over_all_characters(gold, runs, given_texts, length, context):
     filled = [(start, text) for start, text in given_texts if text]
-    found = pieces(gold, runs, Known().joined(filled), length, context)
-    assert found == character_by_character(gold, runs, filled, length, context)
+    split = pieces(gold, runs, Known().joined(filled), length, context)
+    assert split == character_by_character(gold, runs, filled, length, context)
 
 
-def test_what_is_gold_what_was_retrieved_and_what_is_both_are_pieces_of_their_own():
-    found = pieces([(8, 21)], [[(2, 0, 12), (5, 0, 12)], [(1, 22, 23)]], Known(((0, TEXT),)))
-    assert [(piece.gold, piece.ranks, piece.text) for piece in found] == [
+def test_gold_retrieved_and_both_are_separate_pieces():
+    split = pieces([(8, 21)], [[(2, 0, 12), (5, 0, 12)], [(1, 22, 23)]], Known(((0, TEXT),)))
+    assert [(piece.gold, piece.ranks, piece.text) for piece in split] == [
         (False, ((2, 5), ()), "Refunds "),
         (True, ((2, 5), ()), "take"),
         (True, ((), ()), " 14 days."),
@@ -66,9 +65,9 @@ def test_what_is_gold_what_was_retrieved_and_what_is_both_are_pieces_of_their_ow
     ]
 
 
-def test_plain_text_far_from_anything_is_not_shown():
-    found = pieces([(1000, 1001)], [], Known(((0, "x" * 3000),)), 3000)
-    assert [(piece.start, piece.end, piece.text is None) for piece in found] == [
+def test_text_far_from_gold_and_results_is_not_shown():
+    split = pieces([(1000, 1001)], [], Known(((0, "x" * 3000),)), 3000)
+    assert [(piece.start, piece.end, piece.text is None) for piece in split] == [
         (0, 800, True),
         (800, 1000, False),
         (1000, 1001, False),
@@ -77,12 +76,12 @@ def test_plain_text_far_from_anything_is_not_shown():
     ]
 
 
-def test_a_document_that_nobody_marks_has_no_text_and_an_empty_one_no_pieces():
+def test_unmarked_document_has_no_text_and_an_empty_one_no_pieces():
     assert pieces([(3, 3)], [[]], Known(((0, "abc"),))) == [Piece(0, 3, False, ((),), None)]
     assert pieces([], [[], []], Known()) == []
 
 
-def test_too_much_text_is_kept_for_gold_first_then_for_what_was_retrieved():
+def test_limited_text_is_kept_for_gold_first_then_for_retrieved_pieces():
     plain = Piece(0, 4, False, ((),), "aaaa")
     brought = Piece(4, 8, False, ((1,),), "bbbb")
     wanted = Piece(8, 12, True, ((),), "cccc")
@@ -98,17 +97,18 @@ def test_too_much_text_is_kept_for_gold_first_then_for_what_was_retrieved():
     assert limited([[plain], [wanted]], 8) == [[plain], [wanted]]
 
 
+@examples(60, 600)
 @given(st.lists(st.lists(st.integers(1, 9), max_size=4), max_size=3), st.integers(0, 40))
-def test_no_more_text_is_kept_than_asked_and_none_is_lost_that_fits(sizes, most):
+def test_limit_is_used_up_and_not_exceeded(sizes, most):
     documents = [
         [
             Piece(at * 10, at * 10 + n, n % 2 == 0, ((n,) * (n % 3),), "x" * n)
-            for at, n in enumerate(each)
+            for at, n in enumerate(lengths)
         ]
-        for each in sizes
+        for lengths in sizes
     ]
     shown = limited(documents, most)
-    kept = sum(len(piece.text or "") for each in shown for piece in each)
+    kept = sum(len(piece.text or "") for document in shown for piece in document)
     assert kept == min(most, sum(map(sum, sizes)))
     for before, after in zip(documents, shown, strict=True):
         assert [at for p in before for at in range(p.start, p.end)] == [

@@ -1,20 +1,20 @@
-"""karat gives what trec_eval gives, by way of pytrec_eval-terrier, wherever the definitions agree.
+"""karat gives the values of trec_eval, as pytrec_eval-terrier computes them, if definitions agree.
 
 They agree on every measure below, at any level of relevance, with ties, negative grades, queries
 without a relevant item and ids in any script. They do not agree on these, and why:
 
-- Scores. pytrec_eval keeps them as 32-bit floats, so it ties what karat, with 64 bits, tells
-  apart. The scores here are exact in 32 bits; one test shows the difference.
+- Scores. pytrec_eval keeps them as 32-bit floats, so it ties scores that differ in 64 bits, which
+  karat uses. The scores here are exact in 32 bits; one test shows the difference.
 - Queries that are not in the run. pytrec_eval leaves them out, and its users average over the
   rest; karat scores them 0 (`missing="zero"`). Compared here with `missing="skip"`.
-- Judgments that hold nothing (`{"q": {}}`). pytrec_eval leaves the query out; karat knows it was
-  judged and scores it 0. Not compared below.
-- Lists that hold nothing, and judgments that are all negative. pytrec_eval-terrier reads past its
-  arrays there and may end the process, so every list and every gold here holds something.
+- Empty judgments (`{"q": {}}`). pytrec_eval leaves the query out; karat knows that it was judged
+  and scores it 0. Not compared below.
+- Empty lists, and judgments that are all negative. pytrec_eval-terrier reads past its arrays there
+  and may end the process, so no list and no gold here is empty.
 - nDCG has no level in either: trec_eval's -l changes nothing in ndcg and ndcg_cut, and karat's
   nDCG takes no rel=. So `AP(rel=2)` is compared with `map` at level 2, and nDCG with itself.
 - Names. trec_eval's set_P, set_recall and set_F are karat's P, R and F1 without cutoff.
-- The last bits. Both sum in rank order, and trec_eval takes its logarithms another way, so the
+- The last bits. Both sum in rank order, but trec_eval computes logarithms differently, so the
   values agree to 12 digits and not always to the last bit.
 """
 
@@ -25,14 +25,12 @@ import random
 
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.data import Gold, Run
 from karat.measures import Plan, parse, score
-from support.effort import FULL
-
-examples = settings(max_examples=2000 if FULL else 200, deadline=None)
+from support.effort import examples
 
 CUTOFFS = [1, 2, 3, 5, 10, 100]
 WITH_CUTOFF = {"map_cut": "AP", "P": "P", "recall": "R", "success": "Success", "ndcg_cut": "nDCG"}
@@ -78,9 +76,9 @@ def assert_same(gold, run, level) -> None:
     for query, values in theirs.items():
         assert values.keys() == names.keys()
         for name, value in values.items():
-            mine = ours[query][parse(names[name]).name]
-            assert math.isclose(mine, value, rel_tol=1e-12), (
-                f"{name} of {query!r} at level {level} is {value}, karat says {mine}"
+            our_value = ours[query][parse(names[name]).name]
+            assert math.isclose(our_value, value, rel_tol=1e-12), (
+                f"{name} of {query!r} at level {level} is {value}, karat has {our_value}"
             )
 
 
@@ -101,7 +99,7 @@ runs = st.dictionaries(
 
 
 @given(gold=golds, run=runs, level=st.sampled_from([1, 2]))
-@examples
+@examples(100, 2000)
 def test_small_runs_score_as_in_trec_eval(gold, run, level):
     assert_same(gold, run, level)
 
@@ -118,7 +116,7 @@ def test_a_large_run_scores_as_in_trec_eval(level):
     assert_same(gold, run, level)
 
 
-def test_scores_apart_only_in_64_bits_are_a_tie_for_pytrec_eval_and_none_for_karat():
+def test_scores_that_differ_only_in_64_bits_are_a_tie_only_in_pytrec_eval():
     gold = {"q": {"b": 1}}
     run = {"q": {"a": math.nextafter(1.0, 2.0), "b": 1.0}}
     theirs = pytrec_eval.RelevanceEvaluator(gold, {"recip_rank"}).evaluate(run)
@@ -127,7 +125,7 @@ def test_scores_apart_only_in_64_bits_are_a_tie_for_pytrec_eval_and_none_for_kar
     assert ours.frame["RR"].to_list() == [0.5]
 
 
-def test_a_query_the_run_does_not_have_is_absent_in_pytrec_eval_and_zero_in_karat():
+def test_query_missing_in_the_run_is_absent_in_pytrec_eval_and_zero_in_karat():
     gold = {"q": {"a": 1}, "not run": {"a": 1}}
     run = {"q": {"a": 1.0}}
     theirs = pytrec_eval.RelevanceEvaluator(gold, {"recip_rank"}).evaluate(run)
@@ -136,7 +134,7 @@ def test_a_query_the_run_does_not_have_is_absent_in_pytrec_eval_and_zero_in_kara
     assert dict(ours.frame.rows()) == {"q": 1.0, "not run": 0.0}
 
 
-def test_a_query_judged_with_nothing_is_absent_in_pytrec_eval_and_zero_in_karat():
+def test_query_with_empty_judgments_is_absent_in_pytrec_eval_and_zero_in_karat():
     gold = {"q": {"a": 1}, "nothing": {}}
     run = {"q": {"a": 1.0}, "nothing": {"a": 1.0}}
     theirs = pytrec_eval.RelevanceEvaluator(gold, {"recip_rank"}).evaluate(run)

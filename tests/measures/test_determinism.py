@@ -1,4 +1,4 @@
-"""The digits do not depend on how the data was cut, ordered, handed over or spread over threads."""
+"""Every bit of a value is independent of how the data is split, ordered, passed in or threaded."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ import math
 import os
 import subprocess
 import sys
+from functools import cache
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.data import Gold, Run
 from karat.measures import REGISTRY, Plan, ScoreTable, score
 from oracles import rank as oracle
-from support.effort import FULL
-
-examples = settings(max_examples=1000 if FULL else 60, deadline=None)
+from support.effort import FULL, examples
 
 LARGEST_GRADE = 3
 RANKED = {name: declared for name, declared in REGISTRY.items() if declared.family == "rank"}
@@ -28,8 +27,8 @@ MEASURES = [
 ]
 PLAN = Plan.of(MEASURES, largest_grade=LARGEST_GRADE)
 
-# No white space, so that a TREC file can hold them; quotes, backslashes and signs that a reader
-# of tables might take for more than text; a no-break space, which is no space to TREC.
+# No white space, so that a TREC file can hold them; quotes, backslashes and signs that a table
+# reader might interpret; a no-break space, which TREC does not treat as white space.
 QUERIES = ["q1", "q2", "Q2", "301", "0301", '"q', "ж", "😀"]
 ITEMS = ["a", "A", '"', "a,b", "\\N", "#1", "NaN", "é", "e\u0301", "a\u00a0b", "😀", "\uffee", "07"]
 SCORES = [2.5, 1.0, math.nextafter(1.0, 2.0), 1e-300, 0.0, -0.0, -7.0]
@@ -84,32 +83,39 @@ def only(by_query, queries):
 
 @st.composite
 def partitions(draw):
-    """Every query falls into one of up to four parts; a part may hold gold, results or neither."""
+    """Every query belongs to one of up to four parts; a part may have gold, results or neither."""
     parts = draw(st.integers(1, 4))
     part_of = {query: draw(st.integers(0, parts - 1)) for query in QUERIES}
     return [{q for q in QUERIES if part_of[q] == part} for part in range(parts)]
 
 
-@given(gold=golds, run=runs, parts=partitions(), words=conventions, chance=chances)
-@examples
-def test_dicts_scored_in_parts_and_put_together_are_the_same_table(gold, run, parts, words, chance):
-    lists = {q: chance.choices(list(items), k=len(items) + 2) for q, items in run.items()}
-    plan = Plan.of(MEASURES, conventions=words, largest_grade=LARGEST_GRADE)
-    for found in (run, lists):
-        whole = score(Gold.of(gold), Run.of(found), plan)
-        apart = [score(Gold.of(only(gold, p)), Run.of(only(found, p)), plan) for p in parts]
-        chance.shuffle(apart)
-        together = ScoreTable.concat(apart)
-        assert together.frame.equals(whole.frame)
-        assert bits(together) == bits(whole)
-        assert together.counts == whole.counts
-
-
-@given(gold=golds, run=runs, parts=partitions(), words=conventions, chance=chances)
-@examples
-def test_frames_scored_in_parts_and_put_together_are_the_same_table(
-    gold, run, parts, words, chance
+@given(
+    gold=golds,
+    run=runs,
+    repeats=st.booleans(),
+    parts=partitions(),
+    words=conventions,
+    chance=chances,
+)
+@examples(30, 400)
+def test_dicts_scored_in_parts_and_joined_are_the_same_table(
+    gold, run, repeats, parts, words, chance
 ):
+    if repeats:
+        run = {q: chance.choices(list(items), k=len(items) + 2) for q, items in run.items()}
+    plan = Plan.of(MEASURES, conventions=words, largest_grade=LARGEST_GRADE)
+    whole = score(Gold.of(gold), Run.of(run), plan)
+    apart = [score(Gold.of(only(gold, p)), Run.of(only(run, p)), plan) for p in parts]
+    chance.shuffle(apart)
+    together = ScoreTable.concat(apart)
+    assert together.frame.equals(whole.frame)
+    assert bits(together) == bits(whole)
+    assert together.counts == whole.counts
+
+
+@given(gold=golds, run=runs, parts=partitions(), words=conventions, chance=chances)
+@examples(25, 300)
+def test_frames_scored_in_parts_and_joined_are_the_same_table(gold, run, parts, words, chance):
     plan = Plan.of(MEASURES, conventions=words, largest_grade=LARGEST_GRADE)
     gold = Gold.of(gold_frame(rows_of(gold)))
     repeated = rows_of(run) + chance.choices(rows_of(run), k=3)
@@ -131,69 +137,79 @@ def test_frames_scored_in_parts_and_put_together_are_the_same_table(
 
 
 @given(gold=golds, run=runs, chance=chances)
-@examples
-def test_the_order_of_the_rows_of_a_scored_frame_does_not_matter(gold, run, chance):
-    judged, found = rows_of(gold), rows_of(run)
-    found += chance.choices(found, k=2)
-    table = score(Gold.of(gold_frame(judged)), Run.of(run_frame(found)), PLAN)
-    chance.shuffle(judged)
-    chance.shuffle(found)
-    shuffled = score(Gold.of(gold_frame(judged)), Run.of(run_frame(found)), PLAN)
+@examples(25, 300)
+def test_order_of_rows_in_a_frame_does_not_matter(gold, run, chance):
+    judgments, results = rows_of(gold), rows_of(run)
+    results += chance.choices(results, k=2)
+    table = score(Gold.of(gold_frame(judgments)), Run.of(run_frame(results)), PLAN)
+    chance.shuffle(judgments)
+    chance.shuffle(results)
+    shuffled = score(Gold.of(gold_frame(judgments)), Run.of(run_frame(results)), PLAN)
     assert bits(shuffled) == bits(table)
     assert shuffled.counts == table.counts
 
 
-def trec_files(folder, judged, found):
-    """Write both files by hand, with ranks that say the opposite of the scores."""
+def trec_files(folder, judgments, results):
+    """Write both files by hand, with ranks in the opposite order of the scores."""
     folder.mkdir(exist_ok=True)
     qrels, run = folder / "qrels.txt", folder / "run.txt"
-    qrels.write_text("".join(f"{q} 0 {item} {grade}\n" for q, item, grade in judged), "utf-8")
-    lines = [f"{q} Q0 {item} {n} {points!r} me\n" for n, (q, item, points) in enumerate(found)]
+    qrels.write_text("".join(f"{q} 0 {item} {grade}\n" for q, item, grade in judgments), "utf-8")
+    lines = [f"{q} Q0 {item} {n} {points!r} me\n" for n, (q, item, points) in enumerate(results)]
     run.write_text("".join(lines), "utf-8")
     return qrels, run
 
 
 @given(gold=golds, run=runs, chance=chances)
-@examples
-def test_the_order_of_the_lines_of_trec_files_does_not_matter(gold, run, chance, tmp_path_factory):
+@examples(25, 300)
+def test_order_of_lines_in_trec_files_does_not_matter(gold, run, chance, tmp_path_factory):
     folder = tmp_path_factory.getbasetemp() / "lines"
-    judged, found = rows_of(gold), rows_of(run)
-    qrels, results = trec_files(folder, judged, found)
-    table = score(Gold.read(qrels), Run.read(results), PLAN)
-    chance.shuffle(judged)
-    chance.shuffle(found)
-    qrels, results = trec_files(folder, judged, found)
-    shuffled = score(Gold.read(qrels), Run.read(results), PLAN)
+    judgments, results = rows_of(gold), rows_of(run)
+    qrels, run_file = trec_files(folder, judgments, results)
+    table = score(Gold.read(qrels), Run.read(run_file), PLAN)
+    chance.shuffle(judgments)
+    chance.shuffle(results)
+    qrels, run_file = trec_files(folder, judgments, results)
+    shuffled = score(Gold.read(qrels), Run.read(run_file), PLAN)
     assert bits(shuffled) == bits(table)
     assert shuffled.counts == table.counts
 
 
-@given(gold=golds, run=runs)
-@examples
-def test_dicts_lists_frames_and_trec_files_give_the_same_table(gold, run, tmp_path_factory):
-    folder = tmp_path_factory.getbasetemp() / "ways"
-    qrels, results = trec_files(folder, rows_of(gold), rows_of(run))
+@given(gold=golds, run=runs, shift=st.sampled_from(range(3)))
+@examples(30, 400)
+def test_dicts_lists_frames_and_trec_files_give_the_same_table(gold, run, shift, tmp_path_factory):
+    """Every form of gold and of a run is compared each time, and every pair of them in turn."""
+    folder = tmp_path_factory.getbasetemp() / "forms"
+    qrels, run_file = trec_files(folder, rows_of(gold), rows_of(run))
     lists = {query: oracle.ranked(list(items.items())) for query, items in run.items()}
-    golds_given = [Gold.of(gold), Gold.of(gold_frame(rows_of(gold))), Gold.read(qrels)]
-    runs_given = [Run.of(run), Run.of(lists), Run.of(run_frame(rows_of(run))), Run.read(results)]
-    tables = [score(g, r, PLAN) for g in golds_given for r in runs_given]
-    for table in tables[1:]:
-        assert table.frame.equals(tables[0].frame)
-        assert bits(table) == bits(tables[0])
-        assert table.counts == tables[0].counts
+    golds_in_forms = [Gold.of(gold), Gold.of(gold_frame(rows_of(gold))), Gold.read(qrels)]
+    runs_in_forms = [
+        Run.of(run),
+        Run.of(lists),
+        Run.of(run_frame(rows_of(run))),
+        Run.read(run_file),
+    ]
+    first, *others = [
+        score(golds_in_forms[(at + shift) % 3], run_in_form, PLAN)
+        for at, run_in_form in enumerate(runs_in_forms)
+    ]
+    for table in others:
+        assert table.frame.equals(first.frame)
+        assert bits(table) == bits(first)
+        assert table.counts == first.counts
 
 
-@given(gold=golds, run=runs, words=conventions)
-@examples
-def test_a_measure_has_the_same_values_alone_as_among_others_and_asked_again(gold, run, words):
-    judged, found = Gold.of(gold), Run.of(run)
+N_PARTS = 6
+
+
+@given(gold=golds, run=runs, words=conventions, part=st.sampled_from(range(N_PARTS)))
+@examples(40, 400)
+def test_measure_has_the_same_values_alone_as_with_others_and_again(gold, run, words, part):
+    gold, run = Gold.of(gold), Run.of(run)
     plan = Plan.of(MEASURES, conventions=words, largest_grade=LARGEST_GRADE)
-    among_others = score(judged, found, plan).frame
-    for measure in plan.measures:
+    with_others = score(gold, run, plan).frame
+    for measure in plan.measures[part::N_PARTS]:
         alone = Plan.of(measure, conventions=words, largest_grade=LARGEST_GRADE)
-        assert score(judged, found, alone).frame.equals(
-            among_others.select("query_id", measure.name)
-        )
+        assert score(gold, run, alone).frame.equals(with_others.select("query_id", measure.name))
 
 
 A_FEW_THOUSAND_ROWS = """
@@ -227,12 +243,13 @@ print("threads", pl.thread_pool_size())
 """
 
 
+@cache
 def printed_with(threads: int) -> list[str]:
     script = A_FEW_THOUSAND_ROWS.replace("MEASURES", json.dumps(MEASURES))
-    here = {"PYTHONPATH": os.pathsep.join(sys.path), "POLARS_MAX_THREADS": str(threads)}
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), "POLARS_MAX_THREADS": str(threads)}
     done = subprocess.run(
         [sys.executable, "-c", script],
-        env=os.environ | here,
+        env=os.environ | environment,
         capture_output=True,
         text=True,
         timeout=120,
@@ -243,6 +260,6 @@ def printed_with(threads: int) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("threads", [2, 5])
-def test_the_number_of_threads_does_not_change_a_bit(threads):
+@pytest.mark.parametrize("threads", [2, 5, 16] if FULL else [5])
+def test_number_of_threads_does_not_change_a_bit(threads):
     assert printed_with(threads) == printed_with(1)

@@ -1,21 +1,22 @@
-"""Latency and cost: what a run says of itself, as measures like all others."""
+"""Latency and cost: measures of what a run records about itself."""
 
 import json
 import math
-import re
 from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
 from karat.data import Gold, Run
 from karat.data.native_usage import CALLS, TIMINGS
-from karat.errors import ConventionError, InputError, MeasureError
+from karat.errors import ConventionError, MeasureError
 from karat.measures import REGISTRY, Plan, ScoreTable, parse, score
 from oracles import usage as usage_oracle
+from support.effort import examples
+from support.errors import refused
 
 QUERIES = ["q1", "q2", "q3", "10", "ж"]
 STAGES = ["total", "rerank"]
@@ -66,7 +67,7 @@ runs = st.dictionaries(
 
 
 def made(run, chance=None):
-    """Build a run from what it says of each query, its rows in any order."""
+    """Build a run from the timings and calls of each query, its rows in any order."""
     timed = [(query, *timing) for query, (spent, _) in run.items() for timing in spent]
     called = [{"query_id": query} | call for query, (_, calls) in run.items() for call in calls]
     if chance is not None:
@@ -93,7 +94,7 @@ def expected(gold, run, name):
     return how, [usage_oracle.cost(calls, *words) for _, calls in spent.values()]
 
 
-def test_every_declared_measure_of_the_run_has_an_oracle():
+def test_every_declared_latency_and_cost_measure_has_an_oracle():
     declared = {name: d for name, d in REGISTRY.items() if d.family in ("latency", "cost")}
     assert set(declared) == {name.partition("(")[0] for name in [*LATENCY, *COST]}
     assert all(declared[name].combine == name.partition(".")[2] for name in declared)
@@ -101,23 +102,23 @@ def test_every_declared_measure_of_the_run_has_an_oracle():
 
 
 @given(gold=golds, run=runs, chance=st.randoms(use_true_random=False))
-@settings(max_examples=300, deadline=None)
-def test_latency_and_cost_are_what_plain_loops_say_to_the_bit(gold, run, chance):
+@examples(50, 600)
+def test_latency_and_cost_match_the_oracle_to_the_bit(gold, run, chance):
     table = score(gold_of(gold), made(run, chance), PLAN)
     for name in [*LATENCY, *COST]:
         how, values = expected(gold, run, name)
         measure = parse(name)
         assert table.frame[measure.name].to_list() == values, name
-        wanted, got = usage_oracle.over_queries(how, values), table.value(measure)
-        if wanted is None or not how.startswith("p"):
-            assert got == wanted, name
+        value, expected_value = table.value(measure), usage_oracle.over_queries(how, values)
+        if expected_value is None or not how.startswith("p"):
+            assert value == expected_value, name
         else:
-            assert math.isclose(got, wanted, rel_tol=1e-12), name
+            assert math.isclose(value, expected_value, rel_tol=1e-12), name
 
 
 @given(gold=golds, run=runs)
-@settings(deadline=None)
-def test_the_counts_tell_what_is_not_known(gold, run):
+@examples(30, 400)
+def test_counts_report_missing_timings_and_prices(gold, run):
     timed = score(gold_of(gold), made(run), Plan.of("latency.max(stage=rerank)")).counts
     priced = score(
         gold_of(gold), made(run), Plan.of(["cost.sum(stage=rerank)", "cost.mean(model=m)"])
@@ -129,24 +130,24 @@ def test_the_counts_tell_what_is_not_known(gold, run):
     assert timed["unknown"] == len(run.keys() - gold)
     assert timed["no_timings"] == sum("rerank" not in dict(run[query][0]) for query in asked)
     calls = [call for query in asked for call in run[query][1]]
-    wanted = [call for call in calls if call["stage"] == "rerank" or call["model"] == "m"]
-    assert priced.counts["unpriced"] == sum(usage_oracle.price(call) is None for call in wanted)
+    counted = [call for call in calls if call["stage"] == "rerank" or call["model"] == "m"]
+    assert priced.counts["unpriced"] == sum(usage_oracle.price(call) is None for call in counted)
 
 
 @given(gold=golds, run=runs, cut=st.lists(st.integers(0, 2), min_size=5, max_size=5))
-@settings(deadline=None)
-def test_parts_scored_apart_and_joined_are_the_whole_to_the_bit(gold, run, cut):
+@examples(20, 300)
+def test_parts_scored_separately_and_joined_are_the_whole_to_the_bit(gold, run, cut):
     part_of = dict(zip(QUERIES, cut, strict=True))
     whole = score(gold_of(gold), made(run), PLAN)
     parts = []
     for number in sorted({part_of[query] for query in gold}):
         own = {query for query in gold if part_of[query] == number}
-        asked = {query: said for query, said in run.items() if part_of[query] == number}
-        parts.append(score(gold_of(own), made(asked), PLAN))
+        own_run = {query: usage for query, usage in run.items() if part_of[query] == number}
+        parts.append(score(gold_of(own), made(own_run), PLAN))
     joined = ScoreTable.concat(parts)
     assert joined.frame.equals(whole.frame)
     assert [joined.value(m) for m in PLAN.measures] == [whole.value(m) for m in PLAN.measures]
-    # Queries that gold does not know belong to whichever part they come with.
+    # Queries that gold lacks are counted in the part they belong to.
     assert {**joined.counts, "unknown": 0} == {**whole.counts, "unknown": 0}
 
 
@@ -170,7 +171,7 @@ RUN = [
     ("call", "usd"),
     [
         ({"prompt_tokens": 600, "completion_tokens": 400, "price_per_1k": 0.002}, 0.002),
-        ({"prompt_tokens": 2000, "price_per_1k": 0.001}, 0.002),  # an embedder writes nothing
+        ({"prompt_tokens": 2000, "price_per_1k": 0.001}, 0.002),  # an embedder has no completion
         ({"completion_tokens": 2000, "price_per_1k": 0.001}, None),
         ({"price_per_1k": 0.001}, None),
         (
@@ -196,20 +197,20 @@ RUN = [
         ({"prompt_tokens": 9, "completion_tokens": 9, "price_per_1k": 0.0}, 0.0),
     ],
 )
-def test_a_call_costs_what_its_prices_say_or_nobody_knows(call, usd):
+def test_cost_of_a_call_follows_from_its_prices_or_is_unknown(call, usd):
     scores = karat.evaluate({"q1": ["a"]}, [line("q1", calls=[call])], "cost.sum")
     assert scores["cost.sum"] == usd
     assert scores.table.counts["unpriced"] == (usd is None)
 
 
-def test_the_cost_of_a_query_is_the_sum_over_the_queries_of_the_run():
+def test_cost_of_a_query_is_the_sum_of_its_calls():
     scores = karat.evaluate(GOLD, [*RUN, line("q3")], ["cost.mean", "cost.sum"])
     assert scores.per_query["cost.mean"].to_list() == [0.002, 0.00005, 0.0]
     assert scores["cost.mean"] == 0.00205 / 3
     assert scores["cost.sum"] == 0.00205
 
 
-def test_total_is_what_was_timed_as_total_and_never_a_sum_of_stages():
+def test_total_latency_is_never_a_sum_of_stages():
     run = [line("q1", {"total": 5.0}), line("q2", {"retrieval": 3.0, "rerank": 1.0})]
     scores = karat.evaluate(GOLD, run, "latency.mean")
     assert scores.per_query["latency.mean"].to_list() == [5.0, None, None]
@@ -217,7 +218,7 @@ def test_total_is_what_was_timed_as_total_and_never_a_sum_of_stages():
 
 
 @pytest.mark.parametrize("missing", ["zero", "skip"])
-def test_a_query_that_was_never_asked_has_no_latency_and_no_cost(missing):
+def test_query_missing_in_the_run_has_no_latency_and_no_cost(missing):
     words = {"missing": missing}
     scores = karat.evaluate(GOLD, RUN, ["latency.max", "cost.sum"], conventions=words)
     assert scores.summary()["n"].to_list() == [2, 2]
@@ -228,12 +229,13 @@ def test_a_query_that_was_never_asked_has_no_latency_and_no_cost(missing):
     assert ranked.table.counts["missing"] == ranked.table.counts["not_run"] == 1
 
 
-def test_a_query_that_must_not_be_missing_is_refused_here_too():
-    with pytest.raises(ConventionError, match="1 queries of gold are not in the run, such as 'q3'"):
+def test_missing_query_is_refused_if_the_convention_is_error():
+    with refused(ConventionError, field="missing") as error:
         karat.evaluate(GOLD, RUN, "latency.p50", conventions={"missing": "error"})
+    assert "'q3'" in str(error.value)
 
 
-def test_a_failed_query_keeps_the_time_it_took():
+def test_failed_query_keeps_its_latency():
     failed = {"query_id": "q2", "error": {"type": "Timeout"}, "latency_ms": {"total": 30000.0}}
     scores = karat.evaluate(GOLD, [RUN[0], failed], "latency.max")
     assert scores["latency.max"] == 30000.0
@@ -243,78 +245,99 @@ def test_a_failed_query_keeps_the_time_it_took():
 
 
 @pytest.mark.parametrize(
-    ("measure", "run", "message"),
+    ("measure", "run", "field", "names"),
     [
-        ("latency.p50", [line("q1")], "the run holds no timings"),
-        ("latency.p50", {"q1": ["a"]}, "the run holds no timings"),
-        ("cost.sum", [line("q1", {"total": 1.0})], "the run holds no calls"),
+        ("latency.p50", [line("q1")], "latency_ms", []),
+        ("latency.p50", {"q1": ["a"]}, "latency_ms", []),
+        ("cost.sum", [line("q1", {"total": 1.0})], "calls", []),
         (
             "latency.p50(stage=reranking)",
             RUN,
-            "the run has no stage 'reranking'; it has 'rerank', 'total'\n"
-            "  hint: write latency.p50(stage=rerank)",
+            "latency.p50(stage=reranking)",
+            ["'reranking'", "'rerank', 'total'", "latency.p50(stage=rerank)"],
         ),
-        ("latency.p50", [line("q1", {"b": 1.0, "a": 2.0})], "no stage 'total'; it has 'a', 'b'"),
-        ("cost.sum(model=gpt)", RUN, "no model 'gpt'; it has 'm'"),
         (
-            "cost.sum(stage=s)",
-            [line("q1", calls=[{"price_per_call": 1}])],
-            "no stage 's'; it has none at all\n  hint: leave stage out",
+            "latency.p50",
+            [line("q1", {"b": 1.0, "a": 2.0})],
+            "latency.p50",
+            ["'total'", "'a', 'b'", "latency.p50(stage=a)"],
         ),
+        (
+            "cost.sum(model=gpt)",
+            RUN,
+            "cost.sum(model=gpt)",
+            ["'gpt'", "'m'", "cost.sum(model=m)"],
+        ),
+        ("cost.sum(stage=s)", [line("q1", calls=[{"price_per_call": 1}])], "cost.sum(stage=s)", []),
         (
             "latency.max(stage=z)",
             [line("q1", {f"s{n}": 1.0 for n in range(7)})],
-            "it has 's0', 's1', 's2', 's3', 's4' and 2 more",
+            "latency.max(stage=z)",
+            ["'z'", "'s0', 's1', 's2', 's3', 's4'", " 2 ", "latency.max(stage=s0)"],
         ),
-        ("latency.p50", [line("q9", {"total": 1.0})], "no query in common"),
     ],
 )
-def test_what_the_run_does_not_hold_is_said(measure, run, message):
-    with pytest.raises(InputError, match=re.escape(message)):
-        karat.evaluate(GOLD, run, measure)
-    if "in common" not in message:
-        with pytest.raises(InputError, match=re.escape(message)):
-            karat.explain(measure, gold=GOLD, run=run, query="q1")
+def test_run_without_what_a_measure_needs_is_refused(measure, run, field, names):
+    for use in (
+        lambda: karat.evaluate(GOLD, run, measure),
+        lambda: karat.explain(measure, gold=GOLD, run=run, query="q1"),
+    ):
+        with refused(path=None, line=None, field=field) as error:
+            use()
+        assert all(name in str(error.value) for name in names)
+        assert error.value.hint
+
+
+def test_run_without_any_query_of_gold_is_refused():
+    with refused(field="query_id") as error:
+        karat.evaluate(GOLD, [line("q9", {"total": 1.0})], "latency.p50")
+    assert "'q1'" in str(error.value)
+    assert "'q9'" in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "field", "problem", "hint"),
     [
-        ("latency.p90@5", "takes no cutoff"),
-        ("latency.p95", "did you mean latency.p9"),
-        ("latency.mean(stage=)", "there is no name"),
-        ("cost.mean(rel=1)", "it takes stage, model"),
+        ("latency.p90@5", None, "latency.p90", "latency.p90"),
+        ("latency.p95", None, "'latency.p95'", "latency.p90"),
+        ("latency.mean(stage=)", "latency.mean(stage=)", "", ""),
+        ("cost.mean(rel=1)", None, "'rel'", "stage, model"),
     ],
 )
-def test_names_that_are_no_measure_are_refused(name, message):
-    with pytest.raises(MeasureError, match=message) as caught:
+def test_name_that_is_not_a_measure_is_refused(name, field, problem, hint):
+    with refused(MeasureError, field=field) as error:
         parse(name)
-    assert message in str(caught.value)
+    assert problem in error.value.problem
+    assert hint in error.value.hint
 
 
 @pytest.mark.parametrize(
-    ("part", "field", "message"),
+    ("part", "field", "values"),
     [
-        ({"latency_ms": {"total": -1}}, "latency_ms.total", "-1.0 is no number of milliseconds"),
-        ({"latency_ms": {"total": 1e15}}, "latency_ms.total", "is no number of milliseconds"),
-        ({"calls": [{}, {"price_in": -0.1}]}, "calls[1].price_in", "Expected float >= 0.0"),
-        ({"calls": [{"price_per_call": 1e9}]}, "calls[0].price_per_call", "Expected float < 1"),
-        ({"calls": [{"prompt_tokens": -1}]}, "calls[0].prompt_tokens", "Expected int >= 0"),
-        ({"calls": [{"price_per_1k": 1, "price_in": 1}]}, "calls[0]", "price_per_1k is for all"),
-        ({"calls": [{"price_per_1k": 1, "price_out": 0}]}, "calls[0]", "price_per_1k is for all"),
-        ({"calls": [{"price_per_call": 1, "price_per_1k_calls": 0}]}, "calls[0]", "in two units"),
+        ({"latency_ms": {"total": -1}}, "latency_ms.total", ["-1.0"]),
+        ({"latency_ms": {"total": 1e15}}, "latency_ms.total", ["1000000000000000.0"]),
+        ({"calls": [{}, {"price_in": -0.1}]}, "calls[1].price_in", [">= 0.0"]),
+        ({"calls": [{"price_per_call": 1e9}]}, "calls[0].price_per_call", ["< 1000000000.0"]),
+        ({"calls": [{"prompt_tokens": -1}]}, "calls[0].prompt_tokens", [">= 0"]),
+        ({"calls": [{"price_per_1k": 1, "price_in": 1}]}, "calls[0]", ["price_in", "price_out"]),
+        ({"calls": [{"price_per_1k": 1, "price_out": 0}]}, "calls[0]", ["price_in", "price_out"]),
+        (
+            {"calls": [{"price_per_call": 1, "price_per_1k_calls": 0}]},
+            "calls[0]",
+            ["price_per_call", "price_per_1k_calls"],
+        ),
     ],
 )
-def test_what_cannot_be_is_refused_where_it_is_read(tmp_path, part, field, message):
+def test_impossible_latency_tokens_or_price_is_refused_by_line(tmp_path, part, field, values):
     path = tmp_path / "run.jsonl"
     lines = [{"query_id": "q1", "results": []}, {"query_id": "q2", "results": [], **part}]
     path.write_text("\n".join(map(json.dumps, lines)))
-    with pytest.raises(InputError, match=re.escape(message)) as caught:
+    with refused(path=path, line=2, field=field) as error:
         Run.read(path)
-    assert (caught.value.path, caught.value.line, caught.value.field) == (str(path), 2, field)
+    assert all(value in error.value.problem for value in values)
 
 
-def test_a_stage_that_was_gone_through_twice_is_written_with_all_its_time(tmp_path):
+def test_repeated_stage_is_written_with_its_total_time(tmp_path):
     run = made({"q1": ([("rerank", 2.0), ("total", 9.0), ("rerank", 3.0)], [])})
     run.write(tmp_path / "run.jsonl")
     read = Run.read(tmp_path / "run.jsonl")
@@ -322,7 +345,7 @@ def test_a_stage_that_was_gone_through_twice_is_written_with_all_its_time(tmp_pa
 
 
 @pytest.mark.parametrize("ending", ["json", "parquet"])
-def test_scores_are_read_back_as_they_were_written(tmp_path, ending):
+def test_written_scores_are_read_back(tmp_path, ending):
     names = ["latency.p99", "latency.mean(stage=rerank)", "cost.sum(model=m)", "cost.mean"]
     scores = karat.evaluate(GOLD, RUN, names)
     scores.write(tmp_path / f"scores.{ending}")
@@ -333,20 +356,20 @@ def test_scores_are_read_back_as_they_were_written(tmp_path, ending):
 
 
 @pytest.mark.parametrize("ending", ["json", "parquet"])
-def test_latency_under_load_says_so_wherever_it_is_shown(tmp_path, ending):
+def test_latency_under_load_is_marked_wherever_it_is_shown(tmp_path, ending):
     run = Run.of(RUN, name="hybrid")
     run.settings.update(jobs=8)
     path = tmp_path / f"scores.{ending}"
     scores = karat.evaluate(GOLD, run, ["latency.mean", "cost.sum"])
-    said = "latency while asked 8 at a time"
-    assert said in scores.sheet().remarks()
+    remark = "latency while asked 8 at a time"
+    assert remark in scores.sheet().remarks()
     scores.write(path)
-    assert said in karat.Scores.read(path).sheet().remarks()
+    assert remark in karat.Scores.read(path).sheet().remarks()
     scores.write(tmp_path / "scores.md")
-    assert f"hybrid: {said}" in (tmp_path / "scores.md").read_text()
-    assert said not in karat.evaluate(GOLD, run, "cost.sum").sheet().remarks()
+    assert f"hybrid: {remark}" in (tmp_path / "scores.md").read_text()
+    assert remark not in karat.evaluate(GOLD, run, "cost.sum").sheet().remarks()
     run.settings.update(jobs=1)
-    assert said not in karat.evaluate(GOLD, run, "latency.mean").sheet().remarks()
+    assert remark not in karat.evaluate(GOLD, run, "latency.mean").sheet().remarks()
 
 
 def timed(n):
@@ -367,7 +390,7 @@ def timed(n):
         ),
     ],
 )
-def test_a_99th_percentile_of_few_is_marked(tmp_path, n, by, remarks, notes):
+def test_99th_percentile_of_few_samples_is_marked(tmp_path, n, by, remarks, notes):
     gold, run = timed(n)
     sheet = karat.evaluate(gold, run, ["latency.p99", "latency.p90"]).sheet(by=by)
     assert sheet.remarks() == remarks
@@ -379,7 +402,7 @@ def test_a_99th_percentile_of_few_is_marked(tmp_path, n, by, remarks, notes):
     assert not any("note" in measures["latency.p90"] for measures in shown)
 
 
-def test_quantiles_lie_on_a_straight_line_between_two_values():
+def test_quantiles_are_interpolated_linearly():
     scores = karat.evaluate(*timed(11), ["latency.p50", "latency.p90", "latency.p99"])
     assert [scores[name] for name in scores] == [5.0, 9.0, 9.9]
 
@@ -394,7 +417,7 @@ def command(command, monkeypatch, tmp_path):
     return command
 
 
-def test_the_table_shows_units_and_says_what_is_not_known_within_80_columns(command):
+def test_table_shows_units_and_unknown_values_within_80_columns(command):
     measures = "RR,latency.p99,latency.mean(stage=rerank),cost.mean,cost.sum(model=m)"
     code, out, err = command(
         *("eval", "gold.jsonl", "hybrid.jsonl", "other.jsonl", "-m", measures, "--by", "kind"),
@@ -421,7 +444,7 @@ def test_the_table_shows_units_and_says_what_is_not_known_within_80_columns(comm
     ]
 
 
-def test_json_holds_plain_numbers(command):
+def test_json_contains_plain_numbers(command):
     code, out, _ = command(
         "eval", "gold.jsonl", "other.jsonl", "-m", "latency.max,cost.mean", "--json", "--per-query"
     )
@@ -442,14 +465,15 @@ def test_json_holds_plain_numbers(command):
     assert [row["cost.mean"] for row in run["per_query"]] == [0.002, None, None]
 
 
-def test_a_run_without_timings_is_named(command):
+def test_run_without_timings_is_named(command):
     Path("bare.run").write_text("q1 Q0 a 1 0.9 t\n")
     code, out, err = command("eval", "gold.jsonl", "hybrid.jsonl", "bare.run", "-m", "latency.p50")
     assert (code, out) == (2, "")
-    assert err.startswith("error: bare.run: latency_ms: the run holds no timings\n  hint: ")
+    assert err.startswith("error: bare.run: latency_ms: ")
+    assert "\n  hint: " in err
 
 
-def test_a_cost_is_explained_call_by_call(command):
+def test_cost_is_explained_call_by_call(command):
     data = ("--gold", "gold.jsonl", "--run", "hybrid.jsonl", "--query", "q2")
     _, out, _ = command("explain", "cost.sum(model=m)", *data)
     assert out.splitlines()[-5:] == [
@@ -491,6 +515,6 @@ def test_a_cost_is_explained_call_by_call(command):
         ("cost.sum", "q3", "no call is known of\n\nthe run lacks this query, so it is left out"),
     ],
 )
-def test_what_decided_is_explained(measure, query, ending):
+def test_explanation_shows_timings_or_why_the_query_is_left_out(measure, query, ending):
     text = str(karat.explain(measure, gold=GOLD, run=RUN, query=query))
     assert text.removesuffix(f"\n{parse(measure)} = left out").endswith(ending)

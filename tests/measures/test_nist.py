@@ -1,8 +1,9 @@
-"""What NIST published for the TREC 2019 Deep Learning track's passage runs comes out.
+"""karat reproduces the values that NIST published for passage runs of TREC 2019 Deep Learning.
 
 NIST ran trec_eval twice: as it is, and ("passages-eval") with grades of 2 and up as relevant for
-every measure but nDCG, which keeps the grades: 962 values to four decimals. The one that differs
-is map of TUA1-1: .4723 with the 32-bit scores of the day, .472356 with 64 bits, which part ties.
+every measure but nDCG, which keeps the grades: 962 values to four decimals. The only one that
+differs is map of TUA1-1: .4723 with the 32-bit scores used then, .472356 with 64 bits, which
+break ties.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def at_level(measure: str, level: int) -> str:
     return measure if "ndcg" in measure else f"{measure}(rel={level})"
 
 
-def test_961_of_the_962_values_that_nist_published_come_out_to_four_decimals():
+def test_961_of_962_published_values_agree_to_four_decimals():
     gold = Gold.read(DATA / "qrels.txt")
     published = json.loads((DATA / "nist_published.json").read_text())
     compared, different = 0, []

@@ -1,8 +1,8 @@
-"""What every evidence measure means, for one query: every chunk held against every evidence.
+"""Every evidence measure for one query: every chunk is compared with every evidence text.
 
-A list is the texts of the chunks in rank order; `None` stands for what is left out, and for gold
-or a run that does not have the query. Whether a chunk covers an evidence is what difflib says (see
-text_oracle). No code is shared with karat.
+A list contains the texts of the chunks in rank order; `None` is a value that is left out, or a
+query that gold or the run does not have. difflib decides whether a chunk covers a text (see
+texts.py). No code is shared with karat.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from oracles import texts as text_oracle
 
-# Every measure and cutoff asks the same again.
+# Every measure and cutoff repeats the same comparisons.
 how = lru_cache(1 << 16)(text_oracle.how)
 normalize = lru_cache(1 << 16)(text_oracle.normalize)
 
@@ -25,7 +25,7 @@ def normal(text, rule):
 
 
 def distinct(evidence, rule):
-    """Return each evidence once, normalised; one that holds no character is none."""
+    """Return each evidence text once, normalised, without empty ones."""
     wanted = []
     for text in evidence:
         one = normal(text, rule)
@@ -35,7 +35,7 @@ def distinct(evidence, rule):
 
 
 def covered_by(chunk, wanted, rule):
-    """Return the evidences that a chunk covers."""
+    """Return the evidence texts that a chunk covers."""
     options = {name: word for name, word in rule.items() if name not in NORMALISING}
     chunk = normal(chunk, rule)
     return {one for one in wanted if how(one, chunk, **options)}
@@ -92,7 +92,7 @@ def average_precision(query):
 
 
 def usual_average_precision(query):
-    """Take the precision at each relevant rank, over all evidences: the textbook's AP."""
+    """Sum the precision at each relevant rank over all evidence texts: the textbook AP."""
     total = 0.0
     for rank, covers in enumerate(query.covers, 1):
         if covers:
@@ -117,7 +117,7 @@ def gain(counts, k):
 
 
 def best_order(query):
-    """Return what each rank adds if the whole list is reordered greedily and the missed follow."""
+    """Return what each rank adds in the greedy order, followed by the texts that were missed."""
     left, waiting, counts = set(query.wanted), list(query.all_covers), []
     while waiting:
         best = max(waiting, key=lambda covers: len(covers & left))
@@ -134,8 +134,8 @@ def ndcg(query):
     return min(1.0, reached / gain(best_order(query), query.k))
 
 
-def held(evidence, chunks, least):
-    """Mark each character but a space that stands in a stretch which a chunk holds too."""
+def contained_share(evidence, chunks, least):
+    """Return the share of characters, without spaces, in stretches that a chunk contains too."""
     size = min(least, len(evidence))
     marked = set()
     for start in range(len(evidence) - size + 1):
@@ -146,8 +146,11 @@ def held(evidence, chunks, least):
 
 
 def union(query, least=20):
-    """Add from the smallest share up: the order of the evidence must not matter to a digit."""
-    shares = [1.0 if one in query.known else held(one, query.chunks, least) for one in query.wanted]
+    """Add from the smallest share up, so that the order of the texts does not affect any digit."""
+    shares = [
+        1.0 if one in query.known else contained_share(one, query.chunks, least)
+        for one in query.wanted
+    ]
     total = 0.0
     for share in sorted(shares):
         total += share
@@ -168,7 +171,7 @@ MEASURES = {
 }
 
 
-# Neither 0 nor 1 says anything of a rank.
+# Neither 0 nor 1 is a meaningful rank here.
 NO_GOLD_DOES_NOT_APPLY = {"evidence.RankOfFullCoverage"}
 
 
@@ -184,7 +187,7 @@ def value(measure, listed, evidence, k=None, rule=None, conventions=None, **para
 
 
 def micro_recall(queries, k=None, rule=None):
-    """Count the evidences of all queries together, out of pairs of a list and its evidence."""
+    """Count the texts of all queries together, given pairs of a list and its evidence."""
     found = wanted = 0
     for listed, evidence in queries:
         if evidence is not None:

@@ -1,4 +1,4 @@
-"""Where texts stand in documents, by plain loops over all places. No code is shared with karat."""
+"""Places of texts in documents, by plain loops over all places. No code is shared with karat."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ def exact_places(text, documents):
 
 
 def white_space_places(text, documents):
-    wanted = [character for character in text if not character.isspace()]
+    letters = [character for character in text if not character.isspace()]
     found = []
     for doc_id, document in documents.items():
-        held = [(at, c) for at, c in enumerate(document) if not c.isspace()]
-        for first in range(len(held) - len(wanted) + 1):
-            part = held[first : first + len(wanted)]
-            if [character for _, character in part] == wanted:
+        candidates = [(at, c) for at, c in enumerate(document) if not c.isspace()]
+        for first in range(len(candidates) - len(letters) + 1):
+            part = candidates[first : first + len(letters)]
+            if [character for _, character in part] == letters:
                 found.append((doc_id, part[0][0], part[-1][0] + 1))
     return found
 
 
 def folded(text):
-    """Pairs (character, place): lower case, each run of white space one blank, none at the ends."""
+    """Pairs (character, place) in lower case, white space collapsed to blanks and stripped."""
     pairs = []
     for at, character in enumerate(text):
         if not character.isspace():
@@ -49,17 +49,17 @@ def common(one, two):
 
 
 def similar_places(text, documents, threshold):
-    wanted = [character for character, _ in folded(text)]
+    letters = [character for character, _ in folded(text)]
     found = []
     for doc_id, document in documents.items():
         pairs = folded(document)
-        held = [character for character, _ in pairs]
+        characters = [character for character, _ in pairs]
         every = []
-        for start in range(len(held)):
-            for length, shared in enumerate(common(wanted, held[start:])):
+        for start in range(len(characters)):
+            for length, shared in enumerate(common(letters, characters[start:])):
                 end = start + length
-                if length and " " not in (held[start], held[end - 1]):
-                    ratio = 2 * shared / (len(wanted) + length)
+                if length and " " not in (characters[start], characters[end - 1]):
+                    ratio = 2 * shared / (len(letters) + length)
                     if ratio >= threshold:
                         every.append((-ratio, start, end))
         taken = []

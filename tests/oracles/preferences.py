@@ -1,7 +1,7 @@
-"""What trec_eval's preference and judgment-group measures mean: slow, obvious, pair by pair.
+"""trec_eval's preference and judgment-group measures: slow, literal, pair by pair.
 
-Written from the explanations that trec_eval prints with -h and the comments in its sources, and
-sharing no code with karat. A topic is a list of items in rank order and what each judge said.
+Written from the explanations that trec_eval prints with -h and the comments in its sources,
+without any code of karat. A topic is a list of items in rank order and the levels of each judge.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Pair = tuple[str, str]
 
 
 class ContradictionError(Exception):
-    """One judge says what cannot all be true."""
+    """The judgments of one judge contradict each other."""
 
 
 @dataclass
 class Judge:
-    """What one judge said: the level of each item, and which of two should stand above."""
+    """The judgments of one judge: the level of each item, and which of two should be above."""
 
     levels: dict[str, float]
     pairs: set[Pair]
@@ -30,7 +30,7 @@ class Judge:
 
 @dataclass
 class Topic:
-    """What was retrieved of a topic, as listed, and its judges."""
+    """The retrieved items of a topic in order, and its judges."""
 
     listed: list[str]
     judges: list[Judge]
@@ -46,7 +46,7 @@ class Topic:
         return not self.retrieved(worse) or self.listed.index(better) < self.listed.index(worse)
 
     def counts(self, pair: Pair, kind: str) -> bool:
-        """Whether a pair is looked at: `ret` wants both retrieved, `imp` at least one."""
+        """Whether a pair counts: `ret` needs both retrieved, `imp` at least one."""
         there = [self.retrieved(item) for item in pair]
         return {"ret": all(there), "imp": any(there), "": True}[kind]
 
@@ -88,11 +88,11 @@ def read_judge(rows: list[Row]) -> Judge:
 def preference_measures(topic: Topic) -> dict[str, Fraction]:
     """Return all of prefs_*: by name, the value for one topic."""
     everything = [pair for judge in topic.judges for pair in judge.pairs]
-    held = [pair for pair in everything if topic.fulfilled(pair)]
+    fulfilled = [pair for pair in everything if topic.fulfilled(pair)]
     values = {
         "prefs_num_prefs_poss": Fraction(len(everything)),
-        "prefs_num_prefs_ful": Fraction(len(held)),
-        "prefs_num_prefs_ful_ret": Fraction(sum(topic.counts(pair, "ret") for pair in held)),
+        "prefs_num_prefs_ful": Fraction(len(fulfilled)),
+        "prefs_num_prefs_ful_ret": Fraction(sum(topic.counts(pair, "ret") for pair in fulfilled)),
     }
     for kind in ("", "ret", "imp"):
         ending = f"_{kind}" if kind else ""
@@ -113,28 +113,30 @@ def share_held(topic: Topic, pairs: list[Pair], kind: str) -> Fraction:
 
 
 def over_pairs(topic: Topic, pairs: list[Pair], kind: str) -> Fraction:
-    """Average over two items that anyone compares the share of judges who are satisfied."""
+    """Average, over pairs of items that a judge compares, the share of satisfied judges."""
     compared = {frozenset(pair) for pair in pairs if topic.counts(pair, kind)}
     shares = []
     for two in compared:
-        said = [pair for pair in pairs if frozenset(pair) == two]
-        shares.append(Fraction(sum(topic.fulfilled(pair) for pair in said), len(said)))
+        compared_by = [pair for pair in pairs if frozenset(pair) == two]
+        shares.append(
+            Fraction(sum(topic.fulfilled(pair) for pair in compared_by), len(compared_by))
+        )
     return sum(shares, Fraction()) / len(shares) if shares else Fraction()
 
 
 def balanced(topic: Topic, kind: str) -> Fraction:
-    """Average over judges, each made to know as many irrelevant items as relevant ones."""
+    """Average over judges, each with as many irrelevant items as relevant ones."""
     shares = []
     for judge in topic.judges:
-        held, possible = balanced_judge(topic, judge, kind)
+        fulfilled, possible = balanced_judge(topic, judge, kind)
         if not possible:  # trec_eval divides by zero, and one such judge makes the mean 0
             return Fraction()
-        shares.append(Fraction(held, possible))
+        shares.append(Fraction(fulfilled, possible))
     return sum(shares, Fraction()) / len(shares)
 
 
 def balanced_judge(topic: Topic, judge: Judge, kind: str) -> tuple[int, int]:
-    """Count the preferences held and possible, with irrelevant items added or taken away."""
+    """Count the preferences fulfilled and possible, with irrelevant items added or removed."""
     relevant = [item for item, level in judge.levels.items() if level > 0]
     irrelevant = topic.in_rank_order([item for item, level in judge.levels.items() if level == 0])
     relevant_there = [item for item in relevant if topic.retrieved(item)]
@@ -142,18 +144,18 @@ def balanced_judge(topic: Topic, judge: Judge, kind: str) -> tuple[int, int]:
     n_relevant = len(relevant_there if kind == "ret" else relevant)
     n_irrelevant = len(irrelevant_there if kind == "ret" else irrelevant)
     if n_relevant >= n_irrelevant:
-        # Irrelevant items that nobody retrieved are added: every relevant one retrieved wins.
+        # Irrelevant items that were not retrieved are added: every relevant one retrieved wins.
         more = n_relevant - n_irrelevant
         pairs = [pair for pair in judge.pairs if topic.counts(pair, kind)]
-        held = sum(topic.fulfilled(pair) for pair in pairs) + len(relevant_there) * more
-        return held, len(pairs) + len(relevant) * more
+        fulfilled = sum(topic.fulfilled(pair) for pair in pairs) + len(relevant_there) * more
+        return fulfilled, len(pairs) + len(relevant) * more
     if judge.has_one_subgroup:
-        # As trec_eval has it, irrelevant items are compared with those that are kept, too.
+        # As in trec_eval, irrelevant items are compared with those that are kept, too.
         kept = irrelevant[:n_relevant]
         looked_at = [(a, b) for a, b in judge.pairs if b not in irrelevant]
         looked_at += [(item, other) for item in judge.levels for other in kept]
     else:
-        # As trec_eval has it, all relevant items say how many are kept, retrieved or not.
+        # As in trec_eval, as many are kept as there are relevant items, retrieved or not.
         dropped = irrelevant[len(relevant) :]
         looked_at = [(a, b) for a, b in judge.pairs if a not in dropped and b not in dropped]
     looked_at = [pair for pair in looked_at if topic.counts(pair, kind)]

@@ -1,4 +1,4 @@
-"""The lists of queries as a page shows them, query by query and rank by rank."""
+"""The lists of queries as a page shows them, computed query by query and rank by rank."""
 
 
 def label_of(item, level):
@@ -27,7 +27,7 @@ def scored_list(gold, items, words, level):
 
 
 def hits_of(gold, items, families, words, level):
-    """Return what is found at each rank: grade, new gold characters, evidence."""
+    """Return the hits at each rank: grade, number of new gold characters, evidence."""
     grades = gold.get("relevant", {}) if "rank" in families else {}
     evidence = sorted(set(gold.get("evidence", []))) if "evidence" in families else []
     spans = gold.get("spans", []) if "span" in families else []
@@ -51,7 +51,7 @@ def hits_of(gold, items, families, words, level):
 
 
 def listed(gold, runs, family, families, words, level, top, most_below, most_wanted, rel=1):
-    """Return the lists of one query; a run is its items."""
+    """Return the lists of one query; each run is given as its list of items."""
     anew = level == "doc" or words.get("unjudged") == "skip"
     own = family == "rank" and anew
     families = {"rank"} if own else families - ({"rank"} if anew else set())
@@ -104,14 +104,14 @@ def listed(gold, runs, family, families, words, level, top, most_below, most_wan
 
 
 def found_of(gold, items, family, words, level):
-    """Return how much is wanted of one kind of gold, how much is found, and the first rank."""
+    """Return how much of one kind of gold there is, how much is retrieved, and the first rank."""
     if family == "rank":
         items = scored_list(gold, items, words, level)
         wanted = {item for item, grade in gold.get("relevant", {}).items() if grade >= 1}
-        held = [{label_of(item, level)} & wanted for item in items]
+        hits = [{label_of(item, level)} & wanted for item in items]
     elif family == "span":
         wanted = {tuple(s.values()) for s in gold.get("spans", []) if s["start"] < s["end"]}
-        held = [
+        hits = [
             {
                 span
                 for span in wanted
@@ -124,13 +124,13 @@ def found_of(gold, items, family, words, level):
         ]
     else:
         wanted = set(gold.get("evidence", []))
-        held = [{text for text in wanted if text in item["text"]} for item in items]
-    ranks = [rank for rank, found in enumerate(held, 1) if found]
-    return len(wanted), len(set().union(*held)), min(ranks, default=0)
+        hits = [{text for text in wanted if text in item["text"]} for item in items]
+    ranks = [rank for rank, hit in enumerate(hits, 1) if hit]
+    return len(wanted), len(set().union(*hits)), min(ranks, default=0)
 
 
 def telling(values, failed, n, higher):
-    """Return which queries tell most; values are a list of numbers or None a run."""
+    """Return the most informative queries; values has one list of numbers or None per run."""
     numbers = range(len(failed))
     if n >= len(failed):
         return list(numbers)

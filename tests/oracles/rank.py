@@ -1,7 +1,7 @@
-"""What every measure means, for one query at a time: slow, obvious, and sharing no code with karat.
+"""Every rank measure for one query at a time: slow, literal, and without any code of karat.
 
-A definition here follows the words of the measure, not its speed. Lists are plain lists in rank
-order, judgments are a dict from item to grade, and `None` stands for what is left out.
+Each function follows the definition of the measure word by word. Lists are plain lists in rank
+order, judgments are a dict from item to grade, and `None` is a value that is left out.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import math
 import statistics
 from dataclasses import dataclass
 from fractions import Fraction
-
-from karat.errors import ConventionError
 
 DEFAULTS = {
     "missing": "zero",
@@ -24,7 +22,7 @@ DEFAULTS = {
 
 @dataclass
 class Query:
-    """One query: what was retrieved, as listed, and what gold says of items."""
+    """One query: the retrieved items in order, and the grades of gold."""
 
     listed: list[str]
     grades: dict[str, int]
@@ -32,7 +30,7 @@ class Query:
     conventions: dict[str, str]
 
     def places(self, k: int | None) -> list[str | None]:
-        """The top k; a repeat holds its place, and nothing stands there."""
+        """The top k; a repeated item keeps its place, which is then empty."""
         places: list[str | None] = []
         seen = set()
         for item in self.listed[:k]:
@@ -71,7 +69,7 @@ def share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-# Sets: what stands in the top k.
+# Sets: which items are in the top k.
 
 
 def precision(query, k, rel=1, denominator="k"):
@@ -110,7 +108,7 @@ def r_precision(query, k, rel=1, multiple=1.0):
     return share(query.hits(depth, rel), depth)
 
 
-# The whole list as one set: the order of its items says nothing, nor does where a repeat stands.
+# The whole list as one set: neither the order of items nor the place of a repeat matters.
 
 
 def set_f(query, k, rel=1, weight=1.0):
@@ -134,7 +132,7 @@ def utility(query, k, rel=1, a=1.0, b=-1.0, c=0.0, d=0.0, documents=0):
     return worth
 
 
-# Ranks: where it stands.
+# Ranks: where the relevant items are.
 
 
 def reciprocal_rank(query, k, rel=1):
@@ -228,7 +226,7 @@ def bpref(query, k, rel=1):
     return share(total, r)
 
 
-# Gains: what a grade is worth.
+# Gains: the value of a grade.
 
 
 def gain_of(grade: int | None, gain) -> float:
@@ -321,7 +319,7 @@ def rank_biased_precision(query, k, p=0.8, rel=1, gain="binary"):
 
 
 def rank_biased_residual(query, k, p=0.8):
-    """trec_eval's m_rbp_resid.c: what unjudged items could add, and all that follows the list."""
+    """trec_eval's m_rbp_resid.c: what unjudged items, and any items after the list, could add."""
     ranks = [
         rank
         for rank, item in enumerate(query.places(None), 1)
@@ -352,7 +350,7 @@ def nerr(query, k):
     return share(err(query, k), cascade(best[:k], query.largest_grade))
 
 
-# Counts, and what was judged at all.
+# Counts, and the share of judged items.
 
 
 def judged(query, k):
@@ -437,7 +435,7 @@ NO_GOLD_DOES_NOT_APPLY |= {"YAAP", "RBPresid", "Utility"} | SUMS
 
 
 def nothing_to_find(measure: str, query: Query, params: dict) -> bool:
-    """Whether even the best list would be worth nothing."""
+    """Whether even the best list would have the value 0."""
     if measure in ("ERR", "nERR"):
         worth = [query.grade(item) or 0 for item in query.grades]
     elif measure in ("nDCG", "nDCGrel", "RnDCG", "G"):
@@ -457,7 +455,7 @@ def value(
     largest_grade: int = 0,
     conventions: dict[str, str] | None = None,
 ) -> float | None:
-    """Return a measure of one query; `retrieved` is None where the run does not have the query."""
+    """Return a measure of one query; `retrieved` is None if the run does not have the query."""
     params = params or {}
     conventions = DEFAULTS | (conventions or {})
     if retrieved is None and conventions["missing"] == "skip":
@@ -475,7 +473,7 @@ def value(
 
 
 def over_queries(measure: str, values: list[float | None]) -> float | None:
-    """Combine the values of all queries; what is left out takes no part."""
+    """Combine the values of all queries without those that are left out."""
     known = [value for value in values if value is not None]
     if not known:
         return None
@@ -488,19 +486,16 @@ def over_queries(measure: str, values: list[float | None]) -> float | None:
     return math.fsum(known) / len(known)
 
 
-def check(
+def violated_conventions(
     gold: dict[str, dict[str, int]], run: dict[str, list[str]], conventions: dict[str, str]
-) -> None:
-    """Refuse what a convention calls an error."""
-    conventions = DEFAULTS | conventions
-    if conventions["missing"] == "error" and gold.keys() - run.keys():
-        raise ConventionError("a query of gold is not in the run")
-    if conventions["unknown"] == "error" and run.keys() - gold.keys():
-        raise ConventionError("a query of the run is not in gold")
-    if conventions["duplicates"] == "error":
-        for query in gold.keys() & run.keys():
-            if len(set(run[query])) < len(run[query]):
-                raise ConventionError("an item stands twice in one list")
+) -> set[str]:
+    """Return the conventions that declare something in this data an error."""
+    present = {
+        "missing": bool(gold.keys() - run.keys()),
+        "unknown": bool(run.keys() - gold.keys()),
+        "duplicates": any(len(set(run[q])) < len(run[q]) for q in gold.keys() & run.keys()),
+    }
+    return {name for name in present if present[name] and conventions.get(name) == "error"}
 
 
 def ranked(scored: list[tuple[str, float]]) -> list[str]:

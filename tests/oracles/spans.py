@@ -1,7 +1,7 @@
-"""What every span measure means, for one query: characters marked one by one in a set.
+"""Every span measure for one query: characters marked one by one in a set.
 
 A span or item is a plain (document, start, end); a cutoff is None, a rank, or a budget such as
-"17c"; `None` stands for what is left out. No code is shared with karat.
+"17c"; `None` is a value that is left out. No code is shared with karat.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def overlap(one: Span, other: Span) -> int:
 
 
 def found_by(item: Span, pieces: list[Span], least: int | float) -> set[Span]:
-    """Return the gold spans that an item holds enough of: characters, or a share of the span."""
+    """Return the gold spans that an item contains enough of: characters, or a share of the span."""
     found = set()
     for piece in pieces:
         shared = overlap(item, piece)
@@ -138,7 +138,7 @@ def gain(counts: list[int], k: int | None) -> float:
 
 
 def best_order(listed, pieces, least) -> list[int]:
-    """Return what each rank adds if the list is reordered greedily and what it misses follows."""
+    """Return what each rank adds in the greedy order, followed by the spans that were missed."""
     left, waiting, counts = set(pieces), list(listed), []
     while waiting:
         best = max(waiting, key=lambda item: len(found_by(item, pieces, least) & left))
@@ -166,7 +166,7 @@ PIECEWISE = {
 
 
 def piecewise(measure, listed, gold, least=1, k=None) -> float | None:
-    """Return a measure of one query; left out where there is nothing to find."""
+    """Return a measure of one query; None if there is nothing to find."""
     if gold is None or not pieces_of(gold):
         return None
     return PIECEWISE[measure](listed or [], gold, least, k)
@@ -179,7 +179,7 @@ def precision_omega(gold: list[Span], chunks: list[Span]) -> float:
 
 
 def judged(gold: list[tuple[Span, int]], chunks: dict[str, Span], least, shares) -> dict[str, int]:
-    """Return the grade of every chunk that holds enough of a gold span."""
+    """Return the grade of every chunk that contains enough of a gold span."""
     grades: dict[str, int] = {}
     for name, chunk in chunks.items():
         for span, grade in gold:
@@ -212,6 +212,6 @@ def value(
 
 
 def over_queries(values: list[float | None]) -> float | None:
-    """Take the mean of what is not left out."""
+    """Return the mean of the values that are not left out."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None

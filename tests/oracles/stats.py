@@ -1,7 +1,7 @@
-"""What every interval and test means, from the papers: slow, obvious, nothing shared with karat.
+"""Intervals and tests as the papers define them: slow, obvious, and independent of karat.
 
-Lists hold a value a query. What can be counted out is counted out in fractions. SciPy's normal
-and t quantiles are used as they are; its own tests are held against this in test_paired_tests.py.
+Lists have one value per query. Whatever can be enumerated is enumerated in exact arithmetic. SciPy
+supplies the normal and t quantiles; its own tests are compared with karat in test_paired_tests.py.
 
 Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 14 (BCa); Wilson, 1927;
 Hahn and Meeker, Statistical Intervals, 1991, section 5.2 (quantiles); Wilcoxon, 1945, with the
@@ -12,6 +12,7 @@ Benjamini and Hochberg, 1995.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import random
@@ -25,7 +26,7 @@ SHARES = {"median": 0.5, "p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 def value(how, values, weights=None):
-    """Return one number for all queries."""
+    """Combine the values of all queries into one number."""
     if not values:
         return None
     if how == "mean":
@@ -38,8 +39,8 @@ def value(how, values, weights=None):
         return math.exp(math.fsum(math.log(max(v, LEAST)) for v in values) / len(values))
     if how == "micro":
         total = sum(weights)
-        found = sum(round(v * w) for v, w in zip(values, weights, strict=True))
-        return found / total if total else None
+        count = sum(round(v * w) for v, w in zip(values, weights, strict=True))
+        return count / total if total else None
     ordered, place = sorted(values), (len(values) - 1) * Fraction(str(SHARES[how]))
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
@@ -50,7 +51,7 @@ def value(how, values, weights=None):
 
 
 def wilson(successes, n, confidence=0.95):
-    """Return the p where |share − p| is z standard errors of p: the roots of a quadratic."""
+    """Return both p for which |share − p| is z standard errors of p: the roots of a quadratic."""
     z = stats.norm.ppf((1 + confidence) / 2)
     share = successes / n
     # (share − p)² = z² p (1 − p) / n
@@ -60,21 +61,25 @@ def wilson(successes, n, confidence=0.95):
 
 
 def fewer_than(n, share):
-    """Return the chance that fewer than 0, 1, … n of n values lie under the quantile, exactly."""
-    share = Fraction(share)
-    each = [math.comb(n, count) * share**count * (1 - share) ** (n - count) for count in range(n)]
-    return list(itertools.accumulate(each, initial=Fraction(0)))
+    """Return the probability that fewer than 0, 1, … n of n values are below the quantile."""
+    part, whole = Fraction(share).as_integer_ratio()
+    # Multiples of whole^-n, so that only whole numbers are multiplied.
+    terms = [
+        math.comb(n, count) * part**count * (whole - part) ** (n - count) for count in range(n)
+    ]
+    return [Fraction(total, whole**n) for total in itertools.accumulate(terms, initial=0)]
 
 
 def order_statistics(n, share, confidence=Fraction(95, 100)):
-    """Return the narrowest places from 1 whose two tails hold at most half the rest each.
+    """Return the narrowest ranks, from 1, that leave at most half the rest in each tail.
 
-    A quantile lies under the value at place l with the chance that fewer than l values lie under
-    it, and over the value at place u with the chance that u or more do. None where no place does.
+    The quantile is below the value at rank l with the probability that fewer than l values are
+    below it, and above the value at rank u with the probability that u or more values are. An end
+    is None if no rank qualifies.
     """
     tail, fewer = (1 - Fraction(confidence)) / 2, fewer_than(n, share)
-    low = [place for place in range(1, n + 1) if fewer[place] <= tail]
-    high = [place for place in range(1, n + 1) if 1 - fewer[place] <= tail]
+    low = [rank for rank in range(1, n + 1) if fewer[rank] <= tail]
+    high = [rank for rank in range(1, n + 1) if 1 - fewer[rank] <= tail]
     return (max(low) if low else None), (min(high) if high else None)
 
 
@@ -85,7 +90,7 @@ def student_interval(values, confidence=0.95):
 
 
 def resampled(statistic, n, draws, seed):
-    """Return the statistic of samples of n of the n queries, drawn with repetition."""
+    """Return the statistic of samples of n of the n queries, drawn with replacement."""
     chance = random.Random(seed)
     return [statistic([chance.randrange(n) for _ in range(n)]) for _ in range(draws)]
 
@@ -93,13 +98,13 @@ def resampled(statistic, n, draws, seed):
 def bca(statistic, n, resamples, confidence=0.95):
     """Return the BCa interval, given the statistic (of a list of queries) of each resample.
 
-    Resamples that tie with the value itself count half, which keeps the interval of mirrored
-    data the mirrored interval; the value itself is one more of them, so that neither side is empty.
+    Resamples that tie with the observed value count half, so that mirrored data have the mirrored
+    interval; the observed value itself is counted as one more, so that neither side is empty.
     """
-    seen = statistic(list(range(n)))
-    with_itself = [*resamples, seen]
-    below = sum(one < seen for one in with_itself) + sum(one == seen for one in with_itself) / 2
-    bias = stats.norm.ppf(below / len(with_itself))
+    observed = statistic(list(range(n)))
+    below = sum(one < observed for one in resamples)
+    ties = sum(one == observed for one in resamples) + 1
+    bias = stats.norm.ppf((below + ties / 2) / (len(resamples) + 1))
     left_out = [statistic([i for i in range(n) if i != out]) for out in range(n)]
     centre = math.fsum(left_out) / n
     skew = math.fsum((centre - one) ** 3 for one in left_out)
@@ -114,7 +119,7 @@ def bca(statistic, n, resamples, confidence=0.95):
 
 
 def quantile(values, share):
-    """Return the value under which a share lies, between two neighbours by a straight line."""
+    """Return the value below which a share lies, with linear interpolation between neighbours."""
     ordered, place = sorted(values), (len(values) - 1) * share
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
@@ -124,21 +129,28 @@ def quantile(values, share):
 # Tests of one pair
 
 
+def as_integers(values):
+    """Multiply numbers, exactly as they are, by their common denominator."""
+    exact = [Fraction(one) for one in values]
+    denominator = math.lcm(*(one.denominator for one in exact))
+    return [int(one * denominator) for one in exact]
+
+
 def sign_flips(differences):
-    """Return the two-sided p of the sum over every choice of signs, in fractions."""
-    exact = [Fraction(one) for one in differences]
-    seen = abs(sum(exact))
+    """Return the two-sided p of the sum over every choice of signs, in exact arithmetic."""
+    exact = as_integers(differences)
+    observed = abs(sum(exact))
     sums = [
         abs(sum(sign * one for sign, one in zip(signs, exact, strict=True)))
         for signs in itertools.product((1, -1), repeat=len(exact))
     ]
-    return Fraction(sum(one >= seen for one in sums), len(sums))
+    return Fraction(sum(one >= observed for one in sums), len(sums))
 
 
 def swaps(how, a, b, weights_a=None, weights_b=None, tolerance=1e-9):
     """Return the two-sided p of value(b) − value(a) over every way to swap the runs by query.
 
-    A difference as large as the one seen but for the noise of floats counts as that large.
+    A difference that falls short of the observed one by no more than rounding counts as reached.
     """
     n = len(a)
     rows_a = list(zip(a, weights_a or [1] * n, strict=True))
@@ -150,14 +162,13 @@ def swaps(how, a, b, weights_a=None, weights_b=None, tolerance=1e-9):
         values = [value(how, *map(list, zip(*side, strict=True))) for side in (left, right)]
         return abs(values[1] - values[0])
 
-    seen = difference([False] * n)
-    all_of_them = [difference(swapped) for swapped in itertools.product((False, True), repeat=n)]
-    least = seen - tolerance * max(map(abs, [*a, *b]))
-    return sum(one >= least for one in all_of_them) / len(all_of_them)
+    least = difference([False] * n) - tolerance * max(map(abs, [*a, *b]))
+    differences = [difference(swapped) for swapped in itertools.product((False, True), repeat=n)]
+    return sum(one >= least for one in differences) / len(differences)
 
 
 def ranks(sizes):
-    """Return twice the rank of each; those of the same size share the middle of their ranks."""
+    """Return twice the rank of each; those of the same size share the mean of their ranks."""
     return [2 * sum(y < x for y in sizes) + sum(y == x for y in sizes) + 1 for x in sizes]
 
 
@@ -166,65 +177,70 @@ def wilcoxon(differences):
     kept = [one for one in differences if one]
     if not kept:
         return Fraction(1)
-    places = ranks([abs(one) for one in kept])
-    seen = sum(place for place, one in zip(places, kept, strict=True) if one > 0)
-    middle = Fraction(sum(places), 2)
+    doubled = ranks([abs(one) for one in kept])
+    observed = sum(rank for rank, one in zip(doubled, kept, strict=True) if one > 0)
+    total = sum(doubled)
     sums = [
-        sum(place for place, up in zip(places, ups, strict=True) if up)
+        sum(rank for rank, up in zip(doubled, ups, strict=True) if up)
         for ups in itertools.product((False, True), repeat=len(kept))
     ]
-    return Fraction(sum(abs(one - middle) >= abs(seen - middle) for one in sums), len(sums))
+    far = abs(2 * observed - total)
+    return Fraction(sum(abs(2 * one - total) >= far for one in sums), len(sums))
 
 
 def wilcoxon_by_counts(differences):
-    """Return the same, from how many choices of signs give each sum: for more queries."""
+    """Return the same for more queries, by counting how many choices of signs give each sum."""
     kept = [one for one in differences if one]
-    places = ranks([abs(one) for one in kept])
-    seen = sum(place for place, one in zip(places, kept, strict=True) if one > 0)
+    doubled = ranks([abs(one) for one in kept])
+    observed = sum(rank for rank, one in zip(doubled, kept, strict=True) if one > 0)
     ways = {0: 1}
-    for place in places:
+    for rank in doubled:
         longer = dict(ways)
         for total, count in ways.items():
-            longer[total + place] = longer.get(total + place, 0) + count
+            longer[total + rank] = longer.get(total + rank, 0) + count
         ways = longer
-    far = abs(2 * seen - sum(places))
-    count = sum(count for total, count in ways.items() if abs(2 * total - sum(places)) >= far)
+    largest = sum(doubled)
+    far = abs(2 * observed - largest)
+    count = sum(count for total, count in ways.items() if abs(2 * total - largest) >= far)
     return Fraction(count, 2 ** len(kept))
 
 
 def wilcoxon_by_normal(differences):
-    """Return the p of the normal approximation, with the term for ties, without correction."""
+    """Return the p of the normal approximation, with the tie term, not corrected for continuity."""
     kept = [one for one in differences if one]
     n, sizes = len(kept), [abs(one) for one in kept]
-    places = [place / 2 for place in ranks(sizes)]
-    seen = math.fsum(place for place, one in zip(places, kept, strict=True) if one > 0)
+    halved = [rank / 2 for rank in ranks(sizes)]
+    observed = math.fsum(rank for rank, one in zip(halved, kept, strict=True) if one > 0)
     ties = sum(count**3 - count for count in (sizes.count(size) for size in set(sizes)))
     variance = n * (n + 1) * (2 * n + 1) / 24 - ties / 48
-    return float(2 * stats.norm.sf(abs(seen - n * (n + 1) / 4) / math.sqrt(variance)))
+    return float(2 * stats.norm.sf(abs(observed - n * (n + 1) / 4) / math.sqrt(variance)))
 
 
 # Several pairs
 
 
-def tukey(rows, pair, draws=None, seed=0, *, exact=False):
-    """Return the p of a pair by randomized Tukey HSD; a row is a query, with a value a run.
+def tukey(rows, pairs, draws=None, seed=0, *, exact=False):
+    """Return the p of each pair by randomized Tukey HSD; rows have one value per run.
 
-    Within each query the values are shuffled over the runs; the p is the share of shuffles whose
-    largest mean less the smallest is at least the difference seen.
+    Within each query the values are shuffled over the runs. The p is the share of shuffles whose
+    largest mean minus the smallest is at least the observed difference.
     """
-    rows = [[Fraction(one) for one in row] for row in rows]
-    seen = abs(sum(row[pair[1]] - row[pair[0]] for row in rows))
+    runs = len(rows[0])
+    flat = as_integers([one for row in rows for one in row])
+    rows = [flat[begin : begin + runs] for begin in range(0, len(flat), runs)]
+    observed = [abs(sum(row[b] - row[a] for row in rows)) for a, b in pairs]
     if exact:
         shuffles = itertools.product(*[list(itertools.permutations(row)) for row in rows])
     else:
         chance = random.Random(seed)
-        shuffles = ([chance.sample(row, len(row)) for row in rows] for _ in range(draws))
-    large = total = 0
-    for shuffled in shuffles:
-        sums = [sum(column) for column in zip(*shuffled, strict=True)]
-        large += max(sums) - min(sums) >= seen
-        total += 1
-    return Fraction(large, total) if exact else Fraction(large + 1, total + 1)
+        shuffles = ([chance.sample(row, runs) for row in rows] for _ in range(draws))
+    sums = ([sum(column) for column in zip(*shuffled, strict=True)] for shuffled in shuffles)
+    ranges = [max(one) - min(one) for one in sums]
+    more = 0 if exact else 1  # the observed order is one of the draws
+    return [
+        Fraction(sum(one >= least for one in ranges) + more, len(ranges) + more)
+        for least in observed
+    ]
 
 
 def bonferroni(p):
@@ -232,7 +248,7 @@ def bonferroni(p):
 
 
 def holm(p):
-    """Return for each the largest of (m − i) p over it and those that come before it."""
+    """Return for each p the largest of (m − i) p over it and all smaller ones."""
     order = sorted(range(len(p)), key=lambda i: p[i])
     out = [0.0] * len(p)
     for at, i in enumerate(order):
@@ -241,7 +257,7 @@ def holm(p):
 
 
 def benjamini_hochberg(p):
-    """Return for each the smallest of m p / i over it and those that come after it."""
+    """Return for each p the smallest of m p / i over it and all larger ones."""
     order = sorted(range(len(p)), key=lambda i: p[i])
     out = [0.0] * len(p)
     for at, i in enumerate(order):
@@ -254,26 +270,32 @@ def benjamini_hochberg(p):
 
 
 def power(effect, n, alpha=0.05):
-    """Return the chance that a two-sided paired t test shows an effect, in standard deviations."""
+    """Return the power of a two-sided paired t test for an effect in standard deviations."""
     critical, away = stats.t.ppf(1 - alpha / 2, n - 1), effect * math.sqrt(n)
     upper = stats.nct.sf(critical, n - 1, away)
     lower = stats.nct.cdf(-critical, n - 1, away)
     return float(upper + (0.0 if math.isnan(lower) else lower))
 
 
-def detectable(sd, n, chance=0.8, alpha=0.05):
-    """Return the difference that would be shown with a chance, by halving."""
+@functools.cache
+def detectable_effect(n, chance, alpha):
+    """Return the effect that the t test detects with this probability, by bisection."""
     low, high = 0.0, 1.0
     while power(high, n, alpha) < chance:
         high *= 2
-    for _ in range(100):
+    for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if power(middle, n, alpha) < chance else (low, middle)
-    return high * sd
+    return high
+
+
+def detectable(sd, n, chance=0.8, alpha=0.05):
+    """Return the difference that the t test detects with this probability."""
+    return detectable_effect(n, chance, alpha) * sd
 
 
 def needed(difference, sd, chance=0.8, alpha=0.05):
-    """Return the fewest queries with which a difference would be shown with a chance."""
+    """Return the fewest queries with which the t test detects a difference so often."""
     n = 2
     while power(abs(difference) / sd, n, alpha) < chance:
         n += 1

@@ -1,6 +1,6 @@
-"""What it means that a chunk covers an evidence: Python's own difflib, one pair at a time.
+"""Whether a chunk covers an evidence text: Python's own difflib, one pair at a time.
 
-No code is shared with karat, nor any of the libraries that it decides with.
+No code is shared with karat, nor with the libraries that it uses for this.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def ratio(evidence, chunk, autojunk=False):
 
 
 def how(evidence, chunk, threshold=0.7, autojunk=False, either=False, number=ratio):
-    """Say how a chunk covers an evidence, both normalised, or None."""
+    """Return how a chunk covers an evidence text, both normalised, or None."""
     if not evidence or not chunk:
         return None
     if evidence == chunk:
@@ -72,7 +72,7 @@ def either_window_ratio(evidence, chunk):
 
 
 def separates(one):
-    """Tell whether a character is white space or punctuation; symbols such as 😀 are words."""
+    """Whether a character is white space or punctuation; symbols such as 😀 are words."""
     blocks = (("\u00a1", "\u00bf"), ("\u2010", "\u205e"), ("\u3000", "\u303f"))
     wide = "\uff01" <= one <= "\uff0f" or "\uff1a" <= one <= "\uff20"
     inside = any(first <= one <= last for first, last in blocks)
@@ -80,7 +80,7 @@ def separates(one):
 
 
 def tokens(text):
-    """Split at white space and punctuation; a Chinese character stands alone."""
+    """Split at white space and punctuation; each Chinese character is a token."""
     found, word = [], ""
     for one in text + " ":
         alone = "\u4e00" <= one <= "\u9fff"
@@ -107,7 +107,7 @@ def covering(evidence, chunks, **rule):
             if query != chunk_query or wanted in seen:
                 continue
             seen.add(wanted)
-            told = how(wanted, normalize(chunk), **rule)
-            if told:
-                found.append((chunk_row, row, told))
+            covered = how(wanted, normalize(chunk), **rule)
+            if covered:
+                found.append((chunk_row, row, covered))
     return found

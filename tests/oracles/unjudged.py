@@ -1,7 +1,7 @@
-"""What unjudged items leave open, for one query: slow, obvious, and sharing no code with karat.
+"""How high a value could be if unjudged items were judged, for one query; no code of karat.
 
-`most` walks down the list and takes every unjudged item as relevant. `attained` believes nothing:
-it tries every way in which the unjudged items could be judged, and keeps the highest value.
+`most` goes through the list and counts every unjudged item as relevant. `attained` assumes
+nothing: it tries every possible judgment of the unjudged items and keeps the highest value.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def judged_share(retrieved, grades, k, words) -> float | None:
 
 
 def most(measure, retrieved, grades, k, params, largest_grade, words) -> float | None:
-    """The measure with every unjudged item relevant; None where the measure is left out."""
+    """The measure with every unjudged item relevant; None if the measure is left out."""
     value = oracle.value(measure, retrieved, grades, k, params, largest_grade, words)
     if value is None:
         return None
@@ -80,7 +80,7 @@ WALKS = {
 
 
 def attained(measure, retrieved, grades, k, params, largest_grade, words) -> float:
-    """The highest value that any judgments of the unjudged items give; for RBP, with its tail."""
+    """The highest value for any judgments of the unjudged items; for RBP, with its tail."""
     rel = params.get("rel", 1)
     highest = max([rel, *grades.values()]) if params.get("gain") == "query" else largest_grade
     unjudged = sorted({item for item in retrieved or [] if not is_judged(item, grades)})

@@ -1,6 +1,6 @@
-"""What latency and cost mean, for one query: plain loops over what the run says of it.
+"""Latency and cost of one query: plain loops over its timings and calls.
 
-`None` stands for what is left out. No code is shared with karat.
+`None` is a value that is left out. No code is shared with karat.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def latency(timings: list[Timing], stage: str) -> float | None:
 
 
 def price(call: Call) -> float | None:
-    """Return what a call costs, None where that cannot be known."""
+    """Return the cost of a call, None if it cannot be known."""
     prompt, completion = call.get("prompt_tokens"), call.get("completion_tokens")
     per_call, one = call.get("price_per_call"), call.get("price_per_1k")
     if call.get("price_per_1k_calls") is not None:
@@ -62,7 +62,7 @@ def wanted(calls: list[Call], stage: str | None, model: str | None) -> list[Call
 
 
 def cost(calls: list[Call] | None, stage: str | None, model: str | None) -> float | None:
-    """Return the cost of a query; `None` for its calls says that the run was never asked it."""
+    """Return the cost of a query; its calls are `None` if the run does not have the query."""
     if calls is None:
         return None
     prices = [price(call) for call in wanted(calls, stage, model)]
@@ -70,13 +70,13 @@ def cost(calls: list[Call] | None, stage: str | None, model: str | None) -> floa
 
 
 def over_queries(how: str, values: list[float | None]) -> float | None:
-    held = [value for value in values if value is not None]
-    if not held:
+    known = [value for value in values if value is not None]
+    if not known:
         return None
     if how == "mean":
-        return math.fsum(held) / len(held)
+        return math.fsum(known) / len(known)
     if how == "sum":
-        return math.fsum(held)
+        return math.fsum(known)
     if how == "max":
-        return max(held)
-    return float(np.percentile(held, int(how.removeprefix("p"))))
+        return max(known)
+    return float(np.percentile(known, int(how.removeprefix("p"))))

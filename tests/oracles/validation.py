@@ -1,8 +1,8 @@
-"""What is wrong with gold, a corpus, chunks and runs: plain loops, one thing after the other.
+"""Faults of gold, a corpus, chunks and runs, by plain loops.
 
 Gold is a list of native records; a corpus is {doc_id: text}; chunks are (id, document, start, end,
-text); runs are lists of native records. Counts come by (kind, source). No code is shared with
-karat.
+text); runs are lists of native records. Faults are counted by (kind, source). No code is shared
+with karat.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ ENCODINGS = {"codepoint": ("utf-32-le", 4), "utf16": ("utf-16-le", 2), "utf8": (
 
 
 def place_fault(document, start, end, text, unit):
-    """Return what is wrong with a place in a document, and what stands there if nothing is."""
+    """Return the fault of a place in a document, or None and the text at that place."""
     encoding, width = ENCODINGS[unit]
     encoded = document.encode(encoding)
     if end * width > len(encoded):
-        # Where the text begins is looked at first; an end past the end is in no character.
+        # The start is checked first; an end past the document is not inside a character.
         try:
             encoded[: start * width].decode(encoding)
         except UnicodeDecodeError:
@@ -36,7 +36,7 @@ def place_fault(document, start, end, text, unit):
 
 
 def gold_faults(records, corpus, unit):
-    """Count what is wrong with gold by itself and in its corpus."""
+    """Count the faults of gold by itself and in its corpus."""
     counts = Counter()
     seen, with_gold, all_spans, evidence, grades = set(), set(), [], [], {}
     for record in records:
@@ -103,7 +103,7 @@ def span_faults(spans, corpus, unit):
 
 
 def places_faults(rows, corpus, unit):
-    """Count what is wrong with (document, start, end, text) of chunks or results."""
+    """Count the faults of (document, start, end, text) of chunks or results."""
     counts = Counter()
     for doc_id, start, end, text in rows:
         if doc_id not in corpus:
@@ -128,7 +128,7 @@ def query_faults(gold_queries, run_queries):
 
 
 def id_faults(wanted, known, retrieved, unknown, word):
-    """Count ids that stand nowhere; `known` is None where nothing says what there is.
+    """Count ids found nowhere; `known` is None where neither corpus nor chunks are given.
 
     `retrieved` is None where no run has such ids.
     """
@@ -169,7 +169,7 @@ def faults(records, corpus, chunks, runs, unit):
         counted[f"run {name}"] = counts
         ids = {r["id"] for r in results if r.get("id") is not None}
         sources = {r["doc_id"] for r in results if r.get("doc_id") is not None}
-        # A run without any result has a place for ids, and none in it.
+        # A run without any result still has ids, namely none.
         item_ids = (item_ids or set()) | ids | sources
         if sources:
             doc_ids = (doc_ids or set()) | sources

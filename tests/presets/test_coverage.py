@@ -1,4 +1,4 @@
-"""The preset over text evidence: ten numbers, with plain difflib as the oracle."""
+"""The coverage preset: ten measures of text evidence, with plain difflib as the oracle."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.errors import InputError
 from karat.presets import coverage
 from karat.presets.coverage import covers, evaluate_coverage, normalize
 from oracles import texts as text_oracle
+from support.effort import examples
 from support.errors import refused
 
 NAMES = [
@@ -56,7 +56,7 @@ RUN = [
 ]
 
 
-def test_the_ten_numbers_worked_by_hand():
+def test_ten_measures_worked_by_hand():
     report = evaluate_coverage(GOLD, RUN)
     assert list(report.metrics) == NAMES
     # q1 covers one of two at rank 2, again at 3, the other at 4; q2 its one at rank 1, by
@@ -83,19 +83,19 @@ def test_the_ten_numbers_worked_by_hand():
     assert (report.speed, report.cost) == (None, None)
 
 
-def test_settings_shape_the_list_and_denominators_stay():
+def test_settings_shorten_the_list_but_not_the_denominators():
     report = evaluate_coverage(GOLD, RUN, score_threshold=0.4, top_k=2)
     # q1 keeps ranks 1 and 2, q2 its only one.
     assert report.metrics["Precision@5"] == pytest.approx((1 / 5 + 1 / 5) / 3, abs=1e-15)
     assert report.metrics["EvidenceRecall@10"] == 2 / 4
     assert str(report.scores.settings) == "top_k=2, score_threshold=0.4"
     gone = evaluate_coverage(GOLD, RUN, score_threshold=0.6).metrics
-    assert gone["EvidenceRecall@10"] == 1 / 4  # q2 was asked, and now has nothing
+    assert gone["EvidenceRecall@10"] == 1 / 4  # q2 still counts, without results
     strict = evaluate_coverage(GOLD, RUN, fuzzy_threshold=1.0).metrics
     assert strict["EvidenceRecall@10"] == 2 / 4  # noon is not Moon
 
 
-def test_the_preset_is_the_same_through_evaluate():
+def test_evaluate_with_the_preset_gives_the_same_values():
     report, scores = evaluate_coverage(GOLD, RUN), karat.evaluate(GOLD, RUN, preset="coverage")
     assert list(scores) == list(coverage.MEASURES)
     assert list(report.metrics.values()) == [scores[measure] for measure in coverage.MEASURES]
@@ -122,7 +122,7 @@ def test_speed_and_cost_worked_by_hand():
     assert report.per_query.columns == ["query_id", *NAMES]
 
 
-def test_a_stage_of_any_name_is_written_and_read_again(tmp_path):
+def test_stage_with_any_name_is_written_and_read_again(tmp_path):
     run = [{"query_id": "q", "results": [{"text": "a b"}], "latency_ms": {"rank, (late)": 2.0}}]
     report = evaluate_coverage([{"query_id": "q", "evidence": ["a b"]}], run)
     for path in (tmp_path / "scores.json", tmp_path / "scores.parquet", tmp_path / "scores.md"):
@@ -131,7 +131,7 @@ def test_a_stage_of_any_name_is_written_and_read_again(tmp_path):
         assert karat.Scores.read(path)['latency.mean(stage="rank, (late)")'] == 2.0
 
 
-def test_speed_and_cost_are_there_where_the_run_has_them():
+def test_speed_and_cost_are_present_if_the_run_has_them():
     line = {"query_id": "q1", "results": []}
     timed_only = evaluate_coverage(GOLD, [line | {"latency_ms": {"total": 5.0}}])
     assert timed_only.speed == {"total": dict.fromkeys(["average", "P50", "P90", "P99"], 5.0)}
@@ -148,36 +148,36 @@ phrases = st.lists(words, max_size=6).map(" ".join)
 
 
 @given(phrases, phrases, st.sampled_from([0.3, 0.5, 2 / 3, 0.7, 0.9, 1.0]))
-def test_covers_is_what_difflib_says(chunk, evidence, threshold):
-    wanted, text = text_oracle.normalize(evidence), text_oracle.normalize(chunk)
-    assert normalize(evidence) == wanted
-    expected = text_oracle.how(wanted, text, threshold=threshold) is not None
+def test_covers_agrees_with_difflib(chunk, evidence, threshold):
+    normalized, text = text_oracle.normalize(evidence), text_oracle.normalize(chunk)
+    assert normalize(evidence) == normalized
+    expected = text_oracle.how(normalized, text, threshold=threshold) is not None
     assert covers(chunk, evidence, threshold) is expected
 
 
 def test_covers_takes_the_chunk_first():
     assert covers("the refund is paid within 14 days of notice", "14 days")
     assert not covers("14 days", "the refund is paid within 14 days of notice")
-    assert covers("abcdefg...", "abcdefgxyz")  # 2 · 7 / 20 is the default, which counts
+    assert covers("abcdefg...", "abcdefgxyz")  # 2 · 7 / 20 is the default threshold
     assert not covers("abcdefg...", "abcdefgxyz", fuzzy_threshold=0.71)
     assert not covers("anything", " ")
 
 
 def metrics_by_hand(gold, run, threshold, top_k, score_threshold):
-    """Compute the ten one query, one rank, one pair at a time."""
+    """Compute the ten measures for one query, one rank and one pair at a time."""
     rows = []
     for query, evidence in gold.items():
-        wanted = list(dict.fromkeys(map(text_oracle.normalize, evidence)))
-        wanted = [text for text in wanted if text]
+        distinct = list(dict.fromkeys(map(text_oracle.normalize, evidence)))
+        distinct = [text for text in distinct if text]
         kept = [t for t, s in run[query] if score_threshold is None or s >= score_threshold]
         covered_at, covering = {}, []
         for rank, text in enumerate(kept[:top_k], 1):
             chunk = text_oracle.normalize(text)
-            found = [w for w in wanted if text_oracle.how(w, chunk, threshold=threshold)]
-            covering += [rank] if found else []
-            for one in found:
-                covered_at.setdefault(one, rank)
-        if not wanted:
+            covered = [e for e in distinct if text_oracle.how(e, chunk, threshold=threshold)]
+            covering += [rank] if covered else []
+            for text in covered:
+                covered_at.setdefault(text, rank)
+        if not distinct:
             continue
         average = 0.0
         new_ranks = sorted(set(covered_at.values()))
@@ -186,34 +186,34 @@ def metrics_by_hand(gold, run, threshold, top_k, score_threshold):
         at_3, at_10 = (sum(r <= k for r in covered_at.values()) for k in (3, 10))
         rows.append(
             {
-                "evidences": len(wanted),
+                "evidence_texts": len(distinct),
                 "Precision@5": sum(rank <= 5 for rank in covering) / 5,
                 "covered@3": at_3,
                 "covered@10": at_10,
-                "PerQueryCoverage@3": at_3 / len(wanted),
-                "PerQueryCoverage@10": at_10 / len(wanted),
-                "FullCoverageRate@3": float(at_3 == len(wanted)),
-                "FullCoverageRate@10": float(at_10 == len(wanted)),
-                "MAP": average / len(wanted),
+                "PerQueryCoverage@3": at_3 / len(distinct),
+                "PerQueryCoverage@10": at_10 / len(distinct),
+                "FullCoverageRate@3": float(at_3 == len(distinct)),
+                "FullCoverageRate@10": float(at_10 == len(distinct)),
+                "MAP": average / len(distinct),
                 "MRR": 1 / covering[0] if covering else 0.0,
                 "HitRate@10": float(any(rank <= 10 for rank in covering)),
             }
         )
-    found = {}
+    metrics = {}
     for name in NAMES:
         if name.startswith("EvidenceRecall"):
             parts = sum(row["covered" + name.removeprefix("EvidenceRecall")] for row in rows)
-            found[name] = parts / sum(row["evidences"] for row in rows) if rows else None
+            metrics[name] = parts / sum(row["evidence_texts"] for row in rows) if rows else None
         else:
-            found[name] = sum(row[name] for row in rows) / len(rows) if rows else None
-    return found
+            metrics[name] = sum(row[name] for row in rows) / len(rows) if rows else None
+    return metrics
 
 
 texts = st.lists(words.filter(str.strip), min_size=1, max_size=4).map(" ".join)
 queries = st.sampled_from(["q1", "q2", "q3"])
 
 
-@settings(max_examples=60)
+@examples(50, 500)
 @given(
     st.dictionaries(queries, st.lists(texts, min_size=1, max_size=3), min_size=1),
     st.lists(st.lists(st.tuples(texts, st.integers(0, 9)), max_size=12), min_size=3, max_size=3),
@@ -221,7 +221,7 @@ queries = st.sampled_from(["q1", "q2", "q3"])
     st.none() | st.integers(1, 12),
     st.none() | st.integers(0, 9),
 )
-def test_the_ten_numbers_are_those_of_plain_loops(gold, lists, threshold, top_k, score_threshold):
+def test_ten_measures_agree_with_plain_loops(gold, lists, threshold, top_k, score_threshold):
     run = {
         query: sorted(listed, key=lambda pair: -pair[1])
         for query, listed in zip(["q1", "q2", "q3"], lists, strict=True)
@@ -238,30 +238,34 @@ def test_the_ten_numbers_are_those_of_plain_loops(gold, lists, threshold, top_k,
 
 
 @pytest.mark.parametrize("threshold", [0, 1.01, float("nan"), "0.7"])
-def test_a_fuzzy_threshold_outside_its_range_is_refused(threshold):
-    with pytest.raises(InputError, match="not above 0 and at most 1"):
-        covers("a", "a", threshold)
-    with pytest.raises(InputError, match="not above 0 and at most 1"):
-        evaluate_coverage(GOLD, RUN, fuzzy_threshold=threshold)
+def test_fuzzy_threshold_out_of_range_is_refused(threshold):
+    for function in (
+        lambda: covers("a", "a", threshold),
+        lambda: evaluate_coverage(GOLD, RUN, fuzzy_threshold=threshold),
+    ):
+        with refused(path=None, field="fuzzy_threshold") as caught:
+            function()
+        assert str(threshold) in caught.value.problem
 
 
-def test_what_cannot_be_scored_is_said():
-    with pytest.raises(InputError, match="gold holds no evidence, only judgments"):
+def test_input_that_cannot_be_scored_is_refused():
+    with refused(path=None, field="evidence"):
         evaluate_coverage({"q1": ["a"]}, RUN)
-    with pytest.raises(InputError, match="need the text of every retrieved item"):
+    with refused(path=None, field="text"):
         evaluate_coverage(GOLD, {"q1": ["a"]})
-    with pytest.raises(InputError, match="no whole number from 1 up"):
+    with refused(path=None, field="top_k"):
         evaluate_coverage(GOLD, RUN, top_k=0)
 
 
-def test_presets_are_reached_from_the_package():
+def test_presets_are_attributes_of_the_package():
     assert karat.presets.coverage is coverage
     assert "coverage" in dir(karat.presets)
-    with pytest.raises(AttributeError, match="no attribute 'covers'"):
+    with pytest.raises(AttributeError) as caught:
         karat.presets.covers  # noqa: B018
+    assert "covers" in str(caught.value)
 
 
-def test_the_function_reads_no_environment_but_the_preset_does(monkeypatch):
+def test_preset_reads_the_environment_and_the_function_does_not(monkeypatch):
     monkeypatch.setenv("RAG_TOP_K", "1")
     monkeypatch.setenv("RAG_SCORE_THRESHOLD", " 0.4 ")
     assert evaluate_coverage(GOLD, RUN).metrics["EvidenceRecall@10"] == 3 / 4
@@ -276,20 +280,20 @@ def test_the_function_reads_no_environment_but_the_preset_does(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "problem"),
+    ("variable", "value"),
     [
-        ("RAG_TOP_K", "five", "'five' is no whole number from 1 up"),
-        ("RAG_TOP_K", "2.5", "'2.5' is no whole number from 1 up"),
-        ("RAG_TOP_K", "0", "0 is no whole number from 1 up"),
-        ("RAG_SCORE_THRESHOLD", "high", "'high' is no finite number"),
-        ("RAG_SCORE_THRESHOLD", "nan", "nan is no finite number"),
+        ("RAG_TOP_K", "five"),
+        ("RAG_TOP_K", "2.5"),
+        ("RAG_TOP_K", "0"),
+        ("RAG_SCORE_THRESHOLD", "high"),
+        ("RAG_SCORE_THRESHOLD", "nan"),
     ],
 )
-def test_a_variable_that_holds_no_number_is_named(monkeypatch, variable, value, problem):
+def test_invalid_environment_variable_is_named(monkeypatch, variable, value):
     monkeypatch.setenv(variable, value)
-    with pytest.raises(InputError, match=problem) as caught:
+    with refused(path=None, field=variable) as caught:
         karat.evaluate(GOLD, RUN, preset="coverage")
-    assert caught.value.field == variable
+    assert value in caught.value.problem
 
 
 @pytest.fixture
@@ -304,7 +308,7 @@ def command(command, monkeypatch, tmp_path):
 EVAL = ("eval", "gold.jsonl", "run.jsonl", "--preset", "coverage")
 
 
-def test_the_command_line_takes_the_preset(command):
+def test_command_line_accepts_the_preset(command):
     code, out, err = command(*EVAL, "--fuzzy-threshold", "0.7")
     assert code == 0
     assert "warning" not in err
@@ -316,23 +320,24 @@ def test_the_command_line_takes_the_preset(command):
     assert command(*EVAL, "--fuzzy-threshold", "1")[1].splitlines()[3].split()[1] == "0.5000"
 
 
-def test_what_came_from_the_environment_is_printed_and_the_command_line_wins(command, monkeypatch):
+def test_settings_from_the_environment_are_printed_and_options_take_precedence(
+    command, monkeypatch
+):
     monkeypatch.setenv("RAG_TOP_K", "1")
     out = command(*EVAL)[1]
     assert "list: top_k=1 (RAG_TOP_K)\n" in out
-    told = json.loads(command(*EVAL, "--json", "--score-threshold", "0.4")[1])
-    assert told["settings"] == {
+    report = json.loads(command(*EVAL, "--json", "--score-threshold", "0.4")[1])
+    assert report["settings"] == {
         "top_k": 1,
         "score_threshold": 0.4,
         "origin": {"top_k": "RAG_TOP_K"},
     }
     assert "list: top_k=2\n" in command(*EVAL, "--top-k", "2")[1]
     monkeypatch.setenv("RAG_TOP_K", "many")
-    code, _, said = command(*EVAL)
-    assert (code, said.splitlines()[0]) == (
-        2,
-        "error: RAG_TOP_K: 'many' is no whole number from 1 up",
-    )
+    code, out, err = command(*EVAL)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: RAG_TOP_K: ")
+    assert "many" in err.splitlines()[0]
 
 
 BOTH = [

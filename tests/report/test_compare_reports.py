@@ -1,4 +1,4 @@
-"""`karat compare` and the files it writes: what they say, and that it can be read back."""
+"""`karat compare`: what it prints, and the files it writes."""
 
 import json
 import re
@@ -6,11 +6,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from karat.report.marks import letter
 
 import karat
 from karat.report.comparison_tables import interval, probability
 from karat.report.latex import escape
 from karat.report.terminal import width_of
+from support.commands import check_refused
 
 GOLD = [
     {"query_id": f"q{at:02}", "query": f"question {at}", "kind": ["even", "odd"][at % 2]}
@@ -40,8 +42,8 @@ def test_two_runs_are_shown_as_one_pair(command, files):
     values, pair, moved, notes, headline = out.split("\n\n")
     assert headline == "new is best by RR: its lead on old, +0.4444, is real (p 0.0010)\n"
     assert command("eval", *words)[1].startswith(f"{values}\n")
-    known = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR,P@1").pairs
-    low, high, least = (known[column].to_list() for column in ("low", "high", "detectable"))
+    pairs = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR,P@1").pairs
+    low, high, least = (pairs[column].to_list() for column in ("low", "high", "detectable"))
     assert pair == (
         "new − old, 12 queries\n"
         "measure  difference      95% interval       p   W/T/L  change     dz   least\n"
@@ -73,7 +75,7 @@ def test_two_runs_are_shown_as_one_pair(command, files):
     )
 
 
-def test_how_intervals_came_about_is_said_once_if_it_is_the_same(command, files):
+def test_common_interval_method_is_shown_once(command, files):
     _, out, _ = command("compare", "gold.jsonl", "new.run", "mixed.run", "-m", "RR")
     assert out.count("BCa bootstrap") == 1
     assert "of differences" not in out
@@ -81,30 +83,30 @@ def test_how_intervals_came_about_is_said_once_if_it_is_the_same(command, files)
     assert "intervals of differences in RR: BCa bootstrap over queries" in out
 
 
-def test_of_which_run_an_interval_came_about_otherwise_is_said():
+def test_runs_with_another_interval_method_are_named():
     runs = {"old": OLD, "new": {query: ["a"] for query in OLD} | {"q01": ["x"]}}
     text = str(karat.compare(GOLD, runs, "RR"))
     assert "\n95% intervals of RR (old): all values are equal\n" in text
     assert "\n95% intervals of RR (new): Wilson's score interval\n" in text
 
 
-def test_in_python_the_same_text_is_printed(command, files):
+def test_python_prints_the_same_text(command, files):
     _, out, _ = command("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR")
     comparison = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR")
     assert f"{comparison}\n" == out
 
 
-def test_a_terminal_shows_ruled_tables_as_wide_as_it_is(command, files, monkeypatch):
+def test_terminal_shows_ruled_tables_of_its_full_width(command, files, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "120")
     _, out, _ = command(
         "compare", "gold.jsonl", "old.run", "new.run", "bad.run", "-m", "RR", "--moved", "0"
     )
-    assert out.count("least") == 4  # once a pair, in one table with all the rest, and below
+    assert out.count("least") == 4  # once per pair, in one table each, and in the notes
     assert "──" in out
 
 
-def test_several_pairs_are_corrected_and_it_is_said_over_how_many(command, files):
+def test_correction_over_several_pairs_is_shown(command, files):
     words = ("compare", "gold.jsonl", "old.run", "new.run", "bad.run", "-m", "RR", "--moved", "0")
     _, out, _ = command(*words)
     assert re.findall(r"^(\w+ − \w+), 12 queries$", out, re.MULTILINE) == [
@@ -113,8 +115,7 @@ def test_several_pairs_are_corrected_and_it_is_said_over_how_many(command, files
         "bad − new",
     ]
     assert out.count("p Holm  ") == 3
-    said = "two-sided; p Holm: by Holm over 3 pairs, each\n  measure by itself\n"
-    assert said in out
+    assert "two-sided; p Holm: by Holm over 3 pairs, each\n  measure by itself\n" in out
     assert "moved most" not in out
     _, out, _ = command(*words, "--correction", "none", "--test", "wilcoxon")
     assert "p: Wilcoxon signed ranks, two-sided; p not corrected over 3 pairs\n" in out
@@ -124,7 +125,7 @@ def test_several_pairs_are_corrected_and_it_is_said_over_how_many(command, files
 
 
 @pytest.mark.parametrize("named", ["old", "old.run"])
-def test_a_baseline_is_named_or_given_by_its_path(command, files, named):
+def test_baseline_is_given_by_name_or_path(command, files, named):
     _, out, _ = command(
         "compare", "gold.jsonl", "new.run", "old.run", "bad.run", "-m", "RR", "--baseline", named
     )
@@ -139,7 +140,7 @@ def test_groups_are_shown_with_their_size(command, files):
     table = out.split("new − old by kind\n")[1].split("\n\n")[0]
     rows = [line.split() for line in table.splitlines()]
     assert " ".join(rows[0]) == "measure kind difference 95% interval p p Holm W/T/L n"
-    # Of 2⁶ signs, 2 are as far out for odd; for even, 4 are: those that turn the one that fell.
+    # Of 2⁶ sign flips, 2 are as extreme for odd; for even 4, with the sign of q00 either way.
     assert rows[1][:3] == ["RR", "even", "+0.3889"]
     assert rows[1][5:] == ["0.0625", "0.0625", "5/0/1", "6"]
     assert rows[2] == [
@@ -166,7 +167,7 @@ def test_small_groups_are_marked(command, files):
     assert "*: fewer than 5 queries\n" in out
 
 
-def test_how_many_queries_a_difference_needs_is_said(command, files):
+def test_number_of_queries_needed_for_a_difference_is_shown(command, files):
     _, out, _ = command(
         "compare", "gold.jsonl", "old.run", "new.run", "-m", "RR,P@1", "--difference", "0.05"
     )
@@ -180,18 +181,17 @@ def test_how_many_queries_a_difference_needs_is_said(command, files):
     ) in out
 
 
-def test_what_changed_is_cut_to_the_most_telling(command, files):
+def test_only_the_largest_rank_changes_are_shown(command, files):
     gold = {"q": {f"item-{at}": 1 + at for at in range(6)}}
     karat.Gold.of(gold).write("gold.qrels")
     karat.Run.of({"q": [f"item-{at}" for at in range(6)]}).write("old.run")
     karat.Run.of({"q": [f"item-{at}" for at in (5, 4, 3, 2, 1)]}).write("new.run")
     _, out, _ = command("compare", "gold.qrels", "old.run", "new.run", "-m", "nDCG")
-    # Brings, at rank r, grade / log2(r + 1): item-5 gains the most, then item-4, then item-0.
-    said = "    item-5 (6): 6 → 1, item-4 (5): 5 → 2, item-0 (1): 1 → – and 3 more\n"
-    assert said in out
+    # At rank r an item adds grade / log2(r + 1): item-5 gains the most, then item-4, then item-0.
+    assert "    item-5 (6): 6 → 1, item-4 (5): 5 → 2, item-0 (1): 1 → – and 3 more\n" in out
 
 
-def test_a_line_does_not_end_between_two_ranks(command, files):
+def test_lines_are_not_broken_between_two_ranks(command, files):
     gold = {"q": {f"a-document-of-a-long-id-{at}": 3 - at for at in range(3)}}
     karat.Gold.of(gold).write("gold.qrels")
     karat.Run.of({"q": ["x", *gold["q"]]}).write("old.run")
@@ -203,7 +203,7 @@ def test_a_line_does_not_end_between_two_ranks(command, files):
     assert " ".join("".join(lines).split()).count(" → ") == 3
 
 
-def test_everything_fits_80_columns_whatever_the_names(command, files):
+def test_long_names_fit_80_columns(command, files):
     long = f"{'検索' * 30} is a very long name that nobody should give {{}}.run"
     for at, name in enumerate(("old", "new", "bad")):
         Path(long.format(at)).write_text(Path(f"{name}.run").read_text())
@@ -223,23 +223,34 @@ def test_everything_fits_80_columns_whatever_the_names(command, files):
     assert "only one of the two left out" in " ".join(out.split())
 
 
-def test_many_pairs_show_moved_queries_only_if_asked(command, files):
-    runs = []
-    for at in range(6):
-        runs.append(f"run{at}.run")
-        karat.Run.of(NEW if at % 2 else OLD).write(runs[-1])
-    _, out, _ = command("compare", "gold.jsonl", *runs, "-m", "RR")
+@pytest.fixture
+def six_runs(files):
+    """Write six runs, three of each kind; return their paths."""
+    paths = [f"run{at}.run" for at in range(6)]
+    for at, path in enumerate(paths):
+        karat.Run.of(NEW if at % 2 else OLD).write(path)
+    return paths
+
+
+def test_many_pairs_show_moved_queries_only_on_request(command, six_runs):
+    _, out, _ = command("compare", "gold.jsonl", *six_runs, "-m", "RR")
     assert "moved most" not in out
-    _, out, _ = command("compare", "gold.jsonl", *runs, "-m", "RR", "--moved", "1")
+    _, out, _ = command("compare", "gold.jsonl", *six_runs, "-m", "RR", "--moved", "1")
     assert out.count("moved most") == 9  # of 15 pairs, 6 are of equal runs
 
 
-def test_many_pairs_stand_below_each_other_measure_by_measure(command, files):
-    runs = []
-    for at in range(6):
-        runs.append(f"run{at}.run")
-        karat.Run.of(NEW if at % 2 else OLD).write(runs[-1])
-    words = ("compare", "gold.jsonl", *runs, "-m", "RR,P@1", "--difference", "0.1", "-o", "c.md")
+def test_many_pairs_are_shown_in_one_table_per_measure(command, six_runs):
+    words = (
+        "compare",
+        "gold.jsonl",
+        *six_runs,
+        "-m",
+        "RR,P@1",
+        "--difference",
+        "0.1",
+        "-o",
+        "c.md",
+    )
     _, out, _ = command(*words)
     for title in ("RR, 12 queries", "P@1, 12 queries"):
         table = out.split(f"\n{title}\n")[1].split("\n\n")[0].splitlines()
@@ -250,44 +261,50 @@ def test_many_pairs_stand_below_each_other_measure_by_measure(command, files):
         assert table[1].split()[4] == ("+0.4444" if title.startswith("RR") else "+0.9167")
     needed = out.split("queries needed")[1].splitlines()
     assert needed[1].split() == ["pair", "RR", "P@1"]
-    pairs = karat.compare("gold.jsonl", runs, "RR,P@1").queries_needed(0.1)
+    pairs = karat.compare("gold.jsonl", six_runs, "RR,P@1").queries_needed(0.1)
     expected = pairs.filter(a="run0", b="run1")["queries"].to_list()
     assert needed[2].split()[3:] == [str(n) for n in expected]
     # Three runs are best by RR; the first of them, run1, is compared with the five others.
-    assert Path("c.md").read_text().count("| run1 − run0 |") == 2  # and how many queries it takes
+    assert (
+        Path("c.md").read_text().count("| run1 − run0 |") == 2
+    )  # and in the table of queries needed
     assert "| run3 − run2 |" not in Path("c.md").read_text()
     assert "- 10 other pairs: not shown, .json and .csv hold them\n" in Path("c.md").read_text()
 
 
-def test_how_the_intervals_of_groups_came_about_is_said_where_it_differs(command, files):
+def test_interval_method_of_groups_is_shown_where_it_differs(command, files):
     words = ("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--by", "kind")
     _, out, _ = command(*words)
     assert "intervals of differences of some groups: all values are equal" in out
 
 
-def test_json_holds_what_the_contract_says(command, files):
+def test_json_has_the_documented_content(command, files):
     code, out, _ = command(
         *("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR,P@1", "--by", "kind"),
         *("--json", "--moved", "1", "--difference", "0.1"),
     )
     assert code == 0
-    told = json.loads(out)
-    assert told["karat"] == karat.__version__
-    assert told["conventions"]["missing"] == "zero"
-    assert told["level"] == "item"
-    assert (told["baseline"], told["test"], told["correction"]) == (None, "randomization", "holm")
-    assert (told["tests"], told["group_tests"], told["confidence"]) == (1, 2, 0.95)
-    assert [run["name"] for run in told["runs"]] == ["old", "new"]
-    assert told["runs"][0]["measures"]["RR"]["value"] == 0.5
+    document = json.loads(out)
+    assert document["karat"] == karat.__version__
+    assert document["conventions"]["missing"] == "zero"
+    assert document["level"] == "item"
+    assert (document["baseline"], document["test"], document["correction"]) == (
+        None,
+        "randomization",
+        "holm",
+    )
+    assert (document["tests"], document["group_tests"], document["confidence"]) == (1, 2, 0.95)
+    assert [run["name"] for run in document["runs"]] == ["old", "new"]
+    assert document["runs"][0]["measures"]["RR"]["value"] == 0.5
     comparison = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR,P@1", by="kind")
-    assert told["pairs"] == comparison.pairs.to_dicts()
+    assert document["pairs"] == comparison.pairs.to_dicts()
     for key in ("a", "b", "measure", "difference", "low", "high", "p", "p_corrected"):
-        assert key in told["pairs"][0]
-    assert told["groups"][0]["by"] == {"kind": "even"}
-    assert [group["difference"] for group in told["groups"]] == comparison.groups[
+        assert key in document["pairs"][0]
+    assert document["groups"][0]["by"] == {"kind": "even"}
+    assert [group["difference"] for group in document["groups"]] == comparison.groups[
         "difference"
     ].to_list()
-    assert told["moved"][1] == {
+    assert document["moved"][1] == {
         "a": "old",
         "b": "new",
         "measure": "RR",
@@ -307,17 +324,17 @@ def test_json_holds_what_the_contract_says(command, files):
             }
         ],
     }
-    assert told["queries_needed"] == comparison.queries_needed(0.1).to_dicts()
+    assert document["queries_needed"] == comparison.queries_needed(0.1).to_dicts()
 
 
-def test_json_leaves_out_what_was_not_asked(command, files):
+def test_json_omits_what_was_not_requested(command, files):
     _, out, _ = command(
         "compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--json", "--moved", "0"
     )
     assert not {"groups", "group_tests", "moved", "queries_needed"} & json.loads(out).keys()
 
 
-def test_files_are_written_by_their_ending(command, files):
+def test_output_format_follows_the_file_extension(command, files):
     names = ["c.json", "c.csv", "c.md", "c.tex"]
     outputs = [word for name in names for word in ("-o", name)]
     words = ("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR,P@1")
@@ -335,7 +352,7 @@ def test_files_are_written_by_their_ending(command, files):
     assert pl.read_csv("g.csv")["kind"].to_list() == ["even", "even", "odd", "odd"]
 
 
-def test_a_csv_has_every_query_of_every_pair_beside_it(command, files):
+def test_second_csv_file_has_every_query_of_every_pair(command, files):
     Path("some.run").write_text(Path("new.run").read_text().replace("q03 ", "q99 "))
     runs = ("old.run", "some.run", "bad.run")
     words = ("compare", "gold.jsonl", *runs, "-m", "RR,P@1", "--missing", "skip", "--by", "kind")
@@ -360,7 +377,7 @@ def test_a_csv_has_every_query_of_every_pair_beside_it(command, files):
     assert sum(row["difference"] is None for row in rows) == 4  # q03, in two pairs and measures
 
 
-def test_markdown_is_tables_and_a_list(command, files):
+def test_markdown_has_tables_and_a_list(command, files):
     command("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--moved", "1", "-o", "c.md")
     lines = Path("c.md").read_text().splitlines()
     assert lines[:5] == [
@@ -380,7 +397,7 @@ def test_markdown_is_tables_and_a_list(command, files):
     assert lines[-2:] == ["", "</details>"]
 
 
-def test_latex_marks_the_best_and_what_is_shown_to_be_better(command, files):
+def test_latex_marks_the_best_and_significantly_better_runs(command, files):
     words = ("compare", "gold.jsonl", "old.run", "new.run", "bad.run", "-m", "RR", "-o", "c.tex")
     command(*words)
     lines = Path("c.tex").read_text().splitlines()
@@ -411,21 +428,27 @@ def test_latex_marks_the_best_and_what_is_shown_to_be_better(command, files):
     assert "better and worse than old (sign-flip randomization, corrected by Holm over 2" in text
 
 
-@pytest.mark.parametrize(("runs", "expected"), [(30, "xyzABC"), (60, "X,Y,Z,aa,ab,ac,ad")])
-def test_latex_letters_of_many_runs_are_those_of_the_runs(tmp_path, runs, expected):
-    """More than 26 runs, and more than there are letters."""
-    n = len(expected.split(",")) if "," in expected else len(expected)
-    lists = {f"run{at}": OLD for at in range(runs)}
-    start = {30: 23, 60: 49}[runs]
-    lists |= {f"run{at}": BAD for at in range(start, start + n)}
-    comparison = karat.compare(GOLD, lists, "RR", correction="none")
-    comparison.write(tmp_path / "c.tex")
-    assert (
-        f"$^{{a}}$ run0 & \\textbf{{0.5000}}$^{{{expected}}}$" in (tmp_path / "c.tex").read_text()
-    )
+def test_letters_of_runs_go_on_with_capitals_and_then_pairs():
+    letters = [letter(at) for at in range(60)]
+    assert letters[23:29] == ["x", "y", "z", "A", "B", "C"]
+    assert letters[49:56] == ["X", "Y", "Z", "aa", "ab", "ac", "ad"]
+    assert len(set(letters)) == 60
 
 
-def test_latex_marks_nothing_that_is_not_shown(tmp_path):
+@pytest.mark.parametrize(("count", "marks"), [(3, "bc"), (5, "b,c,aa,ab")])
+def test_latex_separates_letters_of_more_runs_than_the_alphabet_has(
+    tmp_path, monkeypatch, count, marks
+):
+    for module in ("marks", "latex"):
+        monkeypatch.setattr(f"karat.report.{module}.ascii_letters", "abc")
+    runs = {f"run{at}": BAD if at else OLD for at in range(count)}
+    karat.compare(GOLD, runs, "RR", correction="none").write(tmp_path / "c.tex")
+    text = (tmp_path / "c.tex").read_text()
+    assert f"$^{{a}}$ run0 & \\textbf{{0.5000}}$^{{{marks}}}$" in text
+    assert f"$^{{{letter(count - 1)}}}$ run{count - 1} & 0.0000 " in text
+
+
+def test_latex_does_not_mark_insignificant_differences(tmp_path):
     three = GOLD[1:4]
     comparison = karat.compare(three, {"old": OLD, "new": NEW}, "RR")
     assert comparison.pairs["p_corrected"].to_list() == [2 / 8]
@@ -433,22 +456,22 @@ def test_latex_marks_nothing_that_is_not_shown(tmp_path):
     assert "$^{b}$ new & \\textbf{1.0000} \\\\\n" in (tmp_path / "c.tex").read_text()
 
 
-def test_latex_marks_no_run_that_is_as_good(tmp_path):
+def test_latex_does_not_mark_equal_runs(tmp_path):
     gold = {f"q{at:02}": [f"a{rank}" for rank in range(16)] for at in range(12)}
 
-    def found(numbers):
-        return {q: [f"a{rank}" for rank in range(n)] for q, n in zip(gold, numbers, strict=True)}
+    def run(lengths):
+        return {q: [f"a{rank}" for rank in range(n)] for q, n in zip(gold, lengths, strict=True)}
 
-    runs = {"old": found([11] * 12), "new": found([12] * 11 + [0])}
+    runs = {"old": run([11] * 12), "new": run([12] * 11 + [0])}
     comparison = karat.compare(gold, runs, "P(denominator=k)@16", test="wilcoxon")
     (row,) = comparison.pairs.to_dicts()
     assert row["difference"] == 0
-    assert row["p"] < 0.05  # signed ranks do not ask about the mean
+    assert row["p"] < 0.05  # signed ranks do not test the mean
     comparison.write(tmp_path / "c.tex")
     assert r"0.6875}$^" not in (tmp_path / "c.tex").read_text()
 
 
-def test_latex_takes_lower_for_better_where_it_is(tmp_path):
+def test_latex_respects_measures_where_lower_is_better(tmp_path):
     def timed(ms):
         return [
             {"query_id": f"q{at}", "results": ["a"], "latency_ms": {"total": ms + at}}
@@ -465,7 +488,7 @@ def test_latex_takes_lower_for_better_where_it_is(tmp_path):
     assert r"$^{b}$ fast & \textbf{10.50}$^{a}$ & \textbf{1.0000} \\" in text
 
 
-def test_latex_takes_no_name_for_an_option_of_the_line_above(tmp_path):
+def test_latex_protects_names_in_brackets(tmp_path):
     karat.compare(GOLD, {"old": OLD, "[new]": NEW}, "RR", baseline="old").write(tmp_path / "c.tex")
     assert "\n{}[new] & " in (tmp_path / "c.tex").read_text()
 
@@ -502,7 +525,7 @@ def test_latex_of_scores_has_intervals_and_remarks(command, files):
     assert "\nold & 0.5000 \\\\\n" in text
 
 
-def test_latex_sets_any_name(tmp_path):
+def test_latex_escapes_special_characters(tmp_path):
     runs = {r"50%_$x$ & {y} #1 \z ~^<|>": OLD, "b": NEW}
     karat.compare(GOLD, runs, "RBP(p=0.8)").write(tmp_path / "c.tex")
     text = (tmp_path / "c.tex").read_text()
@@ -520,17 +543,17 @@ def test_latex_sets_any_name(tmp_path):
     ("p", "shown"),
     [(None, "–"), (1.0, "1.0000"), (0.0001, "0.0001"), (0.0000999, "<0.0001"), (1e-9, "<0.0001")],
 )
-def test_a_p_is_never_shown_as_nothing(p, shown):
+def test_small_p_is_not_shown_as_zero(p, shown):
     assert probability(p) == shown
 
 
-def test_an_interval_may_be_open():
+def test_interval_can_have_an_open_end():
     assert interval(None, None, "RR") == "–"
     assert interval(-0.25, 0.5, "RR") == "[-0.2500, 0.5000]"
     assert interval(None, 0.5, "latency.p90") == "[–, 0.500]"
 
 
-def test_a_measure_without_values_is_shown_as_dashes(command, files):
+def test_measure_without_values_is_shown_as_dashes(command, files):
     _, out, _ = command(
         "compare", "gold.jsonl", "bad.run", "new.run", "-m", "FirstRelevant@1", "--moved", "0"
     )
@@ -540,39 +563,41 @@ def test_a_measure_without_values_is_shown_as_dashes(command, files):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "place", "values"),
     [
-        (["old.run"], "a comparison takes two runs or more"),
-        (["old.run", "nowhere.run"], "nowhere.run: there is no such file"),
-        (["old.run", "new.run", "--baseline", "nwe"], "did you mean 'new'?"),
-        (["old.run", "new.run", "--test", "z"], "choose one of randomization, t, wilcoxon"),
-        (["old.run", "new.run", "--correction", "z"], "choose one of holm, bh"),
-        (["old.run", "new.run", "--by", "knd"], "did you mean 'kind'?"),
-        (["old.run", "new.run", "--moved", "-1"], "greater than or equal to 0"),
+        (["old.run"], "runs", []),
+        (["old.run", "nowhere.run"], "nowhere.run", ["new.run"]),
+        (["old.run", "new.run", "--baseline", "nwe"], "baseline", ["'nwe'", "'new'"]),
+        (["old.run", "new.run", "--test", "z"], "test", ["'z'", "randomization, t, wilcoxon"]),
+        (["old.run", "new.run", "--correction", "z"], "correction", ["'z'", "holm, bh"]),
+        (["old.run", "new.run", "--by", "knd"], "by", ["'knd'", "'kind'"]),
+        (["old.run", "new.run", "-o", "c.parquet"], "c.parquet", ["'.parquet'", ".csv", ".html"]),
+        (["nowhere.run", "new.run", "-o", "no/c.md"], "no/c.md", [" no "]),
         (
-            ["old.run", "new.run", "-o", "c.parquet"],
-            ".csv, .md, .tex; a report is .html",
+            ["old.run", "new.run", "--by", "kind", "--correction", "tukey"],
+            "correction",
+            ["Tukey", "holm"],
         ),
-        (["nowhere.run", "new.run", "-o", "no/c.md"], "the folder to write into does not exist"),
-        (["old.run", "new.run", "--by", "kind", "--correction", "tukey"], "Tukey HSD corrects"),
     ],
 )
-def test_a_comparison_that_cannot_be_made_ends_with_a_message(command, files, words, said):
-    code, out, err = command("compare", "gold.jsonl", *words)
+def test_mistake_ends_with_one_message_and_exit_code_2(command, files, words, place, values):
+    check_refused(command("compare", "gold.jsonl", *words), place, *values)
+
+
+def test_negative_number_of_moved_queries_is_wrong_usage(command, files):
+    code, out, err = command("compare", "gold.jsonl", "old.run", "new.run", "--moved", "-1")
     assert (code, out) == (2, "")
-    assert said in err
+    assert "'--moved'" in err
 
 
-def test_a_format_that_is_said_is_not_guessed_to_be_scores(command, files):
+def test_explicit_format_is_not_guessed_to_be_scores(command, files):
     karat.evaluate(GOLD, OLD, "RR").write("old.json")
     words = ("compare", "gold.jsonl", "old.json", "new.run", "-m", "RR", "--moved", "0")
     assert command(*words)[0] == 0
-    code, _, err = command(*words, "--format", "trec")
-    assert code == 2
-    assert "old.json:1" in err
+    check_refused(command(*words, "--format", "trec"), "old.json:1: Q0")
 
 
-def test_flags_that_say_how_runs_are_scored_are_used(command, files):
+def test_scoring_flags_are_respected(command, files):
     _, out, _ = command(
         "compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--top-k", "1", "--moved", "0"
     )

@@ -1,89 +1,97 @@
-"""The line that says which run is best, and whether that is real."""
+"""The line that states which run is best, and whether its lead is significant."""
 
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
 from karat.report.headline import of_comparison, of_scores
+from support.effort import examples
 
 GOLD = {f"q{at:02}": ["a"] for at in range(12)}
 
 
 def run(*ranks):
-    """Return lists in which the relevant item has these ranks, over and over."""
+    """Return a run in which the relevant item has these ranks, repeated for all queries."""
     ranked = zip(GOLD, ranks * 12, strict=False)
     return {query: [*(f"x{i}" for i in range(1, rank)), "a"] for query, rank in ranked}
 
 
-def said(runs, measure="RR", **options):
+def headline(runs, measure="RR", **options):
     return of_comparison(karat.compare(GOLD, runs, measure, **options).sheet(moved=0))
 
 
-def test_a_lead_that_is_shown_is_real_and_one_that_is_not_may_be_chance():
-    assert said({"old": run(2), "new": run(1)}) == (
+def test_significant_lead_is_real_and_any_other_may_be_chance():
+    assert headline({"old": run(2), "new": run(1)}) == (
         "new is best by RR: its lead on old, +0.5000, is real (p 0.0005)"
     )
-    assert said({"new": run(1), "old": run(2)}).startswith("new is best by RR: its lead on old, +")
+    assert headline({"new": run(1), "old": run(2)}).startswith(
+        "new is best by RR: its lead on old, +"
+    )
     close = {"old": run(2), "new": run(1, *[2] * 11)}
-    assert said(close) == "new is best by RR: its lead on old, +0.0417, may be chance (p 1.0000)"
+    assert (
+        headline(close) == "new is best by RR: its lead on old, +0.0417, may be chance (p 1.0000)"
+    )
 
 
-def test_several_are_held_against_the_best():
+def test_best_run_is_compared_with_all_others():
     runs = {"bad": run(9), "old": run(2), "new": run(1)}
-    assert said(runs) == "new is best by RR: its lead is real on each of the 2 others"
+    assert headline(runs) == "new is best by RR: its lead is real on each of the 2 others"
     runs["close"] = run(*[1] * 11, 2)
-    assert said(runs) == (
+    assert headline(runs) == (
         "new is best by RR: its lead on close, +0.0417, may be chance (p Holm 1.0000); it is real "
         "on 2 of 3 others"
     )
 
 
-def test_with_a_baseline_the_best_is_held_against_it_alone():
+def test_best_run_is_compared_with_the_baseline_only():
     runs = {"old": run(2), "close": run(*[1] * 11, 2), "new": run(1)}
-    assert said(runs, baseline="old") == (
+    assert headline(runs, baseline="old") == (
         "new is best by RR: its lead on old, +0.5000, is real (p Holm 0.0010)"
     )
-    assert said(runs, baseline="new") == (
+    assert headline(runs, baseline="new") == (
         "new is best by RR: its lead on close, +0.0417, may be chance (p Holm 1.0000); it is real "
         "on 1 of 2 others"
     )
 
 
-def test_runs_that_are_as_good_are_all_named():
-    assert said({"old": run(2), "new": run(2)}) == "old and new are best by RR, with the same value"
+def test_equally_good_runs_are_all_named():
+    assert (
+        headline({"old": run(2), "new": run(2)})
+        == "old and new are best by RR, with the same value"
+    )
     many = {f"run{at}": run(2) for at in range(5)}
-    assert said(many) == "run0, run1, run2 and 2 more are best by RR, with the same value"
+    assert headline(many) == "run0, run1, run2 and 2 more are best by RR, with the same value"
 
 
-def test_less_is_better_where_it_is():
-    assert said({"old": run(2), "new": run(1)}, "FirstRelevant").startswith(
+def test_lower_values_are_better_for_some_measures():
+    assert headline({"old": run(2), "new": run(1)}, "FirstRelevant").startswith(
         "new is best by FirstRelevant: its lead on old, -1"
     )
 
 
-@pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")  # of an id that is nowhere
-def test_what_was_not_measured_or_tested_is_said():
+@pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")  # about an id not in the run
+def test_missing_values_and_tests_are_reported():
     nothing = {query: ["x"] for query in GOLD}
     runs = {"old": nothing, "new": nothing}
-    assert said(runs, "FirstRelevant") == "no query has a value of FirstRelevant"
-    assert said(runs | {"new": run(1)}, "FirstRelevant") == (
+    assert headline(runs, "FirstRelevant") == "no query has a value of FirstRelevant"
+    assert headline(runs | {"new": run(1)}, "FirstRelevant") == (
         "new is best by FirstRelevant: its lead on old was not tested"
     )
 
 
-def test_a_lead_over_other_queries_is_no_lead():
-    """By all its queries b is better, on those that both have a value for it is not."""
+def test_lead_that_common_queries_do_not_confirm_is_reported():
+    """Over all its queries b is better, but not over the queries of both runs."""
     b = {query: run(2)[query] for query in list(GOLD)[3::4]}
     a = run(9, 9, 9, 1)
-    assert said({"a": a, "b": b}, conventions={"missing": "skip"}) == (
+    assert headline({"a": a, "b": b}, conventions={"missing": "skip"}) == (
         "b is best by RR: its lead on a does not hold on the queries that both have a value for"
     )
 
 
-def test_of_scores_alone_nothing_is_said_to_be_real():
+def test_scores_without_a_comparison_make_no_claim_of_significance():
     sheets = [karat.evaluate(GOLD, run(rank), "RR").sheet(intervals=False) for rank in (1, 2)]
     assert of_scores(sheets[:1]) == "run: RR 1.0000"
     named = karat.Evaluator(GOLD, "RR").all({"new": run(1), "old": run(2)})
@@ -93,41 +101,41 @@ def test_of_scores_alone_nothing_is_said_to_be_real():
     )
 
 
-@settings(max_examples=25)
+@examples(15, 150)
 @given(
     st.lists(
         st.lists(st.integers(1, 3), min_size=12, max_size=12).map(tuple), min_size=2, max_size=4
     ),
     st.sampled_from([None, "run0"]),
 )
-def test_it_says_what_the_rows_say(ranks, baseline):
-    runs = {f"run{at}": run(*each) for at, each in enumerate(ranks)}
+def test_headline_agrees_with_the_pairs(ranks, baseline):
+    runs = {f"run{at}": run(*own) for at, own in enumerate(ranks)}
     comparison = karat.compare(GOLD, runs, "RR", baseline=baseline)
-    told = of_comparison(comparison.sheet(moved=0))
+    line = of_comparison(comparison.sheet(moved=0))
     values = {score.name: score["RR"] for score in comparison.scores}
     leaders = [name for name, value in values.items() if value == max(values.values())]
     if len(leaders) > 1:
-        assert told.startswith(leaders[0])
-        assert told.endswith(" are best by RR, with the same value")
+        assert line.startswith(leaders[0])
+        assert line.endswith(" are best by RR, with the same value")
         return
     (leader,) = leaders
-    assert told.startswith(f"{leader} is best by RR: its lead ")
+    assert line.startswith(f"{leader} is best by RR: its lead ")
     pairs = (
         combinations(runs, 2) if baseline is None else [("run0", b) for b in runs if b != "run0"]
     )
-    held = [pair for pair in pairs if leader in pair]
+    compared = [pair for pair in pairs if leader in pair]
     rows = {(row["a"], row["b"]): row for row in comparison.pairs.to_dicts()}
-    beaten = sum(rows[pair]["p_corrected"] < 0.05 for pair in held)
-    if beaten == len(held):
-        assert "is real" in told
-        assert "chance" not in told
+    beaten = sum(rows[pair]["p_corrected"] < 0.05 for pair in compared)
+    if beaten == len(compared):
+        assert "is real" in line
+        assert "chance" not in line
     else:
-        assert "may be chance" in told
-        assert len(held) == 1 or f"real on {beaten or 'none'} of {len(held)} others" in told
+        assert "may be chance" in line
+        assert len(compared) == 1 or f"real on {beaten or 'none'} of {len(compared)} others" in line
 
 
 @pytest.mark.parametrize("options", [{}, {"baseline": "old"}])
-def test_marks_point_to_what_is_better(options):
+def test_marks_show_what_is_better(options):
     timed = {
         name: [
             {"query_id": query, "results": ["a"], "latency_ms": {"total": ms + at}}

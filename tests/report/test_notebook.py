@@ -1,4 +1,4 @@
-"""What a notebook shows of gold, runs, scores and comparisons."""
+"""How a notebook shows gold, runs, scores and comparisons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shown(value: karat.Gold | karat.Run | karat.Scores | karat.Comparison) -> Re
     return Reader(value._repr_html_())
 
 
-def test_gold_shows_each_kind_with_its_count_and_its_first_rows() -> None:
+def test_gold_shows_counts_and_first_rows_of_each_table() -> None:
     text = shown(GOLD).text
     for words in (
         "8 queries",
@@ -39,14 +39,14 @@ def test_gold_shows_each_kind_with_its_count_and_its_first_rows() -> None:
     assert "q5" not in text
 
 
-def test_gold_of_judgments_alone_shows_nothing_else() -> None:
+def test_gold_with_only_judgments_shows_nothing_else() -> None:
     text = shown(karat.Gold.of({"q": ["a"]})).text
     assert "judgments: 1" in text
     assert "spans" not in text
     assert "queries:" not in text
 
 
-def test_a_run_shows_how_much_it_holds_and_its_first_rows() -> None:
+def test_run_shows_its_size_and_first_rows() -> None:
     reader = shown(GOOD)
     assert "8 queries, 16 results" in reader.text
     assert "0.75" in reader.text
@@ -54,7 +54,7 @@ def test_a_run_shows_how_much_it_holds_and_its_first_rows() -> None:
     assert "failed" not in reader.text
 
 
-def test_a_run_that_failed_says_so() -> None:
+def test_run_shows_failed_queries() -> None:
     failed = {"query_id": "q", "error": {"type": "Timeout", "message": "late"}, "results": []}
     assert "1 query failed" in shown(karat.Run.of([failed])).text
 
@@ -68,7 +68,7 @@ def test_scores_show_the_values_of_their_summary() -> None:
         assert with_interval(row).split(" ", 1)[1] in reader.text
 
 
-def test_a_comparison_shows_values_and_differences() -> None:
+def test_comparison_shows_values_and_differences() -> None:
     comparison = karat.compare(GOLD, {"good": GOOD, "poor": POOR}, MEASURES)
     text = shown(comparison).text
     assert "poor − good, 8 queries" in text
@@ -81,10 +81,10 @@ def test_a_comparison_shows_values_and_differences() -> None:
     [GOLD, GOOD, karat.evaluate(GOLD, GOOD, MEASURES), karat.compare(GOLD, [GOOD, POOR], MEASURES)],
     ids=["gold", "run", "scores", "comparison"],
 )
-def test_nothing_in_a_notebook_runs_or_turns(value: karat.Gold) -> None:
+def test_hostile_names_are_shown_as_text(value: karat.Gold) -> None:
     reader = shown(value)
     names = {name for name, _ in reader.elements}
     assert not names & {"script", "button", "a", "img", "iframe"}
-    assert all(not key.startswith("on") for _, held in reader.elements for key in held)
+    assert all(not key.startswith("on") for _, attributes in reader.elements for key in attributes)
     assert HARM.replace("\u202e", "⟨U+202E⟩") in reader.text
     assert "\u202e" not in reader.text

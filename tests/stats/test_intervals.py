@@ -1,4 +1,4 @@
-"""Intervals and summaries against a slow, independent version of each (stats_oracle.py)."""
+"""Intervals and summaries against the slow, independent versions in oracles/stats.py."""
 
 import math
 import statistics
@@ -16,32 +16,35 @@ from karat.stats.intervals import Interval, interval, intervals, student_quantil
 from karat.stats.samples import Sample, deviation
 from karat.stats.summary import summary
 from oracles import stats as oracle
+from support.effort import examples
 from support.score_tables import MICRO, table_of
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99)
 SCALES = (1e-9, 1e-3, 1.0, 1e6)
 
 
+@pytest.fixture
+def few_resamples(monkeypatch):
+    """Let the bootstrap draw 300 resamples, which the oracle can follow one by one."""
+    monkeypatch.setattr(draws, "RESAMPLES", 300)
+    draws.times_drawn.cache_clear()
+    yield
+    draws.times_drawn.cache_clear()
+
+
 def sample(how, values, weights=None, **facts):
-    weighed = None if weights is None else np.array(weights, dtype=float)
-    return Sample(how, np.array(values, dtype=float), weighed, **facts)
+    weights = None if weights is None else np.array(weights, dtype=float)
+    return Sample(how, np.array(values, dtype=float), weights, **facts)
 
 
-def by_oracle(how, values, weights=None, confidence=0.95):
-    """Return the BCa interval from the queries that karat draws, everything else done anew."""
+def micro_by_oracle(values, weights, confidence=0.95):
+    """Return the BCa interval over the queries that karat draws, everything else recomputed."""
 
     def statistic(at):
-        own = None if weights is None else [weights[i] for i in at]
-        found = oracle.value(how, [values[i] for i in at], own)
-        # A sum is over n queries, also where one is left out.
-        return found * len(values) / len(at) if how == "sum" else found
+        return oracle.value("micro", [values[i] for i in at], [weights[i] for i in at])
 
     drawn = np.concatenate(list(draws.resamples(len(values)))).tolist()
-    distinct = {tuple(row): None for row in map(sorted, drawn)}
-    known = {row: statistic(row) for row in distinct}
-    return oracle.bca(
-        statistic, len(values), [known[tuple(sorted(row))] for row in drawn], confidence
-    )
+    return oracle.bca(statistic, len(values), [statistic(row) for row in drawn], confidence)
 
 
 def close(found, expected, size):
@@ -52,7 +55,7 @@ def close(found, expected, size):
 
 
 @given(st.integers(1, 200), st.data(), st.sampled_from(CONFIDENCES))
-def test_a_share_has_wilson_s_interval(n, data, confidence):
+def test_share_has_wilson_s_interval(n, data, confidence):
     ones = data.draw(st.integers(0, n))
     found = interval(sample("mean", [1.0] * ones + [0.0] * (n - ones), binary=True), confidence)
     assert found.method == "wilson"
@@ -61,7 +64,7 @@ def test_a_share_has_wilson_s_interval(n, data, confidence):
     assert 0 <= found.low <= ones / n <= found.high <= 1
 
 
-def test_zeros_and_ones_are_a_share_if_both_were_seen_or_nothing_else_can_be():
+def test_zeros_and_ones_are_a_share_if_both_occur_or_the_measure_is_binary():
     assert interval(sample("mean", [0, 1, 1])).method == "wilson"
     assert interval(sample("mean", [1, 1, 1])) == Interval(1.0, 1.0, "equal")
     assert interval(sample("mean", [1, 1, 1], binary=True)).low < 0.5
@@ -70,131 +73,130 @@ def test_zeros_and_ones_are_a_share_if_both_were_seen_or_nothing_else_can_be():
     assert interval(sample("sum", [0, 1, 1])).method == "bca"
 
 
-@pytest.mark.parametrize("how", ["median", "p50", "p90", "p99"])
+@examples(60, 600)
 @given(st.integers(2, 120), st.sampled_from((0.8, 0.9, 0.95, 0.99)), st.randoms())
-def test_a_quantile_has_the_interval_of_order_statistics(how, n, confidence, chance):
+def test_quantile_has_the_interval_of_order_statistics(n, confidence, chance):
     values = [float(i) for i in range(1, n + 1)]
     chance.shuffle(values)
-    share = Fraction(str(oracle.SHARES[how]))
-    low, high = oracle.order_statistics(n, share, Fraction(str(confidence)))
-    # Between two values the quantile itself may lie outside; then it is the end.
-    value = oracle.value(how, values)
-    found = interval(sample(how, values), confidence)
-    assert found.method == "order"
-    assert found.low == (None if low is None else pytest.approx(min(low, value), rel=1e-12))
-    assert found.high == (None if high is None else pytest.approx(max(high, value), rel=1e-12))
+    hows = ("median", "p50", "p90", "p99")
+    found = intervals([sample(how, values) for how in hows], confidence)
+    for how, ends in zip(hows, found, strict=True):
+        share = Fraction(str(oracle.SHARES[how]))
+        low, high = oracle.order_statistics(n, share, Fraction(str(confidence)))
+        # An interpolated quantile can be outside these ranks; then it is the end itself.
+        value = oracle.value(how, values)
+        assert ends.method == "order"
+        assert ends.low == (None if low is None else pytest.approx(min(low, value), rel=1e-12))
+        assert ends.high == (None if high is None else pytest.approx(max(high, value), rel=1e-12))
 
 
-def test_an_end_that_no_value_reaches_is_open():
+def test_interval_is_open_where_no_value_bounds_it():
     found = interval(sample("p99", range(1, 101)))
     assert found == Interval(97.0, None, "order")
     assert interval(sample("p50", [1, 2, 3, 4, 5])) == Interval(None, None, "order")
     assert interval(sample("p50", [1, 2, 3, 4, 5, 6])) == Interval(1, 6, "order")
 
 
-def test_nothing_bounds_a_maximum():
+def test_maximum_has_no_interval():
     assert interval(sample("max", [1.0, 2.0])) == Interval()
 
 
-@pytest.mark.parametrize("how", ["mean", "sum", "geometric", "median", "p90", "max"])
 @given(st.integers(1, 9), st.sampled_from([0.0, 1.0, 1 / 3, 1e-9, 1e6]))
-def test_values_that_are_all_equal_have_no_width(how, n, value):
-    found = interval(sample(how, [value] * n))
-    assert found.low == found.high == sample(how, [value] * n).value
-    assert found.method == "equal"
+def test_interval_of_equal_values_has_no_width(n, value):
+    for how in ("mean", "sum", "geometric", "median", "p90", "max"):
+        made = sample(how, [value] * n)
+        assert interval(made) == Interval(made.value, made.value, "equal"), how
 
 
-def test_no_value_has_no_interval():
+def test_empty_sample_has_no_interval():
     for how in ("mean", "sum", "geometric", "median", "p90", "max"):
         assert interval(sample(how, [])) == Interval()
     assert interval(sample("micro", [], [])) == Interval()
     assert interval(sample("micro", [0.0, 0.0], [0, 0])) == Interval()
 
 
-def test_values_under_the_least_of_a_geometric_mean_are_equal():
+def test_values_below_the_minimum_of_a_geometric_mean_are_equal():
     assert interval(sample("geometric", [0.0, 1e-7, 1e-6])).method == "equal"
 
 
-FEW = st.lists(st.integers(0, 12), min_size=2, max_size=6)
+def exact_statistic(how, counts, whole, scale):
+    """Return the statistic of `counts / whole * scale` for a list of positions, without rounding.
 
-
-@pytest.mark.parametrize("how", ["mean", "sum", "geometric"])
-@pytest.mark.parametrize("whole", [10, 3, 7])
-def test_bca_of_the_same_resamples(how, whole, monkeypatch):
-    monkeypatch.setattr(draws, "RESAMPLES", 500)
-
-    @given(FEW, st.sampled_from(SCALES), st.sampled_from(CONFIDENCES))
-    def holds(counts, scale, confidence):
-        draws.times_drawn.cache_clear()
-        values = [count / whole * scale for count in counts]
-        made = sample(how, values, difference=True)  # so that no share is made of it
-        if made.constant:
-            return
-        # Fractions know which resamples tie with the value; floats do not.
-        exact = [Fraction(count, whole) * Fraction(str(scale)) for count in counts]
-        expected = [float(end) for end in by_fractions(how, exact, confidence)]
-        found = interval(made, confidence)
-        assert found.method == "bca"
-        assert close(found, expected, scale)
-
-    holds()
-    draws.times_drawn.cache_clear()
-
-
-def by_fractions(how, values, confidence):
-    n, least = len(values), Fraction(1, 100_000)
+    Only exact arithmetic shows which resamples tie with the observed value.
+    """
+    n, unit = len(counts), Fraction(str(scale)) / whole
+    least = Fraction(1, 100_000)
 
     def statistic(at):
         if how == "geometric":
-            product = math.prod(max(values[i], least) for i in at)
+            product = math.prod(max(counts[i] * unit, least) for i in at)
             logarithm = math.log(product.numerator) - math.log(product.denominator)
             return math.exp(logarithm / len(at))
-        mean = sum(values[i] for i in at) / len(at)
-        return mean * n if how == "sum" else mean
+        return sum(counts[i] for i in at) * unit / len(at) * (n if how == "sum" else 1)
 
-    drawn = np.concatenate(list(draws.resamples(n))).tolist()
-    return oracle.bca(statistic, n, [statistic(row) for row in drawn], confidence)
+    return statistic
 
 
-def test_bca_of_a_micro_mean_resamples_queries(monkeypatch):
-    monkeypatch.setattr(draws, "RESAMPLES", 500)
-    weighed = st.integers(1, 9).flatmap(lambda w: st.tuples(st.integers(0, w), st.just(w)))
+@pytest.mark.usefixtures("few_resamples")
+def test_bca_interval_of_the_same_resamples():
+    few = st.lists(st.integers(0, 12), min_size=2, max_size=6)
+    hows = ("mean", "sum", "geometric")
 
-    @given(st.lists(weighed, min_size=2, max_size=7))
-    def holds(rows):
-        draws.times_drawn.cache_clear()
+    @examples(60, 800)
+    @given(few, st.sampled_from((10, 3, 7)), st.sampled_from(SCALES), st.sampled_from(CONFIDENCES))
+    def check(counts, whole, scale, confidence):
+        n, values = len(counts), [count / whole * scale for count in counts]
+        drawn = np.concatenate(list(draws.resamples(n))).tolist()
+        # As differences, zeros and ones are not taken for a share.
+        samples = [sample(how, values, difference=True) for how in hows]
+        for made, found in zip(samples, intervals(samples, confidence), strict=True):
+            if made.constant:
+                assert found.method == "equal"
+                continue
+            statistic = exact_statistic(made.how, counts, whole, scale)
+            expected = oracle.bca(statistic, n, [statistic(row) for row in drawn], confidence)
+            assert found.method == "bca"
+            assert close(found, map(float, expected), scale), made.how
+
+    check()
+
+
+@pytest.mark.usefixtures("few_resamples")
+def test_bca_interval_of_a_micro_mean_resamples_queries():
+    weighted = st.integers(1, 9).flatmap(lambda w: st.tuples(st.integers(0, w), st.just(w)))
+
+    @examples(60, 600)
+    @given(st.lists(weighted, min_size=2, max_size=7))
+    def check(rows):
         values, weights = [x / w for x, w in rows], [w for _, w in rows]
         made = sample("micro", values, weights)
-        if made.constant:
-            return
-        assert close(interval(made), by_oracle("micro", values, weights), 1)
+        if not made.constant:
+            assert close(interval(made), micro_by_oracle(values, weights), 1)
 
-    holds()
-    draws.times_drawn.cache_clear()
+    check()
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_mirrored_values_have_the_mirrored_interval():
     @given(st.lists(st.integers(0, 10), min_size=2, max_size=9))
-    def holds(counts):
+    def check(counts):
         here = interval(sample("mean", [count / 10 for count in counts], difference=True))
         there = interval(sample("mean", [1 - count / 10 for count in counts], difference=True))
         assert here.low == pytest.approx(1 - there.high, abs=1e-9)
         assert here.high == pytest.approx(1 - there.low, abs=1e-9)
 
-    holds()
+    check()
 
 
 @pytest.mark.parametrize("exponent", [-1000, -300, 300, 900])
-def test_the_unit_of_values_changes_no_digit(exponent):
+def test_scaling_by_a_power_of_two_changes_no_digit(exponent):
     values = np.array([0.1, 0.3, 0.2, 0.9, 0.4])
-    known, found = (
-        interval(sample("mean", values)),
-        interval(sample("mean", values * 2.0**exponent)),
-    )
-    assert (found.low, found.high) == (known.low * 2.0**exponent, known.high * 2.0**exponent)
+    plain = interval(sample("mean", values))
+    scaled = interval(sample("mean", values * 2.0**exponent))
+    assert (scaled.low, scaled.high) == (plain.low * 2.0**exponent, plain.high * 2.0**exponent)
 
 
-def test_more_confidence_never_makes_a_narrower_interval():
+def test_higher_confidence_never_gives_a_narrower_interval():
     values = sample("mean", [0.1] * 200 + [5.0])  # one value makes all of the spread
     confidences = [0.5, 0.95, 0.999, *(1 - 10.0**-digits for digits in range(6, 16)), 1 - 2**-53]
     found = [interval(values, confidence) for confidence in confidences]
@@ -203,12 +205,12 @@ def test_more_confidence_never_makes_a_narrower_interval():
 
 
 @pytest.mark.parametrize("values", [[0.1, 0.2], [1 / 3, 2 / 3], [0.7, 0.8], [0.1, 0.3, 0.2]])
-def test_resamples_that_tie_with_the_value_lie_on_both_sides(values):
+def test_resamples_that_tie_with_the_value_count_half_on_each_side(values):
     found = interval(sample("mean", values))
     assert (found.low, found.high) == pytest.approx((min(values), max(values)))
 
 
-def test_bca_of_large_samples_is_scipy_s_within_monte_carlo_error():
+def test_bca_interval_of_large_samples_is_scipy_s_within_monte_carlo_error():
     chance = np.random.default_rng(5)
     for n, values in ((150, chance.beta(0.6, 0.9, 150)), (400, chance.lognormal(0, 1, 400))):
         found = interval(sample("mean", values))
@@ -220,32 +222,32 @@ def test_bca_of_large_samples_is_scipy_s_within_monte_carlo_error():
         assert found.high == pytest.approx(expected.high, abs=0.03 * width), n
 
 
-def test_bca_of_own_draws_is_the_same_within_monte_carlo_error():
+def test_bca_interval_of_other_draws_is_the_same_within_monte_carlo_error():
     chance = np.random.default_rng(6)
     values = chance.beta(0.6, 0.9, 40).tolist()
     weights = chance.integers(1, 9, 40).tolist()
     whole = [round(v * w) / w for v, w in zip(values, weights, strict=True)]
-    for how, own, weighed in (
+    for how, column, weight_column in (
         ("mean", values, None),
         ("sum", values, None),
         ("geometric", values, None),
         ("micro", whole, weights),
     ):
 
-        def statistic(at, how=how, own=own, weighed=weighed):
-            got = oracle.value(
-                how, [own[i] for i in at], None if weighed is None else [weighed[i] for i in at]
-            )
-            return got * 40 / len(at) if how == "sum" else got
+        def statistic(at, how=how, column=column, weight_column=weight_column):
+            drawn_weights = weight_column and [weight_column[i] for i in at]
+            combined = oracle.value(how, [column[i] for i in at], drawn_weights)
+            # A sum is over all 40 queries, also where one is left out.
+            return combined * 40 / len(at) if how == "sum" else combined
 
-        found = interval(sample(how, own, weighed))
+        found = interval(sample(how, column, weight_column))
         expected = oracle.bca(statistic, 40, oracle.resampled(statistic, 40, 4_000, seed=8))
         width = expected[1] - expected[0]
         assert found.low == pytest.approx(expected[0], abs=0.06 * width), how
         assert found.high == pytest.approx(expected[1], abs=0.06 * width), how
 
 
-def test_a_skewed_sample_is_not_centred_on_its_mean():
+def test_interval_of_a_skewed_sample_is_not_centred_on_its_value():
     values = [0.0] * 40 + [1.0, 0.9]
     found = interval(sample("sum", values))
     centre = 1.9
@@ -289,7 +291,7 @@ def test_student_s_quantile_is_scipy_s(df, confidence):
     assert student_quantile(confidence, df) == pytest.approx(expected, rel=1e-11)
 
 
-def test_samples_together_have_the_intervals_they_have_alone():
+def test_samples_together_have_the_same_intervals_as_alone():
     chance = np.random.default_rng(11)
     made = [
         sample("mean", chance.random(30)),
@@ -304,7 +306,7 @@ def test_samples_together_have_the_intervals_they_have_alone():
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30))
-def test_the_standard_deviation_is_over_one_query_less(values):
+def test_standard_deviation_divides_by_n_minus_one(values):
     expected = statistics.stdev(map(Fraction, values))
     assert deviation(np.array(values)) == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
 
@@ -312,11 +314,8 @@ def test_the_standard_deviation_is_over_one_query_less(values):
 VALUES = st.lists(st.one_of(st.none(), st.integers(0, 30).map(lambda x: x / 30)), max_size=9)
 
 
-@given(VALUES, st.randoms())
-def test_a_summary_says_value_spread_and_what_is_left_out(values, chance):
-    known = [value for value in values if value is not None]
-    weights = [chance.randint(1, 5) for _ in values]
-    known_weights = [w for w, v in zip(weights, values, strict=True) if v is not None]
+@pytest.mark.usefixtures("few_resamples")
+def test_summary_has_value_spread_interval_and_counts():
     names = {
         "nDCG@10": "mean",
         "GMAP": "geometric",
@@ -325,21 +324,28 @@ def test_a_summary_says_value_spread_and_what_is_left_out(values, chance):
         "latency.max": "max",
         MICRO: "micro",
     }
-    rows = summary(table_of(dict.fromkeys(names, values), weights=weights)).rows(named=True)
-    for row, how in zip(rows, names.values(), strict=True):
-        expected = oracle.value(how, known, known_weights)
-        assert row["value"] == (None if expected is None else pytest.approx(expected, rel=1e-12))
-        assert row["n"] == len(known)
-        assert row["left_out"] == len(values) - len(known)
-        assert row["median"] == (pytest.approx(statistics.median(known)) if known else None)
+
+    @examples(60, 600)
+    @given(VALUES, st.randoms())
+    def check(values, chance):
+        known = [value for value in values if value is not None]
+        weights = [chance.randint(1, 5) for _ in values]
+        known_weights = [w for w, v in zip(weights, values, strict=True) if v is not None]
+        rows = summary(table_of(dict.fromkeys(names, values), weights=weights)).rows(named=True)
+        median = pytest.approx(statistics.median(known)) if known else None
         sd = pytest.approx(statistics.stdev(known), abs=1e-12) if len(known) > 1 else None
-        assert row["sd"] == sd
-        ends = interval(
-            sample(how, known, known_weights if how == "micro" else None)
-        )  # what it should be is tested above
-        assert (row["low"], row["high"], row["method"]) == (ends.low, ends.high, ends.method)
+        for row, how in zip(rows, names.values(), strict=True):
+            value = oracle.value(how, known, known_weights)
+            assert row["value"] == (None if value is None else pytest.approx(value, rel=1e-12))
+            assert (row["n"], row["left_out"]) == (len(known), len(values) - len(known))
+            assert (row["median"], row["sd"]) == (median, sd)
+            # The intervals themselves are tested above.
+            ends = interval(sample(how, known, known_weights if how == "micro" else None))
+            assert (row["low"], row["high"], row["method"]) == (ends.low, ends.high, ends.method)
+
+    check()
 
 
-def test_a_summary_without_intervals_says_the_rest_alike():
+def test_summary_without_intervals_is_otherwise_the_same():
     table = table_of({"nDCG@10": [0.1, 0.5, None], "GMAP": [0.0, 0.3, 0.4]})
     assert summary(table, intervals=False).equals(summary(table).drop("low", "high", "method"))

@@ -1,4 +1,4 @@
-"""The charts of a page that has everything, with a hostile name for a run and a group."""
+"""The charts of a page with all kinds of data, and a hostile name for a run and a group."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def scores_of_runs():
 
 @cache
 def charts_of_page():
-    """Return the charts of a page that has everything."""
+    """Return the charts of a page with all kinds of data."""
     scores = scores_of_runs()
     empty = pl.Series([], dtype=pl.String)
     page = Page(

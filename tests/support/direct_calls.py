@@ -1,54 +1,51 @@
-"""The least that asks a retriever: no retries, no times, an exception stands for its answer."""
+"""Call a retriever directly: no retries and no timing; an error takes the place of its answer."""
 
 import asyncio
 
 from karat.live.exchange import Question
 
 
-def asked(retriever, *queries, jobs=4, timeout=20.0):
-    """Return an answer or an exception for each query, asked at the same time."""
+async def _answer(retriever, number, query, timeout):
+    try:
+        returned = await asyncio.wait_for(retriever.ask(Question(f"q{number}", query)), timeout)
+        return retriever.read(returned)
+    except Exception as error:
+        return error
 
-    async def one(question):
-        try:
-            return retriever.read(await asyncio.wait_for(retriever.ask(question), timeout))
-        except Exception as error:
-            return error
 
-    async def everything():
+def ask_together(retriever, *queries, jobs=4):
+    """Ask all queries at the same time; return one answer or exception per query."""
+
+    async def ask():
         await retriever.open(jobs)
         try:
-            questions = [Question(f"q{n}", query) for n, query in enumerate(queries)]
-            return await asyncio.gather(*map(one, questions))
+            return await asyncio.gather(
+                *(_answer(retriever, number, query, 20.0) for number, query in enumerate(queries))
+            )
         finally:
             await retriever.close()
 
-    return asyncio.run(everything())
+    return asyncio.run(ask())
 
 
-def in_turn(retriever, *queries, timeout=20.0):
-    """Return the same, asked one after the other."""
+def ask_in_turn(retriever, *queries, timeouts=None):
+    """Ask one query after the other; `timeouts` has the seconds of queries that shall time out."""
 
-    async def everything():
+    async def ask():
         await retriever.open(1)
-        found = []
         try:
-            for n, query in enumerate(queries):
-                try:
-                    returned = await asyncio.wait_for(
-                        retriever.ask(Question(f"q{n}", query)), timeout
-                    )
-                    found.append(retriever.read(returned))
-                except Exception as error:
-                    found.append(error)
+            return [
+                await _answer(retriever, number, query, (timeouts or {}).get(query, 20.0))
+                for number, query in enumerate(queries)
+            ]
         finally:
             await retriever.close()
-        return found
 
-    return asyncio.run(everything())
+    return asyncio.run(ask())
 
 
 def ids(answer):
-    """Return the ids of an answer; fail on an error with what it says."""
+    """Return the ids of an answer; raise it if it is an error."""
     if isinstance(answer, Exception):
         raise answer
     return [result.id for result in answer.results]

@@ -1,4 +1,4 @@
-"""Retrievers made of a function, and a clock that only moves when it is told to."""
+"""Retrievers made of a function, and a clock that only moves when a test moves it."""
 
 import inspect
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from karat.live.exchange import Answer, Pace, Question, Retriever, Search
 
 
 class Fake(Retriever):
-    """Asks a function for a question's text; a list of ids is read as an answer."""
+    """Calls a function with the text of a question; a list of ids is read as an answer."""
 
     name = "fake"
 
@@ -40,7 +40,7 @@ class Fake(Retriever):
 
 
 class Clock:
-    """Time in nanoseconds that passes when somebody says so."""
+    """Time in nanoseconds that passes only by `pass_ms`."""
 
     def __init__(self):
         self.now = 0
@@ -54,7 +54,7 @@ class Clock:
 
 @contextmanager
 def fake_clock():
-    """Time everything by a clock that stands still."""
+    """Measure all times with a `Clock`."""
     clock = Clock()
     with pytest.MonkeyPatch.context() as patch:
         for module in (attempts, marks):
@@ -63,8 +63,8 @@ def fake_clock():
 
 
 @contextmanager
-def impatient():
-    """Ask again at once, and wait for nobody."""
+def without_pauses():
+    """Retry at once, and hardly wait for tasks that were cancelled."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(course, "pause", lambda *_: 0.0)
         patch.setattr(places, "ENDING", 0.05)
@@ -72,7 +72,7 @@ def impatient():
 
 
 def in_task(function):
-    """Return a function as one that is awaited."""
+    """Return a function as a coroutine function."""
 
     async def awaited(text):
         return function(text)
@@ -81,12 +81,14 @@ def in_task(function):
 
 
 def both(function):
-    """Return a function as it is, and as one that is awaited."""
+    """Return a function as it is, and as a coroutine function."""
     return [function, in_task(function)]
 
 
-def asked(function, texts, *, search=None, done=None, price=None, watch=None, takes=(), **pace):
-    """Ask a retriever made of a function; return the line of each text."""
+def run_queries(
+    function, texts, *, search=None, done=None, price=None, watch=None, takes=(), **pace
+):
+    """Run a retriever made of a function; return the line of each text."""
     retriever = function if isinstance(function, Retriever) else Fake(function, takes=takes)
     lines = []
     options = {} if price is None else {"price": price}

@@ -1,7 +1,7 @@
-"""Kill a process that writes a journal at each of its calls of the system, one after another.
+"""Kill a process that writes a journal at each of its system calls, one after the other.
 
-A script that test_kill runs: Python may fork only where no other thread is. For each moment a child
-is forked that kills itself there; another then goes on with the run, and the file is looked at.
+This is a script that test_kill starts, since Python can fork safely only without other threads. For
+each moment it forks a child that kills itself there, then finishes the run and checks the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from karat.live.file import journal as module
 
 QUERIES = [f"q{at}" for at in range(4)]
 CALLS = ("open", "write", "fsync", "ftruncate", "replace", "unlink", "close")
-module.SYNC_SECONDS = 600  # else the calls come in another order each time
+module.SYNC_SECONDS = 600  # otherwise the order of the calls would change from run to run
+os.fsync = lambda _: None  # a killed process loses nothing that the system has taken
 
 
 def header(**settings: Any) -> Header:
@@ -36,8 +37,8 @@ def line(query: str) -> Line:
 
 
 def bytes_of(*lines: Line, **settings: Any) -> bytes:
-    given = [header(**settings), *lines]
-    return b"".join(module.msgspec.json.encode(each) + b"\n" for each in given)
+    records = [header(**settings), *lines]
+    return b"".join(module.msgspec.json.encode(record) + b"\n" for record in records)
 
 
 FAILED = Line("q1", [], error=Failure("Timeout"))
@@ -47,37 +48,38 @@ SCENARIOS: dict[str, tuple[bytes | None, Header, dict[str, bool]]] = {
     "no end": (bytes_of(line("q0"))[:-1], header(), {}),
     "torn header": (bytes_of()[:-10], header(), {}),
     "failed": (bytes_of(line("q0"), FAILED), header(), {"retry_errors": True}),
-    "other pace": (bytes_of(line("q0"), line("q1")), header(jobs=2), {}),
-    "anew": (bytes_of(line("q0"), top_k=5), header(), {"resume": False}),
+    "other jobs": (bytes_of(line("q0"), line("q1")), header(jobs=2), {}),
+    "overwritten": (bytes_of(line("q0"), top_k=5), header(), {"resume": False}),
 }
 
 
-def ask_all(
-    path: Path, told: Header, how: dict[str, bool], finished: Callable[[str], None]
+def write_all(
+    path: Path, header: Header, options: dict[str, bool], finished: Callable[[str], None]
 ) -> None:
-    with Journal.open(path, told, **how) as journal:
+    """Write the line of each query that has none, and report it as finished."""
+    with Journal.open(path, header, **options) as journal:
         for query in QUERIES:
             if query not in journal.done:
                 journal.write(line(query))
                 finished(query)
 
 
-def dying(at: int, moment: str) -> None:
-    """Have this process kill itself before, within or after its n-th call."""
+def die_at(at: int, moment: str) -> None:
+    """Let this process kill itself before, within or after its n-th call."""
     count = 0
 
     def deadly(call: Callable[..., Any], name: str) -> Callable[..., Any]:
-        def called(*given: Any, **options: Any) -> Any:
+        def called(*arguments: Any, **options: Any) -> Any:
             nonlocal count
             count += moment != "within" or name == "write"
             if count == at:
                 if moment == "after":
                     with suppress(OSError):
-                        call(*given, **options)
+                        call(*arguments, **options)
                 elif moment == "within":
-                    call(given[0], given[1][: len(given[1]) // 2])
+                    call(arguments[0], arguments[1][: len(arguments[1]) // 2])
                 os.kill(os.getpid(), signal.SIGKILL)
-            return call(*given, **options)
+            return call(*arguments, **options)
 
         return called
 
@@ -86,7 +88,7 @@ def dying(at: int, moment: str) -> None:
 
 
 def in_child(work: Callable[[Callable[[str], None]], None]) -> tuple[bool, list[str]]:
-    """Return whether a child ended by itself, and the queries that it said were finished."""
+    """Return whether a child was not killed, and the queries that it reported as finished."""
     reading, writing = os.pipe()
     write = os.write
     child = os.fork()
@@ -98,8 +100,8 @@ def in_child(work: Callable[[Callable[[str], None]], None]) -> tuple[bool, list[
             print(repr(error), file=sys.stderr, flush=True)
             os._exit(1)
     os.close(writing)
-    with open(reading) as said:
-        finished = said.read().split()
+    with open(reading) as reports:
+        finished = reports.read().split()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in (0, -signal.SIGKILL), status
     return status == 0, finished
@@ -108,45 +110,43 @@ def in_child(work: Callable[[Callable[[str], None]], None]) -> tuple[bool, list[
 def query_ids(path: Path) -> list[str]:
     content = path.read_bytes()
     assert content.endswith(b"\n"), content
-    told, *rest = map(json.loads, content.splitlines())
-    assert told["kind"] == "run"
-    assert all(each.get("results") or each["error"] for each in rest)
-    return [each["query_id"] for each in rest]
+    first, *rest = map(json.loads, content.splitlines())
+    assert first["kind"] == "run"
+    assert all(record.get("results") or record["error"] for record in rest)
+    return [record["query_id"] for record in rest]
 
 
 def killed_at(path: Path, scenario: str, at: int, moment: str) -> bool:
-    """Kill a child at a moment, go on with what it left, and tell whether it had ended before."""
-    content, told, how = SCENARIOS[scenario]
+    """Kill a child at a moment and finish its run; return whether it was killed at all."""
+    content, header, options = SCENARIOS[scenario]
     path.unlink(missing_ok=True)
     if content is not None:
         path.write_bytes(content)
 
-    def begun(finished: Callable[[str], None]) -> None:
-        dying(at, moment)
-        ask_all(path, told, how, finished)
+    def begin(finished: Callable[[str], None]) -> None:
+        die_at(at, moment)
+        write_all(path, header, options, finished)
 
-    def gone_on(finished: Callable[[str], None]) -> None:
-        try:
-            ask_all(path, told, {}, finished)
-        except InputError:
-            # A run of other settings that was to go, and was not yet gone.
-            assert scenario == "anew"
-            assert path.read_bytes() == content
-            ask_all(path, told, how, finished)
-
-    ended, first = in_child(begun)
-    _, second = in_child(gone_on)
+    ended, first = in_child(begin)
+    second: list[str] = []
+    try:
+        write_all(path, header, {}, second.append)
+    except InputError:
+        # The run with other settings, which was to be overwritten, is still there.
+        assert scenario == "overwritten"
+        assert path.read_bytes() == content
+        write_all(path, header, options, second.append)
     assert set(first).isdisjoint(second), (first, second)
     assert sorted(query_ids(path)) == QUERIES, (first, second)
-    assert [each.name for each in path.parent.iterdir()] == [path.name]
-    return ended
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+    return not ended
 
 
 def main(path: Path) -> None:
     for scenario in SCENARIOS:
         for moment in ("before", "within", "after"):
             at = 1
-            while not killed_at(path, scenario, at, moment):
+            while killed_at(path, scenario, at, moment):
                 at += 1
             print(scenario, moment, at - 1, flush=True)
 

@@ -1,4 +1,4 @@
-"""Retrievers on loopback that behave in every way a server can."""
+"""HTTP servers on loopback that answer, or fail in each of the ways a server can."""
 
 import contextlib
 import gzip
@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Server:
-    """A server that is up, and what it was asked."""
+    """A running server, and what it was asked."""
 
     url: str
     asked: list = field(default_factory=list)
@@ -28,7 +28,7 @@ class Server:
 
 @contextlib.contextmanager
 def serving(respond, *, certificate=None):
-    """Run a server; `respond(handler, question)` answers, one of those below for example."""
+    """Run a server; `respond(handler, question)` answers, such as one of the functions below."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -74,7 +74,7 @@ def serving(respond, *, certificate=None):
 
 
 def saying(content, status=200, **headers):
-    """Answer always the same: bytes as they are, anything else as JSON."""
+    """Always give the same answer: bytes as they are, anything else as JSON."""
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
 
     def respond(handler, question):
@@ -86,21 +86,21 @@ def saying(content, status=200, **headers):
 def send(handler, body, status=200, headers=None):
     handler.send_response(status)
     for name, value in (headers or {}).items():
-        for one in value if isinstance(value, list) else [value]:
-            handler.send_header(name.replace("_", "-"), one)
+        for text in value if isinstance(value, list) else [value]:
+            handler.send_header(name.replace("_", "-"), text)
     handler.send_header("Content-Length", str(len(body)))
     handler.end_headers()
     handler.wfile.write(body)
 
 
 def echo(handler, question):
-    """Find as many items as were asked for, named after the query."""
-    found = [{"id": f"{question['query']}-{n}"} for n in range(question.get("top_k", 1))]
-    send(handler, json.dumps({"results": found}).encode())
+    """Return as many items as were asked for, named after the query."""
+    results = [{"id": f"{question['query']}-{n}"} for n in range(question.get("top_k", 1))]
+    send(handler, json.dumps({"results": results}).encode())
 
 
 def failing_first(times, failure, then=echo):
-    """Fail the first times that a query is asked."""
+    """Fail the first `times` requests of each query."""
     counts = {}
     lock = threading.Lock()
 
@@ -113,6 +113,8 @@ def failing_first(times, failure, then=echo):
 
 
 def slow(seconds, then=echo):
+    """Wait before answering."""
+
     def respond(handler, question):
         handler.live.stopping.wait(seconds)
         then(handler, question)
@@ -121,7 +123,7 @@ def slow(seconds, then=echo):
 
 
 def hanging(handler, question):
-    """Say nothing for as long as the server is up."""
+    """Send nothing as long as the server is up."""
     handler.live.stopping.wait(60)
     handler.close_connection = True
 
@@ -132,14 +134,14 @@ def silent(handler, question):
 
 
 def resetting(handler, question):
-    """Break the connection off, as a crash does."""
+    """Reset the connection, as a crash does."""
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     handler.connection.close()
     handler.close_connection = True
 
 
 def cutting(handler, question):
-    """Promise more than is sent."""
+    """Announce more than is sent."""
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
     handler.end_headers()
@@ -148,32 +150,33 @@ def cutting(handler, question):
 
 
 def leaving(handler, question):
-    """Answer, promise to stay, and close the connection all the same."""
+    """Answer, announce to keep the connection open, and close it anyway."""
     echo(handler, question)
     handler.close_connection = True
 
 
 def zipped(handler, question):
+    """Compress the answer."""
     send(handler, gzip.compress(b'{"results": ["z"]}'), 200, {"Content-Encoding": "gzip"})
 
 
 def bomb(handler, question):
-    """Send little that unpacks to very much."""
-    send(handler, gzip.compress(bytes(65 * 2**20), 1), 200, {"Content-Encoding": "gzip"})
+    """Send a small body that decompresses to 2 MB."""
+    send(handler, gzip.compress(bytes(2 * 2**20), 1), 200, {"Content-Encoding": "gzip"})
 
 
 def huge(handler, question):
-    """Send more than anybody wants to read, without saying how much it will be."""
+    """Send 2.5 MB in chunks, without announcing how much it will be."""
     handler.send_response(200)
     handler.send_header("Transfer-Encoding", "chunked")
     handler.end_headers()
-    piece = b" " * 2**20
-    for _ in range(70):
+    piece = b" " * 2**16
+    for _ in range(40):
         handler.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
     handler.close_connection = True
 
 
-def no_http(handler, question):
-    """Answer in no language that HTTP knows."""
+def not_http(handler, question):
+    """Answer in another protocol than HTTP."""
     handler.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
     handler.close_connection = True

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 
 class Reader(HTMLParser):
-    """What a browser makes of markup: elements with their attributes, and texts."""
+    """The elements of markup with their attributes, and its text."""
 
     def __init__(self, markup: str) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,6 +1,8 @@
-"""A page made by hand: small enough to know every value of it, with text that means harm."""
+"""Pages made by hand: small enough to know every value, with hostile texts."""
 
 from __future__ import annotations
+
+from functools import cache
 
 import polars as pl
 
@@ -11,11 +13,11 @@ from karat.report.sheet import Sheet
 
 HOSTILE = {
     "<script>window.harm = 1</script>": "a script",
-    "</script><img src=x onerror='window.harm = 1'>": "an end of a script",
+    "</script><img src=x onerror='window.harm = 1'>": "the end of a script",
     '" onmouseover="window.harm = 1': "an attribute",
     "javascript:window.harm = 1": "a link",
-    "a\u202eb\u0000c\u2066d\u2028e": "what turns and hides",
-    "👩‍🚀 &lt; naïve 漢字 ﷺ": "emoji and scripts",
+    "a\u202eb\u0000c\u2066d\u2028e": "invisible characters",
+    "👩‍🚀 &lt; naïve 漢字 ﷺ": "emoji and other scripts",
 }
 LONG = "x" * 1_000_000
 TEXTS = [*HOSTILE, LONG, "How do I get a refund?", "Where is my parcel?", "Is there a phone?"]
@@ -25,16 +27,8 @@ DOCUMENT = "The refund is paid within 14 days. <i>Shipping</i> takes a week.\r\n
 
 
 def a_page(queries: Queries | None = None, measures: tuple[str, ...] = ("nDCG@10", "RR")) -> Page:
-    """Return a page of two runs over ten queries: b finds last what a finds first."""
-    gold = karat.Gold.of({query: {"d1": 2, "d2": 1, "d3": 0} for query in IDS})
-    lists = {"a": ["d1", "d9", "d2"], "<b>": ["d9", "d8", "d1"]}
-    found = {
-        name: dict.fromkeys(IDS if name == "a" else IDS[:-1], items)
-        for name, items in lists.items()
-    }
-    found["a"][IDS[0]] = ["d8", "d9"]
-    scores = karat.Evaluator(gold, list(measures))
-    sheets = [scores(karat.Run.of(run, name=name)).sheet() for name, run in found.items()]
+    """Return a page of two runs over ten queries: b has last what a has first."""
+    sheets = list(_sheets(measures))
     return Page(
         title="made by hand",
         created="2026-01-01T00:00:00Z",
@@ -51,8 +45,21 @@ def a_page(queries: Queries | None = None, measures: tuple[str, ...] = ("nDCG@10
     )
 
 
+@cache
+def _sheets(measures: tuple[str, ...]) -> tuple[Sheet, ...]:
+    gold = karat.Gold.of({query: {"d1": 2, "d2": 1, "d3": 0} for query in IDS})
+    lists = {"a": ["d1", "d9", "d2"], "<b>": ["d9", "d8", "d1"]}
+    runs = {
+        name: dict.fromkeys(IDS if name == "a" else IDS[:-1], items)
+        for name, items in lists.items()
+    }
+    runs["a"][IDS[0]] = ["d8", "d9"]
+    evaluator = karat.Evaluator(gold, list(measures))
+    return tuple(evaluator(karat.Run.of(run, name=name)).sheet() for name, run in runs.items())
+
+
 def some_queries() -> Queries:
-    """Return what is known of the ten queries; texts and highlights of the first nine."""
+    """Return the data of the ten queries; texts and highlights of the first nine."""
     n = len(IDS)
     return Queries(
         ids=pl.Series("query_id", IDS),
@@ -172,13 +179,13 @@ def a_detail(row: int) -> dict[str, object]:
 
 
 def pieces() -> list[dict[str, object]]:
-    """Cut the document: a finds gold in part, b beside it; ranks beyond 10 are too far down."""
+    """Cut the document: a has part of gold, b is next to it; ranks beyond 10 are not shown."""
     ends = [0, 4, 17, 33, 35, 60, len(DOCUMENT)]
     gold = [False, True, True, False, False, False]
     ranks = [[[], []], [[1, 2], []], [[], [12]], [[3], [1]], [[], [1]], [[], []]]
     cut = [
-        {"start": start, "end": end, "text": DOCUMENT[start:end], "gold": is_gold, "ranks": found}
-        for start, end, is_gold, found in zip(ends, ends[1:], gold, ranks, strict=False)
+        {"start": start, "end": end, "text": DOCUMENT[start:end], "gold": is_gold, "ranks": ranked}
+        for start, end, is_gold, ranked in zip(ends, ends[1:], gold, ranks, strict=False)
     ]
     far = {"start": 3000, "end": 3100, "text": None, "gold": True, "ranks": [[], [2]]}
     return [*cut, far]

@@ -10,6 +10,7 @@ import pytest
 
 import karat
 from karat.testing import assert_gate
+from support.errors import refused
 
 pytest_plugins = "pytester"
 
@@ -30,13 +31,19 @@ SUITE = """
 """
 
 
-def test_a_gate_that_passes_returns_its_verdict():
+@pytest.fixture(autouse=True)
+def no_other_plugins(monkeypatch):
+    """Run suites without the plugins of other packages, some of which take a second to load."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
+def test_passed_gate_returns_its_verdict():
     verdict = assert_gate(GOLD, {"q1": ["a"], "q2": ["a"]}, "RR >= 1", top_k=1)
     assert verdict.passed
     assert verdict.scored["settings"] == {"top_k": 1}
 
 
-def test_a_gate_that_fails_raises_the_readable_verdict():
+def test_failed_gate_raises_the_readable_verdict():
     run = {"q1": ["a"], "q2": ["x", "a"]}
     with pytest.raises(AssertionError) as error:
         assert_gate(GOLD, run, "RR >= 1")
@@ -45,12 +52,12 @@ def test_a_gate_that_fails_raises_the_readable_verdict():
     assert "lowest queries: q2 0.5000" in str(error.value)
 
 
-def test_what_cannot_be_judged_stays_an_error():
-    with pytest.raises(karat.InputError, match="needs a baseline"):
+def test_gate_that_cannot_be_judged_raises_an_input_error():
+    with refused(path=None, field="'RR max_drop 0.1'"):
         assert_gate(GOLD, GOLD, "RR max_drop 0.1")
 
 
-def test_of_what_cannot_be_judged_pytest_shows_the_test_and_not_the_way_into_karat(pytester):
+def test_traceback_of_a_gate_that_cannot_be_judged_ends_in_the_test(pytester):
     result = run_suite(pytester, "-k", "unjudged")
     places = [line for line in result.outlines if re.search(r"\.py:\d", line)]
     assert places == ["test_gates.py:12: InputError"]
@@ -58,25 +65,25 @@ def test_of_what_cannot_be_judged_pytest_shows_the_test_and_not_the_way_into_kar
 
 def run_suite(pytester, *options):
     pytester.makepyfile(test_gates=SUITE)
-    return pytester.runpytest_inprocess("-p", "no:karat", "-p", "karat.testing.plugin", *options)
+    return pytester.runpytest_inprocess("-p", "karat.testing.plugin", *options)
 
 
-def test_the_report_holds_every_gate_by_its_test(pytester):
+def test_report_lists_every_gate_with_its_test(pytester):
     result = run_suite(pytester, "--karat-report", "gates.json")
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(
         ["*lowest queries: q2 0.5000*", "karat: 3 gates, written to gates.json"]
     )
-    told = json.loads((pytester.path / "gates.json").read_text())
-    assert told["passed"] is False
-    assert [(gate["title"], gate["passed"]) for gate in told["gates"]] == [
+    report = json.loads((pytester.path / "gates.json").read_text())
+    assert report["passed"] is False
+    assert [(gate["title"], gate["passed"]) for gate in report["gates"]] == [
         ("test_gates.py::test_bad", False),
         ("test_gates.py::test_good", True),
         ("test_gates.py::test_unjudged", None),
     ]
 
 
-def test_the_report_may_be_junit_or_markdown(pytester):
+def test_report_may_be_junit_or_markdown(pytester):
     run_suite(pytester, "--karat-report", "gates.xml")
     suites = ElementTree.parse(pytester.path / "gates.xml").getroot()
     assert [suite.get("name") for suite in suites] == [
@@ -90,32 +97,29 @@ def test_the_report_may_be_junit_or_markdown(pytester):
     )
 
 
-def test_without_the_option_nothing_is_written_or_said(pytester):
+def test_nothing_is_written_without_the_option(pytester):
     result = run_suite(pytester)
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.no_fnmatch_line("karat:*")
 
 
-def test_a_report_that_cannot_be_written_stops_the_run_at_once(pytester):
+def test_report_with_an_unknown_ending_is_a_usage_error(pytester):
     result = run_suite(pytester, "--karat-report", "gates.txt")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--karat-report: gates.txt: a verdict cannot be written as*"])
+    result.stderr.fnmatch_lines(["*--karat-report: gates.txt: *"])
 
 
-def test_workers_of_xdist_hand_their_gates_over(pytester, monkeypatch):
+def test_gates_of_xdist_workers_are_collected(pytester):
     pytest.importorskip("xdist")
     run_suite(pytester, "--karat-report", "alone.json")
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # other plugins take seconds to load
-    result = pytester.runpytest_subprocess(
-        *("-p", "karat.testing.plugin", "-p", "xdist", "-n", "2", "--karat-report", "shared.json")
-    )
+    result = run_suite(pytester, "-p", "xdist", "-n", "2", "--karat-report", "shared.json")
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(["karat: 3 gates, written to shared.json"])
     alone, shared = (pytester.path / f"{name}.json" for name in ("alone", "shared"))
     assert alone.read_bytes() == shared.read_bytes()
 
 
-def test_loading_the_plugin_loads_nothing_heavy():
+def test_plugin_imports_nothing_heavy():
     check = (
         "import sys, karat.testing.plugin; from karat.testing import assert_gate; "
         "heavy = {'polars', 'numpy', 'msgspec', 'scipy', 'karat.report', 'karat.errors'}; "

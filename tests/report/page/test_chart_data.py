@@ -1,4 +1,4 @@
-"""What charts are drawn from is what the measures say, query by query and over all."""
+"""The data of charts agrees with the measures, per query and over all queries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from karat import Evaluator, Gold, Run, compare, evaluate
@@ -16,10 +16,11 @@ from oracles import evidence as evidence_oracle
 from oracles import rank as oracle
 from oracles import spans as span_oracle
 from oracles import usage as usage_oracle
+from support.effort import examples
 
 ITEMS = [f"d{number}" for number in range(14)]
 QUERIES = ["q1", "q2", "q3"]
-some = settings(max_examples=40, deadline=None)
+some = examples(30, 400)
 
 grades = st.dictionaries(st.sampled_from(ITEMS), st.integers(0, 3), min_size=1, max_size=5)
 lists = st.lists(st.sampled_from(ITEMS), unique=True, max_size=14)
@@ -29,18 +30,55 @@ def pictured(scores):
     return picture(scores, [score.origin.opened() if score.origin else None for score in scores])
 
 
+def timed_run(n):
+    """Return gold with n queries, and a run with timings and calls for three more."""
+    draw = random.Random(n)
+    gold = Gold.of(
+        {f"q{number:02}": dict.fromkeys(draw.sample(ITEMS, 2), 1) for number in range(n)}
+    )
+    run = []
+    for number in range(n + 3):
+        items = draw.sample(ITEMS, 4)
+        calls = [{"stage": "embed", "model": "e", "prompt_tokens": 9, "price_per_1k": 0.1}]
+        if number % 3:
+            calls.append(
+                {
+                    "stage": "generation",
+                    "model": "g",
+                    "prompt_tokens": draw.randrange(100, 900),
+                    "completion_tokens": 5,
+                    "price_in": 0.25,
+                    "price_out": 1.0,
+                }
+            )
+        if number % 4 == 0:
+            calls.append({"stage": "embed", "model": "e"})
+        times = {"total": draw.uniform(5, 90), "find": draw.uniform(1, 9)}
+        if number % 5:
+            times["rank"] = draw.uniform(1, 2)
+        run.append(
+            {
+                "query_id": f"q{number:02}",
+                "results": [{"id": item, "text": "x" * draw.randrange(9)} for item in items],
+                "latency_ms": times,
+                "calls": calls,
+            }
+        )
+    return gold, run
+
+
 @some
-@pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")  # that ids are few is the point
+@pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")  # about ids not in the run
 @given(
     st.fixed_dictionaries(dict.fromkeys(QUERIES, grades)),
     st.dictionaries(st.sampled_from(QUERIES), lists, min_size=1),
     st.sampled_from([{}, {"missing": "skip"}, {"no_gold": "skip"}, {"unjudged": "skip"}]),
     st.sampled_from([1, 2]),
 )
-def test_curves_of_judgments_are_those_of_the_oracle(gold, run, conventions, rel):
+def test_curves_of_judgments_equal_those_of_the_oracle(gold, run, conventions, rel):
     asked = [f"R(rel={rel})@7", "nDCG(gain=exp2)@10", f"IPrec(rel={rel})@0.5"]
     scores = Evaluator(gold, asked, conventions=conventions).all({"a": run})
-    found = pictured(scores)
+    data = pictured(scores)
 
     def over(measure, k, **params):
         values = [
@@ -58,17 +96,17 @@ def test_curves_of_judgments_are_those_of_the_oracle(gold, run, conventions, rel
     }
     drawn = (
         {}
-        if found.curves is None
+        if data.curves is None
         else dict(
-            zip(found.curves.select("measure", "k").iter_rows(), found.curves["value"], strict=True)
+            zip(data.curves.select("measure", "k").iter_rows(), data.curves["value"], strict=True)
         )
     )
     assert drawn.keys() == expected.keys()
     assert drawn == pytest.approx(expected, abs=1e-12)
     points = [over("IPrec", number / 10, rel=rel) for number in range(11)]
     if points[0] is not None:
-        assert found.precision_recall["precision"].to_list() == pytest.approx(points, abs=1e-12)
-        assert found.precision_recall["recall"].to_list() == [n / 10 for n in range(11)]
+        assert data.precision_recall["precision"].to_list() == pytest.approx(points, abs=1e-12)
+        assert data.precision_recall["recall"].to_list() == [n / 10 for n in range(11)]
 
 
 places = st.tuples(st.sampled_from(["x", "y"]), st.integers(0, 30), st.integers(1, 9)).map(
@@ -81,7 +119,7 @@ places = st.tuples(st.sampled_from(["x", "y"]), st.integers(0, 30), st.integers(
     st.lists(st.lists(places, min_size=1, max_size=3), min_size=2, max_size=2),
     st.lists(st.lists(places, max_size=12), min_size=2, max_size=2),
 )
-def test_curves_of_spans_are_those_of_the_oracle(wanted, listed):
+def test_curves_of_spans_equal_those_of_the_oracle(wanted, listed):
     columns = ["doc_id", "start", "end"]
     gold = [
         {"query_id": f"q{n}", "spans": [dict(zip(columns, s, strict=True)) for s in spans]}
@@ -91,18 +129,18 @@ def test_curves_of_spans_are_those_of_the_oracle(wanted, listed):
         {"query_id": f"q{n}", "results": [dict(zip(columns, s, strict=True)) for s in spans]}
         for n, spans in enumerate(listed)
     ]
-    found = pictured([evaluate(gold, run, "span.recall@5")])
-    assert set(found.curves["measure"]) == {"span.recall", "span.precision", "span.iou"}
-    assert found.precision_recall is None
-    for _, measure, k, value in found.curves.iter_rows():
-        each = [
-            span_oracle.value(measure, some, gold, k)
-            for some, gold in zip(listed, wanted, strict=True)
+    data = pictured([evaluate(gold, run, "span.recall@5")])
+    assert set(data.curves["measure"]) == {"span.recall", "span.precision", "span.iou"}
+    assert data.precision_recall is None
+    for _, measure, k, value in data.curves.iter_rows():
+        values = [
+            span_oracle.value(measure, spans, gold_spans, k)
+            for spans, gold_spans in zip(listed, wanted, strict=True)
         ]
-        assert value == pytest.approx(span_oracle.over_queries(each), abs=1e-12)
+        assert value == pytest.approx(span_oracle.over_queries(values), abs=1e-12)
 
 
-def test_curves_of_evidence_are_those_of_the_oracle_and_texts_are_matched_once(monkeypatch):
+def test_curves_of_evidence_equal_those_of_the_oracle_and_texts_are_matched_once(monkeypatch):
     words = ["refunds take ten days", "ships on monday", "call the desk", "no fee applies"]
     draw = random.Random(7)
     wanted = {f"q{n}": draw.sample(words, 2) for n in range(6)}
@@ -124,12 +162,12 @@ def test_curves_of_evidence_are_those_of_the_oracle_and_texts_are_matched_once(m
         if measure == "evidence.recall":
             expected = evidence_oracle.micro_recall([(listed[q], wanted[q]) for q in wanted], k)
         else:
-            each = [evidence_oracle.value(measure, listed[q], wanted[q], k) for q in wanted]
-            expected = sum(each) / len(each)
+            values = [evidence_oracle.value(measure, listed[q], wanted[q], k) for q in wanted]
+            expected = sum(values) / len(values)
         assert value == pytest.approx(expected, abs=1e-12)
 
 
-def test_every_curve_passes_through_the_value_that_is_asked_for():
+def test_every_curve_passes_through_the_requested_value():
     draw = random.Random(2)
     gold = {f"q{n}": dict.fromkeys(draw.sample(ITEMS, 3), 1) for n in range(20)}
     run = {q: draw.sample(ITEMS, 14) for q in gold}
@@ -147,14 +185,14 @@ def test_every_curve_passes_through_the_value_that_is_asked_for():
     assert {name: scores[name] for name in scores} == {name: drawn[name] for name in scores}
 
 
-def test_depths_reach_the_longest_list_but_never_beyond_a_thousand():
+def test_depths_reach_the_longest_list_but_at_most_1000():
     assert depths(0) == [1, 2, 3, 5, 10]
     assert depths(100, [30, 200]) == [1, 2, 3, 5, 10, 20, 30, 50, 100]
     assert depths(10**6)[-1] == 1000
 
 
-def test_the_order_of_lines_changes_nothing():
-    gold, run = _told(30)
+def test_order_of_lines_changes_nothing():
+    gold, run = timed_run(30)
     straight, mixed = (
         pictured([evaluate(gold, Run.of(lines, name="a"), ["nDCG@10", "latency.p50(stage=find)"])])
         for lines in (run, random.Random(1).sample(run, len(run)))
@@ -164,24 +202,24 @@ def test_the_order_of_lines_changes_nothing():
 
 
 def test_latencies_are_the_values_that_latency_measures_average():
-    gold, run = _told(30)
+    gold, run = timed_run(30)
     named = {"total": "latency.mean"}
     named |= {stage: f"latency.mean(stage={stage})" for stage in ("find", "rank")}
     scores = evaluate(gold, run, list(named.values()))
     frame = pictured([scores]).latencies
     assert frame["stage"].unique(maintain_order=True).to_list() == ["total", "find", "rank"]
     for stage, measure in named.items():
-        own = frame.filter(pl.col("stage") == stage)["ms"].to_list()
-        assert own == scores.per_query[measure].drop_nulls().to_list()
-        assert own == [
+        times = frame.filter(pl.col("stage") == stage)["ms"].to_list()
+        assert times == scores.per_query[measure].drop_nulls().to_list()
+        assert times == [
             value
             for line in run[:30]
             if (value := usage_oracle.latency(list(line["latency_ms"].items()), stage)) is not None
         ]
 
 
-def test_costs_are_summed_by_stage_and_model_and_calls_without_a_price_stand_apart():
-    gold, run = _told(30)
+def test_costs_are_summed_by_stage_and_model_apart_from_calls_without_a_price():
+    gold, run = timed_run(30)
     frame = pictured([evaluate(gold, run, "cost.sum")]).costs
     calls = [call for line in run[:30] for call in line["calls"]]
     expected = {}
@@ -191,21 +229,21 @@ def test_costs_are_summed_by_stage_and_model_and_calls_without_a_price_stand_apa
         prices, tokens = expected.setdefault(key, ([], []))
         prices.append(price)
         tokens.append(call.get("prompt_tokens"))
-    told = {
+    rows = {
         (row["stage"], row["model"], row["usd"] is None): row for row in frame.iter_rows(named=True)
     }
-    assert told.keys() == expected.keys()
-    assert {key[2] for key in told} == {True, False}
+    assert rows.keys() == expected.keys()
+    assert {key[2] for key in rows} == {True, False}
     for key, (prices, tokens) in expected.items():
-        assert told[key]["calls"] == len(prices)
+        assert rows[key]["calls"] == len(prices)
         known = [count for count in tokens if count is not None]
-        assert told[key]["prompt_tokens"] == (sum(known) if known else None)
+        assert rows[key]["prompt_tokens"] == (sum(known) if known else None)
         if not key[2]:
-            assert told[key]["usd"] == pytest.approx(sum(prices), abs=1e-15)
+            assert rows[key]["usd"] == pytest.approx(sum(prices), abs=1e-15)
 
 
-def test_tradeoffs_are_medians_and_means_of_what_is_known():
-    gold, run = _told(30)
+def test_tradeoffs_are_medians_and_means_of_known_values():
+    gold, run = timed_run(30)
     scores = evaluate(gold, run, ["latency.p50", "P@2"])
     (row,) = pictured([scores]).tradeoffs.to_dicts()
     assert row["latency_ms"] == scores["latency.p50"]
@@ -219,13 +257,13 @@ def test_tradeoffs_are_medians_and_means_of_what_is_known():
     assert row["context_characters"] == pytest.approx(sum(lengths) / len(lengths))
 
 
-def test_the_only_stage_there_is_stands_for_the_total():
+def test_only_stage_counts_as_the_total():
     run = [{"query_id": "q", "results": ["a"], "latency_ms": {"search": 7.0}}]
     scores = evaluate({"q": ["a"]}, run, ["P@1"])
     assert pictured([scores]).tradeoffs["latency_ms"].to_list() == [7.0]
 
 
-def test_where_one_item_is_of_unknown_length_nothing_is_said_of_all():
+def test_context_with_an_item_of_unknown_length_has_no_length():
     results = [{"id": "a", "text": "four"}, {"id": "b"}]
     scores = evaluate({"q": ["a"]}, [{"query_id": "q", "results": results}], ["P@1", "P@2"])
     assert pictured([scores]).tradeoffs["context_characters"].to_list() == [4.0]
@@ -233,7 +271,7 @@ def test_where_one_item_is_of_unknown_length_nothing_is_said_of_all():
     assert pictured([scores]).tradeoffs is None
 
 
-def test_places_and_the_table_of_chunks_tell_how_long_items_are():
+def test_lengths_of_items_come_from_positions_and_the_table_of_chunks():
     gold = {"q": ["c3"]}
     chunks = [
         {"item_id": f"c{n}", "doc_id": "d", "start": 10 * n, "end": 10 * n + n} for n in (1, 2, 3)
@@ -245,52 +283,15 @@ def test_places_and_the_table_of_chunks_tell_how_long_items_are():
         assert pictured([scores]).tradeoffs["context_characters"].to_list() == [3.0]
 
 
-def test_what_a_run_does_not_say_is_not_drawn():
-    found = pictured([evaluate({"q": ["a"]}, {"q": ["a", "b"]}, "RR")])
-    assert (found.latencies, found.costs, found.tradeoffs) == (None, None, None)
-    assert found.curves is not None
+def test_missing_data_of_a_run_is_not_drawn():
+    data = pictured([evaluate({"q": ["a"]}, {"q": ["a", "b"]}, "RR")])
+    assert (data.latencies, data.costs, data.tradeoffs) == (None, None, None)
+    assert data.curves is not None
 
 
-def test_saved_scores_have_no_picture(tmp_path):
+def test_saved_scores_have_no_chart_data(tmp_path):
     path = tmp_path / "scores.json"
     evaluate({"q": ["a"]}, {"q": ["a", "b"]}, "RR").write(path)
     both = compare({"q": ["a"]}, {"new": {"q": ["b", "a"]}, "old": path}, "RR")
-    found = pictured(both.scores)
-    assert found.curves["run"].unique().to_list() == ["new"]
-
-
-def _told(n):
-    """Return gold of n queries, and a run that was asked three more."""
-    draw = random.Random(n)
-    gold = Gold.of(
-        {f"q{number:02}": dict.fromkeys(draw.sample(ITEMS, 2), 1) for number in range(n)}
-    )
-    run = []
-    for number in range(n + 3):
-        found = draw.sample(ITEMS, 4)
-        calls = [{"stage": "embed", "model": "e", "prompt_tokens": 9, "price_per_1k": 0.1}]
-        if number % 3:
-            calls.append(
-                {
-                    "stage": "generation",
-                    "model": "g",
-                    "prompt_tokens": draw.randrange(100, 900),
-                    "completion_tokens": 5,
-                    "price_in": 0.25,
-                    "price_out": 1.0,
-                }
-            )
-        if number % 4 == 0:
-            calls.append({"stage": "embed", "model": "e"})
-        times = {"total": draw.uniform(5, 90), "find": draw.uniform(1, 9)}
-        if number % 5:
-            times["rank"] = draw.uniform(1, 2)
-        run.append(
-            {
-                "query_id": f"q{number:02}",
-                "results": [{"id": item, "text": "x" * draw.randrange(9)} for item in found],
-                "latency_ms": times,
-                "calls": calls,
-            }
-        )
-    return gold, run
+    data = pictured(both.scores)
+    assert data.curves["run"].unique().to_list() == ["new"]

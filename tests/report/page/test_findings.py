@@ -1,4 +1,4 @@
-"""What to look at first."""
+"""The findings on a page: what to look at first."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from karat.evaluation.page.noticing import notices
 from karat.evaluation.page.unfound import unfound
 from karat.evaluation.scores import Scores
 from karat.report.page.model import Outcomes, Queries
+from support.effort import examples
 
-# What is not found is the very thing here, so a warning that little was found is none.
+# These tests are about items that are not in the run, which karat warns about.
 pytestmark = pytest.mark.filterwarnings("ignore::karat.KaratWarning")
 
 LISTS = st.dictionaries(
@@ -29,7 +30,7 @@ def opened(scores: list[Scores]) -> list[Any]:
 
 
 def queries(scores: list[Scores], found: list[list[int]], **fields: list[str | None]) -> Queries:
-    """Return as much of the queries as is looked at: each wants one item."""
+    """Return the part of the queries that findings need: each has one relevant item."""
     ids = scores[0].per_query["query_id"]
     return Queries(
         ids=ids,
@@ -44,10 +45,12 @@ def queries(scores: list[Scores], found: list[list[int]], **fields: list[str | N
     )
 
 
-def told(scores: list[Scores], known: Queries, kind: str) -> list[str]:
-    return [each.text for each in notices(scores, opened(scores), known) if each.kind == kind]
+def texts(scores: list[Scores], known: Queries, kind: str) -> list[str]:
+    """Return the texts of the findings of one kind."""
+    return [notice.text for notice in notices(scores, opened(scores), known) if notice.kind == kind]
 
 
+@examples(60, 600)
 @given(
     st.dictionaries(
         st.sampled_from(["q1", "q2", "q3"]),
@@ -57,21 +60,21 @@ def told(scores: list[Scores], known: Queries, kind: str) -> list[str]:
     LISTS.filter(bool),
     LISTS.filter(bool),
 )
-def test_items_that_no_run_holds_are_told(gold, first, second):
+def test_items_that_no_run_retrieved_are_unfound(gold, first, second):
     gold["q0"], first["q0"], second["q0"] = {"z": 1}, ["z"], ["z"]
     (kind,) = unfound(opened(karat.Evaluator(gold, "R@1").all({"a": first, "b": second})))
     wanted = {(q, item) for q, own in gold.items() for item, grade in own.items() if grade > 0}
-    held = {(q, item) for run in (first, second) for q, own in run.items() for item in own}
+    retrieved = {(q, item) for run in (first, second) for q, own in run.items() for item in own}
     assert kind.wanted == len(wanted)
-    assert list(kind.left.iter_rows()) == sorted(wanted - held)
+    assert list(kind.left.iter_rows()) == sorted(wanted - retrieved)
 
 
-def test_the_level_of_relevance_is_that_of_the_measures():
+def test_level_of_relevance_comes_from_the_measures():
     scores = karat.evaluate({"q1": {"a": 1, "b": 2}}, {"q1": ["x"]}, "R(rel=2)@5")
     assert unfound(opened([scores]))[0].left.rows() == [("q1", "b")]
 
 
-def test_where_the_first_measure_does_not_say_the_level_it_is_one():
+def test_level_of_relevance_is_1_if_the_first_measure_has_none():
     scores = karat.evaluate({"q1": {"a": 1, "b": 2}}, {"q1": ["x"]}, ["nDCG@5", "R(rel=2)@5"])
     assert unfound(opened([scores]))[0].left.rows() == [("q1", "a"), ("q1", "b")]
 
@@ -87,7 +90,7 @@ def test_documents_are_found_by_their_chunks():
     assert unfound(opened([scores]))[0].left.rows() == [("q1", "b")]
 
 
-def test_spans_that_no_run_touches_are_told():
+def test_spans_that_no_run_overlaps_are_unfound():
     spans = [("d1", 0, 10), ("d1", 20, 30), ("d1", 20, 30), ("d2", 5, 5), ("d2", 0, 9)]
     gold = [
         {
@@ -104,7 +107,7 @@ def test_spans_that_no_run_touches_are_told():
     assert kind.left["piece"].to_list() == ["d1[20:30]", "d2[0:9]"]
 
 
-def test_evidence_that_no_run_covers_is_told():
+def test_evidence_that_no_run_covers_is_unfound():
     gold = [{"query_id": "q1", "evidence": ["paid in euros", "within 14 days", "to your card"]}]
     runs = {
         name: [{"query_id": "q1", "results": [{"id": "c", "text": text}]}]
@@ -118,7 +121,7 @@ def test_evidence_that_no_run_covers_is_told():
     )
 
 
-def test_queries_without_an_answer_come_first():
+def test_failed_and_missing_queries_come_first():
     run = [
         {"query_id": "q1", "error": {"type": "Timeout", "message": "slow"}, "results": []},
         {"query_id": "q2", "results": [{"id": "b"}]},
@@ -131,94 +134,94 @@ def test_queries_without_an_answer_come_first():
     assert second.text == "1 of 3 queries (33%) of gold is not in run."
 
 
-def test_queries_with_nothing_found_are_counted_by_run_and_over_all():
+def test_queries_with_nothing_found_are_counted_per_run_and_over_all_runs():
     gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
     runs = {"one": {q: ["a"] for q in gold}, "two": {q: ["b"] for q in gold}}
     scores = karat.Evaluator(gold, "R@5").all(runs)
-    assert told(scores, queries(scores, [[1, 0, 0], [0, 1, 0]]), "nothing") == [
+    assert texts(scores, queries(scores, [[1, 0, 0], [0, 1, 0]]), "nothing") == [
         "No run found anything for 1 of 3 queries (33%).",
         "one found nothing for 2 of 3 queries (67%).",
         "two found nothing for 2 of 3 queries (67%).",
     ]
-    assert told(scores, queries(scores, []), "nothing") == []
+    assert texts(scores, queries(scores, []), "nothing") == []
 
 
-def test_a_query_that_failed_counts_where_no_run_found_anything_as_the_table_counts_it():
+def test_failed_query_counts_among_queries_with_nothing_found():
     scores = karat.Evaluator({"q1": ["a"]}, "R@5").all({"one": {"q1": []}, "two": {"q1": []}})
     known = queries(scores, [[0], [0]])
     failed = replace(known.outcomes[1], status=pl.Series([2], dtype=pl.UInt8))
     known = replace(known, outcomes=[known.outcomes[0], failed])
-    assert told(scores, known, "nothing") == ["No run found anything for 1 of 1 query (100%)."]
+    assert texts(scores, known, "nothing") == ["No run found anything for 1 of 1 query (100%)."]
 
 
-def test_what_no_run_found_is_not_said_where_a_list_is_not_at_hand():
+def test_nothing_is_reported_about_all_runs_if_a_list_is_missing():
     scores = karat.Evaluator({"q1": ["a"]}, "R@5").all({"one": {"q1": []}, "two": {"q1": []}})
     known = queries(scores, [[0], [0]])
     saved = replace(known.outcomes[1], status=pl.Series([3], dtype=pl.UInt8))
     known = replace(known, outcomes=[known.outcomes[0], saved])
-    said = notices(scores, [*opened(scores[:1]), None], known)
-    assert [each.text for each in said] == ["one found nothing for 1 of 1 query (100%)."]
+    shown = notices(scores, [*opened(scores[:1]), None], known)
+    assert [notice.text for notice in shown] == ["one found nothing for 1 of 1 query (100%)."]
 
 
-def test_a_run_that_found_nothing_only_where_no_run_did_is_not_told_again():
+def test_run_without_further_failures_is_not_reported_again():
     gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
     scores = karat.Evaluator(gold, "R@5").all({name: {q: ["a"] for q in gold} for name in "xy"})
-    assert told(scores, queries(scores, [[1, 0, 0], [1, 1, 0]]), "nothing") == [
+    assert texts(scores, queries(scores, [[1, 0, 0], [1, 1, 0]]), "nothing") == [
         "No run found anything for 1 of 3 queries (33%).",
         "x found nothing for 2 of 3 queries (67%).",
     ]
 
 
-def test_what_no_run_found_is_told_in_one_line():
+def test_unfound_evidence_is_shown_in_one_line():
     gold = [{"query_id": "q1", "evidence": ["paid in\n\n euros", "to your card"]}]
     run = [{"query_id": "q1", "results": [{"id": "c", "text": "nothing"}]}]
     scores = [karat.evaluate(gold, run, "evidence.recall@5")]
-    assert told(scores, queries(scores, []), "unfound") == [
+    assert texts(scores, queries(scores, []), "unfound") == [
         "2 of 2 evidences (100%) are not in any list, such as 'paid in euros' for query 'q1'."
     ]
 
 
-def test_a_bound_that_reaches_the_best_run_makes_a_lead_unsafe():
+def test_bound_that_reaches_the_best_run_makes_its_lead_unsafe():
     gold = {"q1": {"a": 1, "x": 0}, "q2": {"b": 1, "x": 0}}
     runs = {"ahead": {"q1": ["a"], "q2": ["b"]}, "behind": {"q1": ["new"], "q2": ["b"]}}
     scores = karat.Evaluator(gold, "Success@1").all(runs)
-    assert told(scores, queries(scores, []), "unjudged") == [
+    assert texts(scores, queries(scores, []), "unjudged") == [
         "ahead is ahead of behind in Success@1, but its unjudged items could lift behind to "
         "1.0000, not below 1.0000."
     ]
     runs["behind"]["q1"] = ["x"]
     scores = karat.Evaluator(gold, "Success@1").all(runs)
-    assert told(scores, queries(scores, []), "unjudged") == []
+    assert texts(scores, queries(scores, []), "unjudged") == []
 
 
-def test_without_a_bound_the_shares_that_nobody_judged_are_compared():
+def test_unjudged_shares_are_compared_for_measures_without_a_bound():
     gold = {"q1": {"a": 1}, "q2": {"b": 1}}
     runs = {"ahead": {"q1": ["a"], "q2": ["b"]}, "behind": {"q1": ["new"], "q2": ["b"]}}
     scores = karat.Evaluator(gold, "nDCG@1").all(runs)
-    assert told(scores, queries(scores, []), "unjudged") == [
+    assert texts(scores, queries(scores, []), "unjudged") == [
         "ahead is ahead of behind in nDCG@1, but 50% of what behind returned there was never "
         "judged, against 0% of the other."
     ]
-    assert told(scores[1:], queries(scores[1:], []), "unjudged") == [
+    assert texts(scores[1:], queries(scores[1:], []), "unjudged") == [
         "50% of the items that nDCG@1 looks at were never judged; they count as irrelevant."
     ]
 
 
-def test_shares_that_hardly_differ_are_not_told():
+def test_similar_unjudged_shares_are_not_reported():
     gold = {f"q{n}": {"a": 1, "b": 0} for n in range(20)}
     runs = {"ahead": {q: ["a"] for q in gold}, "behind": {q: ["b"] for q in gold} | {"q0": ["new"]}}
     scores = karat.Evaluator(gold, "nDCG@1").all(runs)
-    assert told(scores, queries(scores, []), "unjudged") == []
+    assert texts(scores, queries(scores, []), "unjudged") == []
 
 
-def test_a_few_characters_again_are_not_told():
+def test_few_repeated_characters_are_not_reported():
     gold = [{"query_id": "q1", "spans": [{"doc_id": "d", "start": 0, "end": 5}]}]
     results = [{"doc_id": "d", "start": start, "end": start + 100} for start in (0, 99)]
     scores = [karat.evaluate(gold, [{"query_id": "q1", "results": results}], "span.recall@5")]
-    assert told(scores, queries(scores, []), "duplicates") == []
+    assert texts(scores, queries(scores, []), "duplicates") == []
 
 
-def test_groups_are_told_of_the_first_measure_that_is_a_mean():
+def test_groups_are_compared_by_the_first_measure_that_is_a_mean():
     records = [
         {"query_id": f"q{n:02}", "relevant": ["a"], "evidence": ["paid in euros"]}
         for n in range(40)
@@ -233,62 +236,64 @@ def test_groups_are_told_of_the_first_measure_that_is_a_mean():
     measures = ["evidence.recall@5", "evidence.coverage@5"]
     scores = [karat.evaluate(records, run, measures)]
     kinds = ["billing" if n % 4 == 0 else "shipping" for n in range(40)]
-    (text,) = told(scores, queries(scores, [], category=kinds), "group")
+    (text,) = texts(scores, queries(scores, [], category=kinds), "group")
     assert "evidence.coverage@5 is 0.1000" in text
 
 
-def test_queries_that_were_not_run_are_told_where_only_speed_is_measured():
+def test_missing_queries_are_reported_if_only_latency_is_measured():
     run = [{"query_id": "q1", "results": [], "latency_ms": {"total": 2.0}}]
     scores = [karat.evaluate({"q1": ["a"], "q2": ["a"]}, run, "latency.mean")]
-    assert told(scores, queries(scores, []), "missing") == [
+    assert texts(scores, queries(scores, []), "missing") == [
         "1 of 2 queries (50%) of gold is not in run."
     ]
 
 
-def test_a_group_far_under_the_rest_is_named():
+def test_group_far_below_the_rest_is_reported():
     gold = {f"q{n:02}": ["a"] for n in range(40)}
     run = {q: ["a"] if n % 4 or n == 8 else ["x"] for n, q in enumerate(gold)}
     scores = [karat.evaluate(gold, run, ["RR"])]
     kinds = ["billing" if n % 4 == 0 else "shipping" for n in range(40)]
     known = queries(scores, [], category=kinds, id=[f"{n}" for n in range(40)])
-    (found,) = [each for each in notices(scores, opened(scores), known) if each.kind == "group"]
+    (group,) = [
+        notice for notice in notices(scores, opened(scores), known) if notice.kind == "group"
+    ]
     assert (
-        found.text
+        group.text
         == "category 'billing' in run: RR is 0.1000 over 10 queries, 0.9000 below the rest."
     )
-    assert found.show == {"field": "category", "value": "billing", "run": "run"}
+    assert group.show == {"field": "category", "value": "billing", "run": "run"}
 
 
-def test_places_that_repeats_take_are_counted():
+def test_repeated_items_are_counted():
     scores = [karat.evaluate({"q1": ["a"]}, {"q1": ["a", "a", "b"], "other": ["a"]}, "P@3")]
-    assert told(scores, queries(scores, []), "duplicates") == [
+    assert texts(scores, queries(scores, []), "duplicates") == [
         "1 of 3 places of run hold an item that stands above already."
     ]
 
 
-def test_characters_that_stand_above_already_are_a_share():
+def test_share_of_repeated_characters_is_reported():
     gold = [{"query_id": "q1", "spans": [{"doc_id": "d", "start": 0, "end": 5}]}]
     places = [(0, 10), (5, 15)]
     results = [{"doc_id": "d", "start": start, "end": end} for start, end in places]
     scores = [karat.evaluate(gold, [{"query_id": "q1", "results": results}], "span.recall@5")]
-    assert told(scores, queries(scores, []), "duplicates") == [
+    assert texts(scores, queries(scores, []), "duplicates") == [
         "25% of the characters that run returned for a query stand in an item above already."
     ]
 
 
-def test_of_one_kind_three_are_shown():
+def test_at_most_three_findings_of_one_kind_are_shown():
     gold = {"q1": ["a"], "q2": ["b"]}
     scores = karat.Evaluator(gold, "R@5").all({f"run{n}": {"q1": ["a"]} for n in range(9)})
-    assert len(told(scores, queries(scores, []), "missing")) == 3
+    assert len(texts(scores, queries(scores, []), "missing")) == 3
 
 
-def test_a_run_is_told_of_where_it_alone_found_nothing_and_others_failed():
+def test_run_that_alone_found_nothing_is_reported():
     gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
     scores = karat.Evaluator(gold, "R@5").all({name: {q: ["a"] for q in gold} for name in "xy"})
     known = queries(scores, [[0, 0, 0], [1, 0, 0]])
     failed = pl.Series([0, 2, 2], dtype=pl.UInt8)
     known = replace(known, outcomes=[replace(own, status=failed) for own in known.outcomes])
-    assert told(scores, known, "nothing") == [
+    assert texts(scores, known, "nothing") == [
         "No run found anything for 2 of 3 queries (67%).",
         "x found nothing for 1 of 3 queries (33%).",
     ]

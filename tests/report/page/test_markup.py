@@ -1,4 +1,4 @@
-"""Markup: whatever stands in it as text comes out as text."""
+"""Markup: every text in it stays text."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ TURNS = [0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
 
 
 def slowly_shown(text: str) -> str:
-    seen = ""
+    visible = ""
     for character in text:
-        unseen = category(character) in ("Cc", "Cs") and character not in "\n\t"
-        if unseen or ord(character) in TURNS:
-            seen += "⟨U+" + hex(ord(character))[2:].upper().zfill(4) + "⟩"
+        is_invisible = category(character) in ("Cc", "Cs") and character not in "\n\t"
+        if is_invisible or ord(character) in TURNS:
+            visible += "⟨U+" + hex(ord(character))[2:].upper().zfill(4) + "⟩"
         else:
-            seen += character
-    return seen
+            visible += character
+    return visible
 
 
 @given(TEXTS)
 @example("two\u2028lines")
-def test_what_cannot_be_seen_is_made_visible(text: str) -> None:
+def test_invisible_characters_are_made_visible(text: str) -> None:
     assert shown(text) == slowly_shown(text)
 
 
 @given(TEXTS)
-def test_a_text_stays_a_text_in_an_element_and_in_an_attribute(text: str) -> None:
+def test_text_stays_text_in_elements_and_attributes(text: str) -> None:
     reader = Reader(tag("p", text, title=text))
     assert reader.elements == [("p", {"title": slowly_shown(text)})]
     assert reader.text == slowly_shown(text)
 
 
 @given(TEXTS)
-def test_markup_is_what_any_encoding_can_write(text: str) -> None:
+def test_markup_can_be_encoded(text: str) -> None:
     made = tag("p", text, [text, tag("b", text)], title=text)
     assert made.encode().decode() == made
 
 
-def test_children_are_nested_and_what_is_none_is_left_out() -> None:
+def test_children_are_nested_and_none_is_omitted() -> None:
     made = tag("p", None, "a & b", [tag("b", "c"), ["d", None]], class_=None, hidden=True, id=3)
     assert made == '<p hidden id="3">a &amp; b<b>c</b>d</p>'
     assert isinstance(made, Markup)
 
 
-def test_void_elements_have_no_end() -> None:
+def test_void_elements_have_no_end_tag() -> None:
     assert tag("meta", http_equiv="x", content='"') == '<meta http-equiv="x" content="&quot;">'
 
 
@@ -61,7 +61,7 @@ def test_markup_is_not_escaped_twice() -> None:
 
 
 @given(TEXTS, st.integers(3, 20))
-def test_a_long_text_keeps_both_ends(text: str, most: int) -> None:
+def test_long_text_keeps_both_ends(text: str, most: int) -> None:
     cut = brief(text, most)
     if len(text) <= most:
         assert cut == text
@@ -73,11 +73,11 @@ def test_a_long_text_keeps_both_ends(text: str, most: int) -> None:
         assert text.endswith(tail)
 
 
-def test_a_name_of_the_data_turns_nothing_around_it() -> None:
+def test_names_are_isolated_from_the_text_direction() -> None:
     assert named("abc", 3) == "<bdi>abc</bdi>"
 
 
-def test_a_table_has_heads_of_columns_and_of_rows() -> None:
+def test_table_has_column_and_row_headers() -> None:
     made = table(["a", "b"], [["1", "2"]])
     assert made == (
         '<table class="numbers"><thead><tr><th scope="col" class="label">a</th>'
@@ -86,12 +86,12 @@ def test_a_table_has_heads_of_columns_and_of_rows() -> None:
     )
 
 
-def test_a_row_that_is_too_short_is_an_error() -> None:
+def test_row_that_is_too_short_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
         table(["a", "b"], [["1"]])
 
 
-def test_a_bar_of_an_amount_goes_to_the_largest_and_any_other_to_one():
+def test_full_bar_is_the_largest_amount_or_1():
     costs = [
         {"measure": "cost.mean", "value": value, "high": high}
         for value, high in [(0.001, 0.004), (0.002, None)]

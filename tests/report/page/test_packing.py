@@ -1,4 +1,4 @@
-"""What a page says of its queries, packed and unpacked again."""
+"""The data of a page about its queries, packed and unpacked again."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import struct
 from dataclasses import replace
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.errors import InputError
 from karat.report.page.packing import packed
+from support.errors import refused
 from support.pages import IDS, TEXTS, a_list, a_page, some_queries
 
 
@@ -37,14 +36,14 @@ def with_queries(**changes):
     return packed(a_page(replace(some_queries(), **changes)))
 
 
-def test_ids_and_texts_come_back_whatever_is_in_them():
+def test_ids_and_texts_are_unpacked_unchanged():
     done = packed(a_page())
     assert done.json["n"] == len(IDS)
     assert from_json(done, done.json["ids"]) == IDS
     assert from_json(done, done.json["texts"]) == [text[:200] for text in TEXTS]
 
 
-def test_values_are_exact_and_what_is_left_out_is_not_a_number():
+def test_values_are_exact_and_missing_values_are_nan():
     page = a_page()
     first = page.sheets[0].per_query
     holes = first.with_columns(
@@ -59,16 +58,16 @@ def test_values_are_exact_and_what_is_left_out_is_not_a_number():
 
 
 @given(st.lists(st.none() | st.text(max_size=3), min_size=len(IDS), max_size=len(IDS)))
-def test_fields_come_back_from_codes_that_sort_as_their_words(values):
+def test_fields_are_unpacked_from_codes_in_sorted_order(values):
     fields = pl.DataFrame({"field": pl.Series(values, dtype=pl.String)})
-    done = with_queries(fields=fields)
+    done = with_queries(fields=fields, texts=None, lists=[], details={})
     (field,) = done.json["fields"]
     codes = numbers(done, field["codes"], "i")
     assert [None if code < 0 else field["words"][code] for code in codes] == values
     assert field["words"] == sorted({value for value in values if value is not None})
 
 
-def test_a_field_of_very_many_values_is_sent_as_texts(monkeypatch):
+def test_field_with_very_many_values_is_packed_as_texts(monkeypatch):
     monkeypatch.setattr("karat.report.page.packing.MOST_WORDS", 9)
     several = pl.DataFrame({"few": ["a"] * 9 + ["b"], "many": [f"v{i}" for i in range(10)]})
     done = with_queries(fields=several)
@@ -87,7 +86,7 @@ def test_outcomes_are_columns_of_numbers():
     assert numbers(done, done.json["wanted"], "i") == [2] * 10
 
 
-def test_lists_stand_in_blocks_and_are_found_by_the_number_of_their_query(monkeypatch):
+def test_lists_are_in_blocks_by_the_number_of_their_query(monkeypatch):
     monkeypatch.setattr("karat.report.page.packing.LISTS_A_BLOCK", 4)
     done = packed(a_page())
     size, blocks = done.json["lists"]["size"], done.json["lists"]["blocks"]
@@ -96,7 +95,7 @@ def test_lists_stand_in_blocks_and_are_found_by_the_number_of_their_query(monkey
         assert from_json(done, blocks[row // size])[row % size] == a_list(row)
 
 
-def test_details_are_a_block_each():
+def test_details_have_one_block_per_query():
     queries = some_queries()
     done = packed(a_page(queries))
     assert list(done.json["details"]) == [str(row) for row in range(9)]
@@ -104,14 +103,14 @@ def test_details_are_a_block_each():
         assert from_json(done, block) == queries.details[int(row)]
 
 
-def test_what_scores_from_a_file_do_not_know_is_absent():
+def test_missing_data_of_saved_scores_is_absent():
     done = with_queries(texts=None, outcomes=[], lists=[], details={}, fields=pl.DataFrame())
     assert done.json["texts"] is None
     assert done.json["outcomes"] == done.json["fields"] == done.json["lists"]["blocks"] == []
     assert done.json["details"] == {}
 
 
-def test_measures_say_how_their_values_are_read():
+def test_measures_describe_how_to_read_their_values():
     page = a_page(measures=("nDCG@10", "NumRet", "RR"))
     first, count, plain = packed(page).json["measures"]
     assert plain["rel"] == 1
@@ -131,7 +130,7 @@ def test_measures_say_how_their_values_are_read():
     assert plain["cutoff"] is None
 
 
-def test_the_runs_set_against_each_other_are_the_first_pair_that_was_compared():
+def test_selected_runs_are_the_first_compared_pair():
     page = a_page()
     assert packed(page).json["pair"] == [0, 1]
     queries = replace(page.queries, outcomes=page.queries.outcomes[:1])
@@ -143,13 +142,14 @@ def test_the_runs_set_against_each_other_are_the_first_pair_that_was_compared():
     assert packed(page).json["pair"] == [2, 0]
 
 
-def test_the_same_page_is_the_same_bytes_whenever_it_is_packed(monkeypatch):
+def test_same_page_is_packed_as_the_same_bytes_at_any_time(monkeypatch):
     now = packed(a_page())
     monkeypatch.setattr("time.time", lambda: 1_000_000_000.0)
     assert packed(a_page()) == now
 
 
-def test_runs_of_other_queries_are_refused():
+def test_runs_with_other_queries_are_refused():
     queries = some_queries()
-    with pytest.raises(InputError, match="a was scored on other queries, or in another order"):
+    with refused(path=None, field=None) as error:
         packed(a_page(replace(queries, ids=queries.ids.reverse())))
+    assert error.value.problem.startswith("a ")  # the first run

@@ -1,20 +1,22 @@
-"""What a page knows of all queries: outcomes, lists side by side, which queries tell most."""
+"""The queries of a page: outcomes, lists side by side, and which queries have details."""
 
 import json
+import random
 from contextlib import ExitStack
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.errors import InputError
 from karat.evaluation.page import ranking, shown
 from karat.evaluation.page.listing import queries
 from karat.stats.telling import telling
 from oracles import query_list as oracle
+from support.effort import FULL, examples
+from support.errors import refused
 
 MEASURES = {"rank": "RR", "span": "span.recall", "evidence": "evidence.recall"}
 KEYS = {"rank": "relevant", "span": "spans", "evidence": "evidence"}
@@ -60,8 +62,8 @@ EVERY = {
 }
 
 
-def small():
-    """Show less than usual, so that short lists are cut too."""
+def small_limits():
+    """Show less than usual, so that short lists are cut as well."""
     stack = ExitStack()
     for module, name, size in (
         (shown, "TOP", 3),
@@ -73,35 +75,23 @@ def small():
     return stack
 
 
-@pytest.mark.filterwarnings("ignore:only .* relevant ids of gold")
-@settings(max_examples=150, deadline=None)
-@given(
-    st.dictionaries(st.sampled_from(["q1", "q2", "q3"]), golds),
-    st.lists(run_lists, min_size=1, max_size=3),
-    st.permutations(["rank", "span", "evidence"]),
-    st.integers(1, 3),
-    st.sampled_from([{}, {"unjudged": "skip"}, {"duplicates": "count"}]),
-    st.sampled_from(["item", "doc"]),
-    st.randoms(),
-)
-def test_lists_and_outcomes_are_those_of_a_walk_down_each_list(
-    golds, runs, order, n_families, words, level, random
-):
-    gold = {"q0": EVERY, **golds}
-    families = order[:n_families]
+CONVENTIONS = [{}, {"unjudged": "skip"}, {"duplicates": "count"}]
+
+
+def check_against_oracle(gold, runs, families, conventions, level, random):
+    """Compare the lists and outcomes of a page with those of the oracle, for all queries."""
     records = [{"query_id": query} | record for query, record in gold.items()]
     random.shuffle(records)
-    runs = [run | {"q0": run.get("q9", [])} for run in runs]
     given_runs = {}
     for number, run in enumerate(runs):
         given_runs[f"r{number}"] = [{"query_id": q, "results": run[q]} for q in run]
         random.shuffle(given_runs[f"r{number}"])
-    with small():
+    with small_limits():
         known = known_of(
             records,
             given_runs,
             [MEASURES[family] for family in families],
-            conventions=words,
+            conventions=conventions,
             level=level,
             matching=karat.Matching(fuzzy_threshold=1.0),
         )
@@ -112,12 +102,12 @@ def test_lists_and_outcomes_are_those_of_a_walk_down_each_list(
     for number, query in enumerate(sorted(gold)):
         lists_of_query = [run.get(query, []) for run in runs]
         expected = oracle.listed(
-            gold[query], lists_of_query, families[0], set(families), words, level, 3, 2, 2
+            gold[query], lists_of_query, families[0], set(families), conventions, level, 3, 2, 2
         )
         assert lists[number] == expected
         for run, outcomes in zip(runs, known.outcomes, strict=True):
             wanted, found, first = oracle.found_of(
-                gold[query], run.get(query, []), families[0], words, level
+                gold[query], run.get(query, []), families[0], conventions, level
             )
             assert outcomes.status[number] == (0 if query in run else 1)
             assert (known.wanted[number], outcomes.found[number], outcomes.first[number]) == (
@@ -127,7 +117,67 @@ def test_lists_and_outcomes_are_those_of_a_walk_down_each_list(
             )
 
 
-@settings(max_examples=300)
+@pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")  # about ids not in the run
+@examples(20, 400)
+@given(
+    st.dictionaries(st.sampled_from(["q1", "q2", "q3"]), golds),
+    st.lists(run_lists, min_size=1, max_size=3),
+    st.permutations(["rank", "span", "evidence"]),
+    st.integers(1, 3),
+    st.sampled_from(CONVENTIONS),
+    st.sampled_from(["item", "doc"]),
+    st.randoms(),
+)
+def test_lists_and_outcomes_equal_those_of_the_oracle(
+    golds, runs, order, n_families, conventions, level, random
+):
+    gold = {"q0": EVERY, **golds}
+    runs = [run | {"q0": run.get("q9", [])} for run in runs]
+    check_against_oracle(gold, runs, order[:n_families], conventions, level, random)
+
+
+def dense_data(draw):
+    """Return gold and two runs with long lists, in which much is relevant, repeated or overlaps."""
+    items = ["a", "b", "c", "x", "y"]
+    gold = {
+        f"q{number}": {
+            "relevant": {
+                item: draw.randint(-1, 2) for item in draw.sample([*items, "d1", "d2"], 5)
+            },
+            "spans": [
+                place(draw.choice(["d1", "d2"]), draw.randint(0, 9), draw.choice([0, 2, 5]))
+                for _ in range(3)
+            ],
+            "evidence": draw.choices(EVIDENCE, k=3),
+        }
+        for number in range(10)
+    }
+    runs = [
+        {
+            query: [
+                {"id": draw.choice(items)}
+                | place(draw.choice(["d1", "d2", "d3"]), draw.randint(0, 9), draw.choice([0, 2, 5]))
+                | {"text": "\n ".join(draw.sample([*EVIDENCE, "nothing of it"], 2))}
+                for _ in range(draw.randint(5, 9))
+            ]
+            for query in gold
+        }
+        for _ in range(2)
+    ]
+    return gold, runs
+
+
+@pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")  # about ids not in the run
+@pytest.mark.parametrize("seed", range(20) if FULL else [0])
+@pytest.mark.parametrize("level", ["item", "doc"])
+@pytest.mark.parametrize("conventions", CONVENTIONS)
+def test_lists_and_outcomes_of_dense_data_equal_those_of_the_oracle(conventions, level, seed):
+    draw = random.Random(seed)
+    for families in (["rank"], ["rank", "evidence", "span"], ["span", "rank"], ["evidence"]):
+        check_against_oracle(*dense_data(draw), families, conventions, level, draw)
+
+
+@examples(200, 2000)
 @given(
     st.integers(1, 7).flatmap(
         lambda n: st.tuples(
@@ -143,14 +193,14 @@ def test_lists_and_outcomes_are_those_of_a_walk_down_each_list(
     st.booleans(),
 )
 @pytest.mark.filterwarnings("error")
-def test_the_queries_that_tell_most_are_chosen_by_turns(data, n, higher):
+def test_most_informative_queries_equal_those_of_the_oracle(data, n, higher):
     values, failed = data
     table = np.array([[np.nan if value is None else value for value in run] for run in values])
-    found = telling(table, np.array(failed), n, higher_is_better=higher)
-    assert found.tolist() == oracle.telling(values, failed, n, higher)
+    chosen = telling(table, np.array(failed), n, higher_is_better=higher)
+    assert chosen.tolist() == oracle.telling(values, failed, n, higher)
 
 
-def test_a_failed_query_and_one_that_is_not_in_the_run_are_told_apart():
+def test_failed_and_missing_queries_have_different_outcomes():
     gold = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
     failure = {"type": "Timeout", "message": "too slow", "attempts": 3}
     run = [{"query_id": "q1", "results": ["x", "a"]}, {"query_id": "q2", "error": failure}]
@@ -164,14 +214,14 @@ def test_a_failed_query_and_one_that_is_not_in_the_run_are_told_apart():
 
 @pytest.mark.parametrize("level", ["item", "doc"])
 @pytest.mark.parametrize("unjudged", ["irrelevant", "skip"])
-def test_a_run_that_retrieved_nothing_has_empty_lists(level, unjudged):
+def test_run_that_retrieved_nothing_has_empty_lists(level, unjudged):
     run = [{"query_id": "q", "results": []}]
     words = {"conventions": {"unjudged": unjudged}, "level": level}
     known = known_of({"q": ["a"]}, {"run": run}, "RR", **words)
     assert (known.lists[0]["lists"], known.lists[0]["wanted"]) == ([[]], [["a", 1]])
 
 
-def test_what_counts_as_relevant_is_as_the_first_measure_that_reads_gold_says():
+def test_relevance_is_defined_by_the_first_measure_that_reads_gold():
     run = [{"query_id": "q", "results": ["a", "b"], "latency_ms": {"total": 2.0}}]
     known = known_of({"q": {"a": 1, "b": 2, "c": 2}}, {"run": run}, ["latency.mean", "AP(rel=2)"])
     assert (known.wanted.item(), known.outcomes[0].found.item()) == (2, 1)
@@ -180,14 +230,14 @@ def test_what_counts_as_relevant_is_as_the_first_measure_that_reads_gold_says():
     assert known.lists[0]["hits"] == [[[1, 1, None, None], [2, 2, None, None]]]
 
 
-def test_how_much_of_a_span_counts_is_as_the_measure_says():
+def test_overlap_of_spans_is_defined_by_the_measure():
     gold = [{"query_id": "q", "spans": [place("d", 0, 10)]}]
     run = [{"query_id": "q", "results": [place("d", 0, 4), place("d", 0, 8)]}]
     for measure, first in {"span.RR": 1, "span.RR(min_overlap=0.5)": 2}.items():
         assert known_of(gold, {"run": run}, [measure]).outcomes[0].first.item() == first
 
 
-def test_where_nothing_of_gold_is_measured_the_lists_stand_there_alone():
+def test_lists_have_no_hits_if_no_measure_reads_gold():
     run = [{"query_id": "q", "results": ["a"], "latency_ms": {"total": 2.0}}]
     known = known_of({"q": ["a"]}, {"run": run}, "latency.mean")
     assert known.wanted.to_list() == [0]
@@ -202,20 +252,20 @@ def test_where_nothing_of_gold_is_measured_the_lists_stand_there_alone():
     }
 
 
-def test_items_without_ids_are_named_by_place_or_by_how_their_text_begins():
+def test_items_without_ids_are_named_by_position_or_beginning_of_the_text():
     gold = [{"query_id": "q", "evidence": ["paid within 14 days"]}]
     long = "It is paid\n within 14 days. " * 9
     results = [{"text": long + "x"}, {"text": long + "y"}, {"text": long + "x"}]
     known = known_of(gold, {"run": [{"query_id": "q", "results": results}]}, "evidence.recall")
-    begins = "It is paid within 14 days. It is paid within 14 days. It is p"[:60]
-    assert known.lists[0]["items"] == [begins, begins]
+    beginning = "It is paid within 14 days. It is paid within 14 days. It is p"[:60]
+    assert known.lists[0]["items"] == [beginning, beginning]
     assert known.lists[0]["lists"] == [[0, 1, 0]]
     spans = [{"query_id": "q", "spans": [place("d", 0, 9)]}]
     run = [{"query_id": "q", "results": [place("d", 3, 4)]}]
     assert known_of(spans, {"run": run}, "span.recall").lists[0]["items"] == ["d[3:7]"]
 
 
-def test_fields_are_texts_and_texts_are_cut():
+def test_fields_are_texts_and_long_texts_are_cut():
     gold = [
         {
             "query_id": "q1",
@@ -238,14 +288,14 @@ def test_fields_are_texts_and_texts_are_cut():
     assert known.details[1]["fields"] == {}
 
 
-def test_only_as_many_texts_are_kept_as_asked():
+def test_texts_are_kept_for_the_requested_number_of_queries():
     gold = {f"q{n}": ["a"] for n in range(6)}
     run = {f"q{n}": ["x"] * n + ["a"] for n in range(6)}
     assert list(known_of(gold, {"run": run}, "RR", texts=2).details) == [4, 5]
     assert list(known_of(gold, {"run": run}, "RR", texts=0).details) == []
 
 
-def test_scores_that_were_saved_have_values_alone(tmp_path):
+def test_saved_scores_have_only_values(tmp_path):
     gold = [{"query_id": "q", "query": "why?", "kind": "k", "relevant": ["a"]}]
     scores = karat.evaluate(gold, {"q": ["x", "a"]}, "RR")
     scores.write(tmp_path / "saved.json")
@@ -262,7 +312,7 @@ def test_scores_that_were_saved_have_values_alone(tmp_path):
     assert [outcomes.status.item() for outcomes in both.outcomes] == [3, 0]
     assert both.lists[0]["lists"] == [[], [0, 1]]
     assert both.lists[0]["n"] == [0, 2]
-    empty, told = both.details[0]["runs"]
+    empty, complete = both.details[0]["runs"]
     assert empty == {
         "error": None,
         "timings": None,
@@ -271,20 +321,18 @@ def test_scores_that_were_saved_have_values_alone(tmp_path):
         "calculations": {},
         "matches": [],
     }
-    assert told["calculations"]["RR"]["value"] == 0.5
+    assert complete["calculations"]["RR"]["value"] == 0.5
 
 
 def test_scores_of_other_queries_are_refused():
     one, other = (
-        karat.evaluate(
-            {q: ["a"]},
-            {q: ["a"]},
-            "RR",
-        )
-        for q in ("q1", "q2")
+        karat.evaluate({query: ["a"]}, karat.Run.of({query: ["a"]}, name=query), "RR")
+        for query in ("q1", "q2")
     )
-    with pytest.raises(InputError, match="are of other queries than those of 'run'"):
+    with refused(path=None, field="runs") as error:
         queries([one, other], [one.origin.opened(), other.origin.opened()])
+    assert "'q2'" in str(error.value)
+    assert "'q1'" in str(error.value)
 
 
 def test_everything_can_be_written_as_json():

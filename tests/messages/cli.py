@@ -1,0 +1,47 @@
+"""Options of commands that contradict each other or cannot be read."""
+
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+from karat.cli.example import copy_example
+from karat.cli.main import app
+from messages.cases import Section, written
+
+SECTION = Section("cli")
+case = SECTION.case
+
+FILES = {
+    "gold.jsonl": '{"query_id": "q1", "query": "pay", "relevant": ["a"], "evidence": ["text"]}\n',
+    "run.jsonl": '{"query_id": "q1", "results": ["a"]}\n',
+}
+
+
+def command(name: str, *words: str, volatile: str | None = None) -> None:
+    """Add a case of a command line; --debug lets errors through."""
+
+    def run():
+        for path, content in FILES.items():
+            written(path, content)
+        with patch.object(sys, "argv", ["karat", "--debug", *words]):
+            app(list(words), standalone_mode=False)
+
+    case(name, run, volatile=volatile)
+
+
+ASK = ("run", "gold.jsonl", "-r", "http://127.0.0.1/")
+command("shares are given without chunks", "convert", "gold.jsonl", "x.csv", "--shares", "0.5")
+command("spans are written as CSV", "locate", "gold.jsonl", "--corpus", "docs", "-o", "x.csv")
+command("a run has no file to write to", *ASK)
+command("a header has no colon", *ASK, "-o", "x.jsonl", "--header", "Authorization")
+command("a body is not JSON", *ASK, "-o", "x.jsonl", "--body", "{x", volatile="(?<=no JSON: ).*")
+command("a body is not an object", *ASK, "-o", "x.jsonl", "--body", "[]")
+case("a file is where the example is to be written", lambda: copy_example(Path(written("x", ""))))
+
+
+def unwritable():
+    with patch("pathlib.Path.mkdir", side_effect=PermissionError(13, "Permission denied")):
+        copy_example(Path("demo"))
+
+
+case("the folder of the example cannot be made", unwritable)

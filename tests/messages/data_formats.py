@@ -1,0 +1,271 @@
+"""What a file of gold or a run holds that its format does not allow, and what a format loses."""
+
+import io
+import json
+
+import polars as pl
+
+from karat import Gold, Run
+from karat.compat.trec_eval.command import trec_eval
+from messages.cases import Section, written
+
+SECTION = Section("data: formats")
+case, file = SECTION.case, SECTION.file
+
+
+def gold(name: str, path: str, content: str | bytes, **how) -> None:
+    file(name, Gold.read, path, content, **how)
+
+
+def run(name: str, path: str, content: str | bytes, **how) -> None:
+    file(name, Run.read, path, content, **how)
+
+
+def lines(*records) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+# Native files
+
+HEADER = {"karat": 1, "kind": "gold"}
+RUN_HEADER = '{"karat":1,"kind":"run"}\n'
+FOUND = '{"query_id": "q1", "results": ["a"]}\n'
+LIBRARY = r"\(.*\)"
+
+gold("a line is not complete JSON", "gold.jsonl", '{"query_id": "q1"\n', volatile=LIBRARY)
+run("the last line of a run is cut off", "a.jsonl", RUN_HEADER + '{"query', volatile=LIBRARY)
+gold("a number in JSON is not finite", "gold.jsonl", '{"query_id": "q1", "weight": [NaN]}\n')
+run("a text in JSON has half a character", "run.jsonl", r'{"query_id": "\ud800", "results": []}')
+gold("a key in JSON has half a character", "gold.jsonl", '{"query_id": "q1", "\\ud800": 1}')
+gold("a grade is not an integer", "gold.jsonl", lines({"query_id": "q1", "relevant": {"a": 0.5}}))
+gold("a line has no query id", "gold.jsonl", lines({"relevant": {"a": 1}}))
+run(
+    "a result has a field of the wrong type",
+    "run.jsonl",
+    lines({"query_id": "q", "results": [{"id": "a", "score": "high"}]}),
+)
+gold("a query is on two lines", "gold.jsonl", lines(*[{"query_id": "q1", "relevant": ["a"]}] * 2))
+gold(
+    "an item is judged twice in one line",
+    "gold.jsonl",
+    '{"query_id": "q1", "relevant": {"a": 1, "a": 2}}\n',
+)
+gold("gold has the line of a run", "gold.jsonl", lines(HEADER) + FOUND)
+gold(
+    "a span ends before it starts",
+    "gold.jsonl",
+    lines({"query_id": "q1", "spans": [{"doc_id": "d", "start": 5, "end": 2}]}),
+)
+gold("the version of a file is unknown", "gold.jsonl", lines(HEADER | {"karat": 2}))
+gold("gold begins with the header of a run", "gold.jsonl", RUN_HEADER + FOUND)
+run("a run begins with the header of gold", "run.jsonl", lines(HEADER) + FOUND)
+gold("a header names an unknown unit", "gold.jsonl", lines(HEADER | {"offsets": "bytes"}))
+gold("a file has a header and no queries", "gold.jsonl", lines(HEADER))
+run("a line of a run has no results", "run.jsonl", lines({"query_id": "q1", "relevant": ["a"]}))
+
+
+def result(name: str, **fields) -> None:
+    run(name, "run.jsonl", lines({"query_id": "q1", "results": [fields]}))
+
+
+result("a result has no id, place or text", score=1)
+result("a result ends before it starts", doc_id="d", start=5, end=2)
+case(
+    "a score in Python is not finite",
+    lambda: Run.of([{"query_id": "q1", "results": [{"id": "a", "score": float("nan")}]}]),
+)
+run(
+    "a latency is negative",
+    "run.jsonl",
+    lines({"query_id": "q1", "results": [], "latency_ms": {"rerank": -1}}),
+)
+
+
+def call(name: str, **prices) -> None:
+    run(name, "run.jsonl", lines({"query_id": "q1", "results": [], "calls": [prices]}))
+
+
+call("a call has a price for all and for some tokens", price_per_1k=1, price_in=1)
+call("a call has a price per call in two units", price_per_call=1, price_per_1k_calls=1)
+call("a call has a negative price", price_per_call=-1)
+call("a call has a negative number of tokens", prompt_tokens=-1)
+run(
+    "scores rise in a list",
+    "run.jsonl",
+    lines({"query_id": "q1", "results": [{"id": "a", "score": 1}, {"id": "b", "score": 2}]}),
+)
+case(
+    "a field of queries has the name of a field of the file",
+    lambda: Gold.of({"q1": ["a"]}, queries=pl.DataFrame({"query_id": ["q1"], "spans": [1]})).write(
+        "gold.jsonl"
+    ),
+)
+
+# TREC
+
+gold("a line of qrels has too few fields", "gold.qrels", "q1 0 a 1\nq1 0 a\n")
+gold("a line of qrels has too many fields", "gold.qrels", "q1 0 a 1\nq1 0 a 1 2\n")
+run("a line of a TREC run has too few fields", "a.run", "q1 Q0 a 1 0.9 tag\nq1 Q0 a 1\n")
+gold("a grade in qrels is not a number", "gold.qrels", "q1 0 a yes\n")
+gold("a grade in qrels is too large", "gold.qrels", "q1 0 a 99999999999999999999\n")
+run("a score in a TREC run is not a number", "a.run", "q1 Q0 a 1 high tag\n")
+run("a score in a TREC run is not finite", "a.run", "q1 Q0 a 1 inf tag\n")
+gold("qrels hold only comments", "gold.qrels", "# nothing\n")
+gold("a TREC run is read as gold", "gold.qrels", "q1 Q0 a 1 0.9 tag\n")
+run("qrels are read as a run", "a.run", "q1 0 a 1\n")
+case(
+    "a tag of a TREC run is not UTF-8",
+    lambda: trec_eval(
+        [written("g", "q1 0 a 1\n"), written("r", b"q1 Q0 a 1 1 \xe9")], io.StringIO()
+    ),
+)
+case("an id has a space and is written as TREC", lambda: Gold.of({"q 1": ["a"]}).write("g.qrels"))
+gold(
+    "qrels look like an export of ir_datasets",
+    "gold.qrels",
+    "q1\ta\t1\t0\nq1\tb\t2\t0\n",
+)
+
+# Tables
+
+CSV = "query_id,item_id,grade\nq1,a,1\n"
+gold("a row of a CSV file has too many values", "gold.csv", CSV + "q1,b,1,2\n")
+gold("a row of a CSV file has too few values", "gold.csv", CSV + "q1,b\n")
+gold(
+    "a quote in a CSV file is not closed", "gold.csv", CSV + 'q1,b,"1\n', volatile="(?<=table: ).*"
+)
+gold("a CSV file has no column for the grade", "gold.csv", "query_id,item_id,grad\nq1,a,1\n")
+gold("a grade in a CSV file is not an integer", "gold.csv", CSV + "\nq1,b,1.5\n")
+gold("an id in a CSV file is missing", "gold.csv", CSV + ",b,1\n")
+run("a score in a CSV file is not a number", "run.csv", "query_id,item_id,score\nq1,a,high\n")
+run("a score in a CSV file is not finite", "run.csv", "query_id,item_id,score\nq1,a,inf\n")
+run(
+    "two items in a CSV file have the same rank",
+    "run.csv",
+    "query_id,item_id,rank\nq1,a,1\nq1,b,1\n",
+)
+run(
+    "a number of tokens in a CSV file is negative",
+    "run.csv",
+    "query_id,item_id,score,tokens\nq1,a,1,-1\n",
+)
+gold("a CSV file of a run is read as gold", "gold.csv", "query_id,item_id,rank\nq1,a,1\n")
+run("a CSV file of gold is read as a run", "run.csv", CSV)
+gold("a Parquet file is cut off", "gold.parquet", b"PAR1 PAR1", volatile="(?<=file: ).*")
+
+
+def parquet() -> str:
+    pl.DataFrame({"query_id": ["q1"], "item_id": ["a"], "grade": [0.5]}).write_parquet("g.parquet")
+    return "g.parquet"
+
+
+case("a grade in a Parquet file is not an integer", lambda: Gold.read(parquet()))
+case(
+    "a field of queries has the name of a column of the table",
+    lambda: Gold.of({"q1": ["a"]}, queries=pl.DataFrame({"query_id": ["q1"], "grade": [1]})).write(
+        "gold.csv"
+    ),
+)
+
+# JSON of dicts
+
+gold("JSON is not complete", "gold.json", '{"q1": {"a": 1}', volatile=LIBRARY)
+gold("a query is twice in JSON", "gold.json", '{"q1": {"a": 1},\n"q1": {"a": 1}}')
+gold("a constant is not allowed in JSON", "gold.json", '{"q1": {"a": 1},\n"q2": {"a": NaN}}')
+gold("JSON is nested too deeply", "gold.json", '{"q1": ' + "[" * 100_000)
+gold("JSON has no queries", "gold.json", "{}")
+gold("a grade in JSON is text", "gold.json", '{"q1": {"a": "yes"}}')
+
+# Ragas
+
+ROW = {"query_id": "q1", "user_input": "pay", "reference_contexts": ["x"]}
+gold("a row of Ragas is a conversation", "gold.jsonl", lines(ROW | {"user_input": ["a", "b"]}))
+gold("a row of Ragas has no query", "gold.jsonl", lines({"reference_contexts": ["x"]}))
+gold("a query is twice in rows of Ragas", "gold.jsonl", lines(ROW, ROW))
+gold(
+    "a text is twice in rows of Ragas without ids",
+    "gold.jsonl",
+    lines(*[{"user_input": "pay", "reference_contexts": ["x"]}] * 2),
+)
+case("a query is twice in records of Ragas", lambda: Gold.of([ROW, ROW]))
+gold(
+    "rows of Ragas have no reference contexts",
+    "gold.jsonl",
+    lines({"user_input": "pay", "retrieved_contexts": ["x"]}),
+)
+run(
+    "rows of Ragas have no retrieved contexts",
+    "run.jsonl",
+    lines({"query_id": "q1", "retrieved_contexts": ["x"]}, ROW | {"query_id": "q2"}),
+)
+run(
+    "rows of Ragas have fewer ids than contexts",
+    "run.jsonl",
+    lines({"query_id": "q1", "retrieved_contexts": ["x", "y"], "retrieved_context_ids": ["a"]}),
+)
+case(
+    "a text of Ragas has half a character",
+    lambda: Gold.of([{"user_input": "\ud800", "reference_contexts": []}]),
+)
+gold(
+    "a cell of a CSV file of Ragas holds no list",
+    "gold.csv",
+    "query_id,reference_contexts\nq1,x and y\n",
+)
+gold("a CSV file of Ragas has no rows", "gold.csv", "query_id,reference_contexts\n")
+gold("rows of Ragas have no ids of items", "gold.jsonl", lines(ROW))
+run(
+    "rows of Ragas have no ids",
+    "run.jsonl",
+    lines({"user_input": "pay", "retrieved_contexts": ["x"]}),
+)
+
+# ir_datasets
+
+
+def exported(read, content: str):
+    return lambda: read(written("x.tsv", content), format="ir_datasets")
+
+
+case("a line of ir_datasets has too few fields", exported(Gold.read, "q1\ta\n"))
+case("scores of ir_datasets are ranks", exported(Run.read, "q1\ta\t1\nq1\tb\t2\n"))
+case("a grade of ir_datasets is not an integer", exported(Gold.read, "q1\ta\tyes\t0\n"))
+case(
+    "an id has a tab and is written for ir_datasets",
+    lambda: Gold.of({"q\t1": ["a"]}).write("x.tsv", format="ir_datasets"),
+)
+
+# What formats cannot hold
+
+TEXT = {"query_id": "q1", "results": [{"text": "x"}]}
+
+
+def losses() -> Run:
+    failure = {"type": "Timeout", "message": "", "attempts": 1}
+    return Run.of(
+        [
+            {"query_id": "q1", "results": [{"id": "a", "text": "x", "score": 1}]},
+            {"query_id": "q2", "results": [], "latency_ms": {"total": 1}, "error": failure},
+        ]
+    )
+
+
+case("items without ids are written as TREC", lambda: Run.of([TEXT]).write("a.run"))
+case("a TREC file cannot hold all of a run", lambda: losses().write("a.run"))
+case("a CSV file cannot hold all of a run", lambda: losses().write("a.csv"))
+case(
+    "scores do not give the order in a TREC run",
+    lambda: Run.of(
+        pl.DataFrame({"query_id": "q1", "item_id": ["a", "b"], "rank": [1, 2], "score": [1, 2]})
+    ).write("a.run"),
+)
+case(
+    "a qrels file cannot hold all of gold",
+    lambda: Gold.of(
+        [
+            {"query_id": "q1", "query": "pay", "relevant": {"a": 1}, "topic": "x"},
+            {"query_id": "q2", "relevant": {}, "evidence": ["x"]},
+            {"query_id": "q3", "spans": [{"doc_id": "d", "start": 0, "end": 1}]},
+        ]
+    ).write("gold.qrels"),
+)

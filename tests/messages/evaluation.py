@@ -1,0 +1,151 @@
+"""Evaluation, comparison, explanation, plots."""
+
+from unittest.mock import patch
+
+from karat import Run, compare, evaluate, explain
+from karat.evaluation.estimating import estimate
+from karat.evaluation.page.listing import queries
+from karat.evaluation.scores import Scores
+from karat.live.exchange import Pace
+from messages.cases import Section
+
+SECTION = Section("evaluation")
+case = SECTION.case
+
+GOLD = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
+OLD = {"q1": ["x", "a"], "q2": ["x", "a"], "q3": ["a"]}
+NEW = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
+BOTH = {"old": OLD, "new": NEW}
+
+
+# Evaluation
+
+
+def saved(path: str = "old.json", run=OLD) -> str:
+    evaluate(GOLD, run, "RR").write(path)
+    return path
+
+
+def failing(query: str, top_k: int) -> list[str]:
+    if query == "one":
+        raise OSError("no connection")
+    return ["a"]
+
+
+def asked() -> None:
+    gold = [
+        {"query_id": "q1", "query": "one", "relevant": ["a"]},
+        {"query_id": "q2", "query": "two", "relevant": ["a"]},
+    ]
+    with patch("karat.live.asking.course.pause", lambda *_: 0.0):
+        evaluate(gold, failing, "RR")
+
+
+case("a preset is unknown", lambda: evaluate(GOLD, OLD, preset="nothing"))
+case("saved scores are given as a run", lambda: evaluate(GOLD, saved()))
+case("a retriever failed on some queries", asked)
+case("most relevant ids are not in the run", lambda: evaluate(GOLD, {"q1": ["x"]}, "RR"))
+case(
+    "most relevant ids are not in several runs",
+    lambda: compare(GOLD, {"a": {"q1": ["x"]}, "b": {"q1": ["y"]}}, "RR"),
+)
+case("scores have no matches of evidence", lambda: evaluate(GOLD, OLD, "RR").matches)
+
+
+def matches_of(query: str):
+    text = [{"id": "a", "text": "one text"}]
+    gold = [{"query_id": "q1", "evidence": ["one text"]}]
+    run = [{"query_id": "q1", "results": text}]
+    return evaluate(gold, run, "evidence.recall@5").matches_of(query)
+
+
+case("a query of matches is unknown", lambda: matches_of("q9"))
+case("an estimate has no queries", lambda: estimate([], 10, Pace()))
+case(
+    "scores on one page are of different queries",
+    lambda: queries([evaluate(GOLD, OLD, "RR"), evaluate({"q1": ["a"]}, OLD, "RR")], [None, None]),
+)
+
+# Comparison
+
+
+def comparing(name: str, runs=BOTH, measures="RR", **how) -> None:
+    case(name, lambda: compare(GOLD, runs() if callable(runs) else runs, measures, **how))
+
+
+comparing("one run is compared", [OLD])
+comparing("two runs have the same name", {"1": OLD, 1: NEW})
+comparing("the baseline is unknown", baseline="nothing")
+comparing("the name of the baseline is misspelled", baseline="odl")
+comparing(
+    "saved scores have other measures",
+    lambda: {"old": evaluate(GOLD, OLD, "RR"), "new": NEW},
+    "AP",
+)
+comparing(
+    "saved scores have other conventions",
+    lambda: {"old": evaluate(GOLD, OLD, "RR", conventions={"missing": "skip"}), "new": NEW},
+    None,
+)
+
+
+def both(**how):
+    return compare(GOLD, BOTH, "RR", **how)
+
+
+case("too few queries are asked for", lambda: both().moved(n=0))
+case("a query of a comparison is unknown", lambda: both().changes("q9", "RR", "old", "new"))
+case("a run of a comparison is unknown", lambda: both().changes("q1", "RR", "odl", "new"))
+case("no queries show a difference of 0", lambda: both().queries_needed(0))
+case(
+    "changes of saved scores are asked for",
+    lambda: compare(GOLD, {"old": saved(), "new": NEW}).changes("q1", "RR", "old", "new"),
+)
+
+
+def changed():
+    Run.of(OLD).write("old.json")
+    comparison = compare(GOLD, {"old": "old.json", "new": NEW}, "RR")
+    Run.of(NEW).write("old.json")
+    comparison.changes("q1", "RR", "old", "new")
+
+
+case("a run was changed after it was scored", changed)
+
+# Explanation
+
+
+def explaining(name: str, measure="RR", **how) -> None:
+    case(name, lambda: explain(measure, **how))
+
+
+explaining("top_k is explained without data", top_k=5)
+explaining("a level is explained without data", level="doc")
+explaining("data for an explanation is missing", gold=GOLD)
+explaining("a run for an explanation is missing", gold=GOLD, query="q1")
+explaining("a query to explain is unknown", gold=GOLD, run=OLD, query="q9")
+
+# Plots
+
+
+def plotting(name: str, kind: str = "values", **how) -> None:
+    case(name, lambda: evaluate(GOLD, OLD, "RR").plot(kind, **how))
+
+
+plotting("a kind of chart is misspelled", "value")
+plotting("a kind of chart is unknown", "nothing")
+plotting("a chart does not go by groups", by="kind")
+plotting("a chart has no measure", "latency", measure="RR")
+for kind in ("scatter", "latency", "latency_histogram", "cost", "tradeoff", "groups"):
+    plotting(f"there is nothing to draw as {kind}", kind)
+plotting("there is nothing to draw as curves", "curves", measure="RR")
+case("a chart has no pairs of runs", lambda: both().plot(a="old"))
+case("saved scores have no lists to draw", lambda: Scores.read(saved()).plot("curves"))
+
+
+def without_altair():
+    with patch("karat.evaluation.plotting.find_spec", return_value=None):
+        evaluate(GOLD, OLD, "RR").plot()
+
+
+case("Altair is not installed", without_altair)

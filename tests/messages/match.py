@@ -1,0 +1,116 @@
+"""How gold and run are brought together: ids, places, evidence texts, judgments of chunks."""
+
+from functools import partial
+
+import polars as pl
+
+from karat import Chunks, Gold, Matching, Run, evaluate, locate, to_judgments
+from karat.match.prepared import prepare
+from karat.match.spans import Least
+from messages.cases import Section
+
+SECTION = Section("match")
+case = SECTION.case
+
+SPANS = Gold.of(
+    spans=pl.DataFrame({"query_id": ["q1"], "doc_id": ["d"], "start": [0], "end": [10]})
+)
+TEXTS = Gold.of(evidence={"q1": ["one text"]})
+JUDGED = Gold.of({"q1": {"a": 1}})
+
+
+def chunks(**columns) -> Chunks:
+    placed = {"item_id": ["c1"], "doc_id": ["d"], "start": [50], "end": [60]}
+    return Chunks.of(pl.DataFrame(placed | columns))
+
+
+def results(*results, **header) -> Run:
+    return Run.of([{"query_id": "q1", "results": list(results)}])
+
+
+# Runs that lack something
+
+case("a run has no ids", lambda: evaluate(JUDGED, results({"text": "x"}), "P@5"))
+case("a run has no documents", lambda: evaluate(JUDGED, results("a"), "P@5", level="doc"))
+case("a run has no places", lambda: evaluate(SPANS, results("a"), "span.recall@5"))
+case("a run has no texts", lambda: evaluate(TEXTS, results("a"), "evidence.recall@5"))
+case(
+    "a run has an item that is not in the table of chunks",
+    lambda: evaluate(SPANS, results("c1", "c2"), "span.recall@5", chunks=chunks()),
+)
+case(
+    "a run counts offsets in another unit",
+    lambda: evaluate(
+        SPANS,
+        results({"doc_id": "d", "start": 0, "end": 1}).counted_in("utf8"),
+        "span.recall@5",
+    ),
+)
+case(
+    "gold counts offsets in another unit",
+    lambda: evaluate(SPANS.counted_in("utf16"), results("a"), "span.recall@5"),
+)
+
+# Gold
+
+LARGE = pl.DataFrame({"query_id": ["q1"], "item_id": ["a"], "grade": [1 << 40]})
+
+case("a grade in a table is too large", lambda: evaluate(Gold.of(LARGE), {"q1": ["a"]}, "P@5"))
+case(
+    "an item is judged twice",
+    lambda: prepare(
+        Gold.of(pl.DataFrame({"query_id": "q1", "item_id": ["a", "a"], "grade": [1, 2]}))
+    ),
+)
+case(
+    "an evidence text is empty",
+    lambda: evaluate(
+        Gold.of(evidence={"q1": ["one text", " "]}),
+        results({"id": "a", "text": "one text"}),
+        "evidence.recall@5",
+    ),
+)
+
+# Judgments of chunks
+
+case("gold has no spans to judge chunks by", lambda: to_judgments(JUDGED, chunks()))
+case("a least overlap is 0", lambda: Least.of(0))
+case("shares are not a list", lambda: to_judgments(SPANS, chunks(), shares=0.5))
+case("a share is above 1", lambda: to_judgments(SPANS, chunks(), shares=[2]))
+case("no chunk holds enough of a span", lambda: to_judgments(SPANS, chunks()))
+
+# Places of evidence
+
+CORPUS = {"d1": "One text here. Another text there. Another text again."}
+
+
+def located(name: str, *texts: str, **how) -> None:
+    case(name, lambda: locate(Gold.of(evidence={"q1": list(texts)}), CORPUS, **how))
+
+
+located("a similarity is 0", "One text", threshold=0)
+case("gold has no evidence to locate", lambda: locate(JUDGED, CORPUS))
+located("an evidence text is not found", "One text here", "Something else altogether")
+located("evidence texts are found at several places", "Another text", "nothing alike")
+
+# How texts are compared
+
+
+def matching(name: str, **how) -> None:
+    case(name, partial(Matching, **how))
+
+
+matching("a threshold for similar texts is 0", fuzzy_threshold=0)
+matching("a matcher is unknown", matcher="levenshtein")
+matching("a direction is unknown", direction="both")
+matching("autojunk is set for another matcher", matcher="partial", autojunk=True)
+matching("a function has a direction", matcher=lambda a, b: True, direction="either")
+case(
+    "a function that compares texts returns text",
+    lambda: evaluate(
+        TEXTS,
+        results({"id": "a", "text": "x"}),
+        "evidence.recall@5",
+        matching=Matching(matcher=lambda evidence, chunk: "yes"),
+    ),
+)

@@ -1,0 +1,49 @@
+"""Statistics: choices of a comparison, and groups of queries."""
+
+import polars as pl
+
+from karat import compare, evaluate
+from karat.stats.comparison import Choices, compared_by
+from messages.cases import Section
+
+SECTION = Section("stats")
+case = SECTION.case
+
+GOLD = [
+    {"query_id": "q1", "relevant": ["a"], "kind": "x", "p": 1, "tags": ["x"]},
+    {"query_id": "q2", "relevant": ["a"], "kind": "y", "p": 2, "tags": ["y"]},
+]
+RUNS = {"old": {"q1": ["x", "a"], "q2": ["a"]}, "new": {"q1": ["a"], "q2": ["a"]}}
+
+case("a significance test is unknown", lambda: Choices(test="sign"))
+case("a correction is unknown", lambda: Choices(correction="sidak"))
+case("a confidence is above 1", lambda: Choices(confidence=95))
+
+
+def grouped(name: str, *fields, **how) -> None:
+    case(name, lambda: compare(GOLD, RUNS, "RR", by=list(fields), **how))
+
+
+grouped("groups are corrected by Tukey's test", "kind", correction="tukey")
+grouped("a field of queries is unknown", "topic")
+grouped("a field of queries is misspelled", "kinds")
+grouped("queries are grouped by a column of the result", "p")
+grouped("queries are grouped by lists", "tags")
+grouped("a function gives no plain values", lambda query: [query["kind"]])
+case("no field is named", lambda: evaluate(GOLD, RUNS["old"], "RR").by())
+case(
+    "there are no queries to group",
+    lambda: compared_by({}, pl.DataFrame({"query_id": [], "kind": []}), ["kind"]),
+)
+
+
+def different_gold():
+    run = [{"query_id": "q1", "results": [{"id": "a", "text": "one text"}]}]
+    old, new = (
+        evaluate([{"query_id": "q1", "evidence": texts}], run, "evidence.recall@5")
+        for texts in (["one text"], ["one text", "another text"])
+    )
+    compare(None, {"old": old, "new": new})
+
+
+case("two runs were scored with different gold", different_gold)
