@@ -29,7 +29,7 @@ def test_functions_agree_with_evaluate():
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, "3", True])
 def test_a_cutoff_that_is_no_whole_number_is_refused(k):
-    with refused(field="k"):
+    with refused(field="k") as error:
         karat.precision_at_k(["a"], ["a"], k)
     assert repr(k) in error.value.problem
 
@@ -53,7 +53,7 @@ def test_ids_are_text_and_whole_numbers_become_text():
 
 
 def test_a_grade_that_is_no_whole_number_is_refused_and_not_cut():
-    with refused(field="grade"):
+    with refused(field="grade") as error:
         karat.ndcg_at_k(["a", "b"], {"a": 1, "b": 1.9}, 2)
     assert "'b'" in str(error.value)
     assert "1.9" in str(error.value)

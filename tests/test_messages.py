@@ -22,6 +22,8 @@ MODULES = (
     "gate",
     "stats",
     "report",
+    "saved_scores",
+    "presets",
     "chunk",
     "config",
     "compat",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,12 +15,14 @@ SWAPPED = "gold comes first, then the run; were they swapped?"
 def counted(count: int, word: str) -> str:
     """Return a count with its word in the right number.
 
-    >>> counted(1, "query"), counted(2, "query"), counted(3, "result")
-    ('1 query', '2 queries', '3 results')
+    >>> counted(1, "query"), counted(2, "query"), counted(3, "result"), counted(4, "day")
+    ('1 query', '2 queries', '3 results', '4 days')
     """
     if count == 1:
         return f"{count:,} {word}"
-    return f"{count:,} {word.removesuffix('y')}ies" if word.endswith("y") else f"{count:,} {word}s"
+    if re.search("[^aeiou]y$", word):
+        return f"{count:,} {word.removesuffix('y')}ies"
+    return f"{count:,} {word}s"
 
 
 def printable(text: str) -> str:

@@ -28,23 +28,36 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def four_queries(files):
+    """Add two queries: a run over fewer than three has no interval."""
+    more = {
+        "gold.jsonl": '{"query_id": "q3", "category": "shipping", "relevant": ["d"]}\n'
+        '{"query_id": "q4", "category": "shipping", "relevant": ["e"]}\n',
+        "one.run": "q3 Q0 d 1 0.9 t\nq4 Q0 x 1 0.9 t\n",
+        "two.run": "q3 Q0 d 1 0.9 t\nq4 Q0 e 1 0.9 t\n",
+    }
+    for name, lines in more.items():
+        Path(name).write_text(Path(name).read_text() + lines)
+    return files
+
+
 def test_judged_shares_are_sorted_by_cutoff(command, files):
     _, out, _ = command("eval", "gold.jsonl", "one.run", "-m", "R@10,R@5,R@20")
     assert re.findall(r"^Judged@\d+", out, re.MULTILINE) == ["Judged@5", "Judged@10", "Judged@20"]
 
 
-def test_eval_prints_measures_as_rows_and_runs_as_columns(command, files):
+def test_eval_prints_measures_as_rows_and_runs_as_columns(command, four_queries):
     code, out, err = command("eval", "gold.jsonl", "one.run", "two.run", "-m", "RR,R@10")
     assert code == 0
     assert out == (
         "measure                       one                    two  n\n"
-        "RR          0.5000 [0.095, 0.905]  0.7500 [0.500, 1.000]  2\n"
-        "R@10        0.5000 [0.095, 0.905]  0.7500 [0.500, 1.000]  2\n"
-        "Judged@10                  0.5000                 0.7500\n"
+        "RR          0.5000 [0.150, 0.850]  0.8750 [0.156, 1.000]  4\n"
+        "R@10        0.5000 [0.150, 0.850]  0.8750 [0.156, 1.000]  4\n"
+        "Judged@10                  0.5000                 0.8750\n"
         "RR at most                 1.0000                 1.0000\n"
         "95% intervals of RR (one), R@10 (one): Wilson's score interval\n"
-        "95% intervals of RR (two), R@10 (two): BCa bootstrap over queries, 10,000\n"
-        "  resamples\n"
+        "95% intervals of RR (two), R@10 (two): Student's t on the logit scale\n"
         "two: 1 query of the run not in gold left out\n"
     )
     assert err == "next: karat compare gold.jsonl one.run two.run --measure RR,R@10\n"
@@ -53,26 +66,39 @@ def test_eval_prints_measures_as_rows_and_runs_as_columns(command, files):
     )
     assert out == (
         "measure        one     two  n\n"
-        "RR          0.5000  0.7500  2\n"
-        "R@10        0.5000  0.7500  2\n"
-        "Judged@10   0.5000  0.7500\n"
+        "RR          0.5000  0.8750  4\n"
+        "R@10        0.5000  0.8750  4\n"
+        "Judged@10   0.5000  0.8750\n"
         "RR at most  1.0000  1.0000\n"
         "two: 1 query of the run not in gold left out\n"
     )
 
 
-def test_runs_with_another_interval_method_are_named(command, files):
+def test_fewer_than_three_queries_have_no_interval(command, files):
+    _, out, _ = command("eval", "gold.jsonl", "one.run", "two.run", "-m", "RR")
+    assert out == (
+        "measure          one       two  n\n"
+        "RR          0.5000 –  0.7500 –  2\n"
+        "RR at most    1.0000    1.0000\n"
+        "two: 1 query of the run not in gold left out\n"
+    )
+
+
+def test_runs_with_another_interval_method_are_named(command, four_queries):
     Path("same.run").write_text(Path("two.run").read_text())
     runs = ("one.run", "two.run", "same.run")
     _, out, _ = command("eval", "gold.jsonl", *runs, "-m", "RR,Success@1")
     assert "95% intervals of RR (one), Success@1: Wilson's score interval\n" in out
-    assert "95% intervals of RR: BCa bootstrap over queries, 10,000 resamples\n" in out
+    assert "95% intervals of RR: Student's t on the logit scale\n" in out
 
 
-def test_interval_method_of_groups_is_shown_where_it_differs(command, files):
-    words = ("eval", "gold.jsonl", "two.run", "-m", "RR", "--by", "category")
+def test_interval_method_of_groups_is_shown_where_it_differs(command, four_queries):
+    words = ("eval", "gold.jsonl", "one.run", "-m", "nDCG@2", "--by", "category")
+    text = Path("one.run").read_text().replace("q1 Q0 b 2", "q1 Q0 x 2")
+    Path("one.run").write_text(text)
     _, out, _ = command(*words)
-    assert "95% intervals of some groups: all values are equal\n" in out
+    assert "95% intervals: Student's t on the logit scale\n" in out
+    assert "95% intervals of some groups: Wilson's score interval\n" in out
     _, out, _ = command(*words, "--no-intervals")
     assert "95% intervals" not in out
 
@@ -109,7 +135,7 @@ def test_eval_shows_groups_queries_and_changed_conventions(command, files):
     )
 
 
-def test_json_has_the_documented_content(command, files):
+def test_json_has_the_documented_content(command, four_queries):
     code, out, _ = command(
         "eval", "gold.jsonl", "one.run", "two.run", "-m", "RR", "--json", "--by", "category",
         "--per-query",
@@ -122,12 +148,12 @@ def test_json_has_the_documented_content(command, files):
     assert one["name"] == "one"
     assert one["measures"]["RR"] == {
         "value": 0.5,
-        "low": pytest.approx(0.0945312),
-        "high": pytest.approx(0.9054688),
+        "low": pytest.approx(0.1500390),
+        "high": pytest.approx(0.8499610),
         "method": "wilson",
-        "sd": pytest.approx(0.5**0.5),
+        "sd": pytest.approx(3**-0.5),
         "median": 0.5,
-        "n": 2,
+        "n": 4,
         "left_out": 0,
         "bounds": {"low": 0.5, "high": 1.0},
     }
@@ -137,9 +163,9 @@ def test_json_has_the_documented_content(command, files):
     assert billing["by"] == {"category": "billing"}
     assert billing["measures"]["RR"] == {
         "value": 1.0,
-        "low": 1.0,
-        "high": 1.0,
-        "method": "equal",
+        "low": None,
+        "high": None,
+        "method": None,
         "sd": None,
         "median": 1.0,
         "n": 1,
@@ -147,8 +173,9 @@ def test_json_has_the_documented_content(command, files):
         "bounds": {"low": 1.0, "high": 1.0},
         "small": True,
     }
-    assert shipping["measures"]["RR"]["value"] == 0.0
-    assert one["per_query"] == [{"query_id": "q1", "RR": 1.0}, {"query_id": "q2", "RR": 0.0}]
+    assert shipping["measures"]["RR"]["value"] == 1 / 3
+    values = {"q1": 1.0, "q2": 0.0, "q3": 1.0, "q4": 0.0}
+    assert one["per_query"] == [{"query_id": query, "RR": rr} for query, rr in values.items()]
 
 
 def test_json_omits_what_was_not_requested(command, files):
@@ -179,7 +206,8 @@ def test_output_format_follows_the_file_extension(command, files):
         "run,query_id,RR\none,q1,1.0\none,q2,0.0\ntwo,q1,0.5\ntwo,q2,1.0\n"
     )
     assert Path("s.md").read_text() == (
-        "**two is best by RR: 0.7500; karat compare tells whether that is real**\n\n"
+        "**two has the best RR: 0.7500; karat compare shows whether the difference is "
+        "significant**\n\n"
         "| measure | one | two | n |\n| --- | ---: | ---: | ---: |\n"
         "| RR | 0.5000 | 0.7500 | 2 |\n| RR at most | 1.0000 | 1.0000 |  |\n\n"
         "- two: 1 query of the run not in gold left out\n"
@@ -199,13 +227,13 @@ def test_output_format_follows_the_file_extension(command, files):
 def test_remark_about_every_run_is_shown_once(command, files):
     Path("three.run").write_text(Path("two.run").read_text())
     _, out, _ = command("eval", "gold.jsonl", "two.run", "three.run", "-m", "RR")
-    assert out.splitlines()[4:] == ["every run: 1 query of the run not in gold left out"]
+    assert out.splitlines()[3:] == ["every run: 1 query of the run not in gold left out"]
 
 
 def test_csv_and_markdown_contain_queries_and_groups(command, files):
     words = ("eval", "gold.jsonl", "one.run", "-m", "RR", "--by", "category")
     command(*words, "--per-query", "-o", "q.csv", "-o", "q.md")
-    assert "one,billing,RR,1.0,1.0,1.0,equal,,1.0,1,0,,1.0,1.0,true" in Path("q.csv").read_text()
+    assert "one,billing,RR,1.0,,,,,1.0,1,0,,1.0,1.0,true" in Path("q.csv").read_text()
     assert Path("q.queries.csv").read_text() == "run,query_id,RR\none,q1,1.0\none,q2,0.0\n"
     assert "| q2 | 0.0000 |" in Path("q.md").read_text()
     command(*words, "-o", "same.csv")
@@ -267,7 +295,7 @@ def test_quoted_glob_is_one_run_in_several_files(command, files):
     Path("part-1.run").write_text("q1 Q0 a 1 0.9 t\n")
     Path("part-2.run").write_text("q2 Q0 c 1 0.9 t\n")
     _, out, _ = command("eval", "gold.jsonl", "part-*.run", "-m", "RR")
-    assert out.splitlines()[1].split() == ["RR", "1.0000", "[1.000,", "1.000]", "2"]
+    assert out.splitlines()[1].split() == ["RR", "1.0000", "–", "2"]
 
 
 def test_presets_levels_and_formats_are_options(command, files):
@@ -296,12 +324,12 @@ def test_presets_levels_and_formats_are_options(command, files):
         (
             ["gold.jsonl", "one.run", "--no-gold", "drop"],
             "no_gold",
-            ["'drop'", "family, zero, one, skip"],
+            ["'drop'", "family, zero, one, recall, skip"],
         ),
         (
             ["gold.jsonl", "one.run", "--duplicates", "x"],
             "duplicates",
-            ["'x'", "first, count, error"],
+            ["'x'", "first, count, set, error"],
         ),
         (["gold.jsonl", "one.run", "--unjudged", "x"], "unjudged", ["'x'", "irrelevant, skip"]),
         (["gold.jsonl", "two.run", "--unknown", "error"], "two.run: unknown", ["1 ", "ignore"]),

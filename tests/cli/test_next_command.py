@@ -16,7 +16,7 @@ GOLD = [
     {"query_id": f"q{at}", "kind": ["even", "odd"][at % 2], "relevant": {"a": 2, "b": 1}}
     | {"spans": [{"doc_id": "d", "start": 0, "end": 30}]}
     | {"evidence": ["Refunds are paid within 14 days"]}
-    for at in range(4)
+    for at in range(5)
 ]
 
 
@@ -37,8 +37,8 @@ def run(ranks):
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     karat.Gold.of(GOLD).write("gold.jsonl")
-    karat.Run.of(run([1, 2, 4, 2]), name="old").write("old.jsonl")
-    karat.Run.of(run([3, 1, 3, 2]), name="new").write("new.jsonl")
+    karat.Run.of(run([1, 2, 4, 2, 2]), name="old").write("old.jsonl")
+    karat.Run.of(run([3, 1, 3, 2, 2]), name="new").write("new.jsonl")
     return tmp_path
 
 
@@ -92,7 +92,8 @@ def measures():
 
 @pytest.mark.parametrize("name", measures())
 def test_every_measure_can_be_explained_as_suggested(command, files, name):
-    Path("chunks.csv").write_text("item_id,doc_id,start,end\na,d,5,64\nx1,e,0,9\n")
+    fillers = "".join(f"x{at},e,0,9\n" for at in (1, 2, 3))
+    Path("chunks.csv").write_text(f"item_id,doc_id,start,end\na,d,5,64\n{fillers}")
     measure = f"{name}@0.5" if name == "IPrec" else name
     words = ("gold.jsonl", "old.jsonl", "-m", measure, "--chunks", "chunks.csv")
     code, _, err = command("eval", *words)
@@ -130,7 +131,7 @@ def test_compare_suggests_to_explain_the_query_that_moved_most(command, files):
 
 
 def test_compare_suggests_the_two_runs_furthest_apart(command, files):
-    karat.Run.of(run([9, 9, 9, 9]), name="bad").write("bad.jsonl")
+    karat.Run.of(run([9] * 5), name="bad").write("bad.jsonl")
     runs = ["old.jsonl", "new.jsonl", "bad.jsonl"]
     _, _, err = command("compare", "gold.jsonl", *runs, "-m", "RR")
     values = {name: karat.evaluate(GOLD, f"{name}.jsonl", "RR")["RR"] for name in ("old", "new")}
@@ -148,7 +149,7 @@ def test_compare_suggests_nothing_for_saved_scores_or_equal_runs(command, files)
 
 
 def test_suggestion_skips_saved_scores_among_runs(command, files):
-    karat.evaluate("gold.jsonl", karat.Run.of(run([9] * 4), name="bad"), "RR").write("bad.json")
+    karat.evaluate("gold.jsonl", karat.Run.of(run([9] * 5), name="bad"), "RR").write("bad.json")
     _, _, err = command("compare", "gold.jsonl", "bad.json", "old.jsonl", "new.jsonl", "-m", "RR")
     assert suggestion(err)[4:8] == ["--run", "old.jsonl", "--other", "new.jsonl"]
     assert command(*suggestion(err))[0] == 0
@@ -160,7 +161,7 @@ def test_failed_gate_suggests_to_explain_the_query_to_blame(command, files):
     assert code == 1
     assert " ".join(suggestion(err)) == "explain RR --gold gold.jsonl --run new.jsonl --query q0"
     assert command(*suggestion(err))[0] == 0
-    karat.Run.of(run([9, 1, 1, 1]), name="first").write("first.jsonl")
+    karat.Run.of(run([9, 1, 1, 1, 1]), name="first").write("first.jsonl")
     drop = ("gate", "gold.jsonl", "first.jsonl", "--require", "latency.mean max_rise 0.0 strict")
     code, _, err = command(*drop, "--baseline", "old.jsonl")
     assert code == 1

@@ -128,36 +128,41 @@ def test_filter_sample_and_limit_select_queries(run):
     assert len(lines("two.jsonl")[1]) == 2
 
 
-def test_too_many_failures_exit_with_1_and_can_be_retried(run):
+def test_too_many_failures_exit_with_2_and_run_again_with_the_same_command(run):
     Path("broken").touch()
-    result = run("failing", "-o", "run.jsonl", "--retries", "0", code=1)
-    assert re.search(r"\b1 of 3\b.*\b1 RuntimeError\b.*\b5%", result.err)
+    result = run("failing", "-o", "run.jsonl", "--retries", "0", code=2)
+    assert re.search(r"^error: 1 of 3\b.*\b1 RuntimeError\b.*\b5%", result.err, re.MULTILINE)
     assert "  hint: " in result.err
     error = lines()[1]["q2"]["error"]
     assert error == {"type": "RuntimeError", "message": "no index"}
     run("failing", "-o", "run.jsonl", "--retries", "0", "--fail-on-error", "0.5")
     Path("broken").unlink()
-    run("failing", "-o", "run.jsonl", "--retries", "0", "--retry-errors")
+    run("failing", "-o", "run.jsonl", "--retries", "0")
     assert "error" not in lines()[1]["q2"]
     assert len(lines()[1]) == 3
 
 
 def test_changed_settings_are_refused_unless_the_run_is_overwritten(run):
     run("search", "-o", "run.jsonl")
-    before = Path("run.jsonl").read_bytes()
+    # Without its last query the run is unfinished.
+    before = b"".join(Path("run.jsonl").read_bytes().splitlines(keepends=True)[:-1])
+    Path("run.jsonl").write_bytes(before)
     result = run("search", "-o", "run.jsonl", "--top-k", "1", code=2)
     assert result.out == ""
     assert re.search(r"^error: .*run\.jsonl: .*top_k 20 → 1\n  hint: ", result.err)
     assert Path("run.jsonl").read_bytes() == before
-    run("search", "-o", "run.jsonl", "--top-k", "1", "--no-resume")
+    run("search", "-o", "run.jsonl", "--top-k", "1", "--overwrite")
     assert len(lines()[1]["q1"]["results"]) == 1
 
 
-def test_complete_run_is_left_unchanged(run):
+def test_complete_run_is_left_unchanged_unless_it_is_overwritten(run):
     assert "looking for" in run("talking", "-o", "run.jsonl").err
     before = Path("run.jsonl").read_bytes()
-    assert "looking for" not in run("talking", "-o", "run.jsonl").err
+    result = run("talking", "-o", "run.jsonl", code=2)
+    assert result.out == ""
+    assert "looking for" not in result.err
     assert Path("run.jsonl").read_bytes() == before
+    assert "looking for" in run("talking", "-o", "run.jsonl", "--overwrite").err
 
 
 def test_progress_is_plain_lines_without_a_terminal(run):
@@ -203,7 +208,7 @@ def test_tokens_of_texts_are_counted(run, command, folder):
 
 def test_invalid_tokenizer_is_refused(run):
     Path("failing.py").write_text("def letter(text): return 'x'\nzero = 0")
-    run("texts", "-o", "bad.jsonl", "--tokenizer", "failing:letter", code=1)
+    run("texts", "-o", "bad.jsonl", "--tokenizer", "failing:letter", code=2)
     errors = [line["error"] for line in lines("bad.jsonl")[1].values()]
     assert [error["type"] for error in errors] == ["BadAnswer"] * 3
     assert "str" in errors[0]["message"]
@@ -241,7 +246,7 @@ def test_no_next_command_for_queries_without_judgments(command, folder, name, te
 def test_queries_are_never_overwritten(run):
     Path("link.jsonl").symlink_to("gold.jsonl")
     for name in ("gold.jsonl", "link.jsonl"):
-        result = run("search", "-o", name, "--no-resume", code=2)
+        result = run("search", "-o", name, "--overwrite", code=2)
         assert (result.out, result.err.startswith(f"error: {name}: ")) == ("", True)
     assert Path("gold.jsonl").read_text() == GOLD
 
@@ -261,7 +266,7 @@ def test_retriever_that_ends_python_is_named(run, folder):
 
 def test_dry_run_reports_failed_queries(run):
     Path("broken").touch()
-    result = run("failing", "--dry-run", "--retries", "0", code=1)
+    result = run("failing", "--dry-run", "--retries", "0", code=2)
     assert re.search(r"\b1 of 3\b.*\b1 RuntimeError\b.*\b5%", result.err)
     assert "q2: RuntimeError: no index" in result.err
     run("failing", "--dry-run", "--retries", "0", "--fail-on-error", "0.5")
@@ -310,7 +315,7 @@ def test_function_is_evaluated_as_deep_as_the_measures_need():
 def test_failed_queries_are_scored_with_a_warning():
     gold = karat.Gold.of([{"query_id": "q1", "query": "x", "relevant": ["a"]}])
     with pytest.warns(karat.KaratWarning, match=r"\b1 of 1\b.*\b1 BadAnswer\b") as caught:
-        scores = karat.evaluate(gold, lambda _: None, "RR")
+        scores = karat.evaluate(gold, lambda _: None, "RR", fail_on_error=1)
     assert scores["RR"] == 0
     assert "q1: BadAnswer: " in str(caught[0].message)
     assert caught[0].filename == __file__
@@ -335,7 +340,9 @@ def test_too_many_failures_raise_an_error_in_python():
 
     with pytest.raises(karat.RetrieverError, match=r"\b1 of 1\b.*\b1 OSError\b.*\b50%"):
         karat.retrieve(search, {"q": "text"}, retries=0, fail_on_error=0.5)
-    assert karat.retrieve(search, {"q": "text"}, retries=0).failed == 1
+    with pytest.raises(karat.RetrieverError, match=r"\b1 of 1\b.*\b5%"):
+        karat.retrieve(search, {"q": "text"}, retries=0)
+    assert karat.retrieve(search, {"q": "text"}, retries=0, fail_on_error=1).failed == 1
 
 
 def test_share_of_failures_may_equal_the_limit():

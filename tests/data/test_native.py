@@ -361,7 +361,7 @@ def test_a_line_without_a_query_id_is_refused(tmp_path):
 
 def test_a_first_line_without_a_query_id_is_refused(tmp_path):
     error = error_of(
-        tmp_path, Gold, {"qid": "q1", "relevant": ["a"]}, {"qid": "q2", "relevant": []}
+        tmp_path, Gold, {"name": "q1", "relevant": ["a"]}, {"name": "q2", "relevant": []}
     )
     assert (error.line, error.field) == (1, "query_id")
 

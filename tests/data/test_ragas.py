@@ -175,9 +175,11 @@ def test_gold_and_run_of_the_same_rows_are_scored():
 
 
 def test_native_lines_are_not_mistaken_for_ragas_rows(tmp_path):
-    line = {"query_id": "q1", "relevant": ["a"], "reference_contexts": "a field"}
-    gold = Gold.read(put(tmp_path, [line], "gold.jsonl"))
-    assert gold.fields == ["reference_contexts"]
+    line = {"query_id": "q1", "relevant": ["a"], "reference_contexts": ["x"]}
+    gold = Gold.read(put(tmp_path, [line | {"retrieved_contexts": "a field"}], "gold.jsonl"))
+    assert gold.judgments.rows() == [("q1", "a", 1)]
+    assert gold.evidence.rows() == [("q1", "x")]
+    assert gold.fields == ["retrieved_contexts"]
 
 
 def test_a_table_with_items_is_not_mistaken_for_ragas_rows():
@@ -273,7 +275,7 @@ def test_gold_returns_from_ragas_rows(tmp_path):
         ({"relevant": {"a": 2, "b": 1}}, r"\b1 grades\b"),
         ({"relevant": {"a": 1, "b": 0, "c": -1}}, r"\b2 judgments\b"),
         ({"relevant": ["a"], "spans": [{"doc_id": "d", "start": 0, "end": 1}]}, "spans"),
-        ({"relevant": ["a"], "user_input": "x"}, "user_input"),
+        ({"relevant": ["a"], "retrieved_contexts": "x"}, "retrieved_contexts"),
     ],
 )
 def test_lost_parts_of_gold_are_reported(tmp_path, line, lost):

@@ -272,7 +272,7 @@ def test_a_column_called_query_is_the_text_of_the_query(tmp_path):
         ("\n\nquery_id,item_id,grade\nq1,b,x\n", 4),
         ("query_id,item_id,grade\nq1,a,1\n\nq1,b,x\n", 4),
         (f"query_id,item_id,grade\nq1,{'d' * 200_000},1\nq1,b,x\n", 3),
-        ("query_id,item_id,grade\nq1,a\rb,1\nq1,b,x\n", 3),
+        ('query_id,item_id,grade\nq1,"a\rb",1\nq1,b,x\n', 3),
     ],
     ids=[
         "plain",
@@ -281,7 +281,7 @@ def test_a_column_called_query_is_the_text_of_the_query(tmp_path):
         "after blank lines at the top",
         "after a blank line",
         "after a value longer than csv's limit",
-        "after a stray carriage return",
+        "after a quoted carriage return",
     ],
 )
 def test_a_bad_value_is_named_by_its_line(tmp_path, content, line):

@@ -111,7 +111,7 @@ def test_a_failed_query_is_scored_as_nothing_retrieved_and_counted():
             {"query_id": "q2", "error": {"type": "Timeout"}, "results": [{"id": "c"}]},
         ]
     )
-    scores = karat.evaluate({"q1": ["a"], "q2": ["c"]}, run, "RR")
+    scores = karat.evaluate({"q1": ["a"], "q2": ["c"]}, run, "RR", fail_on_error=0.5)
     assert scores["RR"] == 0.5
     assert scores.noted == {"failed": 1}
 
@@ -324,7 +324,7 @@ def test_failed_query_not_in_gold_counts_only_as_unknown():
         {"query_id": "q1", "results": ["a"]},
         {"query_id": "zz", "error": {"type": "Timeout"}},
     ]
-    scores = karat.evaluate({"q1": ["a"]}, karat.Run.of(run), "RR")
+    scores = karat.evaluate({"q1": ["a"]}, karat.Run.of(run), "RR", fail_on_error=0.5)
     assert (scores.left_out, scores.noted) == ({"unknown": 1}, {})
 
 

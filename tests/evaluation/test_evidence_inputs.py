@@ -62,9 +62,14 @@ def test_default_measures_of_evidence_are_those_of_the_coverage_preset():
     assert scores.keys() == DEFAULTS
     macro = (1 / 2 + 1 + 1 / 3) / 3
     assert [scores[name] for name in DEFAULTS[1:5]] == [0.5, 0.5, macro, macro]
+    assert scores.notes == ()
     judged = [GOLD[0] | {"relevant": ["a"]}]
     run = [{"query_id": "q1", "results": [{"id": "a", "text": "no"}]}]
-    assert karat.evaluate(judged, run).keys()[-len(DEFAULTS) - 1 :] == ["Success@10", *DEFAULTS]
+    scores = karat.evaluate(judged, run)
+    assert scores.keys() == DEFAULTS  # evidence is more specific than judgments
+    (note,) = scores.notes
+    assert "evidence" in note
+    assert "judgments" in note
     empty = karat.evaluate([{"query_id": "q", "evidence": []}], {"q": []})
     assert empty.keys() == DEFAULTS
 
@@ -253,7 +258,7 @@ def test_chunk_missing_from_the_table_of_chunks_is_named():
     chunks = pl.DataFrame({"id": "a", "doc_id": "d", "start": 0, "end": 7, "text": ["by post"]})
     run = {"q2": ["a"]}
     assert karat.evaluate(GOLD, run, "evidence.P@1", chunks=chunks)["evidence.P@1"] == 1 / 3
-    with refused(field="text") as error:
+    with refused(field="chunks") as error:
         karat.evaluate(GOLD, {"q2": ["a", "zzz"]}, "evidence.P@1", chunks=chunks)
     assert "'zzz'" in error.value.problem
 

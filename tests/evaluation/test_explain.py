@@ -134,9 +134,14 @@ def assert_calculated_as_evaluated(names, gold, query, runs, **options):
     return explanations
 
 
-CHUNKS = karat.Chunks.of(
-    pl.DataFrame({"id": ["a", "b"], "doc_id": ["d1", "d2"], "start": [0, 20], "end": [50, 99]})
-)
+def chunks_with(ids, places=()):
+    """Return a table of chunks with these ids, and others at these places."""
+    rows = [{"id": item, **placed("d1", 0, 50)} for item in ids]
+    rows += [{"id": f"chunk {at}", **place} for at, place in enumerate(places)]
+    return karat.Chunks.of(pl.DataFrame(rows))
+
+
+CHUNKS = chunks_with([*ITEMS, "x", "y", "first", "a", "b", "c"], [placed("d2", 20, 99)])
 
 
 @in_batches(RANKED)
@@ -150,12 +155,14 @@ def test_rank_measures_are_calculated_to_the_digits_of_eval(names, gold, one, ot
 
 
 @in_batches(SPANS)
+@pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")
 @examples(6, 60)
 @given(span_golds, place_lists, place_lists, conventions)
 def test_span_measures_are_calculated_to_the_digits_of_eval(names, gold, one, other, words):
     query = min(record["query_id"] for record in gold)
     runs = [[{"query_id": query, "results": results}] for results in (one, other)]
-    assert_calculated_as_evaluated(names, gold, query, runs, conventions=words, chunks=CHUNKS)
+    chunks = chunks_with("ab", [*one, *other, placed("d2", 20, 99)])
+    assert_calculated_as_evaluated(names, gold, query, runs, conventions=words, chunks=chunks)
 
 
 PHRASES = ["paid within 14 days", "Paid within 41 days", "by post", "to the card", "a", ""]

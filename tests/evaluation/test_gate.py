@@ -4,6 +4,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
@@ -18,9 +19,11 @@ from karat.config import Config
 from karat.data.native_usage import TIMINGS
 from karat.errors import KaratWarning, MeasureError
 from karat.measures import parse
+from karat.stats.inference import infer
 from karat.stats.intervals import Interval
 from karat.stats.pairs import pair
 from karat.stats.rules import Rule
+from oracles import sign_flips
 from support.effort import examples
 from support.errors import refused
 from support.paths import SHARED_DATA
@@ -156,12 +159,53 @@ def test_the_same_run_passes_even_strictly():
 
 
 def test_bound_at_the_limit_is_described_as_the_limit():
-    check = only(karat.gate(GOLD, FIRST, "RR max_drop 0 strict", baseline=FIRST))
+    check = only(karat.gate(GOLD, SECOND, "RR max_drop 0.5 strict", baseline=FIRST))
     assert not check.passed
     assert (check.miss, math.copysign(1, check.miss)) == (0, 1)
-    assert check.reason == (
-        "RR stayed at 1.0000; a drop of at most 0.0000 (95% confidence), which is the limit itself"
-    )
+    assert check.reason.endswith(", which is the limit itself")
+    assert "a drop of at most 0.5000 (95% confidence, p " in check.reason
+
+
+@pytest.mark.parametrize("before", range(1, 11))
+@pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")
+def test_rounding_neither_fails_nor_passes_a_gate_at_its_limit(before):
+    gold = {query: [f"a{at}" for at in range(10)] for query in GOLD}
+
+    def finding(n):
+        return {query: [f"a{at}" if at < n else f"x{at}" for at in range(10)] for query in GOLD}
+
+    for fall in range(1, before + 1):  # 0.3 − 0.2 is not quite 0.1
+        runs = {"run": finding(before - fall), "baseline": finding(before)}
+        check = only(karat.gate(gold, thresholds=f"P@10 max_drop {fall / 10}", **runs))
+        strict = only(karat.gate(gold, thresholds=f"P@10 max_drop {fall / 10} strict", **runs))
+        assert (check.passed, strict.passed) == (True, False)
+        assert check.bound == strict.bound == -fall / 10
+        assert check.p == strict.p == 0.5
+
+
+def test_a_rise_of_percentiles_to_the_limit_passes():
+    after, before = timed([30.3] * 15 + [20.2] * 5), timed([10.1] * 15 + [20.2] * 5)
+    check = only(karat.gate(GOLD, after, "latency.p50 max_rise 20.2 ms", baseline=before))
+    assert check.method == "percentile"
+    assert check.passed
+
+
+def test_a_strict_gate_passes_with_a_remark_if_no_query_differs():
+    verdict = karat.gate(GOLD, FIRST, "RR max_drop 0 strict", baseline=FIRST)
+    check = only(verdict)
+    assert check.passed
+    assert (check.miss, check.differing, check.p) == (0, 0, None)
+    assert check.reason == "RR stayed at 1.0000; no query differs from the baseline"
+    assert check.reason in " ".join(str(verdict).split())
+
+
+@pytest.mark.parametrize("mode", ["", " strict"])
+def test_a_change_over_fewer_than_5_queries_cannot_be_judged(mode):
+    gold = dict(list(GOLD.items())[:4])
+    with refused():
+        karat.gate(gold, SECOND, f"RR max_drop 0.1{mode}", baseline=FIRST)
+    gold = dict(list(GOLD.items())[:5])
+    assert not karat.gate(gold, SECOND, f"RR max_drop 0.1{mode}", baseline=FIRST)
 
 
 def test_queries_that_differ_by_rounding_alone_are_not_blamed():
@@ -209,12 +253,12 @@ def test_bound_decides_as_documented(ends, limit, strict):
 
 @examples(30, 300)
 @given(
-    pairs=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=2, max_size=12),
+    pairs=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=5, max_size=9),
     limit=st.sampled_from([0.0, 0.05, 0.2, 0.5]),
     confidence=st.sampled_from([0.8, 0.95]),
     strict=st.booleans(),
 )
-def test_the_decision_is_that_of_the_one_sided_bound(pairs, limit, confidence, strict):
+def test_the_decision_is_that_of_the_one_sided_test(pairs, limit, confidence, strict):
     queries = [f"q{at:02}" for at in range(len(pairs))]
     gold = {query: ["a"] for query in queries}
     runs = [
@@ -224,13 +268,29 @@ def test_the_decision_is_that_of_the_one_sided_bound(pairs, limit, confidence, s
         }
         for at in (0, 1)
     ]
-    before, after = (karat.evaluate(gold, run, "RR").table for run in runs)
-    # A one-sided bound of 95% is an end of a two-sided interval of 90%.
-    two_sided = pair(before, after, parse("RR")).interval(2 * confidence - 1)
     threshold = f"RR max_drop {limit} confidence {confidence}" + " strict" * strict
     check = only(karat.gate(gold, runs[1], threshold, baseline=runs[0]))
-    assert check.passed == (two_sided.low > -limit if strict else not two_sided.high < -limit)
-    assert check.bound == (two_sided.low if strict else two_sided.high)
+    apart = [Fraction(1, b) - Fraction(1, a) for a, b in pairs]
+    rose, fell = (sum(d * sign > 0 for d in apart) for sign in (1, -1))
+    assert check.differing == rose + fell
+    if 0.5 ** (rose + fell) >= 1 - confidence:  # even if all of them fell, it could be chance
+        count, sign = (fell, -1) if strict else (rose, 1)
+        share = scipy.stats.beta.ppf(confidence, count + 1, len(pairs) - count)
+        assert (check.method, check.p) == ("few", None)
+        assert check.bound == pytest.approx(sign * (1 if count == len(pairs) else share))
+        assert check.passed == (check.bound > -limit or rose + fell == 0)
+    else:
+        allowed = -Fraction(str(limit))
+        two_sided = sign_flips.p_of(apart, [Fraction(1)] * len(apart), allowed)
+        is_shown = (sum(apart) / len(apart) > allowed) == strict
+        p = two_sided / 2 if is_shown else 1 - two_sided / 2
+        assert check.p == pytest.approx(float(p))
+        assert check.passed == ((p < 1 - Fraction(str(confidence))) == strict)
+        # A one-sided bound of 95% is an end of a two-sided interval of 90%.
+        before, after = (karat.evaluate(gold, run, "RR").table for run in runs)
+        (found,) = infer([pair(before, after, parse("RR"))], confidence=2 * confidence - 1)
+        end = found.interval.low if strict else found.interval.high
+        assert check.bound == pytest.approx(end, abs=1e-11)
     fallen = sorted(
         (1 / b - 1 / a, query) for query, (a, b) in zip(queries, pairs, strict=True) if b > a
     )
@@ -354,10 +414,10 @@ def test_saved_scores_with_another_score_threshold_are_refused():
 
 
 def test_saved_scores_of_documents_or_of_another_matching_rule_are_refused():
-    gold = [{"query_id": q, "relevant": ["a"], "evidence": ["one two three"]} for q in ("q1", "q2")]
+    gold = [{"query_id": q, "relevant": ["a"], "evidence": ["one two three"]} for q in GOLD]
     run = [
         {"query_id": q, "results": [{"id": "a", "doc_id": "a", "text": "one two three"}]}
-        for q in ("q1", "q2")
+        for q in GOLD
     ]
     documents = karat.evaluate(gold, run, "RR", level="doc")
     fuzzy = karat.Matching(fuzzy_threshold=0.9)
@@ -380,13 +440,19 @@ def test_saved_scores_of_documents_or_of_another_matching_rule_are_refused():
     [
         ("RR max_drop 0.1", "RR rose by 0.5000, from 0.5000 to 1.0000; a rise of at most 0.5000"),
         ("RR max_drop 0.1 strict", "from 0.5000 to 1.0000; a rise of at least 0.5000"),
-        ("RR max_drop 0.1", "a drop of at least 0.0000 (95% confidence)"),
-        ("RR max_drop 0.1 strict", "a drop of at most 0.0000 (95% confidence)"),
     ],
 )
 def test_bound_on_the_good_side_is_described_as_such(threshold, reason):
-    baseline = SECOND if "rise" in reason else FIRST
-    assert reason in only(karat.gate(GOLD, FIRST, threshold, baseline=baseline)).reason
+    assert reason in only(karat.gate(GOLD, FIRST, threshold, baseline=SECOND)).reason
+
+
+def test_bound_of_no_change_is_described_as_a_drop():
+    rose = {query: SECOND[query] if at < 6 else FIRST[query] for at, query in enumerate(GOLD)}
+    fell = {query: SECOND[query] if at >= 14 else FIRST[query] for at, query in enumerate(GOLD)}
+    for mode, words in (("", "a rise of at most"), (" strict", "a drop of at most")):
+        check = only(karat.gate(GOLD, fell, f"RR max_drop 0.3{mode}", baseline=rose))
+        assert check.differing == 12
+        assert check.reason.startswith(f"RR stayed at 0.8500; {words} 0.")
 
 
 def test_queries_in_only_one_of_the_two_runs_are_reported():
@@ -490,7 +556,7 @@ def test_without_thresholds_the_nearest_file_is_read(tmp_path, monkeypatch):
 def test_unanswered_queries_are_reported_by_a_passing_verdict():
     run = [{"query_id": "q00", "results": [], "error": {"type": "Timeout", "message": "m"}}]
     run += [{"query_id": q, "results": [{"id": "a"}]} for q in list(GOLD)[1:-2]]
-    verdict = karat.gate(GOLD, run, "RR >= 0.5")
+    verdict = karat.gate(GOLD, run, "RR >= 0.5", fail_on_error=0.1)
     assert verdict.passed
     assert (verdict.failed, verdict.missing) == (1, 2)
     assert verdict.summary == (

@@ -115,8 +115,13 @@ def test_byte_offsets_declared_as_code_points_are_found_and_recognised():
     validation = karat.validate(gold, corpus=corpus)
     kinds = counts(validation)
     assert kinds["past-end"] + kinds["text-mismatch"] > 1100
-    for finding in validation.findings:
+    assert kinds["systematic-offsets"] == 1190
+    cause, *others = validation.findings
+    assert cause.kind == "systematic-offsets"
+    assert "utf8" in cause.hint
+    for finding in others:
         assert finding.kind in ("past-end", "text-mismatch")
+        assert finding.examples
         assert all('"utf8"' in example.hint for example in finding.examples)
 
 

@@ -61,6 +61,11 @@ def check_places(results):
         assert TEXTS[result.doc_id][result.start : result.end] == result.text
 
 
+def overriding(own):
+    """Expect the warning that karat replaces the k that a retriever is set to."""
+    return pytest.warns(karat.KaratWarning, match=rf"\b{own}\b.*\b{SEARCH.top_k}\b")
+
+
 def check_run(given):
     """Check that concurrent questions are timed and answered as if asked one at a time."""
     words = ("refunds", "parcels", "invoices", "customs", "card")
@@ -135,6 +140,10 @@ class TestLangChain:
         ]
         assert theirs.search_kwargs == {"k": 1}
         assert retriever.takes == {"top_k"}
+        with overriding(1):
+            check_run(theirs)
+        check_run(store.as_retriever(search_kwargs={"k": 3}))
+        check_run(store.as_retriever())
 
     def test_score_threshold_is_passed_to_a_retriever_that_has_one(
         self, store, documents, monkeypatch
@@ -164,6 +173,7 @@ class TestLangChain:
         assert [r.text for r in results] == [d.page_content for d in documents[:3]]
         assert [r.id for r in results] == [None] * 3
         assert retriever.takes == {"top_k"}
+        assert retriever.settings == {"own_top_k": 1}
         for result in results:
             assert TEXTS[result.doc_id][result.start : result.end] == result.text
 
@@ -242,6 +252,7 @@ class TestLlamaIndex:
         check_places(results)
         assert len(results) == 3
         assert theirs.similarity_top_k == 1
+        assert retriever.settings == {"own_top_k": 1}
         retriever, again = asked(theirs.aretrieve)
         assert retriever.is_async
         assert again == results[:1]
@@ -255,7 +266,8 @@ class TestLlamaIndex:
         assert len(results) == 3
         assert retriever.takes == {"top_k"}
         assert engine.retriever.similarity_top_k == 1
-        check_run(engine)
+        with overriding(1):
+            check_run(engine)
 
     def test_custom_retriever(self):
         from llama_index.core.retrievers import BaseRetriever
@@ -303,6 +315,8 @@ class TestHaystack:
         assert [(r.id, r.score) for r in results] == [(d.id, d.score) for d in theirs]
         assert len(results) == 3
         assert retriever.takes == {"top_k"}
+        with overriding(1):
+            check_run(component)
 
     def test_pipeline_whose_documents_go_into_a_prompt(self, component):
         from haystack import Pipeline
@@ -319,7 +333,8 @@ class TestHaystack:
         check_places(results)
         assert len(results) == 3
         assert retriever.takes == {"top_k"}
-        check_run(pipeline)
+        with overriding(1):
+            check_run(pipeline)
 
     def test_last_component_gets_top_k_and_its_retrievers_the_prefetch_limit(self, store):
         from haystack import Pipeline

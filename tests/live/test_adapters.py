@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import karat
 from karat.data.native_run import Result
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.spec import retriever_of
@@ -378,10 +379,11 @@ class TestLibraries:
         assert calls_of(bare()) == (["refunds", {}, {}], set())
         called = like("Called", "x", base, _get_relevant_documents=lambda self, query, *, k: [])
         assert calls_of(called()) == (["refunds", {}, {"k": 3}], {"top_k"})
-        wide = like("Wide", "x", base, model_fields={"top_k": None})
+        wide = like("Wide", "x", base, model_fields={"top_k": None}, top_k=1)
         target = wide()
         assert calls_of(target) == (["refunds", {"top_k": 3}, {}], {"top_k"})
         assert vars(target) == {}
+        assert made(target).settings == {"own_top_k": 1}
         stored = like("Stored", "x", base, model_fields={"search_kwargs": None}, search_type="mmr")
         target = stored()
         target.search_kwargs = {"filter": 1}
@@ -394,6 +396,9 @@ class TestLibraries:
         assert seen["search_kwargs"] == {"filter": 1, "k": 3, "score_threshold": 0.5}
         assert takes == {"top_k", "score_threshold"}
         assert target.search_kwargs == {"filter": 1}
+        assert made(target).settings == {}
+        target.search_kwargs = {"k": 4}
+        assert made(target).settings == {"own_top_k": 4}
 
     def test_llama_index(self):
         module = "llama_index.core.base"
@@ -415,6 +420,8 @@ class TestLibraries:
         assert calls_of(bare) == (["refunds", None], set())
         assert calls_of(counted) == (["refunds", 3], {"top_k"})
         assert counted.similarity_top_k == 1
+        assert made(bare).settings == {}
+        assert made(counted).settings == {"own_top_k": 1}
         target = index()
         target.retriever = counted
         assert calls_of(target) == (["refunds", 3], {"top_k"})
@@ -422,6 +429,7 @@ class TestLibraries:
         target.retriever = counted
         value, takes = calls_of(target)
         assert (value.source_nodes, takes) == (["refunds", 1], set())
+        assert made(target).settings == {}
 
         def with_retriever(self, retriever):
             changed = type(self)()
@@ -432,7 +440,19 @@ class TestLibraries:
         target.retriever = counted
         value, takes = calls_of(target)
         assert (value.source_nodes, takes) == (["refunds", 3], {"top_k"})
+        assert made(target).settings == {"own_top_k": 1}
         assert counted.similarity_top_k == 1
+
+    def test_own_k_that_top_k_replaces_is_a_warning(self, recwarn):
+        base = like("BaseRetriever", "llama_index.core.base", retrieve=lambda self, query: [])
+        target = base()
+        target.similarity_top_k = 4
+        assert karat.retrieve(target, {"q": "text"}, top_k=4).settings["own_top_k"] == 4
+        assert not recwarn
+        with pytest.warns(karat.KaratWarning, match=r"\b4\b.*\b9\b") as caught:
+            run = karat.retrieve(target, {"q": "text"}, top_k=9)
+        assert caught[0].filename == __file__
+        assert run.settings["own_top_k"] == 4
 
     def test_lancedb(self):
         class Query:
@@ -461,7 +481,7 @@ class TestLibraries:
 
 
 class FakePipeline:
-    """The part of a Haystack pipeline that karat reads: inputs, outputs and connections."""
+    """What karat reads of a Haystack pipeline: inputs, outputs, connections and top_k."""
 
     __module__ = "haystack.core.pipeline"
 
@@ -481,6 +501,9 @@ class FakePipeline:
     def outputs(self, *, include_components_with_connected_outputs):
         assert include_components_with_connected_outputs
         return self._outputs
+
+    def get_component(self, name):
+        return SimpleNamespace(top_k={"first": 8, "ranker": 5}.get(name))
 
     def run(self, data, include_outputs_from):
         return {name: {"documents": ["a"], "data": data} for name in include_outputs_from}
@@ -505,6 +528,7 @@ class TestHaystack:
         )
         retriever, value = returned(pipeline, GIVEN)
         assert retriever.takes == {"top_k", "prefetch_limit"}
+        assert retriever.settings == {"own_top_k": 5}
         assert value["data"] == {
             "embedder": {"text": "refunds"},
             "first": {"top_k": 7, "query": "refunds"},
@@ -556,6 +580,10 @@ class TestHaystack:
                 raise AssertionError
 
         assert calls_of(Component()) == ({"documents": ["refunds", 3, True]}, {"top_k"})
+        assert made(Component()).settings == {}
+        counted = Component()
+        counted.top_k = 10
+        assert made(counted).settings == {"own_top_k": 10}
         assert "query_embedding, top_k" in refused_target(Embedding()).problem
 
 

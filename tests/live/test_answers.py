@@ -394,6 +394,7 @@ def test_returned_error_is_a_failed_attempt():
         (["a\ud800"], (), None, "'\\ud800'"),
         ([{"id": "a", "text": "\udcff"}], (), None, "'\\udcff'"),
         ({"answer": "text"}, (), None, "answer"),
+        ({"query_id": 7, "a": 0.5}, (), None, "query_id"),
         ({"id": 5, "score": 0.5}, (), None, ""),
         ({"results": "abc"}, (), None, "'abc'"),
         ({"a": 1.0, "b": float("nan")}, (), "results[1].score", "nan"),

@@ -21,10 +21,12 @@ from support.errors import refused
 # An answer has the query, the process id and the number of answers before it.
 LOOP = """
 import json, os, sys, time
+def answer_of(*ids):
+    return json.dumps({"query_id": request["query_id"], "results": ids})
 for count, line in enumerate(sys.stdin):
     request = json.loads(line)
     query = request.get("query")
-    answer = json.dumps([query, str(os.getpid()), str(count)])
+    answer = answer_of(query, str(os.getpid()), str(count))
 """
 
 
@@ -72,7 +74,7 @@ def ends(pid, seconds=10):
 
 
 def test_request_is_one_line_of_json(script):
-    line = script("print(json.dumps([json.dumps(request)]))")
+    line = script("print(answer_of(json.dumps(request)))")
     search = Search(top_k=4, score_threshold=0.25, given=frozenset({"score_threshold"}))
     (answer,) = ask_together(command(line, search), "Wie?\n“so”")
     assert ids(answer) == [
@@ -82,7 +84,12 @@ def test_request_is_one_line_of_json(script):
 
 
 def test_fields_have_the_names_that_the_command_uses(script):
-    line = script("print(json.dumps({'hits': [{'no': request['q']['text']}]}))")
+    line = script(
+        """
+        hits = [{"no": request["q"]["text"]}]
+        print(json.dumps({"query_id": request["query_id"], "hits": hits}))
+        """
+    )
     retriever = command(line, fields=["query=q.text", "results=hits", "id=no"])
     (answer,) = ask_together(retriever, "abc")
     assert ids(answer) == ["abc"]
@@ -117,7 +124,7 @@ def test_child_of_a_process_ends_with_it(script):
         """
         import subprocess
         child = subprocess.Popen(["sleep", "600"])
-        print(json.dumps([str(child.pid)]))
+        print(answer_of(str(child.pid)))
         """
     )
     (answer,) = ask_together(command(line), "a")
@@ -125,14 +132,12 @@ def test_child_of_a_process_ends_with_it(script):
 
 
 def test_answer_of_several_megabytes_is_read(script):
-    (answer,) = ask_together(command(script("print(json.dumps(['x' * 3_000_000]))")), "a")
+    (answer,) = ask_together(command(script("print(answer_of('x' * 3_000_000))")), "a")
     assert ids(answer) == ["x" * 3_000_000]
 
 
 def test_query_of_several_megabytes_is_sent(script):
-    (answer,) = ask_together(
-        command(script("print(json.dumps([str(len(query))]))")), "x" * 3_000_000
-    )
+    (answer,) = ask_together(command(script("print(answer_of(str(len(query))))")), "x" * 3_000_000)
     assert ids(answer) == ["3000000"]
 
 
@@ -153,7 +158,7 @@ def test_python_program_need_not_flush(script, monkeypatch):
 
 def test_command_has_the_environment_of_the_caller(script, monkeypatch):
     monkeypatch.setenv("INDEX", "faq")
-    (answer,) = ask_together(command(script("print(json.dumps([os.environ['INDEX']]))")), "a")
+    (answer,) = ask_together(command(script("print(answer_of(os.environ['INDEX']))")), "a")
     assert ids(answer) == ["faq"]
 
 
@@ -179,7 +184,8 @@ def test_large_error_output_does_not_block_the_process(script):
         ("print()", "BadAnswer", "''"),
         ('print(\'{"level": "info"}\')', "BadAnswer", "level"),
         ("print(7)", "BadAnswer", "7"),
-        ("print(answer + '\\n' + answer)", "BadAnswer", '\'["bad", '),
+        ('print(\'{"query_id": "q1", "took": 3}\')', "BadAnswer", "took"),
+        ("print(answer + '\\n' + answer)", "BadAnswer", '"bad", '),
         ('print(\'{"query_id": "q7", "results": []}\')', "BadAnswer", "'q7'"),
         ("sys.stdout.buffer.write(bytes([255, 10]))", "BadAnswer", "'\ufffd'"),
     ],
@@ -223,7 +229,7 @@ def test_unrequested_line_is_never_the_answer_to_the_next_query(script, tmp_path
         if query == "a":
             while not os.path.exists({str(go)!r}):
                 time.sleep(0.01)
-            print(json.dumps(["the answer to nothing"]))
+            print(json.dumps(dict(query_id="2", results=["the answer to nothing"])))
             open({str(printed)!r}, "w").close()
         """
     )
@@ -248,12 +254,35 @@ def test_unrequested_line_is_never_the_answer_to_the_next_query(script, tmp_path
     assert ids(first)[1] != ids(second)[1]
 
 
-def test_program_that_always_prints_two_lines_is_noticed_at_its_first_answer(script, monkeypatch):
-    monkeypatch.setattr(process, "_SETTLING", 0.5)
-    line = script("print(answer); time.sleep(0.001); print(answer)")
-    for error, query in zip(ask_together(command(line), "a", "b"), "ab", strict=True):
-        assert (type(error), error.kind) == (AttemptError, "BadAnswer")
-        assert f'\'["{query}", ' in error.message
+def test_late_second_line_is_never_the_answer_to_the_next_query(script):
+    # The second line of an answer is printed when the next query has been sent.
+    line = script("print(late if count else answer); late = answer")
+    first, second, third = ask_in_turn(command(line), "a", "b", "c")
+    assert (type(second), second.kind, second.again) == (AttemptError, "BadAnswer", True)
+    assert "'q0'" in second.message
+    assert [ids(first)[::2], ids(third)[::2]] == [["a", "0"], ["c", "0"]]
+
+
+@pytest.mark.parametrize(
+    "printed", ['["a"]', '{"results": ["a"]}', '{"query_id": null, "results": ["a"]}']
+)
+def test_answer_without_its_query_id_is_refused_with_the_line_to_print(script, printed):
+    (error,) = ask_together(command(script(f"print({printed!r})")), "a")
+    assert (type(error), error.kind, error.again) == (AttemptError, "BadAnswer", False)
+    assert printed in error.message
+    assert '{"query_id": "q0", "results": ' in error.message
+
+
+def test_query_id_of_an_answer_may_be_a_number(script):
+    async def answer():
+        retriever = command(script("print(json.dumps({'query_id': 7, 'results': ['a']}))"))
+        await retriever.open(1)
+        try:
+            return retriever.read(await retriever.ask(Question("7", "text")))
+        finally:
+            await retriever.close()
+
+    assert ids(asyncio.run(answer())) == ["a"]
 
 
 def test_processes_end_when_a_query_is_interrupted(script, tmp_path):

@@ -91,27 +91,30 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
     texts=st.lists(TEXTS, min_size=1, max_size=6),
     cut=st.floats(0, 1),
     failing=st.sets(st.integers(0, 5)),
-    retry=st.booleans(),
 )
 def test_run_cut_at_any_byte_is_finished_without_losing_or_doubling_a_query(
-    folder, texts, cut, failing, retry
+    folder, texts, cut, failing
 ):
     path = folder / "cut.jsonl"
     queries = {
         f"q{at}": line(f"q{at}", failed=at in failing, text=text) for at, text in enumerate(texts)
     }
-    whole = written(path, list(queries.values()))
+    now = header(queries={"count": len(queries)})
+    whole = written(path, list(queries.values()), **now.settings)
     part = whole[: round(cut * len(whole))]
     path.write_bytes(part)
     # A line is whole if all its bytes are there, even without its line break.
     kept = [one for one in whole.split(b"\n")[1:-1] if one in part.split(b"\n")[1:]]
-    expected = {json.loads(one)["query_id"]: "error" in json.loads(one) for one in kept}
+    answered = {record["query_id"] for record in map(json.loads, kept) if "error" not in record}
 
-    with Journal.open(path, header(), retry_errors=retry) as journal:
-        done = set(journal.done)
-        assert done == {query for query, failed in expected.items() if not (failed and retry)}
+    if answered == set(queries):
+        assert failure(path, now).__cause__ is None
+        assert path.read_bytes() == part
+        return
+    with Journal.open(path, now) as journal:
+        assert set(journal.done) == answered
         for query, one in queries.items():
-            if query not in done:
+            if query not in answered:
                 journal.write(one)
 
     assert sorted(path.read_bytes().split(b"\n")) == sorted(whole.split(b"\n"))
@@ -167,22 +170,21 @@ def test_zeros_that_a_power_loss_leaves_are_cut_off(folder):
     assert path.read_bytes() == whole
 
 
-def test_complete_run_is_not_written_to(folder):
+def test_unfinished_run_without_failures_is_not_rewritten(folder):
     path = folder / "whole.jsonl"
-    written(path, [line("q1"), line("q2", failed=True)])
+    written(path, [line("q1"), line("q2")])
     before = path.stat()
     with Journal.open(path, header()) as journal:
-        assert journal.done["q2"] == Failure("Timeout", "too slow", 3)
-        assert journal.done["q1"] is None
+        assert journal.done == {"q1": None, "q2": None}
     after = path.stat()
     assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
 
 
-def test_failed_queries_are_removed_to_be_retried(folder):
+def test_failed_queries_are_removed_to_run_again(folder):
     path = folder / "failed.jsonl"
     written(path, [line("q1", failed=True), line("q2"), line("q3", failed=True)])
     path.chmod(0o640)
-    with Journal.open(path, header(), retry_errors=True) as journal:
+    with Journal.open(path, header()) as journal:
         assert set(journal.done) == {"q2"}
         assert query_ids(path) == ["q2"]
         assert isinstance(failure(path).__cause__, BlockingIOError)
@@ -191,20 +193,22 @@ def test_failed_queries_are_removed_to_be_retried(folder):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_any_file_is_overwritten_without_resume(folder):
+def test_any_file_is_overwritten_on_request(folder):
     path = folder / "anew.jsonl"
-    path.write_text("a shopping list\n")
-    with Journal.open(path, header(), resume=False) as journal:
-        assert journal.done == {}
-        journal.write(line("q1"))
-    assert query_ids(path) == ["q1"]
+    finished = written(path, [line(f"q{at}") for at in range(6)])
+    for content in (b"a shopping list\n", finished):
+        path.write_bytes(content)
+        with Journal.open(path, header(), overwrite=True) as journal:
+            assert journal.done == {}
+            journal.write(line("q1"))
+        assert query_ids(path) == ["q1"]
 
 
 def test_link_keeps_pointing_to_its_run(folder):
     path, link = folder / "target.jsonl", folder / "link.jsonl"
     written(path, [line("q1", failed=True)])
     link.symlink_to(path)
-    with Journal.open(link, header(), retry_errors=True) as journal:
+    with Journal.open(link, header()) as journal:
         journal.write(line("q2"))
     assert link.is_symlink()
     assert query_ids(path) == ["q2"]
@@ -255,11 +259,26 @@ def test_jobs_and_rate_may_change_and_all_values_are_kept(folder):
     assert query_ids(path) == ["q1"]
 
 
-def test_finished_run_does_not_get_new_jobs(folder):
+def test_finished_run_is_refused_and_not_written_to(folder):
     path = folder / "finished.jsonl"
-    whole = written(path, [line(f"q{at}") for at in range(6)])
-    Journal.open(path, header(jobs=1)).close()
-    assert path.read_bytes() == whole
+    written(path, [line(f"q{at}") for at in range(6)])
+    before = path.stat()
+    for settings in ({}, {"jobs": 1}, {"top_k": 50}):
+        error = failure(path, header(**settings))
+        assert "6 queries" in error.problem
+        assert "--overwrite" in error.hint
+    after = path.stat()
+    assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
+
+
+def test_run_in_which_every_query_has_a_line_but_one_failed_is_continued(folder):
+    path = folder / "unfinished.jsonl"
+    written(path, [line(f"q{at}", failed=at == 3) for at in range(6)])
+    with Journal.open(path, header(jobs=1)) as journal:
+        assert {f"q{at}" for at in range(6)} - set(journal.done) == {"q3"}
+        journal.write(line("q3"))
+    assert records(path)[0]["settings"]["jobs"] == [8, 1]
+    assert "6 queries" in failure(path).problem
 
 
 def test_settings_are_compared_as_json_writes_them(folder):
@@ -360,7 +379,7 @@ def test_second_process_is_refused_until_the_first_was_killed(folder):
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, path], stdout=subprocess.PIPE)
     try:
         assert holder.stdout.readline() == b"held\n"
-        for options in ({}, {"resume": False}, {"retry_errors": True}):
+        for options in ({}, {"overwrite": True}):
             assert isinstance(failure(path, header, **options).__cause__, BlockingIOError)
     finally:
         holder.kill()
@@ -570,7 +589,7 @@ def test_failed_rewrite_leaves_the_old_file_and_no_other(folder, monkeypatch):
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(os, "fsync", broken)
-    assert "Input/output error" in failure(path, retry_errors=True).problem
+    assert "Input/output error" in failure(path).problem
     assert path.read_bytes() == whole
     assert not list(folder.glob(".*"))
     monkeypatch.undo()

@@ -126,7 +126,7 @@ def test_precision_at_full_recall_reads_every_chunk_that_touches_gold(gold, run,
 
 
 def test_precision_at_full_recall_needs_the_chunks(tmp_path, command, monkeypatch):
-    gold, run = gold_records({"q": [("d", 10, 20)]}), run_records({"q": [("d", 0, 9)]})
+    gold, run = gold_records({"q": [("d", 10, 20)]}), run_records({"q": [("d", 0, 15)]})
     chunks = chunk_table([("d", 0, 15), ("d", 15, 30), ("d", 30, 99)])
     scores = karat.evaluate(gold, run, "span.precision_omega", chunks=chunks)
     assert scores["span.precision_omega"] == 10 / 30
@@ -160,7 +160,7 @@ def test_places_of_a_run_of_ids_come_from_the_table_of_chunks():
     run = {"q": ["c1", "c0"]}
     explained = karat.explain("span.RR", gold=gold, run=run, query="q", chunks=chunks)
     assert [row["item"] for row in explained.calculations[0].rows] == ["d[15:30]", "d[0:15]"]
-    with refused(field="doc_id") as error:
+    with refused(field="chunks") as error:
         karat.evaluate(gold, {"q": ["c1", "new"]}, names, chunks=chunks)
     assert "'new'" in error.value.problem
     with refused(field="doc_id") as error:

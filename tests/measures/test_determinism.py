@@ -47,8 +47,8 @@ chances = st.randoms(use_true_random=False)
 conventions = st.fixed_dictionaries(
     {
         "missing": st.sampled_from(["zero", "skip"]),
-        "no_gold": st.sampled_from(["family", "one", "skip"]),
-        "duplicates": st.sampled_from(["first", "count"]),
+        "no_gold": st.sampled_from(["family", "one", "recall", "skip"]),
+        "duplicates": st.sampled_from(["first", "count", "set"]),
         "unjudged": st.sampled_from(["irrelevant", "skip"]),
     }
 )

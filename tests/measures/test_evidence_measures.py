@@ -55,7 +55,7 @@ runs = st.dictionaries(st.sampled_from(QUERIES), lists)
 conventions = st.fixed_dictionaries(
     {
         "missing": st.sampled_from(["zero", "skip"]),
-        "no_gold": st.sampled_from(["family", "zero", "one", "skip"]),
+        "no_gold": st.sampled_from(["family", "zero", "one", "recall", "skip"]),
     }
 )
 NUMBERS = {"partial": text_oracle.window_ratio, "tokens": text_oracle.token_share}
@@ -498,12 +498,12 @@ def repeated():
 
 def test_repeated_item_counts_as_the_convention_says():
     gold, run = repeated()
-    for word, precision in {"first": 1 / 5, "count": 3 / 5}.items():
+    for word, precision in {"first": 1 / 5, "count": 3 / 5, "set": 1 / 2}.items():
         words = {"duplicates": word}
-        scores = karat.evaluate(gold, run, ["evidence.P@5", "evidence.AP"], conventions=words)
+        scores = karat.evaluate(gold, run, ["evidence.P", "evidence.AP"], conventions=words)
         assert list(dict(scores).values()) == [precision, 1.0]
         assert scores.noted["repeats"] == 3
-        explained = karat.explain("evidence.P@5", gold=gold, run=run, query="q", conventions=words)
+        explained = karat.explain("evidence.P", gold=gold, run=run, query="q", conventions=words)
         assert explained.calculations[0].value == precision
     with refused(karat.ConventionError, field="duplicates") as error:
         karat.evaluate(gold, run, "evidence.P@5", conventions={"duplicates": "error"})

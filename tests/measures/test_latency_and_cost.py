@@ -66,7 +66,7 @@ runs = st.dictionaries(
 )
 
 
-def made(run, chance=None):
+def made(run, chance=None, failed=()):
     """Build a run from the timings and calls of each query, its rows in any order."""
     timed = [(query, *timing) for query, (spent, _) in run.items() for timing in spent]
     called = [{"query_id": query} | call for query, (_, calls) in run.items() for call in calls]
@@ -78,7 +78,13 @@ def made(run, chance=None):
         empty=list(run),
         timings=pl.DataFrame(timed, schema=TIMINGS, orient="row"),
         calls=pl.DataFrame(called, schema=CALLS),
+        errors=errors_of(failed),
     )
+
+
+def errors_of(failed):
+    rows = [{"query_id": query, "type": "Timeout"} for query in failed]
+    return pl.DataFrame(rows) if rows else None
 
 
 def gold_of(queries):
@@ -101,12 +107,19 @@ def test_every_declared_latency_and_cost_measure_has_an_oracle():
     assert not any(d.higher_is_better or d.no_gold for d in declared.values())
 
 
-@given(gold=golds, run=runs, chance=st.randoms(use_true_random=False))
+@given(
+    gold=golds,
+    run=runs,
+    failed=st.sets(st.sampled_from(QUERIES), max_size=2),
+    chance=st.randoms(use_true_random=False),
+)
 @examples(50, 600)
-def test_latency_and_cost_match_the_oracle_to_the_bit(gold, run, chance):
-    table = score(gold_of(gold), made(run, chance), PLAN)
+def test_latency_and_cost_match_the_oracle_to_the_bit(gold, run, failed, chance):
+    failed &= run.keys()
+    table = score(gold_of(gold), made(run, chance, sorted(failed)), PLAN)
+    answered = {query: spent for query, spent in run.items() if query not in failed}
     for name in [*LATENCY, *COST]:
-        how, values = expected(gold, run, name)
+        how, values = expected(gold, answered, name)
         measure = parse(name)
         assert table.frame[measure.name].to_list() == values, name
         value, expected_value = table.value(measure), usage_oracle.over_queries(how, values)
@@ -235,13 +248,15 @@ def test_missing_query_is_refused_if_the_convention_is_error():
     assert "'q3'" in str(error.value)
 
 
-def test_failed_query_keeps_its_latency():
-    failed = {"query_id": "q2", "error": {"type": "Timeout"}, "latency_ms": {"total": 30000.0}}
-    scores = karat.evaluate(GOLD, [RUN[0], failed], "latency.max")
-    assert scores["latency.max"] == 30000.0
-    assert "1 query that the retriever failed on counted like the others" in (
-        scores.sheet().remarks()
-    )
+def test_failed_query_has_no_latency_and_no_cost():
+    failed = RUN[1] | {"error": {"type": "Timeout"}, "results": []}
+    names = ["latency.max", "cost.sum"]
+    scores = karat.evaluate(GOLD, [RUN[0], failed], names, fail_on_error=1)
+    alone = karat.evaluate(GOLD, [RUN[0]], names)
+    assert scores.per_query.rows() == alone.per_query.rows()
+    assert dict(scores) == dict(alone)
+    assert scores.table.counts["failed"] == 1
+    assert scores.left_out == {"not_run": 1}
 
 
 @pytest.mark.parametrize(

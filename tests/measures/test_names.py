@@ -132,6 +132,7 @@ def test_name_of_every_declared_measure_is_read_back(data):
     options = {
         "rel": st.integers(1, 9),
         "min_overlap": st.builds(Least, st.integers(1, 99)) | st.just(Least(share=1.0)),
+        "max_grade": st.none() | st.integers(1, 99),
         "p": rounded(0.01, 0.99),
         "multiple": rounded(0.01, 99),
         "least": st.integers(1, 99),
@@ -142,7 +143,7 @@ def test_name_of_every_declared_measure_is_read_back(data):
             ["stage", "model"], st.sampled_from(["total", "Re-rank 2", "org/m.1:7b@v2", "é=1"])
         ),
         "denominator": st.sampled_from(
-            ["k", "retrieved"] if declaration.name == "P" else ["relevant", "hits", "min"]
+            ["k", "retrieved"] if declaration.name in ("P", "F1") else ["relevant", "hits", "min"]
         ),
         "gain": st.sampled_from(
             ["binary", "linear", "query"]
@@ -150,7 +151,8 @@ def test_name_of_every_declared_measure_is_read_back(data):
             else ["linear", "exp2", {1: 0.5}]
         ),
     }
-    params = {param.name: data.draw(options[param.name]) for param in declaration.params}
+    drawn = {param.name: data.draw(options[param.name]) for param in declaration.params}
+    params = {name: value for name, value in drawn.items() if value is not None}
     measure = settle(declaration, cutoff, params)
     assert parse(measure.name).name == measure.name
     assert parse(measure.name).params == measure.params

@@ -34,6 +34,7 @@ CUTOFFS = {
 GAINS = ["linear", "exp2", {1: 3, 2: 10}, {0: 0.5, 1: 0}, {1: 2}, {1: 0.7, 2: 0.6, 3: 0.25}]
 PARAMETERS = {
     ("P", "denominator"): ["k", "retrieved"],
+    ("F1", "denominator"): ["k", "retrieved"],
     ("AP", "denominator"): ["relevant", "hits", "min"],
     ("DCG", "gain"): GAINS,
     ("IDCG", "gain"): GAINS,
@@ -44,6 +45,9 @@ PARAMETERS = {
     ("Rprec", "multiple"): [1.0, 0.05, 0.2, 0.7, 1.5, 5.0],
     ("RBP", "gain"): ["binary", "linear", "query"],
     ("RBP", "p"): [0.8, 0.95],
+    ("RBP", "max_grade"): [None, 41],
+    ("ERR", "max_grade"): [None, 40, 41],
+    ("nERR", "max_grade"): [None, 40, 41],
     ("RBPresid", "p"): [0.8, 0.95],
     ("SetF", "weight"): [1.0, 0.25, 3.0],
     # Products and sums of these are exact in any order.
@@ -57,7 +61,7 @@ LEVELS = [1, 2]
 
 # One division, or one sum in rank order: every bit must agree. The other measures multiply in an
 # order that the kernel chooses.
-EXACT = {"P", "R", "Success", "Hits", "R_cap", "Rprec", "RR", "FirstRelevant", "AP"}
+EXACT = {"P", "R", "Success", "Full", "Hits", "R_cap", "Rprec", "RR", "FirstRelevant", "AP"}
 EXACT |= {"Bpref", "DCG", "nDCG", "Judged", "Unjudged"}
 EXACT |= {"GMAP", "GMBpref", "IDCG", "IPrec", "SetAP", "Utility"}
 EXACT |= {"NumQ", "NumRet", "NumRel", "NumRelRet", "NumNonrelRet"}
@@ -73,7 +77,8 @@ class Variant:
 
     @cached_property
     def measure(self) -> Measure:
-        params = ", ".join(f"{name}={value}" for name, value in self.params.items())
+        given = {name: value for name, value in self.params.items() if value is not None}
+        params = ", ".join(f"{name}={value}" for name, value in given.items())
         cutoff = "" if self.k is None else f"@{self.k}"
         return parse(self.name + (f"({params})" if params else "") + cutoff)
 
@@ -101,7 +106,10 @@ class Variant:
 
 @cache
 def variants(name: str) -> tuple[Variant, ...]:
-    """Every cutoff with every choice of parameters, written out even where it is the default."""
+    """Every cutoff with every choice of parameters, written out even where it is the default.
+
+    None is a parameter that is left out.
+    """
     declared = REGISTRY[name]
     choices = [
         LEVELS if param.name == "rel" else PARAMETERS[name, param.name] for param in declared.params
@@ -163,8 +171,8 @@ runs = st.dictionaries(
 conventions = st.fixed_dictionaries(
     {
         "missing": st.sampled_from(["zero", "skip"]),
-        "no_gold": st.sampled_from(["family", "zero", "one", "skip"]),
-        "duplicates": st.sampled_from(["first", "count"]),
+        "no_gold": st.sampled_from(["family", "zero", "one", "recall", "skip"]),
+        "duplicates": st.sampled_from(["first", "count", "set"]),
         "unjudged": st.sampled_from(["irrelevant", "skip"]),
     }
 )

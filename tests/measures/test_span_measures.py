@@ -45,7 +45,8 @@ PLAN = Plan.of(ALL)
 conventions = st.fixed_dictionaries(
     {
         "missing": st.sampled_from(["zero", "skip"]),
-        "no_gold": st.sampled_from(["family", "zero", "one", "skip"]),
+        "no_gold": st.sampled_from(["family", "zero", "one", "recall", "skip"]),
+        "duplicates": st.sampled_from(["first", "set"]),
     }
 )
 chances = st.randoms(use_true_random=False)
@@ -296,7 +297,13 @@ def test_query_without_spans_is_left_out_but_an_empty_list_of_spans_counts():
 
 @pytest.mark.parametrize(
     ("word", "value", "redundancy"),
-    [("zero", 0.0, 0.5), ("one", 1.0, 0.5), ("skip", None, 0.5), ("family", 0.0, 0.5)],
+    [
+        ("zero", 0.0, 0.5),
+        ("one", 1.0, 0.5),
+        ("recall", 0.0, 0.5),
+        ("skip", None, 0.5),
+        ("family", 0.0, 0.5),
+    ],
 )
 def test_no_gold_convention_applies_to_all_but_redundancy(word, value, redundancy):
     gold, run = {"q": [("d", 3, 3)]}, {"q": [("d", 0, 5), ("d", 0, 5)]}
@@ -316,7 +323,8 @@ def test_missing_and_unknown_queries_are_refused_if_the_convention_is_error():
 def test_failed_query_is_scored_as_an_empty_list():
     gold = gold_records({"q": [("d", 0, 5)], "r": [("d", 0, 5)]})
     failed = {"query_id": "r", "error": {"type": "Timeout"}, "results": [placed(("d", 0, 5))]}
-    scores = karat.evaluate(gold, [*run_records({"q": [("d", 0, 5)]}), failed], "span.recall")
+    run = [*run_records({"q": [("d", 0, 5)]}), failed]
+    scores = karat.evaluate(gold, run, "span.recall", fail_on_error=1)
     assert scores.per_query.rows() == [("q", 1.0), ("r", 0.0)]
 
 
@@ -548,17 +556,18 @@ def defaults(gold, run):
 
 ONE = {"query_id": "q", "spans": [placed(("d", 0, 10))]}
 RUN = [{"query_id": "q", "results": [{"id": "a", **placed(("d", 0, 5))}]}]
-SPAN_DEFAULTS = ["span.recall@5", "span.precision@5", "span.iou@5"]
+SPAN_DEFAULTS = ["span.recall@2000c", "span.precision@2000c", "span.iou@2000c"]
 RANK_DEFAULTS = ["nDCG@10", "R@10", "R@100", "RR@10", "Success@10"]
 
 
-def test_default_measures_cover_every_kind_of_gold():
+def test_default_measures_are_of_the_most_specific_kind_that_the_run_answers():
     assert defaults([ONE], RUN) == SPAN_DEFAULTS
     assert defaults([ONE], run_records({"q": [("d", 0, 5)]})) == SPAN_DEFAULTS
     assert defaults([{"query_id": "q", "spans": []}], RUN) == SPAN_DEFAULTS
-    assert defaults([ONE | {"relevant": ["a"]}], RUN) == [*RANK_DEFAULTS, *SPAN_DEFAULTS]
+    assert defaults([ONE | {"relevant": ["a"]}], RUN) == SPAN_DEFAULTS
+    assert defaults([ONE | {"relevant": ["a"]}], {"q": ["a"]}) == RANK_DEFAULTS
     other = {"query_id": "r", "relevant": ["a"]}
-    assert defaults([ONE, other], RUN) == [*RANK_DEFAULTS, *SPAN_DEFAULTS]
+    assert defaults([ONE, other], RUN) == SPAN_DEFAULTS
     assert defaults([{"query_id": "q", "relevant": ["a"]}], RUN) == RANK_DEFAULTS
 
 

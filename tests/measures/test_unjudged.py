@@ -22,6 +22,7 @@ CHOICES = {
     "denominator": ["k", "retrieved"],
     "p": [0.5, 0.8],
     "gain": ["binary", "linear", "query"],
+    "max_grade": [None, 3, 5],
 }
 CUTOFFS = [None, 1, 3, 200]
 
@@ -32,7 +33,9 @@ def variants(name: str) -> list[tuple[Measure, str, int | None, dict]]:
     measures = []
     for k, values in product(CUTOFFS, product(*(CHOICES[param] for param in names))):
         params = dict(zip(names, values, strict=True))
-        given = ", ".join(f"{param}={value}" for param, value in params.items())
+        given = ", ".join(
+            f"{param}={value}" for param, value in params.items() if value is not None
+        )
         cutoff = "" if k is None else f"@{k}"
         measures.append((parse(f"{name}({given}){cutoff}"), name, k, params))
     return measures
@@ -52,8 +55,8 @@ runs = st.dictionaries(st.sampled_from(QUERIES), lists)
 conventions = st.fixed_dictionaries(
     {
         "missing": st.sampled_from(["zero", "skip"]),
-        "no_gold": st.sampled_from(["family", "zero", "one", "skip"]),
-        "duplicates": st.sampled_from(["first", "count"]),
+        "no_gold": st.sampled_from(["family", "zero", "one", "recall", "skip"]),
+        "duplicates": st.sampled_from(["first", "count", "set"]),
         "unjudged": st.sampled_from(["irrelevant", "skip"]),
     }
 )
@@ -121,8 +124,8 @@ def test_holes_match_the_oracle(gold, run, words, as_frames):
 @given(
     judged=grades,
     retrieved=st.lists(st.sampled_from(ITEMS[:4]), max_size=6),
-    no_gold=st.sampled_from(["family", "zero", "one"]),
-    duplicates=st.sampled_from(["first", "count"]),
+    no_gold=st.sampled_from(["family", "zero", "one", "recall"]),
+    duplicates=st.sampled_from(["first", "count", "set"]),
 )
 @examples(50, 600)
 def test_some_judgments_attain_the_bound_and_none_exceed_it(judged, retrieved, no_gold, duplicates):

@@ -45,3 +45,32 @@ def unwritable():
 
 
 case("the folder of the example cannot be made", unwritable)
+
+
+command(
+    "a table of chunks is given twice for one run",
+    *("eval", "gold.jsonl", "run.jsonl", "--chunks", "run=a.csv", "--chunks", "run=b.csv"),
+)
+
+
+def failing(name: str, *words: str) -> None:
+    """Add a case of `karat run` with a retriever that fails on every query."""
+
+    def run():
+        written("failing_retriever.py", "def search(query):\n    raise RuntimeError('down')\n")
+        written("gold.jsonl", FILES["gold.jsonl"])
+        try:
+            with patch.object(sys, "argv", ["karat", "--debug"]):
+                app(
+                    ["run", "gold.jsonl", "-r", "failing_retriever:search", *words, *QUICK],
+                    standalone_mode=False,
+                )
+        finally:
+            sys.modules.pop("failing_retriever", None)
+
+    case(name, run)
+
+
+QUICK = ("--retries", "0", "--no-progress")
+failing("too many queries failed in a dry run", "--dry-run")
+failing("too many queries failed", "-o", "run.jsonl")

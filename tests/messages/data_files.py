@@ -245,3 +245,10 @@ case(
     "a table of queries has the same id twice",
     lambda: Gold.of({"q1": ["a"]}).with_queries(pl.DataFrame({"query_id": ["q1", "q1"]})),
 )
+
+file(
+    "a CSV file has a lone carriage return",
+    Run.read,
+    "run.csv",
+    "query_id,item_id,score\rq1,a,1.0\r\n",
+)

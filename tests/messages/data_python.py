@@ -142,3 +142,27 @@ case(
     "an item without a score has a threshold",
     lambda: Run.of([{"query_id": "q1", "results": [{"id": "a", "score": 1}, "b"]}]).shaped(None, 0),
 )
+
+# Keys and columns of gold
+
+case(
+    "two keys of gold mean the same",
+    lambda: Gold.of([{"query_id": "q", "relevant": ["a"], "expected": ["a"]}]),
+)
+case(
+    "a key of gold looks misspelled",
+    lambda: Gold.of([{"query_id": "q", "relevant": ["a"], "evidences": "x"}]),
+)
+case(
+    "one id has two questions",
+    lambda: Gold.of(pl.DataFrame({"topic": "t", "question": ["a", "b"], "evidence": ["c", "d"]})),
+)
+case(
+    "an interchangeable item is not judged",
+    lambda: Gold.of([{"query_id": "q", "relevant": ["a"], "any_of": [["a", "b"]]}]),
+)
+case(
+    "a group of interchangeable items is empty",
+    lambda: Gold.of([{"query_id": "q", "relevant": ["a"], "any_of": [[]]}]),
+)
+case("gold without spans is shifted", lambda: Gold.of({"q": ["a"]}).shifted(end=1))

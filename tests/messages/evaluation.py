@@ -149,3 +149,41 @@ def without_altair():
 
 
 case("Altair is not installed", without_altair)
+
+# Failed queries and chunks
+
+FAILED = [
+    {"query_id": "q1", "results": [], "error": {"type": "Timeout", "message": "slow"}},
+    {"query_id": "q2", "results": ["a"]},
+    {"query_id": "q3", "results": ["a"]},
+]
+case("too many queries of a run failed", lambda: evaluate(GOLD, FAILED, "RR"))
+case(
+    "too many queries of a run that is explained failed",
+    lambda: explain("RR", gold=GOLD, run=FAILED, query="q2"),
+)
+
+
+def always_fails(query):
+    raise RuntimeError("down")
+
+
+case(
+    "a retriever failed on every query, which is allowed",
+    lambda: evaluate(
+        [{"query_id": "q1", "query": "?", "relevant": ["a"]}],
+        always_fails,
+        "RR",
+        fail_on_error=1,
+    ),
+)
+case(
+    "a run that is explained has no table of chunks",
+    lambda: explain(
+        "span.recall",
+        gold=[{"query_id": "q", "spans": [{"doc_id": "d", "start": 0, "end": 5}]}],
+        run={"q": ["a"]},
+        query="q",
+        chunks={"other": None},
+    ),
+)

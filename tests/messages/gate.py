@@ -99,3 +99,18 @@ case(
     lambda: gate(GOLD, RUN, "RR max_drop 0.1", baseline=baseline({"missing": "skip"})),
 )
 case("a verdict has no scores to report", lambda: Verdict("run", None, ()).report("page.html"))
+
+
+def slowest():
+    gold = [{"query_id": f"q{n}", "relevant": ["a"]} for n in range(6)]
+    runs = [
+        [
+            {"query_id": f"q{n}", "results": ["a"], "latency_ms": {"total": 10.0 * n + step}}
+            for n in range(6)
+        ]
+        for step in (1, 2)
+    ]
+    gate(gold, runs[0], "latency.max max_rise 5 ms", baseline=runs[1])
+
+
+case("a difference of maxima has no bound", slowest)

@@ -35,7 +35,7 @@ def recorded(run: Run) -> str:
 
 
 def asked(retriever, **how) -> str:
-    return recorded(retrieve(retriever, QUERY, retries=0, **how))
+    return recorded(retrieve(retriever, QUERY, retries=0, fail_on_error=1, **how))
 
 
 def made(name: str, given, search: Search | None = None, fields=(), **how) -> None:
@@ -334,7 +334,8 @@ case("a command cannot be started", lambda: asked(script("#!/nowhere/sh\n")))
 case("a command ends at once", lambda: started("echo no index >&2\nexit 3", grace=5))
 replying("a command does not answer in JSON", "echo loading", STAY)
 replying("a command answers another query", """echo '{"query_id": "q9"}'""", STAY)
-replying("a command answers without results", """echo '{"took": "3 ms"}'""", STAY)
+replying("a command answers without the query_id", """echo '{"results": ["a"]}'""", STAY)
+replying("a command answers without results", """echo '{"query_id": "q1", "took": "3 ms"}'""", STAY)
 replying("a command answers with two lines", "printf '[]\\n[]\\n'", STAY)
 replying("a command answers too much", "echo '[         ]'", STAY, MOST_BYTES=4)
 replying("a command ends without an answer", "exit 0")

@@ -24,6 +24,8 @@ SECTION = Section("live: runs")
 case = SECTION.case
 
 QUERY = {"q1": "pay by card"}
+ALLOWED = {"retries": 0, "fail_on_error": 1}
+"""Settings with which a query may fail, once."""
 
 
 def find(query: str) -> list[str]:
@@ -32,6 +34,16 @@ def find(query: str) -> list[str]:
 
 def running(name: str, retriever=find, queries=QUERY, **how) -> None:
     case(name, lambda: retrieve(retriever, queries, **how))
+
+
+class Counted:
+    """A component of Haystack as far as karat looks at it."""
+
+    __haystack_input__ = None
+    top_k = 4
+
+    def run(self, query: str, top_k: int) -> dict[str, list[str]]:
+        return {"documents": ["a"]}
 
 
 # Settings
@@ -44,13 +56,14 @@ running("the share of failures is above 1", fail_on_error=2)
 running("a unit of offsets is unknown", offsets="bytes")
 running("a tokenizer is not a function", tokenizer=7)
 running("a setting is not taken by the retriever", rerank_top_n=5)
+running("a retriever is set to another number of results", Counted(), top_k=9)
 case("a setting of a search is 0", lambda: Search(prefetch_limit=0))
 case("a pace is negative", lambda: Pace(retries=-1))
 
 
 def tokens(returned) -> str:
     text = [{"id": "a", "text": "one text"}]
-    return recorded(retrieve(lambda query: text, QUERY, tokenizer=lambda _: returned, retries=0))
+    return recorded(retrieve(lambda query: text, QUERY, tokenizer=lambda _: returned, **ALLOWED))
 
 
 case("a tokenizer returns text", lambda: tokens("one"))
@@ -67,7 +80,7 @@ def hanging() -> str:
         await asyncio.sleep(60)
         return []
 
-    return recorded(retrieve(wait, QUERY, timeout=0.05, retries=0))
+    return recorded(retrieve(wait, QUERY, timeout=0.05, **ALLOWED))
 
 
 class Unclosable(Fake):
@@ -79,7 +92,7 @@ class Unclosable(Fake):
 
 case(
     "a retriever of another kind returns a negative latency",
-    lambda: recorded(retrieve(Fake(lambda query: Answer([], {"rerank": -1.0})), QUERY, retries=0)),
+    lambda: recorded(retrieve(Fake(lambda query: Answer([], {"rerank": -1.0})), QUERY, **ALLOWED)),
 )
 running("too many queries failed", failing, retries=0, fail_on_error=0.5)
 running("a retriever cannot be closed", Unclosable(find))
@@ -95,7 +108,7 @@ def going_on():
 
     with patch("karat.live.asking.places.ENDING", 0.01):
         try:
-            retrieve(wait, QUERY, timeout=0.02, retries=0)
+            retrieve(wait, QUERY, timeout=0.02, **ALLOWED)
         finally:
             released.set()
 
@@ -144,14 +157,16 @@ LINE = b'{"query_id":"q1","results":[]}\n'
 FULL = OSError(28, "No space left on device")
 
 
-def opening(name: str, content: str | bytes, header: Header = HEADER, **how) -> None:
+def opening(
+    name: str, content: str | bytes, header: Header = HEADER, volatile: str = r"\(.*\)"
+) -> None:
     """Add a case of a file that cannot be continued."""
 
     def start():
-        with Journal.open(written("run.jsonl", content), header, **how):
+        with Journal.open(written("run.jsonl", content), header):
             raise AssertionError(name)
 
-    case(name, start, volatile=r"\(.*\)")
+    case(name, start, volatile=volatile)
 
 
 BEGUN = b'{"karat":1,"kind":"run","name":"find","offsets":"codepoint","settings":{"top_k":5}}\n'
@@ -164,6 +179,17 @@ opening(
     "a run was begun with other settings",
     BEGUN,
     Header(1, "run", "find", "codepoint", {"top_k": 9}),
+)
+opening(
+    "a run is complete",
+    BEGUN.replace(b'"top_k":5', b'"queries":{"count":1}') + LINE,
+    Header(1, "run", "find", "codepoint", {"queries": {"count": 1}}),
+    volatile=r"\d+ s(?= ago)",
+)
+opening(
+    "the source code of a retriever changed",
+    BEGUN.replace(b'"top_k":5', b'"source_sha256":"0a"'),
+    Header(1, "run", "find", "codepoint", {"source_sha256": "0b"}),
 )
 case("the file of a run has another ending", lambda: Journal.open("run.csv", HEADER))
 
@@ -264,7 +290,7 @@ def call(name: str, **told) -> None:
         karat.record_call(**told)
         return ["a"]
 
-    case(name, lambda: recorded(retrieve(record, QUERY, retries=0)))
+    case(name, lambda: recorded(retrieve(record, QUERY, **ALLOWED)))
 
 
 call("a model has no name", model="")

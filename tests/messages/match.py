@@ -4,7 +4,7 @@ from functools import partial
 
 import polars as pl
 
-from karat import Chunks, Gold, Matching, Run, evaluate, locate, to_judgments
+from karat import Chunks, Gold, Matching, Plan, Run, evaluate, locate, score, to_judgments
 from karat.match.prepared import prepare
 from karat.match.spans import Least
 from messages.cases import Section
@@ -114,3 +114,50 @@ case(
         matching=Matching(matcher=lambda evidence, chunk: "yes"),
     ),
 )
+
+# Documents and chunks of spans
+
+
+def placed(*doc_ids):
+    places = [{"doc_id": doc_id, "start": 0, "end": 5} for doc_id in doc_ids]
+    return [{"query_id": "q", "results": places}]
+
+
+def spans_in(*doc_ids):
+    places = [{"doc_id": doc_id, "start": 0, "end": 5} for doc_id in doc_ids]
+    return [{"query_id": "q", "query": "?", "spans": places}]
+
+
+case(
+    "a document of the run fits two documents of gold",
+    lambda: evaluate(spans_in("a/x", "b/x"), placed("x"), "span.recall"),
+)
+case(
+    "two documents of the run fit one document of gold",
+    lambda: evaluate(spans_in("x"), placed("a/x", "b/x"), "span.recall"),
+)
+case(
+    "no document of gold is in the run",
+    lambda: evaluate(spans_in("x"), placed("y"), "span.recall"),
+)
+TABLE = pl.DataFrame({"id": ["a"], "doc_id": ["d"], "start": [0], "end": [5]})
+case(
+    "the table of chunks lacks an item of the run",
+    lambda: evaluate(spans_in("d"), {"q": ["a", "b"]}, "span.recall", chunks=TABLE),
+)
+case(
+    "the table of chunks lacks the place of an item",
+    lambda: score(spans_in("d"), {"q": ["a", "b"]}, Plan.of("span.recall", chunks=TABLE)),
+)
+case(
+    "a run has no table of chunks",
+    lambda: evaluate(spans_in("d"), {"q": ["a"]}, "span.recall", chunks={"other": TABLE}),
+)
+
+
+def one_short():
+    spans = [{"doc_id": "d", "start": n, "end": n + 4, "text": "hello"} for n in range(3)]
+    evaluate([{"query_id": "q", "spans": spans}], placed("d"), "span.recall")
+
+
+case("the texts of spans are longer than the spans", one_short)

@@ -125,3 +125,8 @@ case("a grade of one query is not an integer", lambda: karat.mrr(["a"], {"a": 0.
 case("k is 0", lambda: karat.hit_rate(["a"], ["a"], 0))
 case("a span is not a span", lambda: karat.merge_overlapping_spans(["a"]))
 case("a span ends before it starts", lambda: karat.calculate_overlap([(5, 2)], [(0, 1)]))
+
+case(
+    "a grade is above max_grade",
+    lambda: evaluate({"q": {"a": 5}}, {"q": ["a"]}, "ERR(max_grade=4)"),
+)

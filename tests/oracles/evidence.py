@@ -173,6 +173,8 @@ MEASURES = {
 
 # Neither 0 nor 1 is a meaningful rank here.
 NO_GOLD_DOES_NOT_APPLY = {"evidence.RankOfFullCoverage"}
+RECALLS = {"evidence.recall", "evidence.coverage"}
+"""Measures that are 1 with `no_gold=recall` where there is nothing to find; the others are 0."""
 
 
 def value(measure, listed, evidence, k=None, rule=None, conventions=None, **parameters):
@@ -182,7 +184,8 @@ def value(measure, listed, evidence, k=None, rule=None, conventions=None, **para
         return None
     query = Query(listed or [], evidence, rule or {}, k)
     if not query.wanted and measure not in NO_GOLD_DOES_NOT_APPLY:
-        return {"zero": 0.0, "one": 1.0}.get(words.get("no_gold", "family"))
+        by_word = {"zero": 0.0, "one": 1.0, "recall": float(measure in RECALLS)}
+        return by_word.get(words.get("no_gold", "family"))
     return MEASURES[measure](query, **parameters) if query.wanted else None
 
 

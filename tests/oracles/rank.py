@@ -44,6 +44,10 @@ class Query:
             return None
         return self.grades[item]
 
+    def top_of_scale(self, max_grade: int | None) -> int:
+        """The highest grade of the scale: the given one, or the largest of the whole gold."""
+        return self.largest_grade if max_grade is None else max_grade
+
     def is_relevant(self, item: str | None, rel: int) -> bool:
         grade = self.grade(item)
         return grade is not None and grade >= rel
@@ -82,8 +86,8 @@ def recall(query, k, rel=1):
     return share(query.hits(k, rel), query.all_relevant(rel))
 
 
-def f1(query, k, rel=1):
-    places = len(query.listed) if k is None else k
+def f1(query, k, rel=1, denominator="k"):
+    places = len(query.listed[:k]) if k is None or denominator == "retrieved" else k
     p = share(query.hits(k, rel), places)
     r = recall(query, k, rel)
     return share(2 * p * r, p + r)
@@ -91,6 +95,12 @@ def f1(query, k, rel=1):
 
 def success(query, k, rel=1):
     return 1.0 if query.hits(k, rel) else 0.0
+
+
+def full(query, k, rel=1):
+    """Every relevant item is in the top k; groups of items are tested in test_full.py."""
+    wanted = {item for item in query.grades if query.is_relevant(item, rel)}
+    return 1.0 if wanted and wanted <= set(query.listed[:k]) else 0.0
 
 
 def hits(query, k, rel=1):
@@ -303,7 +313,7 @@ def normalised_gain(query, k, gain="linear"):
     return share(total, math.fsum(best))
 
 
-def rank_biased_precision(query, k, p=0.8, rel=1, gain="binary"):
+def rank_biased_precision(query, k, p=0.8, rel=1, gain="binary", max_grade=None):
     total = 0.0
     for rank, item in enumerate(query.places(k), 1):
         if not query.is_relevant(item, rel):
@@ -311,7 +321,7 @@ def rank_biased_precision(query, k, p=0.8, rel=1, gain="binary"):
         elif gain == "binary":
             worth = 1.0
         elif gain == "linear":
-            worth = query.grade(item) / query.largest_grade
+            worth = query.grade(item) / query.top_of_scale(max_grade)
         else:
             worth = query.grade(item) / max(1, *query.grades.values())
         total += worth * p ** (rank - 1)
@@ -341,13 +351,14 @@ def cascade(grades: list[int | None], largest_grade: int) -> float:
     return total
 
 
-def err(query, k):
-    return cascade([query.grade(item) for item in query.places(k)], query.largest_grade)
+def err(query, k, max_grade=None):
+    grades = [query.grade(item) for item in query.places(k)]
+    return cascade(grades, query.top_of_scale(max_grade))
 
 
-def nerr(query, k):
+def nerr(query, k, max_grade=None):
     best = sorted((g for g in query.grades.values() if g >= 0), reverse=True)
-    return share(err(query, k), cascade(best[:k], query.largest_grade))
+    return share(err(query, k, max_grade), cascade(best[:k], query.top_of_scale(max_grade)))
 
 
 # Counts, and the share of judged items.
@@ -390,6 +401,7 @@ MEASURES = {
     "R": recall,
     "F1": f1,
     "Success": success,
+    "Full": full,
     "Hits": hits,
     "R_cap": capped_recall,
     "Rprec": r_precision,
@@ -434,6 +446,10 @@ NO_GOLD_DOES_NOT_APPLY = {"DCG", "IDCG", "Hits", "FirstRelevant", "Judged", "Unj
 NO_GOLD_DOES_NOT_APPLY |= {"YAAP", "RBPresid", "Utility"} | SUMS
 
 
+RECALLS = {"R", "R_cap"}
+"""Measures that are 1 with `no_gold=recall` where there is nothing to find; the others are 0."""
+
+
 def nothing_to_find(measure: str, query: Query, params: dict) -> bool:
     """Whether even the best list would have the value 0."""
     if measure in ("ERR", "nERR"):
@@ -464,11 +480,15 @@ def value(
     query = Query(listed, grades, largest_grade, conventions)
     if conventions["unjudged"] == "skip":
         query.listed = [item for item in listed if query.grade(item) is not None]
+    if conventions["duplicates"] == "set":
+        query.listed = list(dict.fromkeys(query.listed))
     if measure not in NO_GOLD_DOES_NOT_APPLY and nothing_to_find(measure, query, params):
         if conventions["no_gold"] == "skip":
             return None
         if conventions["no_gold"] == "one":
             return 1.0
+        if conventions["no_gold"] == "recall":
+            return 1.0 if measure in RECALLS else 0.0
     return MEASURES[measure](query, k, **params)
 
 

@@ -207,8 +207,12 @@ def value(
     word = conventions.get("no_gold", "family")
     applies = not characters(gold) and measure not in NO_GOLD_DOES_NOT_APPLY
     if applies and word != "family":
-        return {"zero": 0.0, "one": 1.0, "skip": None}[word]
-    return MEASURES[measure](top(retrieved or [], cutoff), gold)
+        recall = float(measure == "span.recall")
+        return {"zero": 0.0, "one": 1.0, "recall": recall, "skip": None}[word]
+    listed = list(retrieved or [])
+    if conventions.get("duplicates") == "set":
+        listed = list(dict.fromkeys(listed))
+    return MEASURES[measure](top(listed, cutoff), gold)
 
 
 def over_queries(values: list[float | None]) -> float | None:

@@ -4,7 +4,8 @@ Lists have one value per query. Whatever can be enumerated is enumerated in exac
 supplies the normal and t quantiles; its own tests are compared with karat in test_paired_tests.py.
 
 Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 14 (BCa); Wilson, 1927;
-Hahn and Meeker, Statistical Intervals, 1991, section 5.2 (quantiles); Wilcoxon, 1945, with the
+Clopper and Pearson, 1934; Hahn and Meeker, Statistical Intervals, 1991, section 5.2 (quantiles);
+Wilcoxon, 1945, with the
 tie term of Pratt and Gibbons, 1981; Carterette, Multiple testing in statistical analysis of
 systems-based information retrieval experiments, TOIS 2012 (randomized Tukey HSD); Holm, 1979;
 Benjamini and Hochberg, 1995.
@@ -89,6 +90,54 @@ def student_interval(values, confidence=0.95):
     return mean - width, mean + width
 
 
+def upper_limit(count, n, confidence=0.95):
+    """Return the upper limit of a share by Clopper and Pearson: the largest p not rejected.
+
+    p is rejected if so few successes, or fewer, have a probability below half of 1 − confidence.
+    """
+    if count == n:
+        return 1.0
+    low, high = count / n, 1.0
+    for _ in range(100):
+        p = (low + high) / 2
+        so_few = math.fsum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(count + 1))
+        low, high = (p, high) if so_few >= (1 - confidence) / 2 else (low, p)
+    return low
+
+
+def logit_student_interval(values, confidence=0.95, weights=None):
+    """Return logit(m) ± t · se / (m (1 − m)), as shares again, for a mean m between 0 and 1.
+
+    The standard error of a weighted mean is that of a ratio: Cochran, Sampling Techniques, 1977,
+    (2.39). Where fewer than 6 values are away from 1, the lower end is at most 1 − u, with u the
+    upper limit of the share of such values; likewise the upper end where few are away from 0.
+    """
+    n = len(values)
+    weights = weights or [1] * n
+    mean = math.fsum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
+    residuals = [w * (v - mean) for v, w in zip(values, weights, strict=True)]
+    variance = math.fsum(one * one for one in residuals) / (n - 1)
+    error = math.sqrt(variance / n) / (sum(weights) / n)
+    low = high = mean
+    if 0 < mean < 1:
+        logit = math.log(mean / (1 - mean))
+        reach = stats.t.ppf((1 + confidence) / 2, n - 1) * error / (mean * (1 - mean))
+        low, high = (share_of(logit + side) for side in (-reach, reach))
+    below_one, above_zero = sum(v < 1 for v in values), sum(v > 0 for v in values)
+    if below_one < 6:
+        low = min(low, 1 - upper_limit(below_one, n, confidence))
+    if above_zero < 6:
+        high = max(high, upper_limit(above_zero, n, confidence))
+    return low, high
+
+
+def share_of(logit):
+    """Return the share with this logit, without overflow."""
+    if logit >= 0:
+        return 1 / (1 + math.exp(-logit))
+    return math.exp(logit) / (1 + math.exp(logit))
+
+
 def resampled(statistic, n, draws, seed):
     """Return the statistic of samples of n of the n queries, drawn with replacement."""
     chance = random.Random(seed)
@@ -116,6 +165,36 @@ def bca(statistic, n, resamples, confidence=0.95):
         return quantile(resamples, stats.norm.cdf(bias + z / (1 - acceleration * z)))
 
     return end((1 - confidence) / 2), end((1 + confidence) / 2)
+
+
+def p_of_resamples(resamples, shift=0.0):
+    """Return the two-sided p of a shift: twice the share of resamples on its far side.
+
+    The observed value is counted as one more resample.
+    """
+    above, below = sum(one >= shift for one in resamples), sum(one <= shift for one in resamples)
+    return min(1.0, 2 * (min(above, below) + 1) / (len(resamples) + 1))
+
+
+def percentile_interval(resamples, confidence=0.95):
+    """Return the least and the greatest resample that the p of the resamples does not reject."""
+    n, alpha = len(resamples), 1 - Fraction(str(confidence))
+    ordered = sorted(resamples)
+    # The value at rank k, from 1, has at least k resamples on its near side.
+    kept = [k for k in range(1, n + 1) if Fraction(2 * (k + 1), n + 1) >= alpha]
+    return ordered[kept[0] - 1], ordered[n - kept[0]]
+
+
+def few_interval(steps, confidence=0.95):
+    """Return the limits of a mean difference of values in [0, 1] where few queries differ."""
+    wins, losses, n = sum(x > 0 for x in steps), sum(x < 0 for x in steps), len(steps)
+    return -upper_limit(losses, n, confidence), upper_limit(wins, n, confidence)
+
+
+def is_few(steps, confidence=0.95):
+    """Tell whether so few queries differ that no choice of signs has a p below 1 − confidence."""
+    differing = sum(x != 0 for x in steps)
+    return Fraction(2, 2**differing) >= 1 - Fraction(str(confidence))
 
 
 def quantile(values, share):

@@ -16,7 +16,9 @@ BOUNDED = {"P", "Success", "RR", "RBP"}
 def listed(retrieved: list[str] | None, grades: dict[str, int], words: dict) -> list[str]:
     """The list that is scored."""
     if words["unjudged"] == "skip":
-        return [item for item in retrieved or [] if is_judged(item, grades)]
+        retrieved = [item for item in retrieved or [] if is_judged(item, grades)]
+    if words["duplicates"] == "set":
+        retrieved = list(dict.fromkeys(retrieved or []))
     return list(retrieved or [])
 
 
@@ -48,7 +50,8 @@ def worth_at_most(item, grades, params, largest_grade) -> float:
         return 1.0
     if grades[item] < params.get("rel", 1):
         return 0.0
-    scale = {"linear": largest_grade, "query": max(grades.values())}.get(params.get("gain"))
+    top_of_scale = params.get("max_grade") or largest_grade
+    scale = {"linear": top_of_scale, "query": max(grades.values())}.get(params.get("gain"))
     return 1.0 if scale is None else grades[item] / scale
 
 
@@ -82,12 +85,13 @@ WALKS = {
 def attained(measure, retrieved, grades, k, params, largest_grade, words) -> float:
     """The highest value for any judgments of the unjudged items; for RBP, with its tail."""
     rel = params.get("rel", 1)
-    highest = max([rel, *grades.values()]) if params.get("gain") == "query" else largest_grade
+    top_of_scale = params.get("max_grade") or largest_grade
+    highest = max([rel, *grades.values()]) if params.get("gain") == "query" else top_of_scale
     unjudged = sorted({item for item in retrieved or [] if not is_judged(item, grades)})
     values = []
     for judgments in product({0, rel, max(rel, highest)}, repeat=len(unjudged)):
         completed = grades | dict(zip(unjudged, judgments, strict=True))
         scale = max(rel, largest_grade)
         values.append(oracle.value(measure, retrieved, completed, k, params, scale, words))
-    tail = params["p"] ** len((retrieved or [])[:k]) if measure == "RBP" else 0.0
+    tail = params["p"] ** len(listed(retrieved, grades, words)[:k]) if measure == "RBP" else 0.0
     return min(1.0, max(value for value in values if value is not None) + tail)

@@ -92,7 +92,7 @@ def test_graded_ndcg_of_the_example_in_the_issue():
 @pytest.mark.parametrize("metric", [*METRICS, "compute_all"])
 @pytest.mark.parametrize("k", [0, -1, 1.5])
 def test_a_cutoff_below_one_is_an_error(metric, k):
-    with refused(field="k"):
+    with refused(field="k") as caught:
         getattr(RetrievalMetrics, metric)(["a"], judged(a=1), k)
     assert str(k) in caught.value.problem
 
@@ -365,7 +365,7 @@ def test_presets_drive_evaluate_with_the_same_values():
 
 
 def test_an_unknown_preset_names_the_known_ones():
-    with refused(field="preset"):
+    with refused(field="preset") as caught:
         karat.evaluate({"q": ["a"]}, {"q": ["a"]}, preset="grades")
     assert "grades" in caught.value.problem
     for name in ("benchmark", "chunks", "coverage", "graded", "spans"):

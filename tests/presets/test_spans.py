@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -59,6 +60,10 @@ def test_merging_keeps_the_characters_and_does_not_depend_on_order(unmerged, ran
     assert karat.merge_overlapping_spans(shuffled) == merged
     for one, two in pairwise(merged):
         assert (one.doc_id, one.end) < (two.doc_id, two.start)
+
+
+def numbers_in(error):
+    return {int(number) for number in re.findall(r"-?\d+", error.problem)}
 
 
 @pytest.mark.parametrize(

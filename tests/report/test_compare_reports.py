@@ -6,11 +6,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from karat.report.marks import letter
 
 import karat
-from karat.report.comparison_tables import interval, probability
+from karat.report.comparison_tables import interval
 from karat.report.latex import escape
+from karat.report.significance import letter
+from karat.report.tables import probability
 from karat.report.terminal import width_of
 from support.commands import check_refused
 
@@ -40,7 +41,7 @@ def test_two_runs_are_shown_as_one_pair(command, files):
     assert code == 0
     assert err.startswith("next: karat explain RR --gold gold.jsonl --run old.run --other new.run")
     values, pair, moved, notes, headline = out.split("\n\n")
-    assert headline == "new is best by RR: its lead on old, +0.4444, is real (p 0.0010)\n"
+    assert headline == "new is significantly better than old: RR differs by 0.4444 (p 0.0010)\n"
     assert command("eval", *words)[1].startswith(f"{values}\n")
     pairs = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR,P@1").pairs
     low, high, least = (pairs[column].to_list() for column in ("low", "high", "detectable"))
@@ -65,11 +66,13 @@ def test_two_runs_are_shown_as_one_pair(command, files):
     )
     assert notes.startswith(
         "▲ better, ▼ worse: p < 0.05\n"
-        "p: sign-flip randomization, two-sided\n95% intervals of RR (old), P@1 (old): all values"
+        "p: sign-flip randomization, two-sided\n"
+        "95% intervals of RR (old): all values are equal\n"
     )
     assert notes.endswith(
-        "\nintervals of differences: BCa bootstrap over queries, 10,000 resamples\n"
-        "W/T/L: on how many queries the run named first is higher, the same, lower\n"
+        "\nintervals of differences: inversion of the sign-flip test\n"
+        "W/T/L: wins, ties and losses of the run named first, by query (better, equal,\n"
+        "  worse)\n"
         "dz: the mean difference / its standard deviation over queries\n"
         "least: the smallest difference that would have shown (80% power, α = 0.05)"
     )
@@ -77,10 +80,17 @@ def test_two_runs_are_shown_as_one_pair(command, files):
 
 def test_common_interval_method_is_shown_once(command, files):
     _, out, _ = command("compare", "gold.jsonl", "new.run", "mixed.run", "-m", "RR")
-    assert out.count("BCa bootstrap") == 1
+    assert "95% intervals: Student's t on the logit scale\n" in out
+    assert "intervals of differences: inversion of the sign-flip test" in out
+    karat.Run.of({query: ["x", "y", "a"] for query in OLD}).write("third.run")
+    _, out, _ = command("compare", "gold.jsonl", "old.run", "third.run", "-m", "RR")
+    assert out.count("all values are equal") == 1
     assert "of differences" not in out
     _, out, _ = command("compare", "gold.jsonl", "new.run", "mixed.run", "-m", "RR,Success@5")
-    assert "intervals of differences in RR: BCa bootstrap over queries" in out
+    assert "95% intervals of RR: Student's t on the logit scale\n" in out
+    assert "95% intervals of Success@5: Wilson's score interval\n" in out
+    assert "intervals of differences in RR: inversion of the sign-flip test" in out
+    assert "intervals of differences in Success@5: limits of what so few" in out
 
 
 def test_runs_with_another_interval_method_are_named():
@@ -381,11 +391,11 @@ def test_markdown_has_tables_and_a_list(command, files):
     command("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--moved", "1", "-o", "c.md")
     lines = Path("c.md").read_text().splitlines()
     assert lines[:5] == [
-        "**new is best by RR: its lead on old, +0.4444, is real (p 0.0010)**",
+        "**new is significantly better than old: RR differs by 0.4444 (p 0.0010)**",
         "",
         "| measure | old | new | n |",
         "| --- | ---: | ---: | ---: |",
-        "| RR | 0.5000 [0.500, 0.500] | 0.9444 [0.722, 1.000] | 12 |",
+        "| RR | 0.5000 [0.500, 0.500] | 0.9444 [0.615, 0.994] | 12 |",
     ]
     assert "**new − old, 12 queries**" in lines
     assert "| new − old | q00 | question 0 | a (2): 2 → 3 | -0.1667 |" in lines
@@ -439,7 +449,7 @@ def test_letters_of_runs_go_on_with_capitals_and_then_pairs():
 def test_latex_separates_letters_of_more_runs_than_the_alphabet_has(
     tmp_path, monkeypatch, count, marks
 ):
-    for module in ("marks", "latex"):
+    for module in ("significance", "latex"):
         monkeypatch.setattr(f"karat.report.{module}.ascii_letters", "abc")
     runs = {f"run{at}": BAD if at else OLD for at in range(count)}
     karat.compare(GOLD, runs, "RR", correction="none").write(tmp_path / "c.tex")
@@ -499,20 +509,22 @@ def test_latex_of_scores_has_intervals_and_remarks(command, files):
     command(*words, "--top-k", "3")
     low, high = karat.evaluate(GOLD, "some.run", "RR").summary().select("low", "high").row(0)
     assert Path("s.tex").read_text().splitlines() == [
+        "% old: 36 of 36 results are left after top_k=3, 3.0 per query",
         "% some: 1 query of the run not in gold left out",
         "% some: 1 query of gold not in the run scored as nothing retrieved",
+        "% some: 23 of 23 results are left after top_k=3, 2.1 per query",
         "% list: top_k=3",
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
         r"\centering",
-        r"\caption{95\% intervals of RR (old), Hits@1 (old): all values are equal. "
-        r"95\% intervals of RR (some): BCa bootstrap over queries, 10,000 resamples. "
-        r"95\% intervals of Hits@1 (some): Wilson's score interval. Best values are bold.}",
+        r"\caption{95\% intervals of RR (old): all values are equal. "
+        r"95\% intervals of RR (some): Student's t on the logit scale. "
+        r"95\% intervals of Hits@1: Wilson's score interval. Best values are bold.}",
         r"\begin{tabular}{lll}",
         r"\toprule",
         r"run & RR & Hits@1 \\",
         r"\midrule",
-        r"old & 0.5000 [0.500, 0.500] & 0 [0, 0] \\",
+        r"old & 0.5000 [0.500, 0.500] & 0 -- \\",
         rf"some & \textbf{{0.8611}} [{low:.3f}, {high:.3f}] & "
         r"\textbf{0.8333} [0.5520, 0.9530] \\",
         r"\bottomrule",

@@ -12,6 +12,8 @@ from karat.report.verdict import Entry
 from support.commands import check_refused
 from support.errors import refused
 
+FAILURES = ("--fail-on-error", "0.2")
+"""One of six queries failed, which is more than the share that is allowed by default."""
 FAILED = {"results": [], "error": {"type": "Timeout", "message": "too slow"}}
 
 
@@ -37,7 +39,7 @@ def files(tmp_path, monkeypatch):
             for at, category in enumerate(["billing"] * 3 + ["shipping"] * 3)
         )
     )
-    for name, ranks in {"new": [1, 2, 2, 2, 1, 0], "old": [1, 1, 1, 1, 1, 1]}.items():
+    for name, ranks in {"new": [1, 2, 2, 2, 2, 0], "old": [1, 1, 1, 1, 1, 1]}.items():
         lines = native({f"q{at}": rank for at, rank in enumerate(ranks)})
         Path(f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return tmp_path
@@ -45,7 +47,7 @@ def files(tmp_path, monkeypatch):
 
 TOML = """
 [gate]
-"recip_rank" = { min = 0.5, max_drop = 0.1 }
+"recip_rank" = { min = 0.4, max_drop = 0.1 }
 [gate.by.category."billing"]
 "RR" = ">= 0.7"
 """
@@ -53,21 +55,22 @@ TOML = """
 
 def test_failed_gate_shows_thresholds_margins_and_queries_to_blame(command, files):
     Path("karat.toml").write_text(TOML)
-    code, out, err = command("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl")
+    words = ("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", *FAILURES)
+    code, out, err = command(*words)
     assert code == 1
     assert err.startswith("thresholds of karat.toml\n")
-    bound = karat.gate("gold.jsonl", "new.jsonl", baseline="old.jsonl").checks[1].bound
+    # At a drop of 0.1, 2 of the 2⁶ sign flips are as extreme; from 0.25 on, 6 or more.
     assert out == (
-        "        threshold                      value  baseline    bound  n\n"
-        "passed  RR >= 0.5                     0.5833         –        –  6\n"
-        f"FAILED  RR max_drop 0.1               0.5833    1.0000  {bound:.4f}  6\n"
-        "FAILED  RR >= 0.7 [category=billing]  0.6667         –        –  3\n"
+        "        threshold                      value  baseline    bound       p  n\n"
+        "passed  RR >= 0.4                     0.5000         –        –       –  6\n"
+        "FAILED  RR max_drop 0.1               0.5000    1.0000  -0.2500  0.0312  6\n"
+        "FAILED  RR >= 0.7 [category=billing]  0.6667         –        –       –  3\n"
         "\n"
         "failed: RR max_drop 0.1\n"
-        f"  RR fell by 0.4167, from 1.0000 to 0.5833; a drop of at least {-bound:.4f} (95%\n"
-        f"    confidence), {-bound - 0.1:.4f} more than 0.1\n"
+        "  RR fell by 0.5000, from 1.0000 to 0.5000; a drop of at least 0.2500 (95%\n"
+        "    confidence, p 0.0312), 0.1500 more than 0.1\n"
         "  queries that fell most: q5 1.0000 → 0.0000, q1 1.0000 → 0.5000, q2 1.0000 →\n"
-        "    0.5000, q3 1.0000 → 0.5000\n"
+        "    0.5000, q3 1.0000 → 0.5000, q4 1.0000 → 0.5000\n"
         "\n"
         "failed: RR >= 0.7 [category=billing]\n"
         "  RR is 0.6667, 0.0333 below 0.7\n"
@@ -80,9 +83,12 @@ def test_failed_gate_shows_thresholds_margins_and_queries_to_blame(command, file
 
 
 def test_exit_codes(command, files):
-    gate = ("gate", "gold.jsonl", "new.jsonl", "--require")
-    assert command(*gate, "RR >= 0.5")[0] == 0
+    gate = ("gate", "gold.jsonl", "new.jsonl", *FAILURES, "--require")
+    assert command(*gate, "RR >= 0.4")[0] == 0
     assert command(*gate, "RR >= 0.9")[0] == 1
+    code, out, err = command("gate", "gold.jsonl", "new.jsonl", "--require", "RR >= 0.4")
+    assert (code, out) == (2, "")  # too many queries failed
+    assert "1 of 6 queries" in err
     for words, place, values in [
         (["nDGC >= 0.5"], "'nDGC >= 0.5'", ["'nDGC'", "nDCG "]),
         (["RR max_drop 0.1"], "'RR max_drop 0.1'", ["max_drop", "--baseline"]),
@@ -91,14 +97,14 @@ def test_exit_codes(command, files):
         (["RR >= 0.5", "-c", "no.toml"], "no.toml", []),
     ]:
         check_refused(command(*gate, *words), place, *values)
-    check_refused(command("gate", "gold.jsonl", "new.jsonl"), "gate", "--require")
+    check_refused(command(*gate[:-1]), "gate", "--require")
     words = ("gate", "gold.jsonl", "nowhere.jsonl", "--require", "RR >= 0")
     check_refused(command(*words), "nowhere.jsonl")
 
 
 def test_command_line_replaces_thresholds_of_the_file(command, files):
     Path("karat.toml").write_text(TOML)
-    code, out, _ = command("gate", "gold.jsonl", "new.jsonl", "--require", "mrr >= 0.1")
+    code, out, _ = command("gate", "gold.jsonl", "new.jsonl", *FAILURES, "--require", "mrr >= 0.1")
     assert code == 1
     assert [line[8:38].strip() for line in out.splitlines()[1:3]] == [
         "RR >= 0.7 [category=billing]",
@@ -109,7 +115,7 @@ def test_command_line_replaces_thresholds_of_the_file(command, files):
 
 def test_every_format_reports_failed_queries_even_if_the_gate_passed(command, files):
     code, out, err = command(
-        "gate", "gold.jsonl", "new.jsonl", "--require", "RR >= 0.5",
+        "gate", "gold.jsonl", "new.jsonl", *FAILURES, "--require", "RR >= 0.4",
         "-o", "v.xml", "-o", "v.md", "-o", "v.json",
     )  # fmt: skip
     assert code == 0
@@ -127,10 +133,27 @@ def test_every_format_reports_failed_queries_even_if_the_gate_passed(command, fi
     assert remark in root.find("testsuite/system-out").text
 
 
+def test_too_few_differing_queries_for_a_test_are_counted(command, files):
+    lines = native({f"q{at}": rank for at, rank in enumerate([1, 1, 2, 2, 2, 2])})
+    Path("near.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    words = ("gate", "gold.jsonl", "near.jsonl", "--baseline", "old.jsonl", "--json", "--require")
+    code, out, _ = command(*words, "RR max_drop 0.02")
+    (gate,) = json.loads(out)["gates"]
+    (check,) = gate["checks"]
+    assert (code, check["method"], check["p"], check["differing"]) == (0, "few", None, 4)
+    (remark,) = gate["remarks"]
+    assert remark.startswith("RR max_drop 0.02: ")
+    assert "only 4 of 6 queries differ" in remark
+    code, out, _ = command(*words, "RR max_drop 0.02 strict")
+    (check,) = json.loads(out)["gates"][0]["checks"]
+    assert (code, check["method"], check["p"], check["differing"]) == (1, "few", None, 4)
+    assert "only 4 of 6 queries differ" in check["reason"]
+
+
 def test_json_on_stdout_equals_the_json_file(command, files):
     Path("karat.toml").write_text(TOML)
     words = ("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", "--json")
-    code, out, _ = command(*words, "-o", "v.json")
+    code, out, _ = command(*words, *FAILURES, "-o", "v.json")
     assert code == 1
     assert json.loads(out) == json.loads(Path("v.json").read_text())
     document = json.loads(out)
@@ -141,14 +164,15 @@ def test_json_on_stdout_equals_the_json_file(command, files):
     assert gate["conventions"]["missing"] == "zero"
     value, change, group = gate["checks"]
     assert value == {
-        "measure": "RR", "threshold": "RR >= 0.5", "kind": "min", "limit": 0.5, "passed": True,
-        "value": 3.5 / 6, "n": 6, "reason": "RR is 0.5833",
+        "measure": "RR", "threshold": "RR >= 0.4", "kind": "min", "limit": 0.4, "passed": True,
+        "value": 0.5, "n": 6, "reason": "RR is 0.5000",
     }  # fmt: skip
-    assert change["difference"] == 3.5 / 6 - 1
-    assert change["bound"] < -0.1
+    assert change["difference"] == -0.5
+    assert change["bound"] == pytest.approx(-0.25)
     assert change["miss"] == -change["bound"] - 0.1
+    assert (change["method"], change["p"], change["differing"]) == ("flips", 2 / 2**6, 5)
     assert (change["confidence"], change["strict"], change["baseline"]) == (0.95, False, 1.0)
-    assert change["to_blame"] == 4
+    assert change["to_blame"] == 5
     assert change["blamed"][0] == {"query_id": "q5", "value": 0.0, "baseline": 1.0}
     assert group["by"] == {"category": "billing"}
     assert group["blamed"] == [{"query_id": "q1", "value": 0.5}, {"query_id": "q2", "value": 0.5}]
@@ -156,7 +180,8 @@ def test_json_on_stdout_equals_the_json_file(command, files):
 
 def test_junit_has_one_case_per_threshold(command, files):
     Path("karat.toml").write_text(TOML)
-    command("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", "-o", "v.xml")
+    words = ("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", *FAILURES)
+    command(*words, "-o", "v.xml")
     root = ElementTree.parse("v.xml").getroot()
     assert root.tag == "testsuites"
     (suite,) = root
@@ -166,7 +191,7 @@ def test_junit_has_one_case_per_threshold(command, files):
     assert suite.get("name") == "new"
     cases = suite.findall("testcase")
     assert [case.get("name") for case in cases] == [
-        "RR >= 0.5",
+        "RR >= 0.4",
         "RR max_drop 0.1",
         "RR >= 0.7 [category=billing]",
         "every query was answered",
@@ -185,13 +210,14 @@ def test_junit_has_one_case_per_threshold(command, files):
 
 def test_markdown_has_a_heading_a_table_and_remarks(command, files):
     Path("karat.toml").write_text(TOML)
-    command("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", "-o", "v.md")
+    words = ("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", *FAILURES)
+    command(*words, "-o", "v.md")
     lines = Path("v.md").read_text().splitlines()
     assert lines[0].startswith("### new failed 2 of 3 thresholds (baseline old); with 1 query")
     assert lines[2:5] == [
-        "|  | threshold | value | baseline | bound | n |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
-        "| passed | RR >= 0.5 | 0.5833 | – | – | 6 |",
+        "|  | threshold | value | baseline | bound | p | n |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| passed | RR >= 0.4 | 0.5000 | – | – | – | 6 |",
     ]
     assert "- lowest queries: q1 0.5000, q2 0.5000" in lines
     assert "**remarks**" in lines  # so that what follows does not belong to the last failure
@@ -199,8 +225,9 @@ def test_markdown_has_a_heading_a_table_and_remarks(command, files):
 
 
 def test_error_replaces_an_older_report(command, files):
-    words = ("gate", "gold.jsonl", "new.jsonl", "-o", "v.xml", "-o", "v.md", "-o", "v.json")
-    assert command(*words, "--require", "RR >= 0.5")[0] == 0
+    outputs = ("-o", "v.xml", "-o", "v.md", "-o", "v.json")
+    words = ("gate", "gold.jsonl", "new.jsonl", *FAILURES, *outputs)
+    assert command(*words, "--require", "RR >= 0.4")[0] == 0
     code, _, err = command(*words, "--require", "RR max_drop 0.5")
     assert code == 2
     root = ElementTree.parse("v.xml").getroot()

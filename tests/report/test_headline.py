@@ -10,6 +10,8 @@ import karat
 from karat.report.headline import of_comparison, of_scores
 from support.effort import examples
 
+NEAR = {"old": (1, 2, 2), "close": (1, 2), "new": (2, 1, 1)}
+"""Ranks that make the last run the best, but not by much."""
 GOLD = {f"q{at:02}": ["a"] for at in range(12)}
 
 
@@ -23,52 +25,68 @@ def headline(runs, measure="RR", **options):
     return of_comparison(karat.compare(GOLD, runs, measure, **options).sheet(moved=0))
 
 
-def test_significant_lead_is_real_and_any_other_may_be_chance():
-    assert headline({"old": run(2), "new": run(1)}) == (
-        "new is best by RR: its lead on old, +0.5000, is real (p 0.0005)"
+def test_lead_over_one_run_is_significant_or_not():
+    better = "new is significantly better than old: RR differs by 0.5000 (p 0.0005)"
+    assert headline({"old": run(2), "new": run(1)}) == better
+    assert headline({"new": run(1), "old": run(2)}) == better
+    assert headline({"old": run(1, 2), "new": run(2, 1, 1)}) == (
+        "new leads old by 0.0833 RR, but the difference is not statistically significant (p 0.6875)"
     )
-    assert headline({"new": run(1), "old": run(2)}).startswith(
-        "new is best by RR: its lead on old, +"
-    )
-    close = {"old": run(2), "new": run(1, *[2] * 11)}
-    assert (
-        headline(close) == "new is best by RR: its lead on old, +0.0417, may be chance (p 1.0000)"
+
+
+def test_few_differing_queries_are_counted():
+    assert headline({"old": run(2), "new": run(1, *[2] * 11)}) == (
+        "new leads old by 0.0417 RR, but the difference is not statistically significant "
+        "(only 1 of 12 queries differ, p 1.0000)"
     )
 
 
 def test_best_run_is_compared_with_all_others():
     runs = {"bad": run(9), "old": run(2), "new": run(1)}
-    assert headline(runs) == "new is best by RR: its lead is real on each of the 2 others"
+    assert headline(runs) == "new has the best RR: significantly better than both others"
+    runs["worse"] = run(9)
+    assert headline(runs) == "new has the best RR: significantly better than all 3 others"
     runs["close"] = run(*[1] * 11, 2)
     assert headline(runs) == (
-        "new is best by RR: its lead on close, +0.0417, may be chance (p Holm 1.0000); it is real "
-        "on 2 of 3 others"
+        "new has the best RR: significantly better than 3 of 4 others, not than close "
+        "(only 1 of 12 queries differ)"
+    )
+    runs = {name: run(*ranks) for name, ranks in NEAR.items()}
+    assert headline(runs) == (
+        "new has the best RR, but is not significantly better than any of the 2 others "
+        "(nearest: close, +0.0833, p Holm 1.0000)"
+    )
+
+
+def test_lead_that_only_the_correction_makes_insignificant_is_stated():
+    runs = {"old": run(*[1] * 6, *[2] * 6), "close": run(*[1] * 6, *[2] * 6), "new": run(1)}
+    assert headline(runs) == (
+        "new has the best RR, but is not significantly better than any of the 2 others "
+        "(nearest: old, +0.2500, significant alone (p 0.0312), not after Holm over 3 pairs "
+        "(p 0.0938))"
     )
 
 
 def test_best_run_is_compared_with_the_baseline_only():
     runs = {"old": run(2), "close": run(*[1] * 11, 2), "new": run(1)}
     assert headline(runs, baseline="old") == (
-        "new is best by RR: its lead on old, +0.5000, is real (p Holm 0.0010)"
+        "new is significantly better than old: RR differs by 0.5000 (p Holm 0.0010)"
     )
     assert headline(runs, baseline="new") == (
-        "new is best by RR: its lead on close, +0.0417, may be chance (p Holm 1.0000); it is real "
-        "on 1 of 2 others"
+        "new has the best RR: significantly better than 1 of 2 others, not than close "
+        "(only 1 of 12 queries differ)"
     )
 
 
 def test_equally_good_runs_are_all_named():
-    assert (
-        headline({"old": run(2), "new": run(2)})
-        == "old and new are best by RR, with the same value"
-    )
+    assert headline({"old": run(2), "new": run(2)}) == "old and new share the best RR"
     many = {f"run{at}": run(2) for at in range(5)}
-    assert headline(many) == "run0, run1, run2 and 2 more are best by RR, with the same value"
+    assert headline(many) == "run0, run1, run2 and 2 more share the best RR"
 
 
 def test_lower_values_are_better_for_some_measures():
     assert headline({"old": run(2), "new": run(1)}, "FirstRelevant").startswith(
-        "new is best by FirstRelevant: its lead on old, -1"
+        "new is significantly better than old: FirstRelevant differs by 1 "
     )
 
 
@@ -78,7 +96,7 @@ def test_missing_values_and_tests_are_reported():
     runs = {"old": nothing, "new": nothing}
     assert headline(runs, "FirstRelevant") == "no query has a value of FirstRelevant"
     assert headline(runs | {"new": run(1)}, "FirstRelevant") == (
-        "new is best by FirstRelevant: its lead on old was not tested"
+        "new has the best FirstRelevant; its difference from old was not tested"
     )
 
 
@@ -87,7 +105,7 @@ def test_lead_that_common_queries_do_not_confirm_is_reported():
     b = {query: run(2)[query] for query in list(GOLD)[3::4]}
     a = run(9, 9, 9, 1)
     assert headline({"a": a, "b": b}, conventions={"missing": "skip"}) == (
-        "b is best by RR: its lead on a does not hold on the queries that both have a value for"
+        "b has the best RR, but not on the queries for which both it and a have a value"
     )
 
 
@@ -97,8 +115,12 @@ def test_scores_without_a_comparison_make_no_claim_of_significance():
     named = karat.Evaluator(GOLD, "RR").all({"new": run(1), "old": run(2)})
     sheets = [score.sheet(intervals=False) for score in named]
     assert of_scores(sheets) == (
-        "new is best by RR: 1.0000; karat compare tells whether that is real"
+        "new has the best RR: 1.0000; karat compare shows whether the difference is significant"
     )
+
+
+def test_run_without_an_interval_is_named_with_its_value_alone():
+    assert of_scores([karat.evaluate({"q00": ["a"]}, run(2), "RR").sheet()]) == "run: RR 0.5000"
 
 
 @examples(15, 150)
@@ -116,22 +138,29 @@ def test_headline_agrees_with_the_pairs(ranks, baseline):
     leaders = [name for name, value in values.items() if value == max(values.values())]
     if len(leaders) > 1:
         assert line.startswith(leaders[0])
-        assert line.endswith(" are best by RR, with the same value")
+        assert line.endswith(" share the best RR")
         return
     (leader,) = leaders
-    assert line.startswith(f"{leader} is best by RR: its lead ")
     pairs = (
         combinations(runs, 2) if baseline is None else [("run0", b) for b in runs if b != "run0"]
     )
     compared = [pair for pair in pairs if leader in pair]
     rows = {(row["a"], row["b"]): row for row in comparison.pairs.to_dicts()}
     beaten = sum(rows[pair]["p_corrected"] < 0.05 for pair in compared)
+    if len(compared) == 1:
+        (rival,) = set(compared[0]) - {leader}
+        told = f"is significantly better than {rival}: " if beaten else f"leads {rival} by "
+        assert line.startswith(f"{leader} {told}")
+        assert ("not statistically significant" in line) == (not beaten)
+        return
+    assert line.startswith(f"{leader} has the best RR")
     if beaten == len(compared):
-        assert "is real" in line
-        assert "chance" not in line
+        others = "both" if beaten == 2 else f"all {beaten}"
+        assert line.endswith(f": significantly better than {others} others")
+    elif beaten:
+        assert f": significantly better than {beaten} of {len(compared)} others, not than " in line
     else:
-        assert "may be chance" in line
-        assert len(compared) == 1 or f"real on {beaten or 'none'} of {len(compared)} others" in line
+        assert f"not significantly better than any of the {len(compared)} others" in line
 
 
 @pytest.mark.parametrize("options", [{}, {"baseline": "old"}])

@@ -86,19 +86,17 @@ def test_gate_writes_a_page_with_the_verdict(command, tmp_path: Path):
 
 @pytest.mark.usefixtures("without_charts")
 def test_gate_page_shows_a_baseline_with_the_same_name_and_more_measures(tmp_path: Path):
-    gold, page = {"q1": ["a"], "q2": ["b"]}, tmp_path / "r.html"
-    before = karat.evaluate(gold, {"q1": ["a"], "q2": ["x"]}, ["RR", "R@5"])
-    karat.gate(gold, {"q1": ["a"], "q2": ["b"]}, {"R@5": {"max_drop": 0}}, baseline=before).report(
-        page
-    )
+    gold, page = {f"q{at}": [f"a{at}"] for at in range(5)}, tmp_path / "r.html"
+    before = karat.evaluate(gold, gold | {"q2": ["x"]}, ["RR", "R@5"])
+    karat.gate(gold, gold, {"R@5": {"max_drop": 0}}, baseline=before).report(page)
     assert data(page)["runs"] == ["run (baseline)", "run"]
     assert [measure["name"] for measure in data(page)["measures"]] == ["R@5"]
 
 
 @pytest.mark.usefixtures("without_charts")
 def test_gate_page_omits_a_baseline_with_other_queries(tmp_path: Path):
-    gold, page = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}, tmp_path / "r.html"
-    before = karat.evaluate({"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["b"]}, "R@5")
+    fewer, page = {f"q{at}": [f"a{at}"] for at in range(5)}, tmp_path / "r.html"
+    before, gold = karat.evaluate(fewer, fewer, "R@5"), fewer | {"q5": ["a5"]}
     verdict = karat.gate(gold, gold, {"R@5": {"max_drop": 0}}, baseline=before)
     verdict.report(page)
     assert data(page)["runs"] == ["run"]

@@ -30,7 +30,7 @@ GOLD = [
     {"query_id": f"q{at}", "kind": "odd" if at % 2 else "even", "size": at // 3}
     | {"relevant": {"a": 2, "b": 1}, "spans": [{"doc_id": "d", "start": 0, "end": 30}]}
     | {"evidence": ["Refunds are paid within 14 days"]}
-    for at in range(6)
+    for at in range(12)
 ] + [{"query_id": "none", "relevant": {"a": 0}}]
 
 
@@ -42,9 +42,9 @@ def run(rank):
         {"query_id": f"q{at}", "latency_ms": {"total": 3.0 + at + rank}}
         | {"calls": [{"stage": "retrieval", "model": "m", "price_per_call": 0.1}]}
         | {"results": [*([other | {"id": "x"}] * (rank > at % 3)), result | {"id": "a"}]}
-        for at in range(4)
+        for at in range(10)
     ]
-    failed = {"query_id": "q4", "results": [], "error": {"type": "Timeout", "message": "slow"}}
+    failed = {"query_id": "q10", "results": [], "error": {"type": "Timeout", "message": "slow"}}
     return [*lists, failed, {"query_id": "q99", "results": [result | {"id": "a"}]}]
 
 
@@ -94,6 +94,8 @@ def combinations(*choices):
     return sampled
 
 
+FAILURES = ["--fail-on-error", "0.5"]
+"""One query of each run failed, which is more than the share that is allowed by default."""
 MEASURES = ["nDCG@10,P@1,R@2", "RR,span.iou@5,evidence.recall@3,latency.p99,cost.sum,Hits@2"]
 OPTIONS = [
     [],
@@ -109,7 +111,7 @@ OPTIONS = [
 )
 def test_scores_match_their_schema(command, files, measures, options, further):
     words = ["eval", "gold.jsonl", "old.jsonl", "new.jsonl", "-m", measures, *options, *further]
-    code, out, _ = command(*words, "--json", "-o", "s.json")
+    code, out, _ = command(*words, *FAILURES, "--json", "-o", "s.json")
     assert code == 0
     check("scores", json.loads(out))
     assert Path("s.json").read_text() == out
@@ -118,15 +120,17 @@ def test_scores_match_their_schema(command, files, measures, options, further):
 def test_every_measure_matches_the_schema(files):
     names = [f"{name}@0.5" if name == "IPrec" else name for name in REGISTRY]
     names.remove("span.precision_omega")  # it needs a table of all chunks
-    karat.evaluate("gold.jsonl", "old.jsonl", names).write("s.json")
+    karat.evaluate("gold.jsonl", "old.jsonl", names, fail_on_error=0.5).write("s.json")
     check("scores", json.loads(Path("s.json").read_text()))
-    karat.compare("gold.jsonl", ["old.jsonl", "new.jsonl"], names).write("c.json")
+    runs = ["old.jsonl", "new.jsonl"]
+    karat.compare("gold.jsonl", runs, names, fail_on_error=0.5).write("c.json")
     check("comparison", json.loads(Path("c.json").read_text()))
 
 
 def test_settings_from_the_environment_match_the_schema(command, files, monkeypatch):
     monkeypatch.setenv("RAG_TOP_K", "1")
-    _, out, _ = command("eval", "gold.jsonl", "old.jsonl", "--preset", "coverage", "--json")
+    words = ("eval", "gold.jsonl", "old.jsonl", "--preset", "coverage", *FAILURES, "--json")
+    _, out, _ = command(*words)
     document = json.loads(out)
     assert document["settings"]["origin"] == {"top_k": "RAG_TOP_K"}
     check("scores", document)
@@ -145,21 +149,20 @@ COMPARING = [
 def test_comparisons_match_their_schema(command, files, measures, options, further):
     runs = ["old.jsonl", "new.jsonl", "mixed.jsonl"]
     words = ["compare", "gold.jsonl", *runs, "-m", measures, *options, *further]
-    code, out, _ = command(*words, "--json", "-o", "c.json")
+    code, out, _ = command(*words, *FAILURES, "--json", "-o", "c.json")
     assert code == 0
     check("comparison", json.loads(out))
     assert Path("c.json").read_text() == out
 
 
 def test_comparisons_of_saved_scores_match_their_schema(command, files):
-    karat.evaluate("gold.jsonl", "old.jsonl", "RR").write("old.json")
-    _, out, _ = command("compare", "gold.jsonl", "old.json", "new.jsonl", "-m", "RR", "--json")
+    karat.evaluate("gold.jsonl", "old.jsonl", "RR", fail_on_error=0.5).write("old.json")
+    words = ("compare", "gold.jsonl", *FAILURES, "--json", "new.jsonl")
+    _, out, _ = command(*words, "old.json", "-m", "RR")
     document = json.loads(out)
     assert document["moved"][0]["changes"] is None
     check("comparison", document)
-    _, out, _ = command(
-        *("compare", "gold.jsonl", "old.jsonl", "new.jsonl", "--correction", "tukey", "--json")
-    )
+    _, out, _ = command(*words, "old.jsonl", "--correction", "tukey")
     check("comparison", json.loads(out))
 
 
@@ -182,7 +185,7 @@ def test_verdicts_match_their_schema(command, files, rules, runs, options):
     words = [word for rule in rules for word in ("--require", rule)]
     code, out, _ = command(
         *("gate", "gold.jsonl", f"{run}.jsonl", "--baseline", f"{baseline}.jsonl", *words),
-        *(*options, "--json", "-o", "v.json"),
+        *(*options, *FAILURES, "--json", "-o", "v.json"),
     )
     assert code in (0, 1)
     check("verdict", json.loads(out))
@@ -191,7 +194,7 @@ def test_verdicts_match_their_schema(command, files, rules, runs, options):
 
 def test_verdicts_about_groups_and_failed_gates_match_their_schema(command, files):
     Path("karat.toml").write_text('[gate.by.kind."odd"]\n"RR" = ">= 0.99"\n')
-    code, out, _ = command("gate", "gold.jsonl", "old.jsonl", "--json")
+    code, out, _ = command("gate", "gold.jsonl", "old.jsonl", *FAILURES, "--json")
     document = json.loads(out)
     assert (code, document["gates"][0]["checks"][0]["by"]) == (1, {"kind": "odd"})
     check("verdict", document)
@@ -217,7 +220,7 @@ def part_at(content, path):
     return content
 
 
-OPEN = {"measures", "per_query", "weights", "holes", "queries", "by", "origin"}
+OPEN = {"measures", "per_query", "weights", "holes", "queries", "by", "origin", "delivered"}
 """Objects whose keys are names chosen by the data or the user."""
 OPEN_OF_RUN = {"settings", "failed", "stages"}
 
@@ -227,7 +230,8 @@ def texts(tmp_path_factory):
     """Return the text of one document of each kind, as karat writes it."""
     base = ["gold.jsonl", "old.jsonl", "new.jsonl"]
     words = ["-m", "RR,nDCG@10,evidence.recall@3", "--by", "kind", "--top-k", "2"]
-    gate = ["gold.jsonl", "old.jsonl", "--baseline", "new.jsonl", "--require", "RR >= 0.99"]
+    gate = ["gold.jsonl", "old.jsonl", "--baseline", "new.jsonl"]
+    gate += ["--require", "RR >= 0.99", "--require", "P@1 max_drop 0.1"]
     commands = {
         "scores": ["eval", *base, *words, "--per-query"],
         "comparison": ["compare", *base, *words],
@@ -237,7 +241,7 @@ def texts(tmp_path_factory):
         patch.chdir(tmp_path_factory.mktemp("documents"))
         write_files()
         for document, command in commands.items():
-            patch.setattr(sys, "argv", ["karat", *command, "-o", f"{document}.json"])
+            patch.setattr(sys, "argv", ["karat", *command, *FAILURES, "-o", f"{document}.json"])
             printed = io.StringIO()
             with redirect_stdout(printed), redirect_stderr(printed), suppress(SystemExit):
                 main()
@@ -275,12 +279,16 @@ def test_unknown_key_fails_in_every_object(documents):
         ("scores", ("runs", 0, "measures", "RR", "value"), "0.5"),
         ("scores", ("runs", 0, "measures", "RR", "method"), "guess"),
         ("scores", ("runs", 0, "per_query", 0, "RR"), "one"),
+        ("scores", ("runs", 0, "delivered", "evidence.recall@3"), -1),
         ("scores", ("conventions", "missing"), "ones"),
         ("comparison", ("pairs", 0, "n"), 1.5),
         ("comparison", ("test",), None),
         ("verdict", ("gates", 0, "checks", 0, "passed"), None),
         ("verdict", ("gates", 0, "checks", 0, "passed"), True),
         ("verdict", ("gates", 0, "conventions"), {}),
+        ("verdict", ("gates", 0, "checks", 1, "p"), 1.5),
+        ("verdict", ("gates", 0, "checks", 1, "differing"), None),
+        ("verdict", ("gates", 0, "checks", 1, "method"), "guess"),
         ("run", ("run", "answered"), -1),
         ("run", ("latency", "stages", "total", "p99"), None),
         ("run", ("cost", "stages", 0, "usd"), "0.1"),
@@ -308,7 +316,7 @@ def test_schemas_list_the_same_words_as_the_package():
     words = {name: tuple(part["enum"]) for name, part in defs["conventions"]["properties"].items()}
     assert words == {name: tuple(choices) for name, choices in CHOICES.items()}
     assert set(defs["counts"]["properties"]) == set(WORDS)
-    assert defs["measure"]["properties"]["method"]["enum"] == [*METHODS, None]
+    assert defs["method"]["enum"] == [*METHODS, None]
     comparison = schema("comparison")
     assert list(comparison["$defs"]["pair"]["properties"]) == list(PAIRS)
     assert set(comparison["properties"]["test"]["enum"]) == set(TESTS)

@@ -12,7 +12,8 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from karat.stats import draws
-from karat.stats.intervals import Interval, interval, intervals, student_quantile
+from karat.stats import intervals as intervals_module
+from karat.stats.intervals import Interval, interval, intervals, share_limit, student_quantile
 from karat.stats.samples import Sample, deviation
 from karat.stats.summary import summary
 from oracles import stats as oracle
@@ -25,8 +26,13 @@ SCALES = (1e-9, 1e-3, 1.0, 1e6)
 
 @pytest.fixture
 def few_resamples(monkeypatch):
-    """Let the bootstrap draw 300 resamples, which the oracle can follow one by one."""
+    """Let the bootstrap draw 300 resamples, which the oracle can follow one by one.
+
+    Samples of 2 queries and more are resampled, which are fast to check.
+    """
     monkeypatch.setattr(draws, "RESAMPLES", 300)
+    monkeypatch.setattr(intervals_module, "FEWEST", 2)
+    monkeypatch.setattr(intervals_module, "FEWEST_RESAMPLED", 2)
     draws.times_drawn.cache_clear()
     yield
     draws.times_drawn.cache_clear()
@@ -54,7 +60,7 @@ def close(found, expected, size):
     )
 
 
-@given(st.integers(1, 200), st.data(), st.sampled_from(CONFIDENCES))
+@given(st.integers(3, 200), st.data(), st.sampled_from(CONFIDENCES))
 def test_share_has_wilson_s_interval(n, data, confidence):
     ones = data.draw(st.integers(0, n))
     found = interval(sample("mean", [1.0] * ones + [0.0] * (n - ones), binary=True), confidence)
@@ -66,15 +72,98 @@ def test_share_has_wilson_s_interval(n, data, confidence):
 
 def test_zeros_and_ones_are_a_share_if_both_occur_or_the_measure_is_binary():
     assert interval(sample("mean", [0, 1, 1])).method == "wilson"
-    assert interval(sample("mean", [1, 1, 1])) == Interval(1.0, 1.0, "equal")
-    assert interval(sample("mean", [1, 1, 1], binary=True)).low < 0.5
-    assert interval(sample("mean", [0, 1, 0.5], binary=True)).method == "bca"
-    assert interval(sample("mean", [0, 1, 1], difference=True)).method == "bca"
-    assert interval(sample("sum", [0, 1, 1])).method == "bca"
+    assert interval(sample("mean", [0, 1, 1], bounded=True)).method == "wilson"
+    assert interval(sample("mean", [1, 1, 1], bounded=True)).method == "logit-t"
+    assert interval(sample("mean", [1, 1, 1], bounded=True, binary=True)).method == "wilson"
+    assert interval(sample("mean", [0, 1, 0.5], bounded=True, binary=True)).method == "logit-t"
+    assert interval(sample("sum", [0, 1] * 10)).method == "bca"
+
+
+BOUNDED = (
+    st.lists(st.integers(0, 30).map(lambda count: count / 30), min_size=3, max_size=40)
+    # Most queries are perfect, or found nothing.
+    | st.lists(st.sampled_from([1.0, 1.0, 1.0, 0.5, 0.9]), min_size=3, max_size=20)
+    | st.lists(st.sampled_from([0.0, 0.0, 0.0, 0.5, 0.1]), min_size=3, max_size=20)
+)
+
+
+def is_share(values):
+    return set(values) == {0.0, 1.0}
+
+
+@examples(150, 1_500)
+@given(BOUNDED, st.sampled_from(CONFIDENCES))
+def test_mean_of_a_bounded_measure_has_the_interval_of_its_logit(values, confidence):
+    found = interval(sample("mean", values, bounded=True), confidence)
+    if is_share(values):
+        assert found.method == "wilson"
+        return
+    expected = oracle.logit_student_interval(values, confidence)
+    assert close(found, expected, 1)
+    assert found.method == ("equal" if found.low == found.high else "logit-t")
+    value = statistics.fmean(values)
+    assert 0 <= found.low <= value + 1e-12
+    assert value - 1e-12 <= found.high <= 1
 
 
 @examples(60, 600)
-@given(st.integers(2, 120), st.sampled_from((0.8, 0.9, 0.95, 0.99)), st.randoms())
+@given(BOUNDED, st.data(), st.sampled_from(CONFIDENCES))
+def test_micro_mean_has_the_interval_of_the_logit_of_a_ratio(shares, data, confidence):
+    n = len(shares)
+    weights = data.draw(st.lists(st.integers(1, 9), min_size=n, max_size=n))
+    values = [round(share * w) / w for share, w in zip(shares, weights, strict=True)]
+    found = interval(sample("micro", values, weights, bounded=True), confidence)
+    assert close(found, oracle.logit_student_interval(values, confidence, weights), 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        ([1.0] * 12, 0.7354, 1.0),  # 1 - 0.025 ** (1 / 12) is 0.2646
+        ([0.0] * 12, 0.0, 0.2646),
+        ([1.0] * 199 + [0.5], 0.9725, 0.9997),  # of 200 queries, 2.75% may be below 1
+        ([0.4, 0.5, 0.6, 0.5, 0.4], 0.0, 1.0),  # 5 queries say nothing about others
+    ],
+)
+def test_few_values_away_from_0_or_1_leave_room_for_others(values, low, high):
+    found = interval(sample("mean", values, bounded=True))
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-4)
+    assert found.method == "logit-t"
+
+
+@given(st.integers(1, 300), st.data(), st.sampled_from(CONFIDENCES))
+def test_upper_limit_of_a_share_is_scipy_s(n, data, confidence):
+    count = data.draw(st.integers(0, n))
+    exact = stats.binomtest(count, n).proportion_ci(confidence, "exact").high
+    assert share_limit(count, n, confidence) == pytest.approx(exact, rel=1e-9)
+    assert oracle.upper_limit(count, n, confidence) == pytest.approx(exact, rel=1e-9)
+
+
+@given(BOUNDED)
+def test_mirrored_shares_have_the_mirrored_interval(values):
+    here = interval(sample("mean", values, bounded=True))
+    there = interval(sample("mean", [1 - value for value in values], bounded=True))
+    assert here.low == pytest.approx(1 - there.high, abs=1e-9)
+    assert here.high == pytest.approx(1 - there.low, abs=1e-9)
+
+
+def test_fewer_than_3_queries_have_no_interval():
+    for n in (1, 2):
+        for how in ("mean", "sum", "geometric", "median", "p90", "max"):
+            for bounded in (True, False):
+                assert interval(sample(how, [0.25, 0.5][:n], bounded=bounded)) == Interval(), how
+        assert interval(sample("mean", [1.0] * n, binary=True, bounded=True)) == Interval()
+
+
+def test_unbounded_measures_are_resampled_from_20_queries_on():
+    values = [0.1, 0.3, 0.2, 0.9, 2.4] * 4
+    for how in ("mean", "sum", "geometric"):
+        assert interval(sample(how, values)).method == "bca"
+        assert interval(sample(how, values[:19])) == Interval()
+
+
+@examples(60, 600)
+@given(st.integers(3, 120), st.sampled_from((0.8, 0.9, 0.95, 0.99)), st.randoms())
 def test_quantile_has_the_interval_of_order_statistics(n, confidence, chance):
     values = [float(i) for i in range(1, n + 1)]
     chance.shuffle(values)
@@ -98,14 +187,16 @@ def test_interval_is_open_where_no_value_bounds_it():
 
 
 def test_maximum_has_no_interval():
-    assert interval(sample("max", [1.0, 2.0])) == Interval()
+    assert interval(sample("max", [1.0, 2.0] * 20)) == Interval()
 
 
-@given(st.integers(1, 9), st.sampled_from([0.0, 1.0, 1 / 3, 1e-9, 1e6]))
-def test_interval_of_equal_values_has_no_width(n, value):
-    for how in ("mean", "sum", "geometric", "median", "p90", "max"):
+@given(st.integers(3, 30), st.sampled_from([0.0, 1.0, 1 / 3, 1e-9, 1e6]))
+def test_interval_of_equal_values_of_an_unbounded_measure_has_no_width(n, value):
+    for how in ("mean", "sum", "geometric", "median", "p90"):
         made = sample(how, [value] * n)
-        assert interval(made) == Interval(made.value, made.value, "equal"), how
+        is_shown = n >= 20 or how in ("median", "p90")
+        expected = Interval(made.value, made.value, "equal") if is_shown else Interval()
+        assert interval(made) == expected, how
 
 
 def test_empty_sample_has_no_interval():
@@ -116,7 +207,7 @@ def test_empty_sample_has_no_interval():
 
 
 def test_values_below_the_minimum_of_a_geometric_mean_are_equal():
-    assert interval(sample("geometric", [0.0, 1e-7, 1e-6])).method == "equal"
+    assert interval(sample("geometric", [0.0, 1e-7, 1e-6] * 7)).method == "equal"
 
 
 def exact_statistic(how, counts, whole, scale):
@@ -147,11 +238,10 @@ def test_bca_interval_of_the_same_resamples():
     def check(counts, whole, scale, confidence):
         n, values = len(counts), [count / whole * scale for count in counts]
         drawn = np.concatenate(list(draws.resamples(n))).tolist()
-        # As differences, zeros and ones are not taken for a share.
-        samples = [sample(how, values, difference=True) for how in hows]
+        samples = [sample(how, values) for how in hows]
         for made, found in zip(samples, intervals(samples, confidence), strict=True):
-            if made.constant:
-                assert found.method == "equal"
+            if made.constant or (made.how == "mean" and is_share(values)):
+                assert found.method == ("equal" if made.constant else "wilson")
                 continue
             statistic = exact_statistic(made.how, counts, whole, scale)
             expected = oracle.bca(statistic, n, [statistic(row) for row in drawn], confidence)
@@ -180,8 +270,8 @@ def test_bca_interval_of_a_micro_mean_resamples_queries():
 def test_mirrored_values_have_the_mirrored_interval():
     @given(st.lists(st.integers(0, 10), min_size=2, max_size=9))
     def check(counts):
-        here = interval(sample("mean", [count / 10 for count in counts], difference=True))
-        there = interval(sample("mean", [1 - count / 10 for count in counts], difference=True))
+        here = interval(sample("mean", [count / 10 for count in counts]))
+        there = interval(sample("mean", [1 - count / 10 for count in counts]))
         assert here.low == pytest.approx(1 - there.high, abs=1e-9)
         assert here.high == pytest.approx(1 - there.low, abs=1e-9)
 
@@ -190,7 +280,7 @@ def test_mirrored_values_have_the_mirrored_interval():
 
 @pytest.mark.parametrize("exponent", [-1000, -300, 300, 900])
 def test_scaling_by_a_power_of_two_changes_no_digit(exponent):
-    values = np.array([0.1, 0.3, 0.2, 0.9, 0.4])
+    values = np.array([0.1, 0.3, 0.2, 0.9, 0.4] * 4)
     plain = interval(sample("mean", values))
     scaled = interval(sample("mean", values * 2.0**exponent))
     assert (scaled.low, scaled.high) == (plain.low * 2.0**exponent, plain.high * 2.0**exponent)
@@ -204,6 +294,7 @@ def test_higher_confidence_never_gives_a_narrower_interval():
     assert [one.high for one in found] == sorted(one.high for one in found)
 
 
+@pytest.mark.usefixtures("few_resamples")
 @pytest.mark.parametrize("values", [[0.1, 0.2], [1 / 3, 2 / 3], [0.7, 0.8], [0.1, 0.3, 0.2]])
 def test_resamples_that_tie_with_the_value_count_half_on_each_side(values):
     found = interval(sample("mean", values))
@@ -299,7 +390,9 @@ def test_samples_together_have_the_same_intervals_as_alone():
         sample("micro", [0.5] * 29 + [1.0], [2] * 29 + [1]),
         sample("geometric", chance.random(30)),
         sample("p50", chance.random(30)),
+        sample("sum", chance.random(21) * 1e6),
         sample("sum", chance.random(17) * 1e6),
+        sample("mean", chance.random(12), bounded=True),
         sample("mean", [1, 0, 1]),
     ]
     assert intervals(made) == [interval(one) for one in made]
@@ -311,7 +404,8 @@ def test_standard_deviation_divides_by_n_minus_one(values):
     assert deviation(np.array(values)) == pytest.approx(float(expected), rel=1e-9, abs=1e-9)
 
 
-VALUES = st.lists(st.one_of(st.none(), st.integers(0, 30).map(lambda x: x / 30)), max_size=9)
+VALUE = st.one_of(st.none(), st.integers(0, 30).map(lambda x: x / 30))
+VALUES = st.lists(VALUE, max_size=9) | st.lists(VALUE, min_size=20, max_size=30)
 
 
 @pytest.mark.usefixtures("few_resamples")
@@ -340,7 +434,9 @@ def test_summary_has_value_spread_interval_and_counts():
             assert (row["n"], row["left_out"]) == (len(known), len(values) - len(known))
             assert (row["median"], row["sd"]) == (median, sd)
             # The intervals themselves are tested above.
-            ends = interval(sample(how, known, known_weights if how == "micro" else None))
+            bounded = how in ("mean", "geometric", "micro")
+            used = known_weights if how == "micro" else None
+            ends = interval(sample(how, known, used, bounded=bounded))
             assert (row["low"], row["high"], row["method"]) == (ends.low, ends.high, ends.method)
 
     check()

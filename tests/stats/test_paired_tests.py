@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karat.stats.randomization import DRAWS, DRAWS_OF_MANY, randomization
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from karat.stats import draws
-from karat.stats import randomization as randomization_module
+from karat.measures import parse
+from karat.stats import draws, flips
 from karat.stats.corrections import correct
 from karat.stats.draws import coin_flips, every_pattern
+from karat.stats.flips import DRAWS, DRAWS_OF_MANY, sign_flips
+from karat.stats.pairs import pair
 from karat.stats.power import detectable, needed
 from karat.stats.samples import Sample
 from karat.stats.student import effect_size, student
@@ -25,17 +26,27 @@ from karat.stats.whole import whole
 from karat.stats.wilcoxon import wilcoxon
 from oracles import stats as oracle
 from support.effort import examples
+from support.score_tables import table_of
 
 SCALES = (1e-9, 1e-3, 1.0, 1e6)
 COUNTS = st.lists(st.integers(-5, 5), min_size=1, max_size=8)
 
 
 def differences_of(values):
-    return Sample("mean", np.array(values, dtype=float), difference=True)
+    return Sample("mean", np.array(values, dtype=float))
 
 
 def one_column(values):
     return np.array(values, dtype=float)[:, None]
+
+
+def randomization(columns, draws=None):
+    """Return the p of the sign-flip test for each column of differences, all tested together."""
+    name = "latency.mean"  # its values may be of any size
+    ids = [f"q{i:05}" for i in range(len(columns))]
+    zeros = table_of({name: np.zeros(len(columns))}, ids)
+    pairs = [pair(zeros, table_of({name: column}, ids), parse(name)) for column in columns.T]
+    return np.array([found.p for found in sign_flips(pairs, draws)])
 
 
 @examples(100, 1_000)
@@ -102,38 +113,43 @@ def test_drawn_p_is_the_share_of_the_draws_that_reach_the_difference(n):
     draws = 3_000
     sums = [
         sum(-value if flip else value for value, flip in zip(values.tolist(), row, strict=True))
-        for flips in coin_flips(n, draws)
-        for row in flips.tolist()
+        for block in coin_flips(n, draws)
+        for row in block.tolist()
     ]
     reached = sum(abs(one) >= abs(int(values.sum())) for one in sums)
     expected = (reached + 1) / (draws + 1)
     assert randomization(one_column(values), draws=draws)[0] == expected
 
 
-def test_drawn_p_is_close_to_the_exact_one():
+def test_drawn_p_is_close_to_the_exact_one(monkeypatch):
     chance = np.random.default_rng(3)
     for _ in range(4):
         values = chance.normal(0.25, 1, 16)
         exact = randomization(one_column(values))[0]
-        drawn = randomization(one_column(values), draws=50_000)[0]
+        with monkeypatch.context() as patched:
+            patched.setattr(flips, "_MOST_ENUMERATED", 0)
+            drawn = randomization(one_column(values), draws=50_000)[0]
         assert drawn != exact
         assert drawn == pytest.approx(exact, abs=5 * math.sqrt(exact * (1 - exact) / 50_000))
 
 
-def test_all_swaps_are_tried_up_to_the_number_of_draws():
-    values = one_column([1.0] * 10)
-    assert randomization(values, draws=1_024)[0] == 2 / 1_024
-    assert randomization(values, draws=1_000)[0] * 1_001 == pytest.approx(2, abs=4)
-    assert randomization(values, draws=1_000)[0] != 2 / 1_024
-    assert randomization(one_column([1.0] * 16))[0] == 2 / 2**16
-    assert randomization(one_column([1.0] * 17))[0] > 0.9 / 100_001
+@pytest.mark.parametrize("ties", [0, 1, 30])
+def test_all_swaps_are_tried_of_up_to_16_queries_that_differ(ties):
+    def p_of(n, **options):
+        return randomization(one_column([1.0] * n + [0.0] * ties), **options)[0]
+
+    assert p_of(10) == p_of(10, draws=1_000) == 2 / 2**10
+    assert p_of(16) == 2 / 2**16
+    drawn = p_of(17) * (DRAWS + 1)
+    assert drawn == pytest.approx(round(drawn), abs=1e-9)
+    assert 1 <= round(drawn) <= 7  # 0.76 draws of all or of none are expected, and one is added
 
 
 def test_coins_are_fair_and_every_pattern_occurs_once():
-    flips = np.concatenate(list(coin_flips(130, 8_000)))
-    assert set(np.unique(flips).tolist()) == {0.0, 1.0}
-    assert np.abs(flips.mean(axis=0) - 0.5).max() < 5 * 0.5 / math.sqrt(8_000)
-    together = np.corrcoef(flips.T) - np.eye(130)
+    coins = np.concatenate(list(coin_flips(130, 8_000)))
+    assert set(np.unique(coins).tolist()) == {0.0, 1.0}
+    assert np.abs(coins.mean(axis=0) - 0.5).max() < 5 * 0.5 / math.sqrt(8_000)
+    together = np.corrcoef(coins.T) - np.eye(130)
     assert np.abs(together).max() < 6 / math.sqrt(8_000)
     assert len({tuple(row) for row in every_pattern(7).tolist()}) == 128
 
@@ -338,15 +354,15 @@ def test_both_exact_oracles_of_wilcoxon_agree():
 
 
 def test_many_queries_have_fewer_draws(monkeypatch):
-    monkeypatch.setattr(randomization_module, "MANY_QUERIES", 200)
+    monkeypatch.setattr(flips, "MANY_QUERIES", 200)
     few, many = (np.random.default_rng(1).normal(0.5, 0.1, (n, 1)) for n in (200, 201))
     assert randomization(few)[0] == 1 / (DRAWS + 1)
     assert randomization(many)[0] == 1 / (DRAWS_OF_MANY + 1)
 
 
-def test_many_queries_have_a_hundred_draws_per_column_at_least(monkeypatch):
-    # Corrected for all columns, the smallest p must still be far below 0.05.
-    monkeypatch.setattr(randomization_module, "MANY_QUERIES", 200)
+def test_many_queries_have_a_hundred_draws_per_pair_at_least(monkeypatch):
+    # Corrected for all pairs, the smallest p must still be far below 0.05.
+    monkeypatch.setattr(flips, "MANY_QUERIES", 200)
     many = np.random.default_rng(1).normal(0.5, 0.1, (201, 110))
     assert randomization(many)[0] == 1 / (11_000 + 1)
 
@@ -361,10 +377,10 @@ def test_block_size_does_not_change_the_draws(monkeypatch, cells):
     monkeypatch.setattr(draws, "RESAMPLES", 300)
     sizes = [*range(1, 35), 64, 65, 129]  # odd and even rows, whole and partial words
     resamples = [np.concatenate(list(draws.resamples(n))) for n in sizes]
-    flips = [np.concatenate(list(coin_flips(n, 300))) for n in sizes]
+    coins = [np.concatenate(list(coin_flips(n, 300))) for n in sizes]
     monkeypatch.setattr(draws, "_CELLS", cells)
     monkeypatch.setattr(draws, "_ROWS", 1)
-    for n, drawn, flipped in zip(sizes, resamples, flips, strict=True):
+    for n, drawn, flipped in zip(sizes, resamples, coins, strict=True):
         assert drawn.shape == flipped.shape == (300, n)
         assert (np.concatenate(list(draws.resamples(n))) == drawn).all()
         assert (np.concatenate(list(coin_flips(n, 300))) == flipped).all()

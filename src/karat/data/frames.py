@@ -115,11 +115,23 @@ def item_id_column(frame: pl.DataFrame, names: Sequence[str] = ITEM_ID) -> str |
 def need(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> str:
     """Return the column that holds `what`, or say which columns there are instead."""
     found = column(frame, names)
-    if found is not None:
-        return found
+    if found is None:
+        raise _no_column(frame, names, what)
+    return found
+
+
+def need_item_id(frame: pl.DataFrame) -> str:
+    """Return the column of item ids, or list the columns that there are instead."""
+    found = item_id_column(frame)
+    if found is None:
+        raise _no_column(frame, ITEM_ID, "the item's id")
+    return found
+
+
+def _no_column(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> InputError:
     near = get_close_matches(names[0], frame.columns, n=1)
     hint = f"name it {names[0]} (or {', '.join(names[1:4])})" if len(names) > 1 else None
-    raise InputError(
+    return InputError(
         f"there is no column for {what}; the columns are {', '.join(frame.columns) or 'none'}",
         field=names[0],
         hint=f"rename {near[0]} to {names[0]}" if near else hint,

@@ -335,9 +335,7 @@ def gold_of_table(
         known = fields_of(table, evidence["query_id"], used)
         return Gold(evidence=evidence, queries=known, name=name)
     query = frames.need_query_id(table)
-    item = frames.item_id_column(table) or frames.need(
-        table.drop(query), frames.ITEM_ID, "the item's id"
-    )
+    item = frames.need_item_id(table)
     grade = frames.need(table, frames.GRADE, "the grade")
     refuse_no_rows(table, "judgment")
     judgments = pl.DataFrame(

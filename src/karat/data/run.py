@@ -297,11 +297,7 @@ def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | Non
         return frames.item_id_column(table, [n for n in frames.ITEM_ID if n not in frames.DOC_ID])
     item = frames.item_id_column(table)
     known = item is not None or found["text"] is not None
-    return (
-        item
-        if known
-        else frames.need(table.drop(frames.need_query_id(table)), frames.ITEM_ID, "the item's id")
-    )
+    return item if known else frames.need_item_id(table)
 
 
 def _refuse_gold(table: pl.DataFrame) -> None:

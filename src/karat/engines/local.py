@@ -321,7 +321,8 @@ def _need_items(chunks: Chunks, run: Run) -> None:
             f"{name} {value!r}" for name, value in absent.row(0, named=True).items()
         )
         raise InputError(
-            f"{counted(absent.height, 'item')} of the run are not in the table of chunks, "
+            f"{counted(absent.height, 'item')} of the run "
+            f"{'is' if absent.height == 1 else 'are'} not in the table of chunks, "
             f"such as {example}",
             field="chunks",
             hint="give the table that the run was made with; for several runs one table each: "

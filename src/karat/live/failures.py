@@ -18,7 +18,7 @@ def too_many_failed(run: Run, share: float, name: str | None = None) -> str | No
         return None
     problem = failures(run, f"more than the {share * 100:g}% that may fail")
     hint = (
-        "give the same karat run command again to run the failed queries again, or allow more "
+        "run the failed queries again (the same karat run command does that), or allow more "
         "failures: --fail-on-error SHARE, fail_on_error="
     )
     return f"{f'{printable(name)}: ' if name else ''}{problem}\n  hint: {hint}"

@@ -106,8 +106,11 @@ class ComparisonSheet:
         parts = few.partition_by("differing", "n", as_dict=True, maintain_order=True)
         for (differing, n), part in parts.items():
             labels = ", ".join(map(self.label, part["measure"]))
-            only = f"only {differing} of {n} queries differ" if differing else "no query differs"
-            yield f"{b} − {a}: {only} by {labels}, too few for a test"
+            if differing:
+                only = f"only {differing} of {n} queries differ by {labels}"
+                yield f"{b} − {a}: {only}, too few to test"
+            else:
+                yield f"{b} − {a}: no query differs by {labels}"
 
     def _alone(self, a: str, b: str, rows: pl.DataFrame) -> Iterator[str]:
         """State which differences are significant alone, but not after correction."""

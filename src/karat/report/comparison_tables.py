@@ -208,6 +208,9 @@ def notes(sheet: ComparisonSheet) -> list[str]:
         if sheet.corrects(sheet.pairs)
         else "",
         *_methods(sheet),
+        "Wilcoxon's test has no interval of the mean: that of the sign-flip test is shown"
+        if sheet.choices.test == "wilcoxon"
+        else "",
         "W/T/L: wins, ties and losses of the run named first, by query (better, equal, worse)",
         "dz: the mean difference / its standard deviation over queries",
         f"least: the smallest difference that would have shown ({_POWER})",

@@ -30,7 +30,7 @@ def of_scores(sheets: Sequence[Sheet]) -> str:
     measure = sheets[0].label(measure)
     if not names:
         return f"no query has a value of {measure}"
-    shown = with_interval(rows[names[0]])
+    shown = with_interval(rows[names[0]]).removesuffix(" –")  # a dash is for tables
     if len(sheets) == 1:
         return f"{names[0]}: {measure} {shown}"
     if len(names) > 1:
@@ -129,6 +129,8 @@ def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: Row) -> s
             f"{leader} is significantly better than {rival}: "
             f"{name} differs by {gap} ({_p(sheet, row)})"
         )
+    if row["p"] < ALPHA <= row["p_corrected"]:
+        return f"{leader} leads {rival} by {gap} {name}: {sheet.alone(row)}"
     few = ""
     if row["method"] == "few":
         few = f"only {row['wins'] + row['losses']} of {row['n']} queries differ, "

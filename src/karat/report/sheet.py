@@ -159,13 +159,14 @@ def unequal_text_notes(sheets: Sequence[Sheet]) -> list[str]:
         if (runs := unequal_texts(sheets, measure)) is not None:
             most, least = runs
             told = (
-                f"unequal amounts of text: {most.delivered[measure]:,.0f} characters per query in "
-                f"{most.name}, {least.delivered[measure]:,.0f} in {least.name}"
+                f"the runs return unequal amounts of text, {most.delivered[measure]:,.0f} "
+                f"characters per query in {most.name}, {least.delivered[measure]:,.0f} in "
+                f"{least.name}"
             )
             measures_by_note.setdefault(told, []).append(sheets[0].label(measure))
     return [
-        f"{', '.join(measures)} compare {told}; larger chunks win at equal k, so compare at a "
-        "budget of characters, such as span.recall@2000c"
+        f"{', '.join(measures)}: {told}; larger chunks win at equal k, so compare at a budget of "
+        "characters, such as span.recall@2000c"
         for told, measures in measures_by_note.items()
     ]
 

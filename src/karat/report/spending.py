@@ -188,7 +188,8 @@ class Spending:
             rows.append(_cells(whole, "all", ""))
         yield from wide_lines(["stage", "model", "calls", "tokens in", "out", "USD"], rows, 2, 0)
         if self.costs.per_query is not None:
-            of_some = f" (of the {self.costs.n:,} that are known)" if whole.unpriced else ""
+            known = counted(self.costs.n, "query")
+            of_some = f" (of the {known} whose cost is known)" if whole.unpriced else ""
             yield f"{amount(self.costs.per_query)} USD a query{of_some}"
         if whole.unpriced:
             unpriced = counted(whole.unpriced, "call")

@@ -190,7 +190,7 @@ class Validation:
                 yield from _wrapped(str(example), "  ")
                 if example.hint:
                     yield from _wrapped(f"hint: {printable(example.hint)}", "    ")
-            if more := found.count - len(found.examples):
+            if found.examples and (more := found.count - len(found.examples)):
                 yield f"  and {more:,} more"
             if found.hint:
                 yield from _wrapped(f"hint: {printable(found.hint)}", "  ")

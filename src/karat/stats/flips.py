@@ -14,7 +14,7 @@ interval excludes 0 exactly if p < α.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -59,6 +59,11 @@ class Flips:
         """The data as they are count as one more draw, unless all patterns were tried."""
         return 0 if self.exact else 1
 
+    @property
+    def rounding(self) -> float:
+        """How far rounding to whole numbers can move a mean; micro means are exact."""
+        return 0.0 if self.unit == 1.0 else self.unit
+
     @cached_property
     def p(self) -> float:
         """The two-sided p of no difference."""
@@ -66,10 +71,11 @@ class Flips:
 
     def p_at(self, shift: float) -> float:
         """Return the two-sided p of a shift."""
-        return self.p if shift == 0 else self._p_at(shift / self.unit)
+        return self.p if shift == 0 else self._p_at(shift, self.rounding)
 
-    def _p_at(self, shift: float) -> float:
-        reached = int(np.count_nonzero((self.low <= shift) & (self.high >= shift)))
+    def _p_at(self, shift: float, rounding: float = 0.0) -> float:
+        above, below = (shift + rounding) / self.unit, (shift - rounding) / self.unit
+        reached = int(np.count_nonzero((self.low <= above) & (self.high >= below)))
         return (reached + self._extra) / (self.low.size + self._extra)
 
     def interval(self, confidence: float) -> tuple[float, float]:
@@ -87,23 +93,25 @@ def too_few(n_differing: int, confidence: float) -> bool:
     return 2.0 ** (1 - n_differing) >= 1 - confidence - 1e-12
 
 
-def sign_flips(pairs: Sequence[Pair], draws: int | None = None) -> list[Flips | None]:
-    """Return the draws of each pair whose difference is one of sums; None for the others.
+def sign_flips(pairs: Sequence[Pair], draws: int | None = None) -> Iterator[Flips | None]:
+    """Yield the draws of each pair whose difference is one of sums; None for the others.
 
     All pairs see the same draws, query by query. Runs are summed, not pairs: ten runs make 45
     pairs.
     """
     tested = [at for at, pair in enumerate(pairs) if pair.a.summed and pair.n]
     if not tested:
-        return [None] * len(pairs)
+        yield from [None] * len(pairs)
+        return
     ids = pl.concat([pairs[at].query_ids for at in tested]).unique().sort()
     if draws is None:
         draws = _draws(ids.len(), len(tested))
     columns = _Columns(ids)
     plans = [_plan(pairs[at], columns) for at in tested]
     sums = columns.sums(draws)
-    flips = {at: plan.flips(sums) for at, plan in zip(tested, plans, strict=True)}
-    return [flips.get(at) for at in range(len(pairs))]
+    plan_of = dict(zip(tested, plans, strict=True))
+    for at in range(len(pairs)):
+        yield plan_of[at].flips(sums) if at in plan_of else None
 
 
 def _draws(n_queries: int, n_pairs: int) -> int:
@@ -135,11 +143,15 @@ class _Columns:
         return len(self._columns) - 1
 
     def sums(self, draws: int) -> Floats:
-        """Return the sum of every column over the flipped queries of each draw."""
+        """Return the sum of every column over the flipped queries of each draw: a row each."""
         if not self._columns:
             return np.zeros((0, 0))
         table = np.column_stack(self._columns)
-        return np.concatenate([flips @ table for flips in coin_flips(self.ids.len(), draws)])
+        sums, begin = np.empty((table.shape[1], draws)), 0
+        for flips in coin_flips(self.ids.len(), draws):
+            sums[:, begin : begin + len(flips)] = (flips @ table).T
+            begin += len(flips)
+        return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,10 +190,10 @@ class _Plan:
         return Flips(np.minimum(one, other), np.maximum(one, other), self.unit, exact, is_zero)
 
     def _of_draws(self, sums: Floats) -> tuple[Floats, Floats, bool]:
-        sum_x = sums[:, self.plus].copy()
+        sum_x = sums[self.plus].copy()
         if self.minus is not None:
-            sum_x -= sums[:, self.minus]
-        return sum_x, sums[:, self.weights], False
+            sum_x -= sums[self.minus]
+        return sum_x, sums[self.weights], False
 
     def _of_patterns(self, sums: Floats) -> tuple[Floats, Floats, bool]:
         """Try all patterns of the queries that differ; of ties only the weight flipped matters."""
@@ -190,9 +202,11 @@ class _Plan:
             return patterns @ self.x, patterns @ self.w, True
         differ = self.x != 0
         patterns = every_pattern(int(np.count_nonzero(differ)))
-        times = max(len(sums) // len(patterns), 1)
+        times = max(sums.shape[1] // len(patterns), 1)
         sum_x = np.tile(patterns @ self.x[differ], times)
-        sum_w = np.tile(patterns @ self.w[differ], times) + sums[: len(sum_x), self.weights]
+        # There are fewer draws than patterns where queries are many: then draws are used again.
+        of_ties = np.resize(sums[self.weights], sum_x.size)
+        sum_w = np.tile(patterns @ self.w[differ], times) + of_ties
         return sum_x, sum_w, True
 
 
@@ -206,15 +220,15 @@ def _plan(pair: Pair, columns: _Columns) -> _Plan:
         at_ties = columns.add(ids, np.where(x == 0, w, 0.0))
         return _Plan(x, w, unit, float(x.sum()), weights=at_ties)
     if pair.names is None:
-        plus, minus = columns.add(ids, other - one), None
-        weights = columns.add(ids, w)
-    else:  # a run is one column for all of its pairs over the same queries
-        queries = (ids.len(), int(ids.hash().sum()))
-        minus, plus = (
-            columns.add(ids, column, (queries, measure, name))
-            for column, name in zip((one, other), pair.names, strict=True)
-        )
-        weights = columns.add(ids, w, (queries, None if pair.a.weights is None else measure))
+        return _Plan(x, w, unit, float(x.sum()), None, columns.add(ids, x), columns.add(ids, w))
+    queries = (ids.len(), int(ids.hash().sum()))
+    weights = columns.add(ids, w, (queries, None if pair.a.weights is None else measure))
+    if not pair.measure.declaration.bounded:  # each pair has its own unit
+        return _Plan(x, w, unit, float(x.sum()), None, columns.add(ids, x), weights)
+    minus, plus = (  # a run is one column for all of its pairs over the same queries
+        columns.add(ids, column, (queries, measure, name))
+        for column, name in zip((one, other), pair.names, strict=True)
+    )
     return _Plan(x, w, unit, float((other - one).sum()), minus, plus, weights)
 
 
@@ -222,11 +236,14 @@ def _whole_numbers(pair: Pair) -> tuple[Floats, Floats, float]:
     """Return the values of both runs as whole numbers of a unit, and the unit.
 
     The unit depends on the measure and on the number of queries alone, where the values of the
-    measure are bounded, so that a pair has the same digits whatever runs are compared with it.
+    measure are bounded, so that a run is the same column in all of its pairs. Otherwise ties count
+    as 0: their values may be far larger than those that differ.
     """
     if pair.a.weights is not None:
         return pair.a.x, pair.b.x, 1.0
     one, other = pair.a.x, pair.b.x
+    if not pair.measure.declaration.bounded:
+        one, other = (np.where(pair.apart == 0, 0.0, column) for column in (one, other))
     largest = float(max(np.abs(one).max(initial=0.0), np.abs(other).max(initial=0.0)))
     if pair.measure.declaration.bounded:
         largest = max(largest, 1.0)

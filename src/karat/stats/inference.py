@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from karat.stats.flips import Flips, sign_flips, too_few
 from karat.stats.intervals import CONFIDENCE, Interval, share_limit
 from karat.stats.pairs import Pair
 from karat.stats.quantiles import over_rows
-from karat.stats.samples import deviation
+from karat.stats.samples import SAME, deviation
 from karat.stats.student import student
 from karat.stats.wilcoxon import wilcoxon
 
@@ -46,7 +46,8 @@ class Inference:
             return None
         if self.resampled is not None:
             n = self.resampled.size
-            return (int(np.count_nonzero(self.resampled <= shift)) + 1) / (n + 1)
+            least = shift + self.interval.rounding
+            return (int(np.count_nonzero(self.resampled <= least)) + 1) / (n + 1)
         if self.flips is None:
             return None
         two_sided = self.flips.p_at(_mean_of(self.pair, shift))
@@ -59,7 +60,8 @@ class Inference:
             return None
         if self.resampled is not None:
             n = self.resampled.size
-            return (int(np.count_nonzero(self.resampled >= shift)) + 1) / (n + 1)
+            most = shift - self.interval.rounding
+            return (int(np.count_nonzero(self.resampled >= most)) + 1) / (n + 1)
         if self.flips is None:
             return None
         two_sided = self.flips.p_at(_mean_of(self.pair, shift))
@@ -68,19 +70,17 @@ class Inference:
 
 def infer(
     pairs: Sequence[Pair], test: str = "randomization", confidence: float = CONFIDENCE
-) -> list[Inference]:
-    """Return an interval for each difference, and the p of every test.
+) -> Iterator[Inference]:
+    """Yield an interval for each difference, and the p of every test.
 
     The interval belongs to `test`. That of the sign-flip test also stands for Wilcoxon's, which
     has no interval of the mean.
     """
-    flips = sign_flips(pairs)
-    return [
-        _of_sums(pair, drawn, test, confidence)
-        if drawn is not None
-        else _of_quantiles(pair, confidence)
-        for pair, drawn in zip(pairs, flips, strict=True)
-    ]
+    for pair, drawn in zip(pairs, sign_flips(pairs), strict=True):
+        if drawn is None:
+            yield _of_quantiles(pair, confidence)
+        else:
+            yield _of_sums(pair, drawn, test, confidence)
 
 
 def _of_sums(pair: Pair, flips: Flips, test: str, confidence: float) -> Inference:
@@ -100,7 +100,8 @@ def _of_sums(pair: Pair, flips: Flips, test: str, confidence: float) -> Inferenc
         return Inference(pair, _student(pair, confidence), p, flips)
     low, high = flips.interval(confidence)
     method = "equal" if apart.constant else "flips"
-    ends = Interval(_shown(pair, low), _shown(pair, high), method)
+    rounding = flips.rounding * (pair.n if pair.a.how == "sum" else 1)
+    ends = Interval(_shown(pair, low), _shown(pair, high), method, rounding)
     return Inference(pair, ends, p, flips)
 
 
@@ -167,7 +168,8 @@ def _of_quantiles(pair: Pair, confidence: float) -> Inference:
     high = float(np.partition(drawn, n - k)[n - k])
     tail = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
     p["randomization"] = min(2 * (int(tail) + 1) / (n + 1), 1.0)
-    return Inference(pair, Interval(low, high, "percentile"), p, resampled=drawn)
+    rounding = SAME * float(max(np.abs(pair.a.values).max(), np.abs(pair.b.values).max()))
+    return Inference(pair, Interval(low, high, "percentile", rounding), p, resampled=drawn)
 
 
 def swapped(pair: Pair, draws: int = _DRAWS_OF_MAXIMA) -> float:

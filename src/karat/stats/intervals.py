@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 
 import numpy as np
@@ -24,14 +24,14 @@ FEWEST_RESAMPLED = 20
 FEW_VALUES = 6
 """Fewer values than this away from 0 or 1 say little about how far from it the mean may be."""
 METHODS = {
-    "flips": "inversion of the sign-flip test, with the draws of p",
+    "flips": "inversion of the sign-flip test",
     "few": "limits of what so few differing queries can show",
     "logit-t": "Student's t on the logit scale",
     "bca": "BCa bootstrap over queries, 10,000 resamples",
     "t": "Student's t over queries",
     "wilson": "Wilson's score interval",
     "order": "order statistics",
-    "percentile": "percentile bootstrap over queries, 10,000 resamples",
+    "percentile": "percentile bootstrap over queries, 10,000 resamples, which also give p",
     "equal": "all values are equal",
 }
 """How an interval came about, in words."""
@@ -44,6 +44,8 @@ class Interval:
     low: float | None = None
     high: float | None = None
     method: str | None = None
+    rounding: float = field(default=0.0, repr=False, compare=False)
+    """How far rounding alone can move an end."""
 
 
 def intervals(samples: Sequence[Sample], confidence: float = CONFIDENCE) -> list[Interval]:

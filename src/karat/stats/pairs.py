@@ -12,7 +12,6 @@ from karat.errors import InputError, counted, printable
 from karat.match.hits import Floats
 from karat.measures.declare import Measure
 from karat.measures.table import ScoreTable
-from karat.stats.quantiles import quantile_influence
 from karat.stats.samples import SAME, Sample
 
 
@@ -73,10 +72,8 @@ class Pair:
         return wins, self.n - wins - losses, losses
 
     def influence(self) -> Floats:
-        """Return how much each query moves the difference, to first order."""
-        if self.a.summed:
-            return self.b.influence() - self.a.influence()
-        return quantile_influence(self.b) - quantile_influence(self.a)
+        """Return how much each query moves a difference of sums, to first order."""
+        return self.b.influence() - self.a.influence()
 
 
 def pair(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from statistics import NormalDist
-
 import numpy as np
 
 from karat.match.hits import Floats
@@ -17,21 +14,3 @@ def over_rows(sample: Sample, rows: Floats) -> Floats:
         rows.max(axis=1) if sample.share is None else np.quantile(rows, sample.share, axis=1)
     )
     return found
-
-
-def quantile_influence(sample: Sample) -> Floats:
-    """Return how much each query moves a quantile, to first order.
-
-    It is (share − [value ≤ quantile]) / density. The density comes from how far apart the values
-    lie around the quantile; how far to look is the rule of P. Hall and S. J. Sheather, 1988.
-    """
-    share = sample.share
-    assert share is not None
-    ordered, n = np.sort(sample.values), sample.n
-    normal = NormalDist()
-    z = normal.inv_cdf(share)
-    width = (1.96**2 * 1.5 * normal.pdf(z) ** 2 / (2 * z * z + 1)) ** (1 / 3) * n ** (-1 / 3)
-    width = min(width, share, 1 - share)
-    low, at, high = np.quantile(ordered, [share - width, share, share + width])
-    influence: Floats = (share - (sample.values <= at)) * (high - low) / (2 * width)
-    return influence - math.fsum(influence.tolist()) / n

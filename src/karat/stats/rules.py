@@ -82,15 +82,22 @@ class Rule:
         """Return the end of an interval of run − baseline that decides.
 
         A drop is shown by the most that the difference may be, and its absence by the least; a
-        rise the other way round.
+        rise the other way round. An end that only rounding keeps from the limit is the limit.
         """
-        return ends.high if (self.kind == "max_drop") != self.strict else ends.low
+        end = ends.high if (self.kind == "max_drop") != self.strict else ends.low
+        is_limit = end is not None and abs(end - self._allowed) <= ends.rounding
+        return self._allowed if is_limit else end
 
     def p(self, inference: Inference) -> float | None:
         """Return the one-sided p that decides: of no drop beyond the limit, or of one if strict."""
-        limit = -self.limit if self.kind == "max_drop" else self.limit
         is_above = (self.kind == "max_drop") == self.strict
-        return inference.p_above(limit) if is_above else inference.p_below(limit)
+        p = inference.p_above if is_above else inference.p_below
+        return p(self._allowed)
+
+    @property
+    def _allowed(self) -> float:
+        """The furthest that run − baseline may be."""
+        return -self.limit if self.kind == "max_drop" else self.limit
 
     def holds_at(self, bound: float) -> bool:
         """Tell whether the bound that decides keeps to a max_drop or a max_rise."""

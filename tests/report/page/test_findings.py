@@ -127,7 +127,7 @@ def test_failed_and_missing_queries_come_first():
         {"query_id": "q2", "results": [{"id": "b"}]},
     ]
     gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
-    scores = [karat.evaluate(gold, run, "R@5")]
+    scores = [karat.evaluate(gold, run, "R@5", fail_on_error=0.5)]
     first, second, *_ = notices(scores, opened(scores), queries(scores, [[0, 1, 0]]))
     assert first.text == "The retriever failed on 1 of 3 queries (33%) in run."
     assert first.show == {"run": "run", "outcome": "failed"}

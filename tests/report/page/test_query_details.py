@@ -82,14 +82,14 @@ def test_timings_and_costs_of_a_run_are_shown():
 def test_texts_and_positions_of_ids_come_from_the_table_of_chunks():
     chunks = pl.DataFrame(
         {
-            "id": ["z", "a", "c", "b"],
-            "doc_id": ["e", "d", "c", "d"],
-            "start": [0, 0, 0, 5],
-            "end": [5, 5, 5, 3005],
+            "id": ["z", "a", "c", "b", "silent"],
+            "doc_id": ["e", "d", "c", "d", "f"],
+            "start": [0, 0, 0, 5, 0],
+            "end": [5, 5, 5, 3005, 5],
         }
-    ).with_columns(text=pl.Series(["other", "abcde", "other", "x" * 3000]))
+    ).with_columns(text=pl.Series(["other", "abcde", "other", "x" * 3000, None]))
     gold = [{"query_id": "q", "relevant": ["a"], "spans": [place("d", 3, 7)]}]
-    run = {"q": {"b": 0.5, "a": 0.25, "unknown": 0.125}}
+    run = {"q": {"b": 0.5, "a": 0.25, "silent": 0.125}}
     (known,) = details_of(gold, {"run": run}, "RR", chunks=chunks).values()
     first, second, third = known["runs"][0]["results"]
     assert first == {
@@ -101,10 +101,10 @@ def test_texts_and_positions_of_ids_come_from_the_table_of_chunks():
         "length": 3000,
     }
     assert (second["text"], second["length"], second["start"]) == ("abcde", 5, 0)
-    assert (third["text"], third["length"], third["doc_id"]) == (None, None, None)
+    assert (third["text"], third["length"], third["doc_id"]) == (None, None, "f")
     assert known["spans"] == [place("d", 3, 7) | {"text": "dexx", "length": 4}]
-    (document,) = known["documents"]
-    assert (document["doc_id"], document["length"]) == ("d", None)
+    document, other = known["documents"]
+    assert (document["doc_id"], document["length"], other["doc_id"]) == ("d", None, "f")
     shown = [(piece["gold"], piece["ranks"], piece["text"][:3]) for piece in document["pieces"]]
     assert shown == [
         (False, ((2,),), "abc"),
@@ -146,6 +146,7 @@ def test_positions_in_other_units_are_not_shown_without_the_documents():
     assert (known["spans"], known["documents"]) == ([], [])
 
 
+@pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")  # no document of gold is found
 def test_documents_with_gold_come_first_then_the_highest_ranked():
     gold = [{"query_id": "q", "spans": [place("g2", 0, 5), place("g1", 0, 5)]}]
     listed = [

@@ -204,7 +204,7 @@ def test_failed_and_missing_queries_have_different_outcomes():
     gold = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
     failure = {"type": "Timeout", "message": "too slow", "attempts": 3}
     run = [{"query_id": "q1", "results": ["x", "a"]}, {"query_id": "q2", "error": failure}]
-    known = known_of(gold, {"run": run}, "RR")
+    known = known_of(gold, {"run": run}, "RR", fail_on_error=0.5)
     (outcomes,) = known.outcomes
     assert outcomes.status.to_list() == [0, 2, 1]
     assert (outcomes.found.to_list(), outcomes.first.to_list()) == ([1, 0, 0], [2, 0, 0])

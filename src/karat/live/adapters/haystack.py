@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 from karat.errors import InputError
@@ -30,7 +31,9 @@ def _component(given: Any, search: Search) -> Asking:
         )
     if hasattr(given, "warm_up"):
         given.warm_up()
-    return calling.asking(given.run, search)
+    asked = calling.asking(given.run, search)
+    own_top_k = getattr(given, "top_k", None) if "top_k" in asked.takes else None
+    return replace(asked, own_top_k=own_top_k)
 
 
 def _pipeline(given: Any, search: Search) -> Asking:

@@ -185,7 +185,7 @@ def _of_scores(scores: Mapping[Any, Any]) -> list[dict[str, Any]]:
     if {"id", "score"} <= scores.keys():
         raise InputError("this is one result, and no list", hint="return a list, also of one")
     numbers = {key: number_of(value) for key, value in scores.items()}
-    if None in numbers.values():
+    if None in numbers.values() or "query_id" in numbers:  # an echoed id may be a number too
         raise InputError(
             f"there is no list of results in it; it has {keys_of(scores)}",
             hint='return a list, or {"results": […]}, or say where it stands: --field results=…',

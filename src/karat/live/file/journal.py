@@ -76,6 +76,7 @@ class Journal:
             if found is None:
                 _begin(file, header)
                 return cls(file, {})
+            _refuse_finished(file, found, header, path)
             return cls(file, _go_on(file, found, header))
         except BaseException:
             file.close()
@@ -167,7 +168,6 @@ def _begin(file: HeldFile, header: Header) -> None:
 
 def _go_on(file: HeldFile, found: Standing, header: Header) -> dict[str, Failure | None]:
     """Mend the end of a file, remove failed queries, and return what is finished."""
-    _refuse_finished(file, found, header)
     agreed_header = agreed(found.header, header, file.path)
     file.tidy()
     if found.size < file.size:
@@ -182,7 +182,9 @@ def _go_on(file: HeldFile, found: Standing, header: Header) -> dict[str, Failure
     return found.done
 
 
-def _refuse_finished(file: HeldFile, found: Standing, header: Header) -> None:
+def _refuse_finished(
+    file: HeldFile, found: Standing, header: Header, path: str | os.PathLike[str]
+) -> None:
     """Refuse to continue a file in which every query of this run has an answer."""
     queries = header.settings.get("queries", {})
     is_same = found.header.settings.get("queries", {}).get("sha256") == queries.get("sha256")
@@ -191,7 +193,7 @@ def _refuse_finished(file: HeldFile, found: Standing, header: Header) -> None:
         age = format_age(time.time() - file.path.stat().st_mtime)
         raise InputError(
             f"this run is complete ({counted(answered, 'query')}, {age} ago)",
-            path=file.path,
+            path=path,
             hint="use --overwrite (overwrite=True) to run again",
         )
 

@@ -114,7 +114,7 @@ def success(hits: Hits, k: int | None, rel: int) -> Floats:
 @measure(
     "Full",
     aliases=("all_relevant", "full_recall"),
-    title="Full recall, for questions that need several items",
+    title="Whether every relevant item was retrieved",
     formula="1 if every relevant item is in the top k, else 0",
     edges="of a group of interchangeable items (any_of in gold) one is enough; nothing relevant "
     "in gold gives 0",
