@@ -75,3 +75,11 @@ def test_explain_uses_the_table_of_each_run():
         chunks={"small": table(4), "big": table(8)},
     )
     assert [calculation.value for calculation in explained.calculations] == [1.0, 0.5]
+
+
+def test_documents_of_the_run_are_matched_by_suffix_next_to_a_table():
+    run = [{"query_id": "q", "results": [{"doc_id": "docs/d", "start": 0, "end": 4}]}]
+    scores = karat.evaluate(GOLD, run, MEASURES, chunks=table(4))
+    assert dict(scores) == {"span.precision_omega": 1.0, "span.recall": 1.0}
+    prefixed = table(4).with_columns(doc_id=pl.lit("docs/d"))
+    assert karat.evaluate(GOLD, run, MEASURES, chunks=prefixed)["span.precision_omega"] == 1.0

@@ -8,16 +8,19 @@ import math
 
 import numpy as np
 import pytest
-from karat.stats.randomization import randomization
-from scipy.stats import binom
 
+from karat.stats import flips
 from karat.stats.corrections import correct
+from karat.stats.flips import sign_flips
+from karat.stats.inference import infer
 from karat.stats.intervals import intervals
 from karat.stats.samples import Sample
 from karat.stats.student import student
 from karat.stats.tukey import tukey
 from karat.stats.wilcoxon import wilcoxon
+from support import calibration
 from support.effort import FULL
+from support.score_tables import pairs_of
 
 EXPERIMENTS = 2_000 if FULL else 250
 DRAWS = 1_999  # few, but (draws + 1) × 0.05 is a whole number, so the test is exact at 0.05
@@ -25,16 +28,11 @@ ALPHA = 0.05
 
 
 def within(share, low, high):
-    """Return whether a true rate between the limits explains the observed share.
+    return calibration.within(share, low, high, EXPERIMENTS)
 
-    With all experiments the share itself is within the limits. With fewer it may be outside by
-    chance: only a share that a rate at the limit has in one of 1,000 simulations is rejected.
-    """
-    if FULL:
-        return low <= share <= high
-    least = binom.ppf(0.001, EXPERIMENTS, low)
-    most = binom.ppf(0.999, EXPERIMENTS, high)
-    return least <= round(share * EXPERIMENTS) <= most
+
+def randomization(columns, draws=None):
+    return np.array([found.p for found in sign_flips(pairs_of(columns), draws)])
 
 
 def test_limits_reject_tests_and_intervals_that_are_clearly_wrong():
@@ -64,7 +62,7 @@ def test_type_one_error_is_five_percent(test):
     if test == "randomization":
         p = randomization(columns, draws=DRAWS)
     elif test == "t":
-        p = np.array([student(Sample("mean", one, difference=True)) for one in columns.T])
+        p = np.array([student(Sample("mean", one)) for one in columns.T])
     else:
         p = np.array([wilcoxon(one) for one in columns.T])
     assert within(float((p <= ALPHA).mean()), 0.04, 0.06)
@@ -98,19 +96,22 @@ def test_family_wise_error_of_holm_s_correction_is_at_most_five_percent():
 
 
 def coverage(samples, truths):
-    """Return the share of intervals that contain the truth, and the methods they come from.
-
-    An open end contains everything.
-    """
-    inside, methods = [], set()
+    """Return the share of intervals that contain the truth, and the methods they come from."""
+    found = []
     for begin in range(0, len(samples), 100):  # together they share draws; all need much memory
-        part = slice(begin, begin + 100)
-        for ends, truth in zip(intervals(samples[part]), truths[part], strict=True):
-            methods.add(ends.method)
-            low = -math.inf if ends.low is None else ends.low
-            high = math.inf if ends.high is None else ends.high
-            inside.append(low <= truth <= high)
-    return sum(inside) / len(inside), methods
+        found += intervals(samples[begin : begin + 100])
+    return coverage_of(found, truths)
+
+
+def coverage_of(found, truths):
+    """Return the same for intervals; an open end contains everything."""
+    inside = [
+        (-math.inf if ends.low is None else ends.low)
+        <= truth
+        <= (math.inf if ends.high is None else ends.high)
+        for ends, truth in zip(found, truths, strict=True)
+    ]
+    return sum(inside) / len(inside), {ends.method for ends in found}
 
 
 def covered_by(samples, truth):
@@ -123,21 +124,31 @@ LIMITS = {50: (0.93, 0.97), 200: (0.935, 0.965)}
 @pytest.mark.parametrize("n", [50, 200])
 def test_coverage_for_skewed_values(n):
     drawn = np.random.default_rng(66).beta(0.6, 0.9, (EXPERIMENTS, n))
-    share, methods = covered_by([Sample("mean", values) for values in drawn], 0.4)
-    assert methods == {"bca"}
+    share, methods = covered_by([Sample("mean", v, bounded=True) for v in drawn], 0.4)
+    assert methods == {"logit-t"}
     assert within(share, *LIMITS[n])
 
 
 @pytest.mark.parametrize("n", [50, 200])
-def test_coverage_for_differences(n):
+def test_coverage_for_skewed_values_of_an_unbounded_measure(n):
+    drawn = 1_000 * np.random.default_rng(66).beta(0.6, 0.9, (EXPERIMENTS, n))
+    share, methods = covered_by([Sample("mean", values) for values in drawn], 400)
+    assert methods == {"bca"}
+    assert within(share, *LIMITS[n])
+
+
+@pytest.mark.parametrize("test", ["randomization", "t"])
+@pytest.mark.parametrize("n", [50, 200])
+def test_coverage_for_differences(n, test, monkeypatch):
     chance = np.random.default_rng(67)
     query = chance.beta(0.6, 0.9, (EXPERIMENTS, n))
     a = 0.6 * query + 0.4 * chance.beta(0.6, 0.9, (EXPERIMENTS, n))
     b = 0.5 * query + 0.5 * chance.beta(0.9, 0.6, (EXPERIMENTS, n))
     truth = 0.5 * 0.4 + 0.5 * 0.6 - 0.4
-    samples = [Sample("mean", values, difference=True) for values in b - a]
-    share, methods = covered_by(samples, truth)
-    assert methods == {"bca"}
+    monkeypatch.setattr(flips, "DRAWS", DRAWS)
+    found = [one.interval for one in infer(pairs_of((b - a).T, "nDCG@10"), test)]
+    share, methods = coverage_of(found, [truth] * EXPERIMENTS)
+    assert methods == {"flips" if test == "randomization" else "t"}
     assert within(share, *LIMITS[n])
 
 
@@ -158,8 +169,8 @@ def test_coverage_for_micro_means(n):
     sizes = np.arange(1, 9)
     truth = float((sizes * (1.0 + sizes / 4) / (2.5 + sizes / 4)).sum() / sizes.sum())
     rows = zip(recalled / weights, weights.astype(float), strict=True)
-    share, methods = covered_by([Sample("micro", v, w) for v, w in rows], truth)
-    assert methods == {"bca"}
+    share, methods = covered_by([Sample("micro", v, w, bounded=True) for v, w in rows], truth)
+    assert methods == {"logit-t"}
     assert within(share, *LIMITS[n])
 
 

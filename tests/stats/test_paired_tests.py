@@ -12,12 +12,10 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from karat.measures import parse
 from karat.stats import draws, flips
 from karat.stats.corrections import correct
 from karat.stats.draws import coin_flips, every_pattern
 from karat.stats.flips import DRAWS, DRAWS_OF_MANY, sign_flips
-from karat.stats.pairs import pair
 from karat.stats.power import detectable, needed
 from karat.stats.samples import Sample
 from karat.stats.student import effect_size, student
@@ -26,7 +24,7 @@ from karat.stats.whole import whole
 from karat.stats.wilcoxon import wilcoxon
 from oracles import stats as oracle
 from support.effort import examples
-from support.score_tables import table_of
+from support.score_tables import pairs_of
 
 SCALES = (1e-9, 1e-3, 1.0, 1e6)
 COUNTS = st.lists(st.integers(-5, 5), min_size=1, max_size=8)
@@ -42,11 +40,7 @@ def one_column(values):
 
 def randomization(columns, draws=None):
     """Return the p of the sign-flip test for each column of differences, all tested together."""
-    name = "latency.mean"  # its values may be of any size
-    ids = [f"q{i:05}" for i in range(len(columns))]
-    zeros = table_of({name: np.zeros(len(columns))}, ids)
-    pairs = [pair(zeros, table_of({name: column}, ids), parse(name)) for column in columns.T]
-    return np.array([found.p for found in sign_flips(pairs, draws)])
+    return np.array([found.p for found in sign_flips(pairs_of(columns), draws)])
 
 
 @examples(100, 1_000)
@@ -254,9 +248,9 @@ def test_tukey_s_p_is_close_to_that_of_all_shuffles(rows, scale, whole):
     assert (found == found.T).all()
     assert (found.diagonal() == 1).all()
     pairs = [(a, b) for a in range(table.shape[1]) for b in range(a)]
-    for pair, exact in zip(pairs, map(float, oracle.tukey(rows, pairs, exact=True)), strict=True):
+    for both, exact in zip(pairs, map(float, oracle.tukey(rows, pairs, exact=True)), strict=True):
         reach = 5 * math.sqrt(exact * (1 - exact) / 10_000) + 2 / 10_000
-        assert found[pair] == pytest.approx(exact, abs=reach)
+        assert found[both] == pytest.approx(exact, abs=reach)
 
 
 def test_tukey_s_p_is_close_to_that_of_other_shuffles():
@@ -265,8 +259,8 @@ def test_tukey_s_p_is_close_to_that_of_other_shuffles():
     found = tukey(rows)
     pairs = ((0, 2), (1, 4))
     expected = oracle.tukey(rows.tolist(), pairs, draws=2_000, seed=13)
-    for pair, p in zip(pairs, map(float, expected), strict=True):
-        assert found[pair] == pytest.approx(p, abs=5 * math.sqrt(p * (1 - p) / 2_000))
+    for both, p in zip(pairs, map(float, expected), strict=True):
+        assert found[both] == pytest.approx(p, abs=5 * math.sqrt(p * (1 - p) / 2_000))
 
 
 def test_tukey_s_p_of_two_runs_is_that_of_the_randomization_test():

@@ -2,9 +2,12 @@
 
 import random
 
+import numpy as np
 import polars as pl
 
 from karat.measures import ScoreTable, parse
+from karat.stats.pairs import Pair
+from karat.stats.samples import Sample
 
 MICRO = "evidence.recall@5"
 
@@ -47,3 +50,20 @@ def random_tables(n, k, names=("nDCG@10", "GMAP", "latency.p90", MICRO), seed=3)
             ]
         tables[f"run {run}"] = table_of(columns, ids, [8] * len(ids) if MICRO in names else None)
     return tables
+
+
+def pairs_of(columns, name="latency.mean"):
+    """Return a pair of runs for each column of differences, over the same queries.
+
+    Latencies may be of any size. For a bounded measure, differences must lie in [-1, 1].
+    """
+    measure = parse(name)
+    ids = pl.Series("query_id", [f"q{i:05}" for i in range(len(columns))])
+    pairs = []
+    for column in columns.T:
+        apart = np.asarray(column, dtype=float)
+        # One of the two values is 0, so that the difference is not rounded.
+        ahead, behind = np.maximum(apart, 0.0), np.maximum(-apart, 0.0)
+        samples = [Sample(measure.declaration.combine, values) for values in (behind, ahead)]
+        pairs.append(Pair(measure, ids, *samples, 0))
+    return pairs

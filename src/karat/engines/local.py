@@ -191,11 +191,11 @@ class LocalSession:
             return self.of_run(name or whole.name)._score(whole)  # noqa: SLF001
 
     def _score(self, whole: Run) -> Outcome:
-        if self.plan.chunks is not None:
-            _need_items(self.plan.chunks, whole)
         session = copy(self)
         session.renamed = renamed = self._renamed(whole)
-        session.plan = plan = _with_chunks_renamed(self.plan, renamed)
+        session.plan = plan = self._with_chunks_renamed()
+        if plan.chunks is not None:
+            _need_items(plan.chunks, self._renamed_in(whole, renamed))
         run = self._shaped(whole, renamed)
         check_run(run, plan)
         readings = read(self.prepared, run, plan)
@@ -244,10 +244,15 @@ class LocalSession:
             return self.renamed
         if "span" not in self.plan.families or self.gold.spans is None:
             return {}
-        known = document_ids(run)
-        if self.plan.chunks is not None:
-            known = [*known, *self.plan.chunks.frame["doc_id"].unique(maintain_order=True)]
-        return self.document_ids.renamed(known)
+        return self.document_ids.renamed(document_ids(run))
+
+    def _with_chunks_renamed(self) -> Plan:
+        """Return the plan with the documents of its chunks called as gold calls them."""
+        chunks = self.plan.chunks
+        if chunks is None or "span" not in self.plan.families or self.gold.spans is None:
+            return self.plan
+        renamed = self.document_ids.renamed(chunks.frame["doc_id"].unique())
+        return replace(self.plan, chunks=Chunks(with_renamed_documents(chunks.frame, renamed)))
 
     def _renamed_in(self, run: Run, renamed: dict[str, str]) -> Run:
         if not renamed or run.lists is not None:
@@ -296,12 +301,6 @@ def _pruned(whole: Run, run: Run, query_ids: pl.Series, settings: Settings) -> s
         f"{after.height / asked:.1f} per query"
     )
     return f"{note}; {counted(emptied, 'query')} with none left" if emptied else note
-
-
-def _with_chunks_renamed(plan: Plan, renamed: dict[str, str]) -> Plan:
-    if not renamed or plan.chunks is None:
-        return plan
-    return replace(plan, chunks=Chunks(with_renamed_documents(plan.chunks.frame, renamed)))
 
 
 def _need_items(chunks: Chunks, run: Run) -> None:
