@@ -176,8 +176,12 @@ def test_run_can_be_stopped_before_it_has_begun(monkeypatch):
         go_on.wait(HANGING)
         run(self, following)
 
-    def interrupted(*_):
-        raise KeyboardInterrupt
+    wait = threading.Event.wait
+
+    def interrupted(event, timeout=None):
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        return wait(event, timeout)
 
     monkeypatch.setattr(background._Asking, "_run", late)
     monkeypatch.setattr(background, "ENDING", 0.01)

@@ -102,7 +102,7 @@ def test_every_declared_latency_and_cost_measure_has_an_oracle():
 
 
 @given(gold=golds, run=runs, chance=st.randoms(use_true_random=False))
-@examples(50, 600)
+@examples(40, 600)
 def test_latency_and_cost_match_the_oracle_to_the_bit(gold, run, chance):
     table = score(gold_of(gold), made(run, chance), PLAN)
     for name in [*LATENCY, *COST]:
@@ -135,7 +135,7 @@ def test_counts_report_missing_timings_and_prices(gold, run):
 
 
 @given(gold=golds, run=runs, cut=st.lists(st.integers(0, 2), min_size=5, max_size=5))
-@examples(20, 300)
+@examples(15, 250)
 def test_parts_scored_separately_and_joined_are_the_whole_to_the_bit(gold, run, cut):
     part_of = dict(zip(QUERIES, cut, strict=True))
     whole = score(gold_of(gold), made(run), PLAN)
