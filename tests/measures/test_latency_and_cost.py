@@ -148,7 +148,7 @@ def test_counts_report_missing_timings_and_prices(gold, run):
 
 
 @given(gold=golds, run=runs, cut=st.lists(st.integers(0, 2), min_size=5, max_size=5))
-@examples(20, 300)
+@examples(15, 250)
 def test_parts_scored_separately_and_joined_are_the_whole_to_the_bit(gold, run, cut):
     part_of = dict(zip(QUERIES, cut, strict=True))
     whole = score(gold_of(gold), made(run), PLAN)
