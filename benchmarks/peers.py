@@ -147,10 +147,32 @@ def difflib_texts() -> Task:
 
 
 def karat_randomization() -> Task:
-    from karat.stats.randomization import randomization
+    """The p of every pair and its 95% interval, which the peers do not compute."""
+    import polars as pl
 
-    differences = significance.differences()
-    return Task(lambda: randomization(differences, significance.DRAWS), significance.named)
+    from karat.measures import ScoreTable, parse
+    from karat.stats.flips import sign_flips
+    from karat.stats.pairs import pair
+
+    table, measure = significance.values(), parse("nDCG@10")
+    ids = [f"q{number:04}" for number in range(len(table))]
+    runs = [
+        ScoreTable((measure,), pl.DataFrame({"query_id": ids, measure.name: column}), {})
+        for column in table.T
+    ]
+    pairs = [
+        pair(runs[a], runs[b], measure, (f"run {a}", f"run {b}")) for a, b in significance.PAIRS
+    ]
+
+    def p_and_intervals() -> list[float]:
+        found = []
+        for flips in sign_flips(pairs, significance.DRAWS):
+            assert flips is not None
+            flips.interval(0.95)
+            found.append(flips.p)
+        return found
+
+    return Task(p_and_intervals, significance.named)
 
 
 def scipy_randomization() -> Task:

@@ -1,4 +1,4 @@
-"""Is the difference real: the same sign-flip randomization test for karat and its peers."""
+"""Is the difference significant: the same sign-flip test for karat and its peers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def values() -> Any:
 
 
 def differences() -> Any:
-    """Return a column a pair."""
+    """Return one column per pair."""
     import numpy as np
 
     table = values()
