@@ -135,6 +135,14 @@ def test_total_that_the_retriever_reports_is_kept_next_to_the_measured_one(clock
     }
 
 
+def test_stage_called_reported_takes_precedence_over_a_reported_total(clock):
+    def retrieve(text):
+        clock.pass_ms(10)
+        return Answer([], {"reported": 7.0, "total": 8.0})
+
+    assert run_queries(retrieve, "x")["x"].latency_ms == {"total": 10.0, "reported": 7.0}
+
+
 def test_warmup_leaves_no_line_and_no_error():
     asks = []
 
