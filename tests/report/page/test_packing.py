@@ -153,3 +153,8 @@ def test_runs_with_other_queries_are_refused():
     with refused(path=None, field=None) as error:
         packed(a_page(replace(queries, ids=queries.ids.reverse())))
     assert error.value.problem.startswith("a ")  # the first run
+
+
+def test_measures_state_whether_higher_values_are_better():
+    page = a_page(measures=("nDCG@10", "RBPresid"))
+    assert [measure["higher"] for measure in packed(page).json["measures"]] == [True, False]
