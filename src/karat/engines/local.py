@@ -169,15 +169,8 @@ class LocalSession:
         """Return the session for one run, with the chunks that the run was made with."""
         if self.chunks is None:
             return self
-        if name not in self.chunks:
-            known = ", ".join(map(repr, self.chunks))
-            raise InputError(
-                f"there is no table of chunks for run {name!r}",
-                field="chunks",
-                hint=f"tables were given for {known}; name one for every run",
-            )
         other = copy(self)
-        other.plan = replace(self.plan, chunks=Chunks.open(self.chunks[name]))
+        other.plan = replace(self.plan, chunks=Chunks.open(chunks_of_run(self.chunks, name)))
         return other
 
     def score(self, source: Any, name: str | None = None, path: str | None = None) -> Outcome:
@@ -439,3 +432,17 @@ def _nothing_in_common(judged: pl.Series, asked: pl.Series) -> InputError:
         field="query_id",
         hint="check that both belong to the same set of queries and spell ids the same way",
     )
+
+
+def chunks_of_run(chunks: Any, name: str | None) -> Any:
+    """Return the table of chunks of a run, where each run has its own."""
+    if not isinstance(chunks, Mapping):
+        return chunks
+    if name not in chunks:
+        known = ", ".join(map(repr, chunks))
+        raise InputError(
+            f"there is no table of chunks for run {name!r}",
+            field="chunks",
+            hint=f"tables were given for {known}; name one for every run",
+        )
+    return chunks[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +12,7 @@ from karat.data.corpus import Corpus
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.data.shaping import Settings
+from karat.engines.local import chunks_of_run
 from karat.errors import InputError, RetrieverError
 from karat.evaluation.calculating import calculation
 from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
@@ -122,7 +122,7 @@ def explain(
     asked = _known(query, opened)
     asked_measure = parse(measure)
     plans = [
-        _plan(asked_measure, opened, words, level, _chunks_of(chunks, each), matching)
+        _plan(asked_measure, opened, words, level, chunks_of_run(chunks, each.name), matching)
         for each in runs
     ]
     if asked_measure.declaration.family == "span":
@@ -143,20 +143,6 @@ def explain(
             replace(each, remarks=[*each.remarks, f"list: {settings}"]) for each in calculations
         ]
     return Explanation(asked_measure, asked, calculations, words, level, plans[0].rule)
-
-
-def _chunks_of(chunks: Any, run: Run) -> Any:
-    """Return the table of chunks of a run, where each run has its own."""
-    if not isinstance(chunks, Mapping):
-        return chunks
-    if run.name not in chunks:
-        known = ", ".join(map(repr, chunks))
-        raise InputError(
-            f"there is no table of chunks for run {run.name!r}",
-            field="chunks",
-            hint=f"tables were given for {known}; name one for every run",
-        )
-    return chunks[run.name]
 
 
 def _explain_in_words(
