@@ -223,6 +223,9 @@ def _cause(error: Exception) -> tuple[str, bool]:
     """Return why a connection failed, and whether it may be there the next time."""
     import aiohttp
 
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        # Before aiohttp 3.14 this error has no os_error.
+        return f"no safe connection: {error.certificate_error}", False
     if isinstance(error, aiohttp.ClientSSLError):
         return f"no safe connection: {error.os_error}", False
     if isinstance(error, aiohttp.ClientProxyConnectionError):
