@@ -232,7 +232,11 @@ def test_version_10_gives_the_values_of_trec_eval_10(tmp_path):
         for name, topic, value in (line.split("\t") for line in out.getvalue().splitlines())
     }
     values = version(10, gold, run, measures)
-    assert printed == {(q, key): f"{v:.4f}" for q, keys in values.items() for key, v in keys.items()}
+    assert printed == {
+        (query, key): f"{value:.4f}"
+        for query, of_query in values.items()
+        for key, value in of_query.items()
+    }
 
 
 def test_other_versions_of_trec_eval_are_refused():

@@ -187,9 +187,7 @@ def test_a_grade_may_be_any_whole_number(grade):
     assert judgments({"q1": {"a": grade}}) == [("q1", "a", 2)]
 
 
-@pytest.mark.parametrize(
-    "bad", ["x", None, float("nan"), pytest.param(10**400, id="10**400"), [1]]
-)
+@pytest.mark.parametrize("bad", ["x", None, float("nan"), pytest.param(10**400, id="10**400"), [1]])
 def test_a_score_that_is_not_a_number_is_refused(bad):
     error = error_of(Run.of, {"q1": {"a": 1, "b": bad}})
     assert error.field == "score"

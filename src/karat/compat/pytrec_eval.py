@@ -122,7 +122,6 @@ class RelevanceEvaluator:
             if query in by_query
         }
 
-
     def _values(self, one: Asked, topics: Topics) -> list[Floats]:
         """Return what the original returns: 1 for num_q, 0 for text."""
         if one.entry.over == "text":
@@ -223,9 +222,10 @@ def _with_32_bit_scores(scores: Mapping[str, Mapping[str, float]]) -> Run:
     if np.array_equal(rounded, given):
         return run
     values = iter(rounded.tolist())
-    return Run.of(
-        {query: dict(zip(items, values, strict=False)) for query, items in run.lists.by_query.items()}
-    )
+    by_query = {
+        query: {item: next(values) for item in items} for query, items in run.lists.by_query.items()
+    }
+    return Run.of(by_query)
 
 
 def _truncated(hits: Hits, point: float, rel: int) -> Ints:

@@ -64,16 +64,15 @@ def read_run(source: Source) -> Run:
 
     def run_of(content: Any) -> Run:
         run = Run.of(content, name=source.name)
-        # JSON has no infinity, so this was a number such as 1e999.
-        if run.lists is not None and run.lists.scores is not None:
-            if np.isinf(run.lists.scores).any():
-                infinite = run.results.filter(run.results["score"].is_infinite())
-                query, item = infinite.select("query_id", "item_id").row(0)
-                raise InputError(
-                    f"query {query!r}, item {item!r}: the score is too large",
-                    field="score",
-                    hint="write a number below 1e308",
-                )
+        scores = None if run.lists is None else run.lists.scores
+        if scores is not None and np.isinf(scores).any():  # JSON has no infinity: it was 1e999
+            infinite = run.results.filter(run.results["score"].is_infinite())
+            query, item = infinite.select("query_id", "item_id").row(0)
+            raise InputError(
+                f"query {query!r}, item {item!r}: the score is too large",
+                field="score",
+                hint="write a number below 1e308",
+            )
         return run
 
     return placed(source, run_of)

@@ -196,7 +196,10 @@ def _count(over: Matrix, item: Matrix, n: int) -> Counts:
 
 
 def judge(topic: str, preferences: list[Preference], listed: list[str], path: str) -> Judged:
-    """Number the items of a topic and collect what each judge prefers; errors name `path`."""
+    """Give the items of a topic numbers, and collect what each judge prefers.
+
+    Errors name `path`, the file of the preferences.
+    """
     known = {preference.item for preference in preferences}
     retrieved = [item for item in listed if item in known]
     others = sorted(known.difference(retrieved))
