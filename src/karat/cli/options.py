@@ -34,7 +34,7 @@ Gold = Annotated[
 ]
 MeasureNames = Annotated[
     list[str] | None,
-    typer.Option("-m", "--measure", metavar="NAME", help="Measures; repeat, or use commas."),
+    typer.Option("-m", "--measure", metavar="NAME", help="Measures, separated by commas or spaces."),
 ]
 By = Annotated[
     list[str] | None,
