@@ -196,7 +196,8 @@ def _without_tags(block: bytes) -> bytes | None:
     change = np.zeros(codes.size + 1, np.int8)
     change[spaces[tag]] += 1
     change[ends] -= 1
-    return codes[np.cumsum(change[:-1], dtype=np.int8) == 0].tobytes()
+    kept: NDArray[np.uint8] = codes[np.cumsum(change[:-1], dtype=np.int8) == 0]
+    return kept.tobytes()
 
 
 def _any_made_of(

@@ -160,8 +160,6 @@ def _translate(
 
     Returns the measure and the cutoff that they mean.
     """
-    own = {param.name for param in declaration.params}
-    name = declaration.name
     if declaration.family != "rank":
         return declaration, cutoff
     if _flag(text, params, "judged_only"):
@@ -170,25 +168,31 @@ def _translate(
             hint="drop unjudged items for all measures: --unjudged skip, or "
             "conventions={'unjudged': 'skip'} in Python",
         )
-    if name == "P" and _flag(text, params, "relative"):
-        declaration = REGISTRY["R_cap"]
-    elif name == "NumRet" and "rel" in params:
-        declaration = REGISTRY["NumRelRet"]
-    elif name == "SetF" and "beta" in params:
+    declaration = _declaration_meant(text, declaration, params)
+    if any(param.name == "gain" for param in declaration.params):
+        _translate_gain(text, params)
+    in_brackets = "recall" if declaration.cutoff == "share" else "cutoff"
+    if in_brackets not in params:
+        return declaration, cutoff
+    if cutoff is not None:
+        raise MeasureError(f"{text}: the cutoff is given twice", hint="give it once")
+    return declaration, str(params.pop(in_brackets))
+
+
+def _declaration_meant(text: str, declaration: Declaration, params: dict[str, Any]) -> Declaration:
+    """Return the measure that karat has for a parameter of ir_measures."""
+    if declaration.name == "P" and _flag(text, params, "relative"):
+        return REGISTRY["R_cap"]
+    if declaration.name == "NumRet" and "rel" in params:
+        return REGISTRY["NumRelRet"]
+    if declaration.name == "SetF":
         _rename(text, params, "beta", "weight")
-    elif name == "F1" and "beta" in params:
+    if declaration.name == "F1" and "beta" in params:
         raise MeasureError(
             f"{text}: F1 has a fixed β of 1",
             hint="SetF(weight=β²) weighs the precision and recall of the whole list by any β",
         )
-    if "gain" in own:
-        _translate_gain(text, params)
-    at = "recall" if declaration.cutoff == "share" else "cutoff"
-    if at in params:
-        if cutoff is not None:
-            raise MeasureError(f"{text}: the cutoff is given twice", hint="give it once")
-        cutoff = str(params.pop(at))
-    return declaration, cutoff
+    return declaration
 
 
 def _translate_gain(text: str, params: dict[str, Any]) -> None:
