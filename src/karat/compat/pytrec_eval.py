@@ -22,6 +22,7 @@ from karat.compat.trec_eval.computing import Compute
 from karat.compat.trec_eval.topics import Topics
 from karat.conventions import Conventions
 from karat.data.gold import Gold
+from karat.data.lists import Lists
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
 from karat.match.hits import Floats, Hits, Ints
@@ -223,9 +224,10 @@ def _with_32_bit_scores(scores: Mapping[str, Mapping[str, float]]) -> Run:
         return run
     values = iter(rounded.tolist())
     by_query = {
-        query: {item: next(values) for item in items} for query, items in run.lists.by_query.items()
+        query: dict(zip(items, values, strict=False))  # takes as many values as there are items
+        for query, items in run.lists.by_query.items()
     }
-    return Run.of(by_query)
+    return Run(Lists(by_query, rounded))
 
 
 def _truncated(hits: Hits, point: float, rel: int) -> Ints:
