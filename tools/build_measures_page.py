@@ -12,9 +12,24 @@ INTRODUCTION = """\
 # Measures
 
 Names are `Name(param=value, …)@cutoff`, read without regard to case; `_` and `-` may be left out.
-trec_eval's way of writing a cutoff (`ndcg_cut_10`, `P.5,10`) is read too. *k* is the cutoff,
+Several names are separated by commas or spaces: `-m "nDCG@10 P@5 RR"`. *k* is the cutoff,
 relevant means a grade of `rel` or higher, and rank counts from 1. This page is made from the
 declarations in `src/karat/measures/` by `tools/build_measures_page.py`.
+
+trec_eval's way of writing a cutoff (`ndcg_cut_10`, `P.5,10`) is read too, and so are the
+parameters of ir_measures. They are printed in karat's spelling, and the values are those of
+ir_measures:
+
+| ir_measures | karat |
+| --- | --- |
+| `nDCG(dcg='exp-log2')@10` | `nDCG(gain=exp2)@10` |
+| `nDCG(gains={1: 5, 2: 10})@10` | `nDCG(gain={1: 5, 2: 10})@10` |
+| `SetF(beta=2)` | `SetF(weight=2)`: ir_measures too uses its `beta` as the weight, which is β² |
+| `SetP(relative=True)` | `R_cap` |
+| `NumRet(rel=2)` | `NumRelRet(rel=2)` |
+| `P(cutoff=5)`, `IPrec(recall=0.1)` | `P@5`, `IPrec@0.1` |
+| `P(judged_only=True)@5` | refused: `--unjudged skip` applies to all measures of a command |
+| `F(beta=2)` | refused: F1 has a fixed β of 1; `SetF(weight=4)` is F with β = 2 of the whole list |
 """
 
 CUTOFF = {

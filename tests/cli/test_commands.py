@@ -47,6 +47,12 @@ def test_judged_shares_are_sorted_by_cutoff(command, files):
     assert re.findall(r"^Judged@\d+", out, re.MULTILINE) == ["Judged@5", "Judged@10", "Judged@20"]
 
 
+def test_measures_may_be_separated_by_spaces(command, files):
+    spaced = command("eval", "gold.jsonl", "one.run", "-m", "RR  P (rel=1)@5, R@10")
+    assert spaced == command("eval", "gold.jsonl", "one.run", "-m", "RR,P@5,R@10")
+    assert spaced[0] == 0
+
+
 def test_eval_prints_measures_as_rows_and_runs_as_columns(command, four_queries):
     code, out, err = command("eval", "gold.jsonl", "one.run", "two.run", "-m", "RR,R@10")
     assert code == 0

@@ -68,6 +68,43 @@ def test_values_are_added_from_left_to_right_in_byte_order_of_the_topics(evaluat
     assert table["P_5", "all"] == "0.4687"
 
 
+def test_infinite_scores_order_a_list(evaluate):
+    run = ["q Q0 a 1 -inf t", "q Q0 b 1 -1e300 t", "q Q0 c 1 INF t", "q Q0 d 1 -Infinity t"]
+    table = evaluate(judged(a=1, b=2, c=3, d=4), run, "-m", "relstring")
+    assert table["relstring", "q"] == "'3241'"
+
+
+@pytest.mark.parametrize(("tag", "shown"), [("my own tag", "my"), ("x\t y ", "x")])
+def test_a_tag_may_hold_spaces_and_its_first_word_is_printed(evaluate, tag, shown):
+    table = evaluate(judged(a=1), [f"q Q0 b 1 1 {tag}", f"q Q0 a 1 2 {tag}"], "-m", "runid")
+    assert table == {("runid", "all"): shown}
+
+
+def test_a_tag_may_be_latin_1(tmp_path):
+    (tmp_path / "qrels").write_text("q 0 a 1\n")
+    (tmp_path / "run").write_bytes(b"q Q0 a 1 1 caf\xe9\n")
+    out = io.StringIO()
+    trec_eval(["-m", "runid", str(tmp_path / "qrels"), str(tmp_path / "run")], out)
+    assert out.getvalue() == "runid                 \tall\tcafé\n"
+
+
+def test_a_grade_may_be_written_as_a_decimal(evaluate):
+    table = evaluate(["q 0 a 2.0", "q 0 b 1."], ranked("a b"), "-m", "relstring")
+    assert table["relstring", "q"] == "'21'"
+
+
+# Relevant: a and b. The lowest level holds only e, so that e is all that is kept of c, d and e:
+# 5 pairs above it, 4 pairs with e, and e with itself, which nothing can fulfil. trec_eval takes two
+# items from the lowest level here and so reads whatever is in memory after e.
+def test_of_levels_below_0_only_what_the_lowest_level_holds_is_kept(evaluate):
+    levels = {"a": 2, "b": 1, "c": 0, "d": 0, "e": -1}
+    prefs = [f"q u s {item} {level}" for item, level in levels.items()]
+    flags = ["-R", "prefs", "-m", "prefs_avgjg_Rnonrel", "-m", "prefs_avgjg_Rnonrel_ret"]
+    table = evaluate(prefs, ranked("a b c d e"), *flags)
+    assert table.of("prefs_avgjg_Rnonrel") == {"q": "0.9000", "all": "0.9000"}
+    assert table.of("prefs_avgjg_Rnonrel_ret") == {"q": "0.9000", "all": "0.9000"}
+
+
 def test_scores_are_compared_with_64_bits(evaluate):
     run = ["q Q0 z 1 0.12345678901 t", "q Q0 a 1 0.12345678902 t"]
     table = evaluate(judged(a=1, z=2), run, "-m", "relstring")
@@ -274,6 +311,12 @@ def test_first_of_two_parameters_for_one_measure_counts(evaluate):
 def test_parameters_may_be_given_for_a_measure_of_a_set(evaluate):
     table = evaluate(judged(a=1), ranked("a"), "-m", "official", "-m", "P.3")
     assert [name for name, topic in table if topic == "all" and name.startswith("P_")] == ["P_3"]
+
+
+def test_cutoffs_are_truncated_to_integers(evaluate):
+    flags = ["-m", "P.5.0,1.9", "-m", "ndcg_cut.23.4", "-m", "success.2."]
+    table = evaluate(judged(a=1), ranked("a"), *flags)
+    assert {name for name, _ in table} == {"P_1", "P_5", "ndcg_cut_23", "success_2"}
 
 
 def test_cutoffs_are_sorted_as_numbers(evaluate):

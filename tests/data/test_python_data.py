@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import karat
 from karat.data import Gold, Run
 from karat.errors import InputError, KaratWarning
 from support.effort import examples
@@ -186,10 +187,8 @@ def test_a_grade_may_be_any_whole_number(grade):
     assert judgments({"q1": {"a": grade}}) == [("q1", "a", 2)]
 
 
-@pytest.mark.parametrize(
-    "bad", ["x", None, float("nan"), float("-inf"), pytest.param(10**400, id="10**400"), [1]]
-)
-def test_a_score_that_is_not_a_finite_number_is_refused(bad):
+@pytest.mark.parametrize("bad", ["x", None, float("nan"), pytest.param(10**400, id="10**400"), [1]])
+def test_a_score_that_is_not_a_number_is_refused(bad):
     error = error_of(Run.of, {"q1": {"a": 1, "b": bad}})
     assert error.field == "score"
     assert "'q1'" in error.problem
@@ -296,8 +295,16 @@ def test_a_missing_id_is_named_by_its_row(missing):
     assert (error.field, "row 2" in error.problem) == ("query_id", True)
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), None])
-def test_a_score_in_a_frame_that_is_not_finite_is_named_by_its_row(bad):
+def test_infinite_scores_order_a_list():
+    scores = {"a": float("-inf"), "b": 0.0, "c": float("inf"), "d": float("-inf")}
+    rows = [{"query_id": "q1", "item_id": item, "score": score} for item, score in scores.items()]
+    for run in (Run.of({"q1": scores}), Run.of(pl.DataFrame(rows))):
+        assert run.results["item_id"].to_list() == ["c", "b", "d", "a"]
+        assert karat.evaluate({"q1": ["a"]}, run, "RR").per_query["RR"].to_list() == [1 / 4]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), None])
+def test_a_score_in_a_frame_that_is_not_a_number_is_named_by_its_row(bad):
     frame = pl.DataFrame({"query_id": ["q1", "q1"], "item_id": ["a", "b"], "score": [1.0, bad]})
     error = error_of(Run.of, frame)
     assert (error.field, "row 2" in error.problem) == ("score", True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from karat.data import Gold, Run
 from karat.data.formats import NAMES
 from karat.errors import KaratWarning
 from support.effort import examples
+from support.errors import refused
 
 RUN_FORMATS = [name for name in NAMES if name != "beir"]
 MEASURES = ["nDCG@3", "AP", "RR", "P@2", "R@5", "Bpref", "ERR@3", "Judged@2"]
@@ -201,3 +204,47 @@ def test_the_format_of_gold_is_detected_without_an_ending(tmp_path, name):
 def test_the_format_of_a_run_is_detected_without_an_ending(tmp_path, name):
     Run.of({"q": {"a": 1.5, "b": 2.5}}).write(tmp_path / "run", format=name)
     assert lists(Run.read(tmp_path / "run")) == {"q": ["b", "a"]}
+
+
+@pytest.mark.parametrize("name", ["r.run", "r.csv", "r.tsv", "r.parquet", "r.arrow"])
+def test_infinite_scores_are_read_back_as_they_were_written(tmp_path, name):
+    run = Run.of({"q1": {"a": math.inf, "b": 0.5, "c": -math.inf, "b2": -math.inf}})
+    run.write(tmp_path / name)
+    columns = ["query_id", "item_id", "score"]
+    again = Run.read(tmp_path / name).results.select(columns)
+    assert again.rows() == run.results.select(columns).rows()
+
+
+@pytest.mark.parametrize("name", ["r.jsonl", "r.json"])
+def test_infinite_scores_are_not_written_as_json(tmp_path, name):
+    with refused(field="score"):
+        Run.of({"q1": {"a": 1.0}, "q2": {"a": -math.inf}}).write(tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("g.qrels", "q1 0 a 1.0\nq1 0 b 0\nq2 0 c -1.\n"),
+        ("g.csv", "query_id,item_id,grade\nq1,a,1.0\nq1,b, 0 \nq2,c,-1.\n"),
+        ("g.tsv", "query_id\titem_id\tgrade\nq1\ta\t1.0\nq1\tb\t0\nq2\tc\t-1.00\n"),
+        ("g2.tsv", "q1\ta\t1.0\trun\nq1\tb\t0\trun\nq2\tc\t-1.00\trun\n"),
+        (
+            "g.jsonl",
+            '{"query_id":"q1","relevant":{"a":1.0,"b":0}}\n'
+            '{"query_id":"q2","relevant":{"c":-1.0}}\n',
+        ),
+        ("g.json", '{"q1":{"a":1.0,"b":0},"q2":{"c":-1.0}}'),
+    ],
+)
+def test_integral_grades_may_be_written_as_decimals(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    gold = Gold.read(tmp_path / name)
+    assert gold.judgments.rows() == [("q1", "a", 1), ("q1", "b", 0), ("q2", "c", -1)]
+    assert gold.judgments["grade"].dtype == pl.Int64
+
+
+def test_the_grade_of_a_span_may_be_written_as_a_decimal(tmp_path):
+    line = '{"query_id":"q1","spans":[{"doc_id":"d","start":0,"end":3,"grade":2.0}]}'
+    (tmp_path / "g.jsonl").write_text(line)
+    assert Gold.read(tmp_path / "g.jsonl").spans["grade"].to_list() == [2]

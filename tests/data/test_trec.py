@@ -17,6 +17,7 @@ from karat.data.files import Source
 from karat.data.order import ranked_by_score
 from karat.errors import InputError
 from support.effort import examples
+from support.errors import refused
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -205,11 +206,14 @@ WORDS = st.sampled_from(
         b"\xe9",
         b"d\x00",
         b"tag",
+        b"0.4",
+        b"e",
     ]
 )
 NUMBERS = st.sampled_from(
     [b"1"] * 6 + [b"0", b"-1", b"+2", b"007", b"0.5", b"1e3", b".5", b"1.", b"1e400"]
-    + [b"nan", b"inf", b"-", b"x", b"1_0", b"1d5", b"0x1"]
+    + [b"nan", b"inf", b"-Infinity", b"+INF", b"1.0", b"-2.00", b"1.0e0"]
+    + [b"-", b"x", b"1_0", b"1d5", b"0x1"]
     + [b"1234567890123456789", b"12345678901234567890", b"0" * 20 + b"1"]
     + [b"9223372036854775807", b"9223372036854775808", b"-9223372036854775808"]
 )  # fmt: skip
@@ -224,8 +228,8 @@ def spaced_file(draw, fields) -> bytes:
     for _ in range(draw(st.integers(1, 4))):
         values = [draw(field) for field in fields]
         odd = draw(st.integers(0, 15))
-        if odd == 0:
-            values.append(draw(WORDS))
+        if odd in (0, 2):
+            values.insert(draw(st.integers(0, len(values))), draw(WORDS))
         elif odd == 1:
             values.pop(draw(st.integers(0, len(values) - 1)))
         line = b"".join(value + draw(GAPS) for value in values[:-1]) + values[-1]
@@ -263,12 +267,73 @@ def test_the_fast_path_reads_qrels_as_the_plain_parser_does(folder, content, blo
     assert_same(fast, read_or_refused(lambda: trec.parse(source, trec.QRELS)))
 
 
+def plain_parser_is_not_used(monkeypatch) -> None:
+    def refuse(*_):
+        raise AssertionError("the plain parser is slow")
+
+    monkeypatch.setattr(trec, "parse", refuse)
+
+
+def test_grades_written_as_decimals_are_read_fast(tmp_path, monkeypatch):
+    plain_parser_is_not_used(monkeypatch)
+    content = b"q1 0 d1 1.0\nq1 0 d2 2.\nq1 0 d3 -1.00\nq1 0 d4 0\n"
+    grades = [grade for _, _, grade in judgments(tmp_path, content)]
+    assert grades == [1, 2, -1, 0]
+
+
+@pytest.mark.parametrize("tag", [b"my own tag", b"caf\xe9", b"a \xe9", b"tag  x\t y "])
+def test_tags_of_several_words_and_of_any_bytes_are_read_fast(tmp_path, monkeypatch, tag):
+    plain_parser_is_not_used(monkeypatch)
+    lines = [b"q1 Q0 d1 1 0.5 t", b"q1 Q0 d2 2 0.7 " + tag, b"q2 Q0 d3 1 1 " + tag]
+    for content in (b"\n".join(lines), b"\r\n".join(lines) + b"\r\n"):
+        assert ranking(tmp_path, content) == [("q1", "d2"), ("q1", "d1"), ("q2", "d3")]
+
+
+def test_infinite_scores_are_read_fast_and_order_the_list(tmp_path, monkeypatch):
+    plain_parser_is_not_used(monkeypatch)
+    content = b"".join(
+        b"q1 Q0 d%d 1 %s t\n" % (number, score)
+        for number, score in enumerate([b"-inf", b"-1e300", b"Infinity", b"-INF", b"0"])
+    )
+    items = [item for _, item in ranking(tmp_path, content)]
+    assert items == ["d2", "d4", "d1", "d3", "d0"]  # of two that tie, the higher id comes first
+
+
+@pytest.mark.parametrize("first", [b"q1 Q0 d1 1 0.5 t", b"q1 Q0 d1 1 0.5 my tag"])
+@pytest.mark.parametrize(
+    ("second", "field"),
+    [
+        (b"q1 Q0 d\xe9 2 0.4 t", "encoding"),
+        (b"q\xe9 Q0 d2 2 0.4 t", "encoding"),
+        (b"q1 Q0 d2 2 0.4", "tag"),
+        (b"q1 Q0 an id 2 0.4 t", None),
+        (b"q1 Q0 d 2 2 0.4 t", None),
+        (b"a query Q0 d2 2 0.4 t", None),
+        (b"q1 Q0 d2 2 nan t", "score"),
+        (b"q1 Q0 d2 2 1e999 t", "score"),
+    ],
+)
+def test_a_bad_line_of_a_run_is_named(tmp_path, first, second, field):
+    path = put(tmp_path, "a.run", first + b"\n" + second + b"\n")
+    with refused(InputError, path=path, line=2, field=field):
+        Run.read(path)
+
+
+def test_text_of_many_words_is_not_taken_for_a_run(tmp_path):
+    path = put(tmp_path, "notes.txt", b"when will my next refund be paid\n")
+    with refused(InputError, path=path, line=1):
+        Run.read(path)
+
+
 @examples(150, 3_000)
 @given(content=spaced_file(RUN_FIELDS), block=st.integers(4, 40))
 @example(content=b"q1 Q0 d\x01x 1 0.5\n", block=40)
 @example(content=b"q1 Q0 d1 1 0.5 ", block=40)
 @example(content=b"q1 Q0 d1 1 0.5 t\nq1 Q0\x00d2 2 0.4 7\n", block=40)
 @example(content=b"q1 Q0 d1 1 0.5 t more\nq1 Q0 d2 2 0.4\n", block=40)
+@example(content=b"q1 Q0 d1 1 0.5 my own tag\nq1 Q0 d2 2 -inf caf\xe9 no", block=80)
+@example(content=b"q1 Q0 d1 1 0.5 a b\nq1 Q0 d\xe9 2 0.4 t\n", block=80)
+@example(content=b"q1 Q0 d1 1 inf t\nq1 Q0 d2 2 1e400 t\n", block=80)
 def test_the_fast_path_reads_a_run_as_the_plain_parser_does(folder, content, block):
     source = Source(put(folder, "any.run", content))
     fast = read_in_blocks(block, lambda: Run.read(source.path, format="trec").results)

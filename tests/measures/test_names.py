@@ -97,6 +97,22 @@ from support.errors import refused
         ("rbp_resid", "RBPresid(p=0.9)"),
         ("RBPresid(p=0.90)", "RBPresid(p=0.9)"),
         ("num_nonrel_judged_ret", "NumNonrelRet"),
+        ("nDCG(dcg='log2')@10", "nDCG@10"),
+        ("nDCG(dcg='exp-log2')@10", "nDCG(gain=exp2)@10"),
+        ('nDCG(dcg="exp-log2", judged_only=False)', "nDCG(gain=exp2)"),
+        ("nDCG(gains={0:0,2:30,1:10})@10", "nDCG(gain={0: 0, 1: 10, 2: 30})@10"),
+        ("NDCG(gains={1: 2}, dcg='log2')", "nDCG(gain={1: 2})"),
+        ("SetF(beta=2.0)", "SetF(weight=2)"),
+        ("SetF(beta=0.5,rel=2)", "SetF(rel=2, weight=0.5)"),
+        ("SetP(relative=True)", "R_cap"),
+        ("SetP(relative=True,rel=2)", "R_cap(rel=2)"),
+        ("P(relative=True)@5", "R_cap@5"),
+        ("SetP(relative=False)", "P"),
+        ("RR(judged_only=False)@10", "RR@10"),
+        ("P(cutoff=5, rel=2)", "P(rel=2)@5"),
+        ("IPrec(recall=0.1)", "IPrec@0.1"),
+        ("NumRet(rel=2)", "NumRelRet(rel=2)"),
+        ("nDCG @ 10", "nDCG@10"),
         ("Span.Recall@5", "span.recall@5"),
         ("span.iou@2000c", "span.iou@2000c"),
         ("Latency.P90", "latency.p90"),
@@ -254,6 +270,51 @@ def test_invalid_value_of_a_parameter_is_refused(name, field, value):
     assert error.value.hint
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("P(judged_only=True)@5", "--unjudged skip"),
+        ("nDCG(judged_only=true, dcg='exp-log2')", "--unjudged skip"),
+        ("P(judged_only=1)@5", "judged_only=True"),
+        ("SetP(relative=yes)", "relative=True"),
+        ("F(beta=2)", "SetF(weight="),
+        ("F1(beta=2)@5", "SetF(weight="),
+        ("nDCG(dcg='log10')@5", "gain=linear"),
+        ("nDCG(dcg='exp-log2',gains={1: 2})", "once"),
+        ("nDCG(gain=exp2,gains={1: 2})", "once"),
+        ("SetF(beta=2,weight=4)", "once"),
+        ("P(cutoff=5)@5", "once"),
+        ("AP(gains={1: 2})", "rel"),
+        ("latency.p90(judged_only=True)", "stage"),
+    ],
+)
+def test_parameter_of_ir_measures_without_a_meaning_here_is_refused_with_advice(name, advice):
+    with refused(karat.MeasureError) as error:
+        parse(name)
+    assert advice in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("nDCG@10 P@5 RR", ["nDCG@10", "P@5", "RR"]),
+        (" nDCG@10,P@5  RR ,\tAP\n", ["nDCG@10", "P@5", "RR", "AP"]),
+        (
+            "AP( rel = 2 ) @ 10 nDCG (gain={1: 1, 2: 3}) RR",
+            ["AP(rel=2)@10", "nDCG(gain={1: 1, 2: 3})", "RR"],
+        ),
+        ("cost.sum(stage=Re-rank 2) P.5,10 RR", ["cost.sum(stage=Re-rank 2)", "P@5", "P@10", "RR"]),
+    ],
+)
+def test_names_in_a_list_are_separated_by_commas_or_blanks(names, expected):
+    assert [str(measure) for measure in parse_all(names)] == expected
+
+
+def test_evaluate_takes_names_separated_by_blanks():
+    scores = karat.evaluate({"q1": ["a"]}, {"q1": ["b", "a"]}, "RR P@2")
+    assert scores.per_query.row(0) == ("q1", 0.5, 0.5)
+
+
 def test_number_after_a_comma_belongs_only_to_a_dotted_name():
     assert split("RBP(p=0.8),5") == ["RBP(p=0.8)", "5"]
 
@@ -292,9 +353,12 @@ def test_empty_list_of_names_is_refused():
     assert error.value.hint
 
 
-@given(st.lists(st.sampled_from(["nDCG@10", "AP(rel=2)", "nDCG(gain={1: 1, 2: 3})", "RR"])))
-def test_joined_names_split_where_they_were_joined(names):
-    assert split(",".join(names)) == names
+@given(
+    st.lists(st.sampled_from(["nDCG@10", "AP(rel=2)", "nDCG(gain={1: 1, 2: 3})", "RR"])),
+    st.sampled_from([",", " ", ", ", "  ", " ,\n"]),
+)
+def test_joined_names_split_where_they_were_joined(names, separator):
+    assert split(separator.join(names)) == names
 
 
 @given(st.text() | st.text("a,(){}\"'\\ =@\n"), st.none() | st.text("b, \"'"))

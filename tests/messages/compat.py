@@ -40,6 +40,7 @@ flags("a measure is unknown", "-m nothing qrels run")
 flags("a measure is misspelled", "-m maps qrels run")
 flags("a measure is written with an underscore", "-m P_5 qrels run")
 flags("a measure has a dot and no parameter", "-m P. qrels run")
+flags("a measure has no name", "-m . qrels run")
 flags("a measure needs preferences", "-m prefs_simp qrels run")
 flags("a measure takes no parameters", "-m map.5 qrels run")
 
@@ -70,6 +71,7 @@ flags("a line of preferences has too few fields", PREFS, prefs="q1 u1 s1 a\n")
 flags("a line of preferences is not UTF-8", PREFS, prefs=b"q1 u1 s1 \xe9 1\n")
 flags("preferences hold only comments", PREFS, prefs="# nothing\n")
 flags("a level of a preference is not finite", PREFS, prefs="q1 u1 s1 a inf\n")
+flags("a level of a preference is not a number", PREFS, prefs="q1 u1 s1 a 1_0\n")
 flags("a run with preferences has an item twice", PREFS, run=FILES["run"] * 2)
 flags("a group gives an item two levels", PREFS, prefs="q1 u s a 1\nq1 u s a 2\n")
 flags(
@@ -81,6 +83,11 @@ flags(
     "a group prefers two items to each other",
     PREFS,
     prefs="q1 u s1 a 2\nq1 u s1 b 1\nq1 u s2 a 1\nq1 u s2 b 2\n",
+)
+flags(
+    "a group gives an item two levels in one of two subgroups",
+    PREFS,
+    prefs="q1 u s1 a 2\nq1 u s1 a 1\nq1 u s2 c 1\nq1 u s2 b 2\n",
 )
 flags("a mean is given twice", "-Z zscores qrels run", zscores=FILES["zscores"] * 2)
 
@@ -94,6 +101,7 @@ def evaluator(name: str, *given, **how) -> None:
 
 
 evaluator("a level of relevance is 0", QRELS, {"map"}, relevance_level=0)
+evaluator("a version of trec_eval is unknown", QRELS, {"map"}, trec_eval_version=8)
 evaluator("a query id is not text", {1: {"a": 1}}, {"map"})
 evaluator("a name of a measure is not supported", QRELS, {"nothing"})
 evaluator("a name with a cutoff is not supported", QRELS, {"nothing_5"})

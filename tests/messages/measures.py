@@ -36,6 +36,12 @@ name("a budget of characters is 0", "span.recall@0c")
 name("a parameter has no value", "AP(rel)")
 name("a parameter is given twice", "AP(rel=1, rel=2)")
 name("a gain is not a mapping", "nDCG(gain={1})@10")
+name("judged_only is set for a single measure", "P(judged_only=True)@5")
+name("relative is neither True nor False", "SetP(relative=2)")
+name("F1 has a beta", "F(beta=2)")
+name("a formula of DCG is unknown", "nDCG(dcg='log10')@5")
+name("gains are given twice", "nDCG(gain=exp2, gains={1: 2})")
+name("a cutoff is given in brackets and behind @", "P(cutoff=5)@5")
 case("no measure is named", lambda: parse_all([]))
 
 # Parameters

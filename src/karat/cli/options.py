@@ -34,7 +34,12 @@ Gold = Annotated[
 ]
 MeasureNames = Annotated[
     list[str] | None,
-    typer.Option("-m", "--measure", metavar="NAME", help="Measures; repeat, or use commas."),
+    typer.Option(
+        "-m",
+        "--measure",
+        metavar="NAME",
+        help="Compute these measures (names separated by commas or spaces).",
+    ),
 ]
 By = Annotated[
     list[str] | None,

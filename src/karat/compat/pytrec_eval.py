@@ -2,10 +2,10 @@
 
     from karat.compat import pytrec_eval
 
-Names, keys and values of queries are those of pytrec_eval-terrier, but for two things in which
-karat follows trec_eval 10.0: scores are compared as 64-bit numbers, and points of recall are
-rounded (see IPrec). A wrong measure or wrong data is an InputError, where the original raises
-TypeError, takes it in silence or ends the process.
+Names, keys and values of queries are those of pytrec_eval-terrier, which contains trec_eval 9:
+scores are compared as 32-bit numbers, and points of recall are calculated as in that version.
+`trec_eval_version=10` gives the values of trec_eval 10.0 instead. A wrong measure or wrong data is
+an InputError, also where the original raises TypeError, accepts it or ends the process.
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from karat.compat.trec_eval.catalogue import ENTRIES, NICKNAMES, Asked
+from karat.compat.trec_eval.computing import Compute
 from karat.compat.trec_eval.topics import Topics
 from karat.conventions import Conventions
 from karat.data.gold import Gold
+from karat.data.lists import Lists
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
-from karat.match.hits import Floats
+from karat.match.hits import Floats, Hits, Ints
 from karat.match.ids import match_ids
 from karat.match.prepared import prepare
+from karat.measures.rank.interpolated import at_recall, average_at_recall
 
 __all__ = [
     "RelevanceEvaluator",
@@ -51,7 +54,22 @@ supported_nicknames = {
 
 
 class RelevanceEvaluator:
-    """Judgments made ready for any number of runs.
+    """Judgments prepared for any number of runs.
+
+    Parameters
+    ----------
+    query_relevance
+        `{query: {item: grade}}`.
+    measures
+        Names as pytrec_eval spells them, such as `map`, `ndcg_cut_5`, `P.1,3` or `official`.
+    relevance_level
+        The lowest grade that counts as relevant.
+    judged_docs_only_flag
+        Whether to drop items that are not judged.
+    trec_eval_version
+        9: the values of pytrec_eval, which contains trec_eval 9. 10: those of trec_eval 10.0, which
+        compares scores as 64-bit numbers and rounds the points of recall of `iprec_at_recall`
+        and `11pt_avg`.
 
     >>> evaluator = RelevanceEvaluator({"q1": {"d1": 0, "d2": 1}}, {"map", "ndcg_cut_5"})
     >>> evaluator.evaluate({"q1": {"d1": 1.0, "d2": 0.5}})
@@ -64,6 +82,8 @@ class RelevanceEvaluator:
         measures: Iterable[str],
         relevance_level: int = 1,
         judged_docs_only_flag: bool = False,
+        *,
+        trec_eval_version: Literal[9, 10] = 9,
     ) -> None:
         if not isinstance(relevance_level, int) or relevance_level < 1:
             raise InputError(
@@ -71,11 +91,18 @@ class RelevanceEvaluator:
                 field="relevance_level",
                 hint="give the lowest grade that counts as relevant, a whole number from 1 up",
             )
+        if trec_eval_version not in (9, 10):
+            raise InputError(
+                f"{trec_eval_version!r} is not a version of trec_eval known here",
+                field="trec_eval_version",
+                hint="give 9, which is what pytrec_eval contains, or 10",
+            )
         _refuse_other_ids(query_relevance)
         judged = {query: dict(grades) for query, grades in query_relevance.items() if grades}
         self._gold = prepare(Gold.of(judged)) if judged else None
         self._asked = _asked(measures)
         self._level = relevance_level
+        self._as_in_9 = trec_eval_version == 9
         self._conventions = Conventions(unjudged="skip" if judged_docs_only_flag else "irrelevant")
 
     def evaluate(self, scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
@@ -83,10 +110,11 @@ class RelevanceEvaluator:
         if not scores or self._gold is None:
             return {}
         _refuse_other_ids(scores)
-        match = match_ids(self._gold, Run.of(scores), self._conventions)
+        run = _with_32_bit_scores(scores) if self._as_in_9 else Run.of(scores)
+        match = match_ids(self._gold, run, self._conventions)
         names = [name for one in self._asked for name in _keys(one)]
         topics = Topics(self._gold.query_ids.to_list(), ~match.present, self._level, 0, match.hits)
-        columns = [values for one in self._asked for values in _values(one, topics)]
+        columns = [values for one in self._asked for values in self._values(one, topics)]
         rows = np.column_stack(columns).tolist() if columns else [()] * len(topics.ids)
         by_query = dict(zip(topics.ids, rows, strict=True))
         return {
@@ -94,6 +122,14 @@ class RelevanceEvaluator:
             for query in scores
             if query in by_query
         }
+
+    def _values(self, one: Asked, topics: Topics) -> list[Floats]:
+        """Return what the original returns: 1 for num_q, 0 for text."""
+        if one.entry.over == "text":
+            return [np.zeros(len(topics.ids))]
+        if self._as_in_9 and one.entry.name in _IN_9:
+            return _IN_9[one.entry.name](topics, one.params)
+        return one.compute(topics)
 
 
 def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -175,11 +211,41 @@ def _keys(one: Asked) -> list[str]:
     return one.names if one.entry.several is not None else [one.entry.name]
 
 
-def _values(one: Asked, topics: Topics) -> list[Floats]:
-    """Return what the original says: 1 for num_q, 0 for what is text."""
-    if one.entry.over == "text":
-        return [np.zeros(len(topics.ids))]
-    return one.compute(topics)
+def _with_32_bit_scores(scores: Mapping[str, Mapping[str, float]]) -> Run:
+    """Make a run in which scores tie that are the same 32-bit number."""
+    run = Run.of(scores)
+    assert run.lists is not None
+    given = run.lists.scores
+    if given is None:
+        return run
+    with np.errstate(over="ignore"):
+        rounded = given.astype(np.float32).astype(np.float64)
+    if np.array_equal(rounded, given):
+        return run
+    values = iter(rounded.tolist())
+    by_query = {
+        query: dict(zip(items, values, strict=False))  # takes as many values as there are items
+        for query, items in run.lists.by_query.items()
+    }
+    return Run(Lists(by_query, rounded))
+
+
+def _truncated(hits: Hits, point: float, rel: int) -> Ints:
+    """Return how many relevant items reach a point of recall, as trec_eval 9 calculates it."""
+    needed: Ints = (point * hits.n_relevant(rel) + 0.9).astype(np.int64)
+    return needed
+
+
+def _interpolated(topics: Topics, points: tuple[float, ...]) -> list[Floats]:
+    return [at_recall(topics.hits, point, topics.level, _truncated) for point in points]
+
+
+def _eleven_points(topics: Topics, points: tuple[float, ...]) -> list[Floats]:
+    return [average_at_recall(topics.hits, points, topics.level, _truncated)]
+
+
+_IN_9: dict[str, Compute] = {"iprec_at_recall": _interpolated, "11pt_avg": _eleven_points}
+"""What trec_eval 9 calculates in another way than trec_eval 10."""
 
 
 def _fields(line: str, number: int, count: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -168,8 +169,7 @@ def whole_numbers(
     """Return whole numbers as 64-bit integers, or name the first value that is not one."""
     hint = hint or f"write {field} as a whole number"
     if values.dtype in (pl.String, pl.Categorical):
-        text = values.cast(pl.String).str.strip_chars()
-        numbers = text.str.to_integer(strict=False)
+        numbers = integers_of_text(values.cast(pl.String).str.strip_chars())
     elif values.dtype.is_float():
         numbers = values.cast(pl.Int64, strict=False)
         numbers = numbers.set(numbers.cast(pl.Float64) != values, None)
@@ -184,6 +184,18 @@ def whole_numbers(
     return numbers.cast(pl.Int64).alias(field)
 
 
+def integers_of_text(text: pl.Series) -> pl.Series:
+    """Parse integers, also those written as `1.0`; anything else becomes null.
+
+    >>> integers_of_text(pl.Series(["1", "-2.0", "1.5", "1e3"])).to_list()
+    [1, -2, None, None]
+    """
+    numbers = text.str.to_integer(strict=False)
+    if numbers.null_count() == text.null_count():
+        return numbers
+    return text.str.replace(r"^([+-]?[0-9]+)\.0*$", "$1").str.to_integer(strict=False)
+
+
 def counts(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
     """Return whole numbers from 0 up, or name the first value that is not one."""
     hint = f"write {field} as a whole number from 0 up"
@@ -195,8 +207,12 @@ def counts(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Seri
 
 
 def scores(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
-    """Return scores as finite 64-bit floats, or name the first that is not."""
-    hint = "write a finite number; drop items that have no score"
+    """Return scores as 64-bit floats, or name the first value that is not a number.
+
+    Infinite scores order a list like any others, as they do in trec_eval.
+    """
+    hint = "write a number; drop items that have no score"
+    text = None
     if values.dtype in (pl.String, pl.Categorical):
         text = values.cast(pl.String).str.strip_chars()
         numbers = text.cast(pl.Float64, strict=False)
@@ -204,10 +220,13 @@ def scores(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Seri
         numbers = values.cast(pl.Float64, strict=False)
     else:
         raise locate(1, values.name, f"a column of {values.dtype} holds no scores", hint)
-    bad = numbers.is_null() | ~numbers.is_finite().fill_null(value=False)
+    bad = numbers.is_null() | numbers.is_nan().fill_null(value=True)
+    infinite = numbers.is_infinite().fill_null(value=False)
+    if text is not None and infinite.any():  # 1e999 is too large, inf is not
+        bad |= infinite & ~text.str.contains("(?i)inf").fill_null(value=False)
     if bad.any():
         at = first(bad)
-        what = "is no number" if numbers[at - 1] is None else "is not finite"
+        what = "is too large" if numbers[at - 1] in (math.inf, -math.inf) else "is not a number"
         raise locate(at, values.name, f"{_shown(values[at - 1])} {what}", hint)
     return numbers.alias(field)
 

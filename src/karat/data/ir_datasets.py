@@ -28,6 +28,7 @@ LAYOUTS = {
     "score": "query, document and score",
 }
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_GRADE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SAMPLE = 50  # lines that are looked at to tell the format
 
@@ -41,7 +42,7 @@ def sniff(source: Source) -> bool:
         return words not in ({4}, {6}) and all(_NUMBER.fullmatch(f[2]) for f in lines)
     return (
         width == {4}
-        and all(_INTEGER.fullmatch(f[2]) and not _INTEGER.fullmatch(f[3]) for f in lines)
+        and all(_GRADE.fullmatch(f[2]) and not _INTEGER.fullmatch(f[3]) for f in lines)
         and any(f[1] not in ("0", "Q0") for f in lines)
     )
 
@@ -52,7 +53,7 @@ def say_if_likely(source: Source) -> None:
     if {len(fields) for fields in lines} != {4}:
         return
     _, second, third, fourth = (set(column) for column in zip(*lines, strict=True))
-    if len(second) > 1 and len(fourth) == 1 and all(map(_INTEGER.fullmatch, third | fourth)):
+    if len(second) > 1 and len(fourth) == 1 and all(map(_GRADE.fullmatch, third | fourth)):
         warnings.warn(
             KaratWarning(
                 f"{source.path} is read as TREC qrels (query, iteration, item, grade), but its "

@@ -45,7 +45,7 @@ class Lists:
             )
         if kinds == {"scores"}:
             by_query = text_items(by_query)
-            return cls(by_query, _finite_scores(by_query))
+            return cls(by_query, _checked_scores(by_query))
         return cls({q: text_list(items) for q, items in by_query.items()}, None)
 
     def only(self, query_ids: Collection[str]) -> Lists:
@@ -142,12 +142,12 @@ def text_list(items: Sequence[Any]) -> Sequence[str]:
     return [text_id(item, "item_id") for item in items]
 
 
-def _finite_scores(by_query: dict[str, dict[str, Any]]) -> NDArray[np.float64]:
+def _checked_scores(by_query: dict[str, dict[str, Any]]) -> NDArray[np.float64]:
     total = sum(map(len, by_query.values()))
     values = chain.from_iterable(map(dict.values, by_query.values()))
     try:
         scores = np.fromiter(values, np.float64, total)
-        if np.isfinite(scores).all():
+        if not np.isnan(scores).any():
             return scores
     except (TypeError, ValueError, OverflowError):
         pass
@@ -158,13 +158,13 @@ def _score_error(by_query: dict[str, dict[str, Any]]) -> InputError:
     for query, items in by_query.items():
         for item, score in items.items():
             try:
-                fine = bool(np.isfinite(float(score)))
+                fine = not np.isnan(float(score))
             except (TypeError, ValueError, OverflowError):
                 fine = False
             if not fine:
                 return InputError(
-                    f"query {query!r}, item {item!r}: {score!r} is no finite number",
+                    f"query {query!r}, item {item!r}: {score!r} is not a number",
                     field="score",
-                    hint="write finite numbers; drop items that have no score",
+                    hint="write numbers; drop items that have no score",
                 )
     raise AssertionError("no score is at fault")

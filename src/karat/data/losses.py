@@ -94,6 +94,20 @@ def need_ids(results: pl.DataFrame, target: str, *, of_all: bool = True) -> None
         )
 
 
+def refuse_infinite_scores(results: pl.DataFrame, target: str) -> None:
+    """Refuse to write scores that JSON has no number for."""
+    if "score" not in results.columns:
+        return
+    infinite = results.filter(results["score"].is_infinite())
+    if infinite.height:
+        query, score = infinite.select("query_id", "score").row(0)
+        raise InputError(
+            f"{target} cannot hold the score {score} of query {query!r}",
+            field="score",
+            hint="write .run, .csv or .parquet, which hold infinite scores",
+        )
+
+
 def _repeats_the_id(results: pl.DataFrame, name: str) -> bool:
     """Tell whether the document is the item, so that its id says everything."""
     return (

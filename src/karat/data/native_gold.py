@@ -153,7 +153,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     empty_evidence: list[str] = []
     for number, given in lines:
         record = with_known_keys(given, ALIASES, number, error)
-        line = converted(number, record, GoldLine, error)
+        line = _line(number, record, error)
         query = new_query(line.query_id, queries, number, error, refuse)
         fields = {key: value for key, value in record.items() if key not in GOLD_KEYS}
         if line.query is not None and "text" in fields:
@@ -199,6 +199,36 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
         name=header.name,
         settings=header.settings,
     )
+
+
+def _line(number: int, record: Any, error: MakeError) -> GoldLine:
+    """Check a record; a grade written as 1.0 is read as 1."""
+    try:
+        return msgspec.convert(record, GoldLine)
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        return converted(number, _with_integer_grades(record), GoldLine, error)
+
+
+def _with_integer_grades(record: Any) -> Any:
+    if not isinstance(record, Mapping):
+        return record
+    changed = dict(record)
+    relevant, spans = record.get("relevant"), record.get("spans")
+    if isinstance(relevant, Mapping):
+        changed["relevant"] = {item: _integer(grade) for item, grade in relevant.items()}
+    if isinstance(spans, Sequence) and not isinstance(spans, (str, bytes)):
+        changed["spans"] = [
+            {**span, "grade": _integer(span["grade"])}
+            if isinstance(span, Mapping) and "grade" in span
+            else span
+            for span in spans
+        ]
+    return changed
+
+
+def _integer(grade: Any) -> Any:
+    integral = isinstance(grade, float) and grade.is_integer() and abs(grade) < LARGEST_GRADE
+    return int(grade) if integral else grade
 
 
 def _interchangeable(

@@ -12,7 +12,7 @@ import polars as pl
 
 from karat.data.files import Source
 from karat.data.frames import PLACE_HINT
-from karat.data.losses import Written
+from karat.data.losses import Written, refuse_infinite_scores
 from karat.data.native_lines import (
     Count,
     Header,
@@ -103,7 +103,8 @@ def run_of_lines(lines: Iterable[RunLine], header: Header | None = None) -> Run:
 
 
 def write_run(run: Run, file: IO[bytes]) -> Written:
-    """Write a run, one query a line, after a header."""
+    """Write a run, one query per line, after a header."""
+    refuse_infinite_scores(run.results, "JSON Lines")
     encode = msgspec.json.Encoder().encode
     file.write(encode(Header(1, "run", run.name, run.offsets, run.settings)) + b"\n")
     results = grouped(run.results.rename({"item_id": "id"}, strict=False))

@@ -11,12 +11,19 @@ from collections.abc import Callable
 from typing import IO, Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from karat.data.files import BYTE_ORDER_MARK, Source, decode
 from karat.data.format import Format, Kind, kind_of_contexts
 from karat.data.frames import holds_contexts
 from karat.data.gold import Gold
-from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_gold_loses
+from karat.data.losses import (
+    Written,
+    need_ids,
+    refuse_infinite_scores,
+    say_what_a_run_loses,
+    say_what_gold_loses,
+)
 from karat.data.native import kind_of_keys
 from karat.data.native_lines import held_once
 from karat.data.order import scores_give_order
@@ -54,7 +61,21 @@ def read_gold(source: Source) -> Gold:
 
 def read_run(source: Source) -> Run:
     """Read scores; the score alone decides the order."""
-    return placed(source, lambda content: Run.of(content, name=source.name))
+
+    def run_of(content: Any) -> Run:
+        run = Run.of(content, name=source.name)
+        scores = None if run.lists is None else run.lists.scores
+        if scores is not None and np.isinf(scores).any():  # JSON has no infinity: it was 1e999
+            infinite = run.results.filter(run.results["score"].is_infinite())
+            query, item = infinite.select("query_id", "item_id").row(0)
+            raise InputError(
+                f"query {query!r}, item {item!r}: the score is too large",
+                field="score",
+                hint="write a number below 1e308",
+            )
+        return run
+
+    return placed(source, run_of)
 
 
 def write_gold(gold: Gold, file: IO[bytes]) -> Written:
@@ -74,6 +95,7 @@ def write_run(run: Run, file: IO[bytes]) -> Written:
     scored = scores_give_order(results) and not repeats
     nested: dict[str, Any] = {query: {} if scored else [] for query in run.query_ids}
     if scored:
+        refuse_infinite_scores(results, "this JSON")
         for query, item, score in results.select("query_id", "item_id", "score").iter_rows():
             nested[query][item] = score
     else:

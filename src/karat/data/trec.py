@@ -1,20 +1,24 @@
 """TREC qrels (`query 0 item grade`) and run files (`query Q0 item rank score tag`).
 
-Fields stand apart by any white space; blank lines and lines starting with `#` are passed over.
+Fields are separated by any white space; blank lines and lines starting with `#` are skipped.
+As in trec_eval, a tag may hold spaces (its first word counts), scores may be infinite, and a grade
+may be written `1.0`. A line with more than six fields whose sixth is a number is refused: an id
+with a space in it shifts the score there.
 A plain parser defines what a file means. Nearly every file is tidy enough, or can be tidied
-quickly enough, for Polars to read instead; whenever it stumbles, the plain parser decides.
+quickly enough, for Polars to read instead; whenever Polars fails, the plain parser decides.
 """
 
 from __future__ import annotations
 
 import re
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
 from karat.data.format import Format, Kind
+from karat.data.frames import integers_of_text
 from karat.data.gold import Gold
 from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_gold_loses
 from karat.data.order import ranked_by_score, with_scores_that_order
@@ -46,19 +50,23 @@ _PIECE = 1 << 18  # bytes that fit the cache: scanning such pieces is several ti
 _OTHER_SPACES = bytes([9, 11, 12, 13])
 _TO_SPACE = bytes(_SPACE if byte in _OTHER_SPACES else byte for byte in range(256))
 _WHITE = r"[ \t\n\v\f\r]"
-_INTEGER = re.compile(rb"[+-]?[0-9]+")
+_GRADE = re.compile(rb"[+-]?[0-9]+(?:\.0*)?")
 _DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_OF_NUMBERS = b"0123456789+-.eE"
+_INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 
 
 def sniff(source: Source) -> bool:
-    """Tell whether the first line could be TREC's: text in four or six fields."""
+    """Tell whether the first line could be TREC's: four fields, six, or more after a score."""
     return kind(source) is not None
 
 
 def kind(source: Source) -> Kind | None:
     """Tell qrels from a run by the number of fields."""
-    counts: dict[int, Kind] = {len(QRELS): "gold", len(RUN): "run"}
-    return counts.get(len(_first_fields(source.head)[1]))
+    fields = _first_fields(source.head)[1]
+    if len(fields) == len(QRELS):
+        return "gold"
+    return "run" if len(fields) == len(RUN) or _is_long_run_line(fields) else None
 
 
 def read_gold(source: Source) -> Gold:
@@ -104,14 +112,12 @@ def last_tag(source: Source) -> str:
             rest, _, line = rest.rpartition(b"\n")
             fields = line.split()
             if fields and not fields[0].startswith(b"#"):
-                last = fields[-1]
+                last = fields[len(RUN) - 1]
                 break
     try:
         return last.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise source.error(
-            "the tag of the last line is not valid UTF-8", field="tag", hint="save it as UTF-8"
-        ) from error
+    except UnicodeDecodeError:
+        return last.decode("latin-1")
 
 
 def has_iterations(source: Source) -> bool:
@@ -149,13 +155,70 @@ def _read(source: Source, schema: Schema) -> pl.DataFrame:
 
 
 def _read_block(block: bytes, schema: Schema) -> pl.DataFrame | None:
-    """Read lines as they are if they are tidy, else tidied; None where that does not do."""
+    """Read lines as they are if they are tidy, else tidied; None if that does not work."""
     separators = len(schema) - 1
     lines = _count_tidy_lines(block, separators)
     if lines is None:
         block = _tidy(block)
         lines = _count_tidy_lines(block, separators)
-    return None if lines is None else _polars(block, schema, lines)
+    frame = None if lines is None else _polars(block, schema, lines)
+    if frame is not None:
+        return frame
+    if schema is RUN:
+        return _read_without_tags(block)
+    return None if lines is None else _read_decimal_grades(block, lines)
+
+
+def _read_without_tags(block: bytes) -> pl.DataFrame | None:
+    """Read a run whose tags hold spaces or are not UTF-8: cut each line after the score."""
+    without_tags = _without_tags(_tidy(block))
+    untagged = {name: kind for name, kind in RUN.items() if name != "tag"}
+    lines = None if without_tags is None else _count_tidy_lines(without_tags, len(untagged) - 1)
+    if without_tags is None or lines is None:
+        return None
+    return _polars(without_tags, untagged, lines)
+
+
+def _without_tags(block: bytes) -> bytes | None:
+    """Cut the lines of a tidy block before their tags; None if the plain parser has to decide."""
+    codes: NDArray[np.uint8] = np.frombuffer(block, np.uint8)
+    newlines = np.flatnonzero(codes == _NEWLINE)
+    ends = newlines if block.endswith(b"\n") else np.append(newlines, codes.size)
+    spaces = np.flatnonzero(codes == _SPACE)
+    before = np.searchsorted(spaces, ends)  # spaces up to the end of each line
+    tag = np.append(0, before[:-1]) + len(RUN) - 2  # of these, the one in front of the tag
+    if not ends.size or (tag >= before).any() or (spaces[tag] + 1 == ends).any():
+        return None
+    more = tag + 1 < before  # the lines whose tag has several words
+    words = codes[: ends[-1]], spaces[tag[more]] + 1, spaces[tag[more] + 1]
+    if _any_made_of(_OF_NUMBERS, *words):
+        return None
+    change = np.zeros(codes.size + 1, np.int8)
+    change[spaces[tag]] += 1
+    change[ends] -= 1
+    kept: NDArray[np.uint8] = codes[np.cumsum(change[:-1], dtype=np.int8) == 0]
+    return kept.tobytes()
+
+
+def _any_made_of(
+    characters: bytes, codes: NDArray[np.uint8], starts: NDArray[Any], ends: NDArray[Any]
+) -> bool:
+    """Tell whether a word, given by its start and end, holds only these characters."""
+    if not starts.size:
+        return False
+    allowed = np.zeros(256, np.bool_)
+    allowed[list(characters)] = True
+    others = np.append(0, np.cumsum(~allowed[codes], dtype=np.int32))
+    return bool((others[ends] == others[starts]).any())
+
+
+def _read_decimal_grades(block: bytes, lines: int) -> pl.DataFrame | None:
+    """Read qrels in which some grades are written as `1.0`."""
+    frame = _polars(block, {**QRELS, "grade": pl.String}, lines)
+    if frame is None:
+        return None
+    grades = integers_of_text(frame["grade"])
+    return None if grades.null_count() else frame.with_columns(grades)
 
 
 def _polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame | None:
@@ -174,10 +237,21 @@ def _polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame | None:
         )
     except (pl.exceptions.PolarsError, OSError):
         return None
-    whole = frame.height == lines and sum(frame.null_count().row(0)) == 0
-    if whole and "score" in schema:
-        whole = bool(frame["score"].is_finite().all())
-    return frame if whole else None
+    if frame.height != lines or sum(frame.null_count().row(0)):
+        return None
+    if schema.get("score") == pl.Float64 and not frame["score"].is_finite().all():
+        return frame if _infinities_are_spelled_out(block, schema, lines) else None
+    return frame
+
+
+def _infinities_are_spelled_out(block: bytes, schema: Schema, lines: int) -> bool:
+    """Tell `inf` from a number that is too large, and from what is not a number."""
+    as_text = _polars(block, {**schema, "score": pl.String}, lines)
+    if as_text is None:
+        return False
+    scores = as_text["score"]
+    infinite = scores.filter(~scores.cast(pl.Float64).is_finite())
+    return bool(infinite.str.contains(r"(?i)^[+-]?inf(?:inity)?$").all())
 
 
 def _count_tidy_lines(block: bytes, separators: int) -> int | None:
@@ -230,7 +304,7 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
         if not fields or fields[0].startswith(b"#"):
             continue
         if len(fields) != len(schema):
-            raise _field_count(source, number, fields, schema)
+            _check_field_count(source, number, fields, schema)
         try:
             columns["query_id"].append(fields[0].decode("utf-8"))
             columns["item_id"].append(fields[2].decode("utf-8"))
@@ -243,7 +317,7 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
                 line=number,
                 field=value,
                 hint=f"field {at + 1} of the line is the {value}: "
-                + ("a finite number" if value == "score" else "a whole number such as 0, 1 or 2"),
+                + ("a number" if value == "score" else "a whole number such as 0, 1 or 2"),
             )
         columns[value].append(parsed)
     if not columns["query_id"]:
@@ -254,31 +328,47 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
 
 
 def _grade(text: bytes) -> int | str:
-    if not _INTEGER.fullmatch(text):
-        return "is no integer"
-    fits = len(text) < 25 and -(1 << 63) <= int(text) < 1 << 63
-    return int(text) if fits else "is too large"
+    if not _GRADE.fullmatch(text):
+        return "is not an integer"
+    integer = text.partition(b".")[0]
+    fits = len(integer) < 25 and -(1 << 63) <= int(integer) < 1 << 63
+    return int(integer) if fits else "is too large"
 
 
 def _score(text: bytes) -> float | str:
-    if _DECIMAL.fullmatch(text):
-        number = float(text)
-        return number if abs(number) != float("inf") else "is not finite"
-    word = text.lower().lstrip(b"+-")
-    return "is not finite" if word in (b"nan", b"inf", b"infinity") else "is no number"
+    if _INFINITE.fullmatch(text):
+        return float(text)
+    if not _DECIMAL.fullmatch(text):
+        return "is not a number"
+    number = float(text)
+    return number if abs(number) != float("inf") else "is too large"
 
 
-def _field_count(source: Source, line: int, fields: list[bytes], schema: Schema) -> InputError:
+def _is_long_run_line(fields: list[bytes]) -> bool:
+    """Tell whether fields are those of a run whose tag holds spaces."""
+    return _has_tag_of_several_words(fields) and not isinstance(_score(fields[4]), str)
+
+
+def _check_field_count(source: Source, line: int, fields: list[bytes], schema: Schema) -> None:
+    """Refuse a line with too few or too many fields; only the tag of a run may hold spaces."""
     run = schema is RUN
+    if run and _has_tag_of_several_words(fields):
+        return
     layout = "query Q0 item rank score tag" if run else "query 0 item grade"
     names = layout.split()
-    missing = names[len(fields)] if len(fields) < len(names) else None
-    return source.error(
+    hint = f"a line is: {layout}"
+    if run and len(fields) > len(names):
+        hint += "; ids cannot hold spaces, and a tag of several words cannot start with a number"
+    raise source.error(
         f"{len(fields)} fields where a TREC {'run' if run else 'qrels'} line has {len(names)}",
         line=line,
-        field=missing,
-        hint=f"a line is: {layout}",
+        field=names[len(fields)] if len(fields) < len(names) else None,
+        hint=hint,
     )
+
+
+def _has_tag_of_several_words(fields: list[bytes]) -> bool:
+    return len(fields) > len(RUN) and not _DECIMAL.fullmatch(fields[5])
 
 
 def _first_fields(head: bytes) -> tuple[int, list[bytes]]:
@@ -293,12 +383,14 @@ def _first_fields(head: bytes) -> tuple[int, list[bytes]]:
 def _refuse_the_other_kind(source: Source, schema: Schema) -> None:
     other, name = (RUN, "a run") if schema is QRELS else (QRELS, "qrels")
     line, fields = _first_fields(source.head)
-    if len(fields) != len(other):
-        return
-    value = _score(fields[4]) if other is RUN else _grade(fields[3])
-    if not isinstance(value, str):
+    if other is RUN:
+        six = len(fields) == len(RUN) and not isinstance(_score(fields[4]), str)
+        found = six or _is_long_run_line(fields)
+    else:
+        found = len(fields) == len(QRELS) and not isinstance(_grade(fields[3]), str)
+    if found:
         raise source.error(
-            f"this is {name}: its lines have {len(other)} fields",
+            f"this is {name}: its lines have {len(fields)} fields",
             line=line,
             hint=SWAPPED,
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from karat.errors import MeasureError
 from karat.match.spans import Budget
-from karat.measures.declare import Declaration, Measure, declared, folded, spellings
+from karat.measures.declare import REGISTRY, Declaration, Measure, declared, folded, spellings
 
 # A name that only the data can know may hold brackets and commas: then it stands in quotes.
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -19,7 +19,8 @@ _NAME = re.compile(
     r"(?P<name>[A-Za-z0-9][\w.+-]*?)\s*"
     rf"(?:\((?P<params>{_INSIDE})\))?\s*(?:@(?P<cutoff>[^()@]+))?\s*(?:\((?P<late>{_INSIDE})\))?"
 )
-_TOKEN = re.compile(rf"{_QUOTED}|.", re.DOTALL)
+# Blanks around @ and in front of a bracket belong to the name.
+_TOKEN = re.compile(rf"{_QUOTED}|\s*@\s*|\s*\(|\s+|.", re.DOTALL)
 _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _TREC_TAIL = re.compile(rf"(?P<name>.*[A-Za-z])[._](?P<tail>{_NUMBER})")
 # precision_at_3 and hits_in_top_3, as benchmark scripts spell them.
@@ -56,6 +57,7 @@ def parse(text: str | Measure) -> Measure:
         found = declared(name)
     if found is None:
         raise _unknown(text, parts["name"])
+    found, cutoff = _translate(text, found, cutoff, params)
     several = folded(name) in map(folded, found.several)
     if has_tail and found.cutoff == "none" and found.tail is None:
         raise _bracketed(text, found)
@@ -104,24 +106,33 @@ def parse_all(given: str | Measure | Iterable[str | Measure]) -> tuple[Measure, 
 
 
 def split(names: str) -> list[str]:
-    """Split at commas outside brackets and quotes; trec_eval asks for two by `ndcg_cut.5,10`.
+    """Split at commas and blanks outside brackets and quotes.
 
-    >>> split("nDCG(gain={1: 1, 2: 3})@10, P.5,10")
-    ['nDCG(gain={1: 1, 2: 3})@10', 'P.5', 'P.10']
+    trec_eval asks for two measures by `ndcg_cut.5,10`.
+
+    >>> split("nDCG(gain={1: 1, 2: 3})@10, RR P.5,10")
+    ['nDCG(gain={1: 1, 2: 3})@10', 'RR', 'P.5', 'P.10']
     """
-    parts: list[str] = []
-    depth, start = 0, 0
-    for token in _TOKEN.finditer(names + ","):
-        depth += (token[0] in "({") - (token[0] in ")}")
-        if token[0] == "," and depth <= 0:
-            parts.append(names[start : token.start()].strip())
-            start = token.end()
     whole: list[str] = []
-    for part in filter(None, parts):
+    for part in _parts(names, at_blanks=True):
         before = re.fullmatch(rf"(\w+)\.{_NUMBER}", whole[-1]) if whole else None
         more = before and re.fullmatch(_NUMBER, part)
         whole.append(f"{before[1]}.{part}" if before and more else part)
     return whole
+
+
+def _parts(text: str, *, at_blanks: bool = False) -> list[str]:
+    """Split at commas outside brackets and quotes, and at blanks if asked."""
+    parts: list[str] = []
+    depth, start = 0, 0
+    for token in _TOKEN.finditer(text):
+        mark = token[0].strip()
+        depth += (mark in ("(", "{")) - (mark in (")", "}"))
+        if depth <= 0 and (mark == "," or (at_blanks and not mark)):
+            parts.append(text[start : token.start()].strip())
+            start = token.end()
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]
 
 
 def _cutoff(text: str, cutoff: str, declaration: Declaration) -> int | float | Budget:
@@ -142,9 +153,80 @@ def _cutoff(text: str, cutoff: str, declaration: Declaration) -> int | float | B
     )
 
 
+def _translate(
+    text: str, declaration: Declaration, cutoff: str | None, params: dict[str, Any]
+) -> tuple[Declaration, str | None]:
+    """Replace the parameters that only ir_measures has by karat's, in place.
+
+    Returns the measure and the cutoff that they mean.
+    """
+    if declaration.family != "rank":
+        return declaration, cutoff
+    if _flag(text, params, "judged_only"):
+        raise MeasureError(
+            f"{text}: judged_only cannot be set for a single measure",
+            hint="drop unjudged items for all measures: --unjudged skip, or "
+            "conventions={'unjudged': 'skip'} in Python",
+        )
+    declaration = _declaration_meant(text, declaration, params)
+    if any(param.name == "gain" for param in declaration.params):
+        _translate_gain(text, params)
+    in_brackets = "recall" if declaration.cutoff == "share" else "cutoff"
+    if in_brackets not in params:
+        return declaration, cutoff
+    if cutoff is not None:
+        raise MeasureError(f"{text}: the cutoff is given twice", hint="give it once")
+    return declaration, str(params.pop(in_brackets))
+
+
+def _declaration_meant(text: str, declaration: Declaration, params: dict[str, Any]) -> Declaration:
+    """Return the measure that karat has for a parameter of ir_measures."""
+    if declaration.name == "P" and _flag(text, params, "relative"):
+        return REGISTRY["R_cap"]
+    if declaration.name == "NumRet" and "rel" in params:
+        return REGISTRY["NumRelRet"]
+    if declaration.name == "SetF":
+        _rename(text, params, "beta", "weight")
+    if declaration.name == "F1" and "beta" in params:
+        raise MeasureError(
+            f"{text}: F1 has a fixed β of 1",
+            hint="SetF(weight=β²) weighs the precision and recall of the whole list by any β",
+        )
+    return declaration
+
+
+def _translate_gain(text: str, params: dict[str, Any]) -> None:
+    """Replace ir_measures' dcg= and gains= by gain=."""
+    if "dcg" in params:
+        given = str(params.pop("dcg"))
+        gain = {"log2": "linear", "exp-log2": "exp2"}.get(given.strip("'\""))
+        if gain is None:
+            raise MeasureError(f"{text}: dcg={given} is unknown", hint="write gain=linear or exp2")
+        if gain == "exp2" or not {"gain", "gains"} & params.keys():
+            params["dcg"] = gain
+            _rename(text, params, "dcg", "gain")
+    _rename(text, params, "gains", "gain")
+
+
+def _rename(text: str, params: dict[str, Any], theirs: str, ours: str) -> None:
+    if theirs not in params:
+        return
+    if ours in params:
+        raise MeasureError(f"{text}: {ours} is given twice", hint="give it once")
+    params[ours] = params.pop(theirs)
+
+
+def _flag(text: str, params: dict[str, Any], name: str) -> bool:
+    """Take a parameter that is True or False out of the others."""
+    given = str(params.pop(name, "False"))
+    if given.lower() not in ("true", "false"):
+        raise MeasureError(f"{text}: {name}={given} is unknown", hint=f"write {name}=True or False")
+    return given.lower() == "true"
+
+
 def _params(text: str, inside: str) -> dict[str, Any]:
     params: dict[str, Any] = {}
-    for part in split(inside):
+    for part in _parts(inside):
         key, equals, value = part.partition("=")
         if not equals:
             raise MeasureError(f"{text}: {part!r} is no parameter", hint="write name=value")
@@ -158,7 +240,7 @@ def _params(text: str, inside: str) -> dict[str, Any]:
 def _value(text: str, value: str) -> Any:
     if not value.startswith("{"):
         return value
-    pairs = [pair.partition(":") for pair in split(value.strip("{}"))]
+    pairs = [pair.partition(":") for pair in _parts(value.strip("{}"))]
     if not value.endswith("}") or not all(colon for _, colon, _ in pairs):
         raise MeasureError(f"{text}: {value!r} is no mapping", hint="write {1: 1, 2: 3}")
     return {grade.strip(): worth.strip() for grade, _, worth in pairs}

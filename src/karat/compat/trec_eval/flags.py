@@ -6,7 +6,7 @@ import getopt
 import re
 from dataclasses import dataclass, field
 
-from karat.errors import InputError
+from karat.errors import InputError, MeasureError
 
 SHORT = "hvqm:cl:nJN:M:R:T:oZ:"
 LONG = {
@@ -78,6 +78,12 @@ def _apply(request: Request, option: str, value: str) -> None:
         setattr(request, *switches[option])
     elif option == "-m":
         name, dot, parameters = value.partition(".")
+        if not name:
+            raise MeasureError(
+                f"{value!r} names no measure",
+                field="-m",
+                hint="write a name such as map or P.5,10; karat trec_eval -h lists the measures",
+            )
         if dot and not parameters:
             raise InputError(
                 f"{value!r} has no parameter behind the dot", field="-m", hint=f"write {name}"

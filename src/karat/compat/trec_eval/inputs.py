@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
 from karat.data.judgments import LARGEST_GRADE
-from karat.errors import InputError
 
 PREFERENCES = ("query", "group", "subgroup", "item", "level")
 JUDGMENTS = ("query", "group", "item", "grade")
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|nan|inf(?:inity)?)", re.IGNORECASE
+)
 ZSCORES = ("query", "measure", "mean", "deviation")
 
 
@@ -23,6 +26,7 @@ class Preference(NamedTuple):
     subgroup: str
     item: str
     level: float
+    line: int
 
 
 def read_preferences(path: str, *, from_qrels: bool) -> dict[str, list[Preference]]:
@@ -33,7 +37,7 @@ def read_preferences(path: str, *, from_qrels: bool) -> dict[str, list[Preferenc
         query, *middle, item, level = fields
         group, subgroup = middle if len(middle) == 2 else (middle[0], "0")
         number = _number(source, line, "grade" if from_qrels else "level", level)
-        topics[query].append(Preference(group, subgroup, item, number))
+        topics[query].append(Preference(group, subgroup, item, number, line))
     return dict(topics)
 
 
@@ -106,13 +110,9 @@ def _lines(source: Source, names: tuple[str, ...]) -> Iterator[tuple[int, list[s
 
 
 def _number(source: Source, line: int, field: str, text: str, *, finite: bool = True) -> float:
-    problem = f"{text!r} is no number"
-    try:
-        number = float(text)
-        if "_" not in text and (math.isfinite(number) or not finite):
-            return number
-        problem = f"{text!r} is not finite"
-    except ValueError:
-        pass
-    error: InputError = source.error(problem, line=line, field=field, hint="write it as 1 or 0.5")
-    raise error
+    known = _NUMBER.fullmatch(text) is not None
+    number = float(text) if known else math.nan
+    if known and (math.isfinite(number) or not finite):
+        return number
+    problem = f"{text!r} is not {'finite' if known else 'a number'}"
+    raise source.error(problem, line=line, field=field, hint="write it as 1 or 0.5")

@@ -107,7 +107,7 @@ def _of_preferences(
         if len(set(items)) < len(items):
             raise _again(request, topic)
         # One topic at a time: of each, only the values are kept, not who prefers what.
-        values.append(measured(judge(topic, preferences[topic], items)))
+        values.append(measured(judge(topic, preferences[topic], items, request.files[0])))
     missing = np.array([topic not in listed for topic in ids])
     return Topics(ids, missing, request.level, request.documents, preferences=values)
 

@@ -25,11 +25,13 @@ class Pairs:
 
 
 def ranks(given: str) -> tuple[int, ...]:
-    """Read cutoffs, sorted as trec_eval sorts them."""
+    """Read cutoffs, sorted and truncated to integers as trec_eval does it: P.5.7 is P_5."""
+    cutoffs = []
     for part in given.split(","):
-        if not re.fullmatch(r"[0-9]{1,9}", part) or int(part) == 0:
-            raise MeasureError(f"{part!r} is no cutoff", hint="such as P.5,10")
-    return _distinct(tuple(sorted(int(part) for part in given.split(","))))
+        if not re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]*)?", part) or int(float(part)) == 0:
+            raise MeasureError(f"{part!r} is not a cutoff", hint="such as P.5,10")
+        cutoffs.append(int(float(part)))
+    return _distinct(tuple(sorted(cutoffs)))
 
 
 def points(given: str) -> tuple[float, ...]:

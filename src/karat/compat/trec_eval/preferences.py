@@ -195,8 +195,11 @@ def _count(over: Matrix, item: Matrix, n: int) -> Counts:
     )
 
 
-def judge(topic: str, preferences: list[Preference], listed: list[str]) -> Judged:
-    """Give the items of a topic their numbers, and work out what each judge prefers."""
+def judge(topic: str, preferences: list[Preference], listed: list[str], path: str) -> Judged:
+    """Give the items of a topic numbers, and collect what each judge prefers.
+
+    Errors name `path`, the file of the preferences.
+    """
     known = {preference.item for preference in preferences}
     retrieved = [item for item in listed if item in known]
     others = sorted(known.difference(retrieved))
@@ -204,47 +207,69 @@ def judge(topic: str, preferences: list[Preference], listed: list[str]) -> Judge
     groups = []
     ordered = sorted(preferences, key=lambda p: (p.group, p.subgroup, -p.level, number[p.item]))
     for name, rows in groupby(ordered, key=lambda p: p.group):
-        rows_of_group = list(rows)
-        if len({row.subgroup for row in rows_of_group}) == 1:
-            groups.append(_by_level(topic, name, rows_of_group, number))
+        group = _Rows(path, topic, name, list(rows))
+        if len({row.subgroup for row in group.rows}) == 1:
+            groups.append(_by_level(group, number))
         else:
-            groups.append(_partial_order(topic, name, rows_of_group, number))
+            groups.append(_partial_order(group, number))
     return Judged(len(number), len(retrieved), groups)
 
 
-def _by_level(topic: str, name: str, rows: list[Preference], number: dict[str, int]) -> Group:
-    item = np.array([number[row.item] for row in rows])
-    level = np.array([row.level for row in rows])
-    over = level[:, None] > level[None, :]
-    if (over & (item[:, None] == item[None, :])).any():
-        raise _contradiction(topic, name, "gives an item two levels")
-    return Group(item, level, over, ordered=True)
+@dataclass(frozen=True)
+class _Rows:
+    """The lines of one judgment group, and where they come from."""
+
+    path: str
+    topic: str
+    group: str
+    rows: list[Preference]
+
+    def contradiction(self, problem: str, items: set[str]) -> InputError:
+        """Make the error for judgments that disagree about items; it names the last line."""
+        return InputError(
+            f"judgment group {self.group!r} of topic {self.topic!r} {problem}",
+            path=self.path,
+            line=max(row.line for row in self.rows if row.item in items),
+            field="level",
+            hint="put judgments that disagree into different groups",
+        )
 
 
-def _partial_order(topic: str, name: str, rows: list[Preference], number: dict[str, int]) -> Group:
+def _by_level(group: _Rows, number: dict[str, int]) -> Group:
+    levels: dict[str, float] = {}
+    for row in group.rows:
+        if levels.setdefault(row.item, row.level) != row.level:
+            raise group.contradiction(f"gives {row.item!r} two levels", {row.item})
+    item = np.array([number[row.item] for row in group.rows])
+    level = np.array([row.level for row in group.rows])
+    return Group(item, level, level[:, None] > level[None, :], ordered=True)
+
+
+def _partial_order(group: _Rows, number: dict[str, int]) -> Group:
     level = np.full(len(number), np.nan)
     over = np.zeros((len(number), len(number)), np.bool_)
-    for row in rows:
+    for row in group.rows:
         at = number[row.item]
         if (level[at] > 0 and row.level == 0) or (level[at] == 0 and row.level > 0):
-            raise _contradiction(topic, name, f"calls {row.item!r} relevant and irrelevant")
+            problem = f"calls {row.item!r} relevant and irrelevant"
+            raise group.contradiction(problem, {row.item})
         level[at] = row.level
-    for _, subgroup in groupby(rows, key=lambda row: row.subgroup):
-        held = list(subgroup)
-        item = np.array([number[row.item] for row in held])
-        levels = np.array([row.level for row in held])
+    for _, subgroup in groupby(group.rows, key=lambda row: row.subgroup):
+        rows = list(subgroup)
+        at_row = np.array([number[row.item] for row in rows])
+        levels = np.array([row.level for row in rows])
         above, below = np.nonzero(levels[:, None] > levels[None, :])
-        over[item[above], item[below]] = True
-    for middle in range(len(number)):  # whatever leads to an item leads on to what it leads to
+        over[at_row[above], at_row[below]] = True
+    for middle in range(len(number)):  # if a is over b and b over c, a is over c
         over |= over[:, middle, None] & over[None, middle, :]
-    if (over & over.T).any():
-        raise _contradiction(topic, name, "prefers two items to each other")
+    both = over & over.T
+    if both.any():
+        names = list(number)
+        pairs = np.argwhere(np.triu(both, 1))
+        if pairs.size:
+            first, second = (names[at] for at in pairs[0])
+            problem = f"prefers {first!r} and {second!r} to each other"
+            raise group.contradiction(problem, {first, second})
+        item = names[int(np.argmax(np.diagonal(both)))]
+        raise group.contradiction(f"gives {item!r} two levels", {item})
     return Group(np.arange(len(number)), level, over, ordered=False)
-
-
-def _contradiction(topic: str, group: str, problem: str) -> InputError:
-    return InputError(
-        f"judgment group {group!r} of topic {topic!r} {problem}",
-        field="level",
-        hint="put judgments that disagree into different groups",
-    )

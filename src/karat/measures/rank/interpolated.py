@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
@@ -11,6 +12,8 @@ from karat.measures.declare import REL, measure
 from karat.measures.references import MANNING
 from karat.measures.workings import note, note_places
 
+Needed = Callable[[Hits, float, int], Ints]
+"""From hits, a point of recall and the level to how many relevant items reach that point."""
 ELEVEN_POINTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
@@ -49,22 +52,31 @@ def eleven_point(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     return average_at_recall(hits, ELEVEN_POINTS, rel)
 
 
-def average_at_recall(hits: Hits, points: tuple[float, ...], rel: int) -> Floats:
+def relevant_needed(hits: Hits, point: float, rel: int) -> Ints:
+    """Round point · R to a whole number, halves up."""
+    exact = point * hits.n_relevant(rel)
+    whole = np.floor(exact)
+    needed: Ints = (whole + (exact - whole >= 0.5)).astype(np.int64)
+    return needed
+
+
+def average_at_recall(
+    hits: Hits, points: tuple[float, ...], rel: int, needed: Needed = relevant_needed
+) -> Floats:
     """Average over points of recall, from the highest down."""
-    values = {point: at_recall(hits, point, rel) for point in points}
+    values = {point: at_recall(hits, point, rel, needed) for point in points}
     note(**{f"at_recall_{point:.4g}": value for point, value in values.items()})
     total: Floats = reduce(np.add, [values[point] for point in reversed(points)])
     return total / len(points)
 
 
-def at_recall(hits: Hits, point: float, rel: int) -> Floats:
+def at_recall(hits: Hits, point: float, rel: int, needed: Needed = relevant_needed) -> Floats:
     """Return the highest precision from a point of recall on."""
     found = hits.relevant(rel)
     precision = found.ordinal / found.rank
     note_places(found, precision=precision)
     ends = np.cumsum(found.count)
-    needed = relevant_needed(hits, point, rel)
-    begins = ends - found.count + np.maximum(needed, 1) - 1
+    begins = ends - found.count + np.maximum(needed(hits, point, rel), 1) - 1
     reached = begins < ends
     value = np.zeros(hits.n_queries)
     if reached.any():
@@ -73,11 +85,3 @@ def at_recall(hits: Hits, point: float, rel: int) -> Floats:
         padded = np.append(precision, 0.0)
         value[reached] = np.maximum.reduceat(padded, bounds)[::2]
     return value
-
-
-def relevant_needed(hits: Hits, point: float, rel: int) -> Ints:
-    """Round point · R to a whole number, halves up."""
-    exact = point * hits.n_relevant(rel)
-    whole = np.floor(exact)
-    needed: Ints = (whole + (exact - whole >= 0.5)).astype(np.int64)
-    return needed
