@@ -339,3 +339,12 @@ def test_the_fast_path_reads_a_run_as_the_plain_parser_does(folder, content, blo
     fast = read_in_blocks(block, lambda: Run.read(source.path, format="trec").results)
     plain = read_or_refused(lambda: ranked_by_score(trec.parse(source, trec.RUN)))
     assert_same(fast, plain)
+
+
+@pytest.mark.parametrize("ends", ["\r", "\r\r\n"])
+def test_carriage_return_inside_a_line_is_refused(tmp_path, ends):
+    path = tmp_path / "old.run"
+    lines = ["q1 Q0 d1 1 9 t", "q1 Q0 d2 2 8 t", "q2 Q0 d2 2 8 t"]
+    path.write_bytes("\r".join(lines).encode() + ends.encode())
+    with refused(path=path, line=1):
+        Run.read(path)

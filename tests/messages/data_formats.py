@@ -104,6 +104,7 @@ case(
 gold("a line of qrels has too few fields", "gold.qrels", "q1 0 a 1\nq1 0 a\n")
 gold("a line of qrels has too many fields", "gold.qrels", "q1 0 a 1\nq1 0 a 1 2\n")
 run("a line of a TREC run has too few fields", "a.run", "q1 Q0 a 1 0.9 tag\nq1 Q0 a 1\n")
+run("a line of a TREC run has a carriage return", "a.run", "q1 Q0 a 1 9 t\rq1 Q0 b 2 8 t\r")
 gold("a grade in qrels is not a number", "gold.qrels", "q1 0 a yes\n")
 gold("a grade in qrels is too large", "gold.qrels", "q1 0 a 99999999999999999999\n")
 run("a score in a TREC run is not a number", "a.run", "q1 Q0 a 1 high tag\n")

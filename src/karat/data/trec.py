@@ -171,6 +171,8 @@ def _read_block(block: bytes, schema: Schema) -> pl.DataFrame | None:
 
 def _read_without_tags(block: bytes) -> pl.DataFrame | None:
     """Read a run whose tags hold spaces or are not UTF-8: cut each line after the score."""
+    if b"\r" in block.replace(b"\r\n", b"\n"):  # what looks like a tag may be further lines
+        return None
     without_tags = _without_tags(_tidy(block))
     untagged = {name: kind for name, kind in RUN.items() if name != "tag"}
     lines = None if without_tags is None else _count_tidy_lines(without_tags, len(untagged) - 1)
@@ -304,6 +306,7 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
         if not fields or fields[0].startswith(b"#"):
             continue
         if len(fields) != len(schema):
+            _refuse_carriage_return(source, number, line)
             _check_field_count(source, number, fields, schema)
         try:
             columns["query_id"].append(fields[0].decode("utf-8"))
@@ -347,6 +350,15 @@ def _score(text: bytes) -> float | str:
 def _is_long_run_line(fields: list[bytes]) -> bool:
     """Tell whether fields are those of a run whose tag holds spaces."""
     return _has_tag_of_several_words(fields) and not isinstance(_score(fields[4]), str)
+
+
+def _refuse_carriage_return(source: Source, number: int, line: bytes) -> None:
+    if b"\r" in line.strip():
+        raise source.error(
+            "there is a carriage return inside the line",
+            line=number,
+            hint="end lines with a line feed: tr '\\r' '\\n' < file converts old line ends",
+        )
 
 
 def _check_field_count(source: Source, line: int, fields: list[bytes], schema: Schema) -> None:
