@@ -157,16 +157,17 @@ def _read(source: Source, schema: Schema) -> pl.DataFrame:
 def _read_block(block: bytes, schema: Schema) -> pl.DataFrame | None:
     """Read lines as they are if they are tidy, else tidied; None if that does not work."""
     separators = len(schema) - 1
-    lines = _count_tidy_lines(block, separators)
+    tidy = block
+    lines = _count_tidy_lines(tidy, separators)
     if lines is None:
-        block = _tidy(block)
-        lines = _count_tidy_lines(block, separators)
-    frame = None if lines is None else _polars(block, schema, lines)
+        tidy = _tidy(block)
+        lines = _count_tidy_lines(tidy, separators)
+    frame = None if lines is None else _polars(tidy, schema, lines)
     if frame is not None:
         return frame
     if schema is RUN:
         return _read_without_tags(block)
-    return None if lines is None else _read_decimal_grades(block, lines)
+    return None if lines is None else _read_decimal_grades(tidy, lines)
 
 
 def _read_without_tags(block: bytes) -> pl.DataFrame | None:
