@@ -348,3 +348,10 @@ def test_carriage_return_inside_a_line_is_refused(tmp_path, ends):
     path.write_bytes("\r".join(lines).encode() + ends.encode())
     with refused(path=path, line=1):
         Run.read(path)
+
+
+def test_long_line_does_not_hide_behind_a_short_one(tmp_path):
+    path = tmp_path / "a.run"
+    path.write_text("q1 Q0 d3 3 0.5 tag\nq1 Q0 my doc 1 2.0 tag\nq1 Q0 d2 4 1.0\n")
+    with refused(path=path, line=2):
+        Run.read(path)
