@@ -93,6 +93,9 @@ class CommandRetriever(Retriever):
                 f"{_shown(line)} came back, which is no JSON; only answers belong on the "
                 "standard output",
             ) from error
+        except RecursionError as error:
+            problem = f"the answer is nested too deeply: {_shown(line)}"
+            raise AttemptError("BadAnswer", problem, again=False) from error
         answered = held.get("query_id") if isinstance(held, dict) else None
         if answered is None:
             example = f'{{"query_id": {json.dumps(question.query_id)}, "results": […]}}'
