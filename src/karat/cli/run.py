@@ -258,24 +258,22 @@ def _headers(options: Sequence[str], file: Path | None) -> dict[str, str]:
     """Return headers by their names; a value may be a secret and is never shown."""
     headers: dict[str, str] = {}
     for number, header in enumerate(options, 1):
-        _add_header(headers, header, field=f"--header {number}")
+        _add_header(headers, header, f"header {number}", field="--header")
     for line, header in enumerate(_lines_of(file), 1):
         if header.strip() and not header.lstrip().startswith("#"):
-            _add_header(headers, header, field="--header-file", path=file, line=line)
+            _add_header(headers, header, "this line", field="--header-file", path=file, line=line)
     return headers
 
 
-def _add_header(headers: dict[str, str], header: str, **place: Any) -> None:
+def _add_header(headers: dict[str, str], header: str, which: str, **place: Any) -> None:
     name, colon, value = (part.strip() for part in header.partition(":"))
     if not colon or not name:
         raise InputError(
-            "this header has no name and colon",
-            hint="write 'Authorization: Bearer …'",
-            **place,
+            f"{which} is not 'NAME: VALUE'", hint="write 'Authorization: Bearer …'", **place
         )
     if name.lower() in {known.lower() for known in headers}:
         raise InputError(
-            f"the header {printable(name)} is given twice", hint="give each header once", **place
+            f"{which} repeats the header {printable(name)}", hint="give each header once", **place
         )
     headers[name] = value
 

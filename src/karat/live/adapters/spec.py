@@ -106,13 +106,12 @@ def _not_a_name(spec: str) -> InputError:
     """Refuse what is not `package.module:name`; it may be an address with a password in it."""
     shown = safe_text(spec)
     if _LIKE_ADDRESS.search(spec):
-        return InputError(
-            f"{shown!r} looks like a mistyped address",
-            hint="write it as http://host:port/path or https://host/path, without spaces",
-        )
-    return InputError(
-        f"{shown!r} is not the name of a Python object", hint=_spelling(spec, shown) or _SPELLINGS
-    )
+        problem = f"{shown!r} looks like a mistyped address"
+        usual = "write it as http://host:port/path or https://host/path, without spaces"
+    else:
+        problem = f"{shown!r} is not the name of a Python object"
+        usual = _SPELLINGS
+    return InputError(problem, hint=_spelling(spec, shown) or usual)
 
 
 def _spelling(spec: str, shown: str) -> str | None:
