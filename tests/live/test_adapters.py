@@ -675,13 +675,15 @@ class TestSpecs:
         assert sys.path[-1] == str(here)
         assert sys.path.count(str(here)) == 1
 
-    @pytest.mark.parametrize("file", ["colorsys.py", "colorsys/__init__.py"])
+    @pytest.mark.parametrize("file", ["pyclbr.py", "pyclbr/__init__.py"])
     def test_file_that_an_installed_module_hides_is_named(self, here, file):
         (here / file).parent.mkdir(exist_ok=True)
         (here / file).write_text("def search(query): return []\n")
-        error = refused_target("colorsys:search")
+        error = refused_target("pyclbr:search")
         assert file in error.problem
         assert "rename" in error.hint
+        with pytest.warns(karat.KaratWarning, match=re.escape(file)):
+            made("pyclbr:readmodule")
 
     def test_missing_module_or_name_is_refused(self, here):
         (here / "shapes_bare.py").write_text("def search(query): return []\n")

@@ -160,7 +160,7 @@ def test_torn_line_is_cut_off_even_if_it_has_a_line_break(folder):
     path = folder / "ended.jsonl"
     whole = written(path, [line("q1"), line("q2")])
     path.write_bytes(whole[:-20] + b"\n")
-    with pytest.warns(KaratWarning, match="line 3"), Journal.open(path, header()) as journal:
+    with pytest.warns(KaratWarning, match="number 3"), Journal.open(path, header()) as journal:
         assert set(journal.done) == {"q1"}
     assert query_ids(path) == ["q1"]
 
@@ -335,7 +335,7 @@ def test_damaged_line_is_removed_with_a_warning_and_its_query_runs_again(folder,
     path = folder / "broken.jsonl"
     first, second, third = written(path, [line("q1"), line("q3")]).splitlines(keepends=True)
     path.write_bytes(first + second + broken + b"\n" + third)
-    with pytest.warns(KaratWarning, match="line 3"), Journal.open(path, header()) as journal:
+    with pytest.warns(KaratWarning, match="number 3"), Journal.open(path, header()) as journal:
         assert set(journal.done) == {"q1", "q3"}
     assert path.read_bytes() == first + second + third
 
@@ -346,7 +346,7 @@ def test_run_that_was_cut_within_a_line_is_continued(folder):
     appended = b"".join(written(path, [line("q3"), line("q4")]).splitlines(keepends=True)[1:])
     for size in range(len(whole) - len(whole.splitlines()[2]), len(whole) - 1):
         path.write_bytes(whole[:size] + appended)  # as O_APPEND does after another's truncate
-        with pytest.warns(KaratWarning, match="line 3"), Journal.open(path, header()) as journal:
+        with pytest.warns(KaratWarning, match="number 3"), Journal.open(path, header()) as journal:
             assert set(journal.done) == {"q1", "q4"}
             journal.write(line("q2"))
             journal.write(line("q3"))

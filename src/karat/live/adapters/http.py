@@ -276,7 +276,7 @@ def _check_body(body: Mapping[str, Any]) -> None:
         if level > _MOST_NESTED:
             raise _bad_body(f"it is nested more than {_MOST_NESTED} levels deep")
         if any(isinstance(value, float) and not math.isfinite(value) for value in values):
-            raise _bad_body("NaN and Infinity are not numbers in JSON")
+            raise _bad_body("NaN and Infinity are not numbers in JSON", "use null, or a number")
         values = [inner for value in values for inner in _inside(value)]
     try:
         msgspec.json.encode(body)
@@ -290,8 +290,8 @@ def _inside(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
-def _bad_body(problem: str) -> InputError:
-    return InputError(problem, field="body", hint="""--body '{"collection": "faq"}'""")
+def _bad_body(problem: str, hint: str = """--body '{"collection": "faq"}'""") -> InputError:
+    return InputError(problem, field="body", hint=hint)
 
 
 def _with_parameters(

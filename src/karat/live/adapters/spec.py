@@ -8,13 +8,14 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from karat.errors import InputError
+from karat.errors import InputError, KaratWarning
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.secrecy import safe_text
 from karat.live.exchange import Retriever, Search
@@ -99,6 +100,14 @@ def _named(spec: str) -> Any:
         if not hasattr(found, name):
             raise _nothing_called(name, found, module)
         found = getattr(found, name)
+    if own_file := _hidden_file(module):
+        warnings.warn(
+            KaratWarning(
+                f"{module} is an installed module, not {own_file} in the current folder; rename "
+                "the file, or set PYTHONPATH=. to use it"
+            ),
+            stacklevel=2,
+        )
     return found
 
 
@@ -180,8 +189,9 @@ def _nothing_called(name: str, found: Any, module: str) -> InputError:
     near = get_close_matches(name, names, n=1)
     if own_file := _hidden_file(module):
         return InputError(
-            f"there is no {name!r} in module {module}, which is not {own_file}",
-            hint=f"an installed module has the same name: rename {own_file}",
+            f"there is no {name!r} in {module}, an installed module that is imported instead of "
+            f"{own_file}",
+            hint=f"rename {own_file}, or set PYTHONPATH=. to use it",
         )
     where = f"module {module}" if isinstance(found, ModuleType) else type(found).__name__
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")

@@ -202,8 +202,9 @@ def _go_on(file: HeldFile, found: Standing, header: Header) -> dict[str, Failure
         more = ", …" if len(found.damaged) > _SHOWN else ""
         warnings.warn(
             KaratWarning(
-                f"{printable(str(file.path))}: removed {counted(len(found.damaged), 'line')} "
-                f"that another process damaged (line {numbers}{more}); their queries run again"
+                f"{printable(str(file.path))}: removed {counted(len(found.damaged), 'line')} that "
+                f"another process has damaged (number {numbers}{more}); the queries without an "
+                "answer run again"
             ),
             stacklevel=3,
         )
