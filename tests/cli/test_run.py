@@ -412,7 +412,7 @@ def test_repeated_failures_stop_the_command_with_the_reason_and_a_hint(command, 
     Path("gold.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
     words = ["-o", "run.jsonl", "-j", "1", "--no-progress"]
     with serving(protected) as server:
-        code, out, err = command("run", "gold.jsonl", "-r", server.url, *words)
+        code, _, err = command("run", "gold.jsonl", "-r", server.url, *words)
         assert code == 2
         assert err.startswith('error: HTTP 405: {"detail": "Method Not Allowed"}\n')
         assert "10 failures" in err
@@ -431,9 +431,9 @@ def test_files_of_the_current_folder_take_the_place_of_no_package(folder):
     for name in ("genai_prices", "aiohttp", "polars", "typer"):
         Path(f"{name}.py").write_text("open('imported', 'a').write(__name__)\n")
     source = Path(karat.__file__).parents[1]
+    words = ["run", "gold.jsonl", "-r", f"{folder}:plain", "-o", "run.jsonl", "--no-progress"]
     ended = subprocess.run(
-        [sys.executable, "-m", "karat", "run", "gold.jsonl", "-r", f"{folder}:plain"]
-        + ["-o", "run.jsonl", "--no-progress"],
+        [sys.executable, "-m", "karat", *words],
         env={**os.environ, "PYTHONPATH": str(source)},
         capture_output=True,
         text=True,

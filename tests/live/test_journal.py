@@ -28,7 +28,6 @@ from karat.live.file import journal as module
 from support.effort import examples
 from support.errors import refused
 
-
 RUN_ID = "0a1b2c3d"
 
 
@@ -346,7 +345,9 @@ def test_run_that_was_cut_within_a_line_is_continued(folder):
     appended = b"".join(written(path, [line("q3"), line("q4")]).splitlines(keepends=True)[1:])
     for size in range(len(whole) - len(whole.splitlines()[2]), len(whole) - 1):
         path.write_bytes(whole[:size] + appended)  # as O_APPEND does after another's truncate
-        with pytest.warns(KaratWarning, match="number 3"), Journal.open(path, header()) as journal:
+        with pytest.warns(KaratWarning, match="number 3"):
+            journal = Journal.open(path, header())
+        with journal:
             assert set(journal.done) == {"q1", "q4"}
             journal.write(line("q2"))
             journal.write(line("q3"))
@@ -382,9 +383,7 @@ def test_line_of_another_process_is_refused_and_the_file_is_kept(folder, run_id)
 
 def test_lines_are_not_checked_if_the_header_has_no_run_id(folder):
     path = folder / "older.jsonl"
-    path.write_bytes(
-        b"".join(msgspec.json.encode(part) + b"\n" for part in (header(), line("q1")))
-    )
+    path.write_bytes(b"".join(msgspec.json.encode(part) + b"\n" for part in (header(), line("q1"))))
     with Journal.open(path, header()) as journal:
         assert set(journal.done) == {"q1"}
         journal.write(line("q2"))

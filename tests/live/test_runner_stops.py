@@ -331,8 +331,8 @@ def failing_at(failing, kind=RuntimeError):
 def stopped(retrieve, count, **pace):
     """Run `count` queries; return the error that stopped the run and the lines before."""
     lines = []
+    pace = {"jobs": 1, "stop_after_failures": 10} | pace
     with pytest.raises(RepeatedFailureError) as caught:
-        pace = {"jobs": 1, "stop_after_failures": 10} | pace
         run_queries(retrieve, map(str, range(count)), done=lines.append, **pace)
     return caught.value, lines
 
@@ -380,9 +380,9 @@ def test_retries_of_one_query_count_once():
 
 def test_concurrent_run_stops_too():
     lines = []
+    retrieve, _ = failing_at(lambda n: True)
+    texts = map(str, range(500))
     with pytest.raises(RepeatedFailureError):
-        retrieve, _ = failing_at(lambda n: True)
-        texts = map(str, range(500))
         run_queries(retrieve, texts, jobs=8, stop_after_failures=10, done=lines.append)
     assert 10 <= len(lines) < 10 + 8
 

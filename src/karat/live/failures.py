@@ -31,7 +31,7 @@ _HINTS = {
     "HTTP 401": _NO_KEY,
     "HTTP 403": _NO_KEY,
     "HTTP 404": "check the path of the address, and names in it such as that of an index",
-    "HTTP 415": "if the server takes URL parameters, use --method GET (method=\"GET\"); if it "
+    "HTTP 415": 'if the server takes URL parameters, use --method GET (method="GET"); if it '
     "expects another content type, set it with --header 'Content-Type: …' (headers=)",
     "HTTP 422": _REJECTED,
     "HTTP 429": "send fewer requests: --rate 2 (rate=), -j 1 (jobs=)",

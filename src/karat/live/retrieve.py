@@ -63,9 +63,9 @@ def retrieve(
     run as failed; if more than the share `fail_on_error` do, a RetrieverError is raised (1 allows
     all to fail). After `stop_after_failures` failures of the same kind in a row (10 by default,
     and never with `fail_on_error=1`; 0 for never) the run stops with a RetrieverError, and the
-    answers before stay in `output`. With `output`, every answer is written at once. Calling it again continues an
-    unfinished file: only failed and missing queries run. A finished file is refused, unless
-    `overwrite` is true.
+    answers before stay in `output`. With `output`, every answer is written at once. Calling it
+    again continues an unfinished file: only failed and missing queries run. A finished file is
+    refused, unless `overwrite` is true.
 
     >>> def search(query, top_k):
     ...     return ["faq-1", "faq-2"][:top_k]

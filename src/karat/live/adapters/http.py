@@ -51,8 +51,8 @@ class Reply:
 class HttpRetriever(Retriever):
     """A server that takes a query as a JSON body (POST) or as parameters of the address (GET).
 
-    Connections are kept open. Redirects are not followed: each question would take the longer way, and what was given for
-    one address would be sent to another.
+    Connections are kept open. Redirects are not followed: each query would take the longer way,
+    and secrets that were given for one address would be sent to another.
     """
 
     is_async = True

@@ -134,7 +134,8 @@ class HeldFile:
             raise self._failed(error) from error
         if not is_there:
             raise InputError(
-                "somebody moved, removed or replaced the file while the run was being written",
+                "another process moved, removed or replaced the file while the run was being "
+                "written",
                 path=self.path,
                 hint="put it back, and give the same command again to finish the run",
             )
@@ -148,7 +149,7 @@ class HeldFile:
             )
         if size < self.size:
             raise InputError(
-                "somebody cut the file short while the run was being written",
+                "another process cut the file short while the run was being written",
                 path=self.path,
                 hint="give the same command again: it repairs the file and runs the queries that "
                 "are missing",

@@ -52,9 +52,7 @@ _SHOWN = 10  # numbers of lines that a message lists
 class Journal:
     """The file of a run that is being written; `open` makes one."""
 
-    def __init__(
-        self, file: HeldFile, done: dict[str, Failure | None], run_id: str | None
-    ) -> None:
+    def __init__(self, file: HeldFile, done: dict[str, Failure | None], run_id: str | None) -> None:
         self.done = done
         """How each query ended that was finished before: None where it was answered."""
         self._file = file
