@@ -71,8 +71,9 @@ def module(name: str, spec: str, content: str | None = None, **how) -> None:
 module("a retriever is not a name", "search")
 module("a retriever is named by its file", "search.py:find")
 module("an address is mistyped", "https:/user:word@host/search?api_key=abc")
-module("a file is hidden by an installed module", "pyclbr:find", "def find(query): ...\n")
-module("another file is hidden by an installed module", "pyclbr:readmodule", "")
+ORIGIN = r"(?<=imported from )\S+(?=, not)"
+module("a file is hidden by a module", "pyclbr:find", "def find(query): ...\n", volatile=ORIGIN)
+module("another file is hidden by a module", "pyclbr:readmodule", "", volatile=ORIGIN)
 module("a module is unknown", "karat_nowhere:find")
 module("a name is not in a module", "found_1:find", "x = 1\n")
 module("a name in a module is misspelled", "found_2:find", "def fnid(query): ...\n")

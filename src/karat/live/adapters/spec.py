@@ -103,8 +103,8 @@ def _named(spec: str) -> Any:
     if own_file := _hidden_file(module):
         warnings.warn(
             KaratWarning(
-                f"{module} is an installed module, not {own_file} in the current folder; rename "
-                "the file, or set PYTHONPATH=. to use it"
+                f"{module} was imported from {_origin(module)}, not from {own_file} in the "
+                "current folder; rename the file, or set PYTHONPATH=. to use it"
             ),
             stacklevel=2,
         )
@@ -189,8 +189,8 @@ def _nothing_called(name: str, found: Any, module: str) -> InputError:
     near = get_close_matches(name, names, n=1)
     if own_file := _hidden_file(module):
         return InputError(
-            f"there is no {name!r} in {module}, an installed module that is imported instead of "
-            f"{own_file}",
+            f"there is no {name!r} in {module}, which was imported from {_origin(module)}, not "
+            f"from {own_file} in the current folder",
             hint=f"rename {own_file}, or set PYTHONPATH=. to use it",
         )
     where = f"module {module}" if isinstance(found, ModuleType) else type(found).__name__
@@ -202,10 +202,14 @@ def _nothing_called(name: str, found: Any, module: str) -> InputError:
 
 
 def _hidden_file(name: str) -> str | None:
-    """Return the file in the current folder that an installed module of its name hides."""
+    """Return the file in the current folder that another module of its name hides."""
     top = name.partition(".")[0]
-    origin = getattr(sys.modules.get(top), "__file__", None)
+    origin = _origin(top)
     for own in (Path(top, "__init__.py"), Path(f"{top}.py")):
-        if own.is_file() and not (origin and own.samefile(origin)):
+        if own.is_file() and not (os.path.isfile(origin) and own.samefile(origin)):
             return str(own)
     return None
+
+
+def _origin(name: str) -> str:
+    return getattr(sys.modules.get(name), "__file__", None) or "Python itself"
