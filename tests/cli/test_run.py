@@ -444,16 +444,6 @@ def test_files_of_the_current_folder_take_the_place_of_no_package(folder):
     assert not Path("imported").exists()
 
 
-def test_file_with_the_name_of_a_package_that_is_not_installed_is_not_imported(run, monkeypatch):
-    monkeypatch.setattr(prices, "version", lambda: None)
-    monkeypatch.delitem(sys.modules, "genai_prices", raising=False)
-    prices._model.cache_clear()
-    Path("genai_prices.py").write_text("open('imported', 'w')\n")
-    run("plain", "-o", "run.jsonl")
-    prices._model.cache_clear()
-    assert not Path("imported").exists()
-
-
 def test_function_is_evaluated_as_deep_as_the_measures_need():
     depths = []
 

@@ -383,12 +383,15 @@ def test_line_of_another_process_is_refused_and_the_file_is_kept(folder, run_id)
 
 def test_lines_are_not_checked_if_the_header_has_no_run_id(folder):
     path = folder / "older.jsonl"
-    path.write_bytes(b"".join(msgspec.json.encode(part) + b"\n" for part in (header(), line("q1"))))
+    other = line("q2")
+    other.run_id = "ffffffff"
+    parts = (header(), line("q1"), other)
+    path.write_bytes(b"".join(msgspec.json.encode(part) + b"\n" for part in parts))
     with Journal.open(path, header()) as journal:
-        assert set(journal.done) == {"q1"}
-        journal.write(line("q2"))
-    assert query_ids(path) == ["q1", "q2"]
-    assert b"run_id" not in path.read_bytes()
+        assert set(journal.done) == {"q1", "q2"}
+        journal.write(line("q3"))
+    assert query_ids(path) == ["q1", "q2", "q3"]
+    assert "run_id" not in records(path)[-1]
 
 
 def test_each_file_has_its_own_run_id_and_reads_as_a_run(folder):

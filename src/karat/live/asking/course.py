@@ -157,7 +157,6 @@ class Course:
         """
         last, self._last_failure = self._last_failure, failure
         if failure is None:
-            self._failures_in_a_row = 0
             return
         is_same = last is not None and last.type == failure.type
         self._failures_in_a_row = self._failures_in_a_row + 1 if is_same else 1
