@@ -1,7 +1,10 @@
 """`karat run`: the run it writes, its messages and its exit codes."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +15,7 @@ import karat
 from karat.live import prices
 from karat.live.request import Request
 from support.errors import refused
+from support.live_server import saying, serving
 
 GOLD = """\
 {"query_id":"q1","query":"how long does a refund take","kind":"billing","relevant":["a"]}
@@ -284,6 +288,11 @@ def test_dry_run_reports_failed_queries(run):
         (["-o", "run.jsonl", "--header", "secret"], "--header", " 1 "),
         (["-o", "run.jsonl", "--body", "[1]"], "--body", ""),
         (["-o", "run.jsonl", "--body", "{"], "--body", "line 1 column 2"),
+        (["-o", "run.jsonl", "--body", '{"a":' + "9" * 5000 + "}"], "--body", "digits"),
+        (["-o", "run.jsonl", "--body", '{"a":' + "[" * 10**5], "--body", "nested"),
+        (["-o", "run.jsonl", "--method", "GET"], "method", "HTTP"),
+        (["-o", "run.jsonl", "--stop-after-failures", "-1"], "stop_after_failures", "-1"),
+        (["-o", "run.jsonl", "--header-file", "absent.txt"], "absent.txt: --header-file", ""),
         (["-o", "run.jsonl", "--offsets", "bytes"], "offsets", "'bytes'"),
         (["-o", "run.jsonl", "--filter", "color=red"], "filter", "'color'"),
         (["-o", "run.jsonl", "--field", "identifier=_id"], "field identifier=_id", "'identifier'"),
@@ -296,6 +305,143 @@ def test_invalid_option_is_refused_before_anything_is_asked(run, words, place, v
     assert value in result.err.removeprefix(f"error: {place}: ")
     assert "secret" not in result.err
     assert not Path("run.jsonl").exists()
+
+
+# Retrievers behind HTTP
+
+
+def protected(handler, question):
+    """Answer those who send two headers, by GET with a parameter `q`."""
+    sent = (handler.headers["Authorization"], handler.headers["X-Tenant"])
+    if handler.command != "GET":
+        saying({"detail": "Method Not Allowed"}, 405)(handler, question)
+    elif sent != ("Bearer t0ken-of-file", "t0ken-of-variable"):
+        saying(f"wrong: {sent}".encode(), 401)(handler, question)
+    else:
+        saying([question["q"]])(handler, question)
+
+
+HEADERS = """\
+# the token of the test server
+
+Authorization: Bearer t0ken-of-file
+"""
+
+
+def test_get_with_headers_of_a_file_and_a_variable(command, folder, monkeypatch):
+    monkeypatch.setenv("MY_TENANT", "t0ken-of-variable")
+    Path("headers.txt").write_text(HEADERS)
+    words = ["--method", "GET", "--field", "query=q", "--header-file", "headers.txt"]
+    with serving(protected) as server:
+        code, _, err = command(
+            *("run", "gold.jsonl", "-r", server.url, "-o", "run.jsonl", *words),
+            *("--header", "X-Tenant: env:MY_TENANT"),
+        )
+    assert code == 0, err
+    header, found = lines()
+    assert found["q2"]["results"] == [{"id": "track a parcel"}]
+    assert header["settings"]["method"] == "GET"
+    assert header["settings"]["headers"] == ["Authorization", "X-Tenant"]
+    assert "t0ken" not in Path("run.jsonl").read_text()
+
+
+def test_header_values_are_not_in_any_message(command, folder, monkeypatch):
+    monkeypatch.setenv("MY_TENANT", "another-t0ken")
+    Path("headers.txt").write_text(HEADERS)
+    words = ["--method", "GET", "--field", "query=q", "--header-file", "headers.txt"]
+    with serving(protected) as server:
+        code, out, err = command(
+            *("run", "gold.jsonl", "-r", server.url, "-o", "run.jsonl", *words),
+            *("--header", "X-Tenant: env:MY_TENANT"),
+        )
+    assert code == 2
+    assert "wrong: " in err
+    assert "t0ken" not in out + err + Path("run.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [("A: 1\nt0ken\n", 2), ("# c\n: t0ken\n", 2), ("A: 1\na: t0ken\n", 2), ("\xff", None)],
+)
+def test_invalid_header_file_is_refused_without_its_values(command, folder, content, line):
+    Path("headers.txt").write_bytes(content.encode("latin-1"))
+    code, _, err = command(
+        *("run", "gold.jsonl", "-r", "http://127.0.0.1:1/", "-o", "run.jsonl"),
+        *("--header-file", "headers.txt"),
+    )
+    assert code == 2
+    place = "headers.txt" if line is None else f"headers.txt:{line}"
+    assert err.startswith(f"error: {place}: --header-file: ")
+    assert "t0ken" not in err
+
+
+def test_header_that_is_given_twice_is_refused(command, folder):
+    Path("headers.txt").write_text(HEADERS)
+    code, _, err = command(
+        *("run", "gold.jsonl", "-r", "http://127.0.0.1:1/", "-o", "run.jsonl"),
+        *("--header-file", "headers.txt", "--header", "authorization: t0ken"),
+    )
+    assert code == 2
+    assert err.startswith("error: headers.txt:3: --header-file: ")
+    assert "t0ken" not in err
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_body_with_a_number_that_is_not_json_is_refused(command, folder, number):
+    code, _, err = command(
+        *("run", "gold.jsonl", "-r", "http://127.0.0.1:1/", "-o", "run.jsonl"),
+        *("--body", f'{{"a": [{number}]}}'),
+    )
+    assert code == 2
+    assert err.startswith("error: body: ")
+    assert not Path("run.jsonl").exists()
+
+
+def test_key_after_a_semicolon_is_not_in_the_run(command, folder):
+    with serving(saying(["a"])) as server:
+        address = f"{server.url}?index=faq;api_key=K3Y-1;part=K3Y-2&lang=de"
+        code, _, err = command("run", "gold.jsonl", "-r", address, "-o", "run.jsonl")
+    assert code == 0, err
+    header, _ = lines()
+    assert header["settings"]["retriever"] == f"{server.url}?index=faq;api_key=***&lang=de"
+    assert "K3Y" not in Path("run.jsonl").read_text() + err
+
+
+def test_repeated_failures_stop_the_command_with_the_reason_and_a_hint(command, folder):
+    queries = [{"query_id": f"q{n:02}", "query": f"query {n}"} for n in range(60)]
+    Path("gold.jsonl").write_text("".join(json.dumps(query) + "\n" for query in queries))
+    words = ["-o", "run.jsonl", "-j", "1", "--no-progress"]
+    with serving(protected) as server:
+        code, _, err = command("run", "gold.jsonl", "-r", server.url, *words)
+        assert code == 2
+        assert err.startswith('error: HTTP 405: {"detail": "Method Not Allowed"}\n')
+        assert "10 failures" in err
+        assert "--method GET" in err
+        assert len(lines()[1]) == len(server.asked) == 10
+        command("run", "gold.jsonl", "-r", server.url, *words, "--stop-after-failures", "3")
+        assert len(lines()[1]) == 3
+        command("run", "gold.jsonl", "-r", server.url, *words, "--stop-after-failures", "0")
+        assert len(lines()[1]) == 60
+
+
+# Files in the current folder
+
+
+def test_files_of_the_current_folder_take_the_place_of_no_package(folder):
+    for name in ("genai_prices", "aiohttp", "polars", "typer"):
+        Path(f"{name}.py").write_text("open('imported', 'a').write(__name__)\n")
+    source = Path(karat.__file__).parents[1]
+    words = ["run", "gold.jsonl", "-r", f"{folder}:plain", "-o", "run.jsonl", "--no-progress"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "karat", *words],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert len(lines()[1]) == 3
+    assert not Path("imported").exists()
 
 
 def test_function_is_evaluated_as_deep_as_the_measures_need():
@@ -352,9 +498,10 @@ def test_share_of_failures_may_equal_the_limit():
         return []
 
     texts = {f"q{number}": str(number) for number in range(100)}
-    assert karat.retrieve(search, texts, retries=0, fail_on_error=0.29).failed == 29
+    options = {"retries": 0, "stop_after_failures": 0}
+    assert karat.retrieve(search, texts, fail_on_error=0.29, **options).failed == 29
     with pytest.raises(karat.RetrieverError, match=r"\b29 of 100\b.*\b28%"):
-        karat.retrieve(search, texts, retries=0, fail_on_error=0.28)
+        karat.retrieve(search, texts, fail_on_error=0.28, **options)
 
 
 def test_run_has_the_order_of_the_queries_and_not_of_the_answers():

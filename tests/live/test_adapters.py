@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import operator
+import re
 import sys
 from collections import deque
 from types import SimpleNamespace
@@ -633,6 +634,57 @@ class TestSpecs:
         assert repr(spec) in error.problem
         assert hint in error.hint
 
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            "https:/u:PW@host/x?api_key=KEY",
+            " https://u:PW@host/x?api_key=KEY",
+            "ftp://u:PW@host/x?index=faq&token=KEY",
+            "https//u:PW@host/x?a=1;api_key=KEY",
+            "htps://u:P/W@host/x?api_key=KEY",
+            "http:u:P@W@host?api_key=KEY",
+            "u:PW@host/x",
+            "PW@host/x",
+            "host.example/x?api_key=KEY",
+            "https:",
+        ],
+    )
+    def test_mistyped_address_is_named_as_one_without_its_secrets(self, spec):
+        error = refused_target(spec)
+        assert "mistyped address" in error.problem
+        assert "https://host/path" in error.hint
+        assert not re.search("PW|P/W|P@W|KEY", str(error))
+
+    @pytest.mark.parametrize(
+        ("spec", "hint"),
+        [
+            ("localhost:80/x?token=KEY", "http://localhost:80/x?token=***"),
+            (" cmd:./ask --token KEY", "cmd:./program"),
+            ("./program --key KEY", "cmd:./program --key ***"),
+        ],
+    )
+    def test_secrets_of_other_mistyped_retrievers_are_masked(self, here, spec, hint):
+        (here / "program").touch()
+        error = refused_target(spec)
+        assert "KEY" not in str(error)
+        assert hint in error.hint
+
+    def test_current_folder_is_searched_last(self, here):
+        (here / "shapes_last.py").write_text("def search(query): return []\n")
+        made("shapes_last:search")
+        assert sys.path[-1] == str(here)
+        assert sys.path.count(str(here)) == 1
+
+    @pytest.mark.parametrize("file", ["pyclbr.py", "pyclbr/__init__.py"])
+    def test_file_that_an_installed_module_hides_is_named(self, here, file):
+        (here / file).parent.mkdir(exist_ok=True)
+        (here / file).write_text("def search(query): return []\n")
+        error = refused_target("pyclbr:search")
+        assert file in error.problem
+        assert "rename" in error.hint
+        with pytest.warns(karat.KaratWarning, match=re.escape(file)):
+            made("pyclbr:readmodule")
+
     def test_missing_module_or_name_is_refused(self, here):
         (here / "shapes_bare.py").write_text("def search(query): return []\n")
         error = refused_target("shapes_absent.inner:search")
@@ -666,6 +718,8 @@ class TestSpecs:
             retriever_of(lambda q: [], PLAIN, fields=Fields(), headers={"a": "b"})
         with refused(path=None, line=None, field="body"):
             retriever_of("cmd:true", PLAIN, fields=Fields(), body={"a": "b"})
+        with refused(path=None, line=None, field="method"):
+            retriever_of(lambda q: [], PLAIN, fields=Fields(), method="GET")
 
     def test_addresses_and_commands_are_recognized(self):
         pytest.importorskip("aiohttp")

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import signal
 import sys
 import textwrap
 import time
@@ -129,6 +130,40 @@ def test_child_of_a_process_ends_with_it(script):
     )
     (answer,) = ask_together(command(line), "a")
     assert ends(ids(answer)[0])
+
+
+# A child with a session of its own: the process group of its parent does not contain it.
+STARTING = """
+import subprocess
+child = subprocess.Popen(["sleep", "600"], start_new_session=True{streams})
+print(answer_of(str(child.pid)))
+"""
+SILENT = ", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL"
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux has this")
+@pytest.mark.parametrize("streams", ["", SILENT])
+def test_child_that_calls_setsid_ends_with_the_run(script, streams):
+    (answer,) = ask_together(command(script(STARTING.format(streams=streams))), "a")
+    assert ends(ids(answer)[0])
+
+
+def test_child_that_is_not_found_is_reported(script, monkeypatch):
+    monkeypatch.setattr(process, "_marked", lambda _: [])  # as on systems without /proc
+    children = []
+
+    async def ask():
+        retriever = command(script(STARTING.format(streams="")))
+        await retriever.open(1)
+        children.extend(ids(retriever.read(await retriever.ask(Question("q1", "a")))))
+        await retriever.close()
+
+    try:
+        with pytest.raises(AttemptError) as caught:
+            asyncio.run(ask())
+    finally:
+        os.kill(int(children[0]), signal.SIGKILL)
+    assert caught.value.kind == "ProcessLeft"
 
 
 def test_answer_of_several_megabytes_is_read(script):

@@ -97,3 +97,18 @@ def test_value_of_a_request_is_picked_by_the_same_path(keys, value):
     fields = Fields.of({"query": ".".join(keys)})
     assert fields.picked(fields.request({"query": value}, {}), "query") == value
     assert Fields.of(fields.as_dict()) == fields
+
+
+@pytest.mark.parametrize("path", ["a" * 1001, ".".join("a" * 101), "a." + "9" * 5000])
+def test_very_long_path_is_refused_without_repeating_it(path):
+    with refused(field="field query=…") as caught:
+        Fields.of([f"query={path}"])
+    assert len(str(caught.value)) < 300
+
+
+def test_path_of_a_hundred_keys_is_filled():
+    keys = ["a"] * 100
+    request = Fields.of([f"query={'.'.join(keys)}"]).request({"query": "x"}, {})
+    for key in keys:
+        request = request[key]
+    assert request == "x"

@@ -1,9 +1,11 @@
 """Retrievers behind HTTP: what is sent, and how each kind of answer is read."""
 
+import json
 import subprocess
 import sys
 import time
 from email.utils import formatdate
+from urllib.parse import parse_qsl, urlsplit
 
 import aiohttp
 import pytest
@@ -16,13 +18,15 @@ from karat.live.exchange import AttemptError, Search
 from support import live_server
 from support.direct_calls import ask_in_turn, ask_together, ids
 from support.errors import refused
-from support.live_server import saying, serving
+from support.live_server import saying, send, serving
 
 SECRET = "s3cr3t-w0rd"
 
 
-def http(url, search=None, fields=(), headers=None, body=None):
-    return HttpRetriever(url, search or Search(), Fields.of(fields), headers or {}, body or {})
+def http(url, search=None, fields=(), headers=None, body=None, method="POST"):
+    return HttpRetriever(
+        url, search or Search(), Fields.of(fields), headers or {}, body or {}, method
+    )
 
 
 def failure(respond, **given):
@@ -78,6 +82,137 @@ def test_fields_and_body_make_the_request_that_a_server_expects():
 def test_path_that_the_body_blocks_is_refused_before_anything_is_asked():
     with refused(path=None, line=None, field="field query=index.text"):
         http("http://127.0.0.1:1/", fields=["query=index.text"], body={"index": "faq"})
+
+
+def parameters(handler, _question):
+    """Return the method, the parameters of the address and the length of the body."""
+    pairs = parse_qsl(urlsplit(handler.path).query, keep_blank_values=True)
+    items = [handler.command, *(f"{name}={value}" for name, value in pairs)]
+    body = [handler.headers["Content-Type"], handler.headers["Content-Length"]]
+    send(handler, json.dumps([*items, f"body {body}"]).encode())
+
+
+def test_get_sends_the_query_and_all_fields_as_parameters():
+    text = "Wie hoch? 5 € & 100% + a=b;c#d"
+    with serving(parameters) as server:
+        retriever = http(
+            f"{server.url}?index=faq",
+            Search(3, 0.5, given=frozenset({"score_threshold"})),
+            ["query=q.text", "top_k=rows"],
+            body={"lang": ["de", "en"], "exact": True, "year": 2024},
+            method="get",
+        )
+        (answer,) = ask_together(retriever, text)
+    assert ids(answer) == [
+        "GET",
+        "index=faq",
+        "lang=de",
+        "lang=en",
+        "exact=true",
+        "year=2024",
+        f"q.text={text}",
+        "rows=3",
+        "score_threshold=0.5",
+        "body [None, None]",
+    ]
+    assert retriever.settings["method"] == "GET"
+
+
+def test_post_is_the_default_and_not_among_the_settings():
+    assert http("http://127.0.0.1:1/", method="Post").settings == {}
+
+
+def test_failure_of_a_get_request_is_retried_like_one_of_a_post_request():
+    with serving(live_server.leaving) as server:
+        answers = ask_in_turn(http(server.url, Search(1), method="GET"), *map(str, range(5)))
+    assert [ids(answer) for answer in answers] == [[f"{n}-0"] for n in range(5)]
+
+
+def test_secrets_in_the_parameters_of_a_get_request_are_masked():
+    def respond(handler, question):
+        saying(f"bad {handler.path}".encode(), 400)(handler, question)
+
+    error, _ = failure(respond, body={"api_key": SECRET}, method="GET")
+    assert "api_key=***" in error.message
+    assert SECRET not in error.message
+
+
+@pytest.mark.parametrize("value", [None, {"a": 1}, [[1]], [None]])
+def test_parameter_that_is_not_a_plain_value_is_refused(value):
+    with refused(field="body.filter"):
+        http("http://127.0.0.1:1/", body={"filter": value}, method="GET")
+
+
+def test_parameter_that_the_address_has_already_is_refused():
+    with refused(field="retriever") as caught:
+        http("http://127.0.0.1:1/?q=", fields=["query=q"], method="GET")
+    assert "'q'" in caught.value.problem
+
+
+def test_other_methods_are_refused():
+    with refused(field="method") as caught:
+        http("http://127.0.0.1:1/", method="PUT")
+    assert "'PUT'" in caught.value.problem
+
+
+def nested(levels):
+    body = []
+    for _ in range(levels - 2):
+        body = [body]
+    return {"a": body}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"a": float("nan")},
+        {"a": [{"b": float("inf")}]},
+        {"a": 10**5000},
+        {"a": "\ud800"},
+        {"a": object()},
+        nested(101),
+        nested(100_000),
+    ],
+)
+def test_body_that_json_cannot_hold_is_refused(body):
+    with refused(path=None, line=None, field="body"):
+        http("http://127.0.0.1:1/", body=body)
+
+
+def test_body_may_be_nested_a_hundred_levels_deep():
+    with serving(live_server.echo) as server:
+        ask_together(http(server.url, body=nested(100)), "q")
+    assert server.asked == [{**nested(100), "query": "q", "top_k": 20}]
+
+
+@pytest.mark.parametrize("value", ["env:MY_TOKEN", "Bearer env:MY_TOKEN"])
+def test_header_value_comes_from_an_environment_variable(monkeypatch, value):
+    monkeypatch.setenv("MY_TOKEN", f"{SECRET}\n")
+
+    def respond(handler, question):
+        saying(f"no {handler.headers['Authorization']}".encode(), 403)(handler, question)
+
+    error, server = failure(respond, headers={"Authorization": value})
+    assert server.headers[0]["Authorization"] == value.replace("env:MY_TOKEN", SECRET)
+    assert error.message.startswith("no ")
+    assert SECRET not in error.message
+
+
+@pytest.mark.parametrize("content", [None, "", " "])
+def test_variable_that_is_not_set_is_refused_by_its_name(monkeypatch, content):
+    monkeypatch.delenv("MY_TOKEN", raising=False)
+    if content is not None:
+        monkeypatch.setenv("MY_TOKEN", content)
+    with refused(field="header X-Key") as caught:
+        http("http://127.0.0.1:1/", headers={"X-Key": "env:MY_TOKEN"})
+    assert "MY_TOKEN" in caught.value.problem
+
+
+@pytest.mark.parametrize("value", ["env:", "env:a-b", "production env:", "env:A B", "x y env:A"])
+def test_other_header_values_with_env_are_sent_as_they_are(value):
+    with serving(live_server.echo) as server:
+        ask_together(http(server.url, headers={"X-Stage": value}), "q")
+    assert server.headers[0]["X-Stage"] == value
 
 
 def test_header_that_was_given_takes_precedence():
@@ -170,16 +305,16 @@ def test_stages_are_read_from_server_timing_if_the_answer_has_none():
         *((status, True) for status in (408, 425, 429, 500, 502, 503, 504)),
     ],
 )
-def test_refusal_is_reported_with_its_status_and_first_line(status, again):
-    error, _ = failure(saying(b"no\x1b[2J such index\r\nat line 3", status))
+def test_refusal_is_reported_with_its_status_and_reason_in_one_line(status, again):
+    error, _ = failure(saying(b"no\x1b[2J such index\r\n  at line 3", status))
     assert error.kind == f"HTTP {status}"
-    assert error.message == "no�[2J such index"
+    assert error.message == "no�[2J such index at line 3"
     assert error.again is again
 
 
 def test_long_refusal_is_cut():
     error, _ = failure(saying(b"x" * 5000, 500))
-    assert len(error.message) == 201
+    assert len(error.message) == 301
 
 
 def test_refusal_with_an_empty_body_has_a_message():
@@ -198,6 +333,13 @@ def test_redirect_is_refused_and_its_address_shown():
     assert f"http://{server.place}/v2/search?key=***" in error.message
     assert not error.again
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("location", ["http://[::1", "//[", "http://[x]/?api_key=s3cr3t-w0rd"])
+def test_redirect_to_an_invalid_address_is_reported(location):
+    error, _ = failure(saying(b"", 302, Location=location))
+    assert (error.kind, error.again) == ("HTTP 302", False)
+    assert error.message == "the server redirects to an invalid address"
 
 
 @pytest.mark.parametrize(

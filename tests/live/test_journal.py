@@ -21,12 +21,14 @@ from hypothesis import strategies as st
 from karat.data import Run
 from karat.data.native_lines import Header
 from karat.data.native_run import Failure, Result
-from karat.errors import InputError
+from karat.errors import InputError, KaratWarning
 from karat.live.exchange import Line
 from karat.live.file import Journal, locking
 from karat.live.file import journal as module
 from support.effort import examples
 from support.errors import refused
+
+RUN_ID = "0a1b2c3d"
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +38,9 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(autouse=True, scope="module")
 def _fast_disk():
-    """Sync often, but do not wait for the disk."""
+    """Sync often, but do not wait for the disk; and give all runs the same id."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module.secrets, "token_hex", lambda _: RUN_ID)
         patch.setattr(os, "fsync", lambda _: None)
         patch.setattr(module, "SYNC_SECONDS", 0.02)
         yield
@@ -156,7 +159,7 @@ def test_torn_line_is_cut_off_even_if_it_has_a_line_break(folder):
     path = folder / "ended.jsonl"
     whole = written(path, [line("q1"), line("q2")])
     path.write_bytes(whole[:-20] + b"\n")
-    with Journal.open(path, header()) as journal:
+    with pytest.warns(KaratWarning, match="number 3"), Journal.open(path, header()) as journal:
         assert set(journal.done) == {"q1"}
     assert query_ids(path) == ["q1"]
 
@@ -219,7 +222,7 @@ def test_link_keeps_pointing_to_its_run(folder):
 
 def test_changed_settings_are_refused_with_both_values_and_the_file_is_kept(folder):
     path = folder / "settings.jsonl"
-    whole = written(path, [line("q1")], filter=["a=b"])[:-5]
+    whole = written(path, [line("q1"), line("q2")], filter=["a=b"])[:-5]
     path.write_bytes(whole)
     now = header(top_k=50, queries={"count": 5}, rerank_top_n=3)
     error = failure(path, now)
@@ -326,16 +329,106 @@ def test_run_of_a_newer_format_is_refused(folder):
     assert "2" in error.problem
 
 
-@pytest.mark.parametrize("broken", [b'{"query_id":"q2","res', b'{"results":[]}', b"\xff\xff"])
-def test_broken_line_between_others_is_refused(folder, broken):
+@pytest.mark.parametrize("broken", [b'{"query_id":"q2","res', b"\xff\xff", b"[" * 10**5])
+def test_damaged_line_is_removed_with_a_warning_and_its_query_runs_again(folder, broken):
     path = folder / "broken.jsonl"
     first, second, third = written(path, [line("q1"), line("q3")]).splitlines(keepends=True)
-    content = first + second + broken + b"\n" + third
+    path.write_bytes(first + second + broken + b"\n" + third)
+    with pytest.warns(KaratWarning, match="number 3"), Journal.open(path, header()) as journal:
+        assert set(journal.done) == {"q1", "q3"}
+    assert path.read_bytes() == first + second + third
+
+
+def test_run_that_was_cut_within_a_line_is_continued(folder):
+    path = folder / "cut-within.jsonl"
+    whole = written(path, [line("q1"), line("q2")])
+    appended = b"".join(written(path, [line("q3"), line("q4")]).splitlines(keepends=True)[1:])
+    for size in range(len(whole) - len(whole.splitlines()[2]), len(whole) - 1):
+        path.write_bytes(whole[:size] + appended)  # as O_APPEND does after another's truncate
+        with pytest.warns(KaratWarning, match="number 3"):
+            journal = Journal.open(path, header())
+        with journal:
+            assert set(journal.done) == {"q1", "q4"}
+            journal.write(line("q2"))
+            journal.write(line("q3"))
+        assert query_ids(path) == ["q1", "q4", "q2", "q3"]
+
+
+def test_json_that_is_not_a_line_of_a_run_is_refused(folder):
+    path = folder / "other.jsonl"
+    first, second, third = written(path, [line("q1"), line("q3")]).splitlines(keepends=True)
+    content = first + second + b'{"results":[]}\n' + third
     path.write_bytes(content)
     error = failure(path)
     assert (error.line, error.field) == (3, None)
     assert error.hint
     assert path.read_bytes() == content
+
+
+# Lines that another process appended
+
+
+@pytest.mark.parametrize("run_id", [None, "ffffffff"])
+def test_line_of_another_process_is_refused_and_the_file_is_kept(folder, run_id):
+    path = folder / "foreign.jsonl"
+    foreign = line("q2")
+    foreign.run_id = run_id
+    content = written(path, [line("q1")]) + msgspec.json.encode(foreign) + b"\n"
+    path.write_bytes(content)
+    error = failure(path)
+    assert error.line == 3
+    assert "delete the line" in error.hint
+    assert path.read_bytes() == content
+
+
+def test_lines_are_not_checked_if_the_header_has_no_run_id(folder):
+    path = folder / "older.jsonl"
+    other = line("q2")
+    other.run_id = "ffffffff"
+    parts = (header(), line("q1"), other)
+    path.write_bytes(b"".join(msgspec.json.encode(part) + b"\n" for part in parts))
+    with Journal.open(path, header()) as journal:
+        assert set(journal.done) == {"q1", "q2"}
+        journal.write(line("q3"))
+    assert query_ids(path) == ["q1", "q2", "q3"]
+    assert "run_id" not in records(path)[-1]
+
+
+def test_each_file_has_its_own_run_id_and_reads_as_a_run(folder):
+    path = folder / "ids.jsonl"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module.secrets, "token_hex", lambda size: os.urandom(size).hex())
+        written(path, [line("q1")])
+        first = {record["run_id"] for record in records(path)}
+        written(path, [line("q1")])
+        second = {record["run_id"] for record in records(path)}
+    assert len(first) == len(second) == 1
+    assert first != second
+    run = Run.read(path)
+    assert run.results["item_id"].to_list() == ["item of q1"]
+    assert "run_id" not in run.settings
+
+
+def test_line_that_another_process_appends_stops_the_run(folder):
+    path = folder / "appended.jsonl"
+    path.unlink(missing_ok=True)
+    journal = Journal.open(path, header())
+    journal.write(line("q1"))
+    with path.open("ab") as other:
+        other.write(b'{"query_id":"q9","results":["x"]}\n')
+    with refused(path=path):
+        journal.close()
+    assert failure(path).line == 3
+
+
+def test_run_without_answers_is_begun_anew_with_other_settings(folder):
+    path = folder / "no-answers.jsonl"
+    written(path, [line("q1", failed=True)])
+    with Journal.open(path, header(fields={"query": "question"})) as journal:
+        assert journal.done == {}
+        journal.write(line("q1"))
+    assert records(path)[0]["settings"]["fields"] == {"query": "question"}
+    assert query_ids(path) == ["q1"]
 
 
 def test_last_line_that_is_json_but_not_of_a_run_is_refused(folder):

@@ -144,3 +144,11 @@ def test_calls_are_unchanged_without_genai_prices(monkeypatch):
 
 def test_list_of_prices_is_named_with_its_version():
     assert prices.version() == f"genai-prices {genai_prices.__version__}"
+
+
+def test_module_of_the_same_name_is_not_used_if_the_package_is_not_installed(monkeypatch):
+    monkeypatch.setattr(prices, "version", lambda: None)
+    prices._model.cache_clear()
+    call = Call(model="gpt-4o", prompt_tokens=10)
+    assert prices.priced(call) == call  # genai_prices can be imported, as a local file could
+    prices._model.cache_clear()

@@ -36,6 +36,7 @@ def run(retriever, *queries, **pace):
     """Run all queries; return their lines in order."""
     lines = []
     questions = [Question(f"q{n}", query) for n, query in enumerate(queries)]
+    pace = {"stop_after_failures": 0} | pace
     ask_all(retriever, questions, Search(top_k=2), Pace(**pace), lines.append)
     return sorted(lines, key=lambda line: int(line.query_id[1:]))
 
@@ -84,6 +85,25 @@ def test_failure_that_a_retry_cannot_help_is_not_retried():
         (line,) = run(http(server.url), "a", retries=5)
     assert line.error.attempts == 1
     assert len(server.asked) == 1
+
+
+DEEP = b"[" * 100_000
+
+
+def test_answer_of_a_server_that_is_nested_too_deeply_is_reported_as_that():
+    with serving(saying(DEEP + b"]" * len(DEEP))) as server:
+        (line,) = run(http(server.url), "a", retries=5)
+    assert (line.error.type, line.error.attempts) == ("BadAnswer", 1)
+    assert "nested too deeply" in line.error.message
+
+
+def test_answer_of_a_command_that_is_nested_too_deeply_is_reported_as_that(tmp_path):
+    path = tmp_path / "retrieve.py"
+    path.write_text("import sys\nfor line in sys.stdin: print('[' * 100_000)\n")
+    retriever = CommandRetriever(f"{sys.executable} {path}", Search(), Fields())
+    (line,) = run(retriever, "a", retries=5)
+    assert (line.error.type, line.error.attempts) == ("BadAnswer", 1)
+    assert "nested too deeply" in line.error.message
 
 
 def test_query_times_out_when_the_server_hangs():

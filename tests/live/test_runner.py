@@ -109,6 +109,15 @@ def test_every_query_has_one_line_with_its_outcome(scripts, retries, repeat, job
     assert retriever.closed == len(retriever.opened)
 
 
+def test_hint_of_an_error_of_karat_is_separated_from_its_problem():
+    def retrieve(text):
+        raise InputError("no  such index", path="faq.json", line=3, hint="write index=faq")
+
+    line = run_queries(retrieve, ["a"])["a"]
+    assert line.error.type == "InputError"
+    assert line.error.message == "faq.json:3: no such index; write index=faq"
+
+
 def test_retriever_is_not_opened_without_queries():
     retriever = Fake(None)
     assert run_queries(retriever, []) == {}

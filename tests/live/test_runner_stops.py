@@ -16,7 +16,8 @@ import pytest
 from karat.data.native_usage import Call
 from karat.errors import InputError, KaratWarning
 from karat.live.asking import background, course
-from karat.live.exchange import Answer
+from karat.live.asking.course import RepeatedFailureError
+from karat.live.exchange import Answer, AttemptError
 from support.errors import refused
 from support.fake_retrievers import Fake, in_task, run_queries, without_pauses
 from support.paths import TESTS
@@ -311,3 +312,81 @@ def test_retriever_that_cannot_be_closed_loses_no_line(monkeypatch):
 def test_threads_of_a_run_end_with_it():
     run_queries(lambda text: [text], "abcdefgh", jobs=4)
     assert _all_threads_end()
+
+
+# Failures in a row.
+
+
+def failing_at(failing, kind=RuntimeError):
+    def retrieve(text):
+        asked.append(text)
+        if failing(int(text)):
+            raise kind("down")
+        return [text]
+
+    asked = []
+    return retrieve, asked
+
+
+def stopped(retrieve, count, **pace):
+    """Run `count` queries; return the error that stopped the run and the lines before."""
+    lines = []
+    pace = {"jobs": 1, "stop_after_failures": 10} | pace
+    with pytest.raises(RepeatedFailureError) as caught:
+        run_queries(retrieve, map(str, range(count)), done=lines.append, **pace)
+    return caught.value, lines
+
+
+@pytest.mark.parametrize("way", [lambda function: function, in_task])
+def test_run_stops_after_ten_failures_of_the_same_kind_in_a_row(way):
+    retrieve, asked = failing_at(lambda n: n >= 3)
+    error, lines = stopped(way(retrieve), 60)
+    assert (error.failure.type, error.failure.message, error.count) == ("RuntimeError", "down", 10)
+    assert asked == list(map(str, range(13)))
+    assert [line.error is None for line in lines] == [True] * 3 + [False] * 10
+
+
+def test_number_of_failures_can_be_set():
+    retrieve, asked = failing_at(lambda n: True)
+    error, _ = stopped(retrieve, 60, stop_after_failures=1)
+    assert (error.count, asked) == (1, ["0"])
+
+
+def test_run_never_stops_with_zero():
+    retrieve, _ = failing_at(lambda n: True)
+    assert len(run_queries(retrieve, map(str, range(60)), stop_after_failures=0)) == 60
+
+
+def test_an_answer_between_failures_starts_the_count_again():
+    retrieve, _ = failing_at(lambda n: n % 10 != 9)
+    texts = map(str, range(60))
+    assert len(run_queries(retrieve, texts, jobs=1, stop_after_failures=10)) == 60
+
+
+def test_failures_of_another_kind_start_the_count_again():
+    def retrieve(text):
+        raise AttemptError(f"HTTP {500 + int(text) // 9 % 2}", "down", again=False)
+
+    texts = map(str, range(60))
+    assert len(run_queries(retrieve, texts, jobs=1, stop_after_failures=10)) == 60
+
+
+def test_retries_of_one_query_count_once():
+    retrieve, asked = failing_at(lambda n: True)
+    _, lines = stopped(retrieve, 60, retries=2)
+    assert len(lines) == 10
+    assert len(asked) == 30
+
+
+def test_concurrent_run_stops_too():
+    lines = []
+    retrieve, _ = failing_at(lambda n: True)
+    texts = map(str, range(500))
+    with pytest.raises(RepeatedFailureError):
+        run_queries(retrieve, texts, jobs=8, stop_after_failures=10, done=lines.append)
+    assert 10 <= len(lines) < 10 + 8
+
+
+def test_number_that_is_not_a_count_is_refused():
+    with refused(field="stop_after_failures"):
+        run_queries(lambda text: [], ["a"], stop_after_failures=-1)

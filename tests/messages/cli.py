@@ -14,6 +14,7 @@ case = SECTION.case
 FILES = {
     "gold.jsonl": '{"query_id": "q1", "query": "pay", "relevant": ["a"], "evidence": ["text"]}\n',
     "run.jsonl": '{"query_id": "q1", "results": ["a"]}\n',
+    "notes.txt": "# headers\nsecret\n",
 }
 
 
@@ -34,7 +35,12 @@ command("shares are given without chunks", "convert", "gold.jsonl", "x.csv", "--
 command("spans are written as CSV", "locate", "gold.jsonl", "--corpus", "docs", "-o", "x.csv")
 command("a run has no file to write to", *ASK)
 command("a header has no colon", *ASK, "-o", "x.jsonl", "--header", "Authorization")
-command("a body is not JSON", *ASK, "-o", "x.jsonl", "--body", "{x", volatile="(?<=no JSON: ).*")
+command("a header is given twice", *ASK, "-o", "x", "--header", "a: 1", "--header", "A: 2")
+command("a file of headers cannot be read", *ASK, "-o", "x.jsonl", "--header-file", "absent.txt")
+command("a line of headers is not a header", *ASK, "-o", "x.jsonl", "--header-file", "notes.txt")
+command("a body is not JSON", *ASK, "-o", "x.jsonl", "--body", "{x", volatile="(?<=not JSON: ).*")
+command("a body has a long number", *ASK, "-o", "x.jsonl", "--body", f'{{"a":{"9" * 5000}}}')
+command("a body is very deep", *ASK, "-o", "x.jsonl", "--body", "[" * 10**5)
 command("a body is not an object", *ASK, "-o", "x.jsonl", "--body", "[]")
 case("a file is where the example is to be written", lambda: copy_example(Path(written("x", ""))))
 

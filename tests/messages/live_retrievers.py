@@ -1,7 +1,9 @@
 """Retrievers: how they are named, what they take, and what they return."""
 
 import contextlib
+import functools
 import os
+import signal
 import socket
 import sys
 from types import SimpleNamespace
@@ -68,6 +70,10 @@ def module(name: str, spec: str, content: str | None = None, **how) -> None:
 
 module("a retriever is not a name", "search")
 module("a retriever is named by its file", "search.py:find")
+module("an address is mistyped", "https:/user:word@host/search?api_key=abc")
+ORIGIN = r"(?<=imported from )\S+(?=, not)"
+module("a file is hidden by a module", "pyclbr:find", "def find(query): ...\n", volatile=ORIGIN)
+module("another file is hidden by a module", "pyclbr:readmodule", "", volatile=ORIGIN)
 module("a module is unknown", "karat_nowhere:find")
 module("a name is not in a module", "found_1:find", "x = 1\n")
 module("a name in a module is misspelled", "found_2:find", "def fnid(query): ...\n")
@@ -111,6 +117,7 @@ made("a class cannot be made", Failing)
 case("a function returns something to be awaited", lambda: asked(lambda query: making()))
 made("headers are given to a function", lambda query: [], headers={"X": "1"})
 made("a body is given to a function", lambda query: [], body={"x": 1})
+made("a method is given to a function", lambda query: [], method="GET")
 
 
 class Pipeline:
@@ -167,8 +174,12 @@ field("a field is misspelled", "socre=x")
 field("a field is named twice", "id=a", "id=b")
 field("a field has no name", "id=")
 field("a field has an empty part", "id=a..b")
+field("a path of a field is too long", f"id={'a' * 1001}")
 body("a path of a field leads through a value", ["query=a.b.c"], {"a": 1})
 body("a path of a field ends in a value", ["query=a.b"], {"a": 1})
+body("a body is not JSON", [], {"a": float("nan")})
+body("a body is nested too deeply", [], {"a": functools.reduce(lambda a, _: [a], range(100), [])})
+body("a body has half a character", [], {"a": "\ud800"})
 
 # Answers
 
@@ -234,6 +245,10 @@ def http(name: str, respond, **how) -> None:
 
 made("an address is not an address", "http://")
 made("a header is not a header", "http://127.0.0.1/", headers={"a b": "x"})
+made("a method is not supported", "http://127.0.0.1/", method="PUT")
+made("a variable is not set", "http://127.0.0.1/", headers={"X-Key": "env:KARAT_NOWHERE"})
+made("a parameter is an object", "http://127.0.0.1/", body={"a": {}}, method="GET")
+made("a parameter is in the address", "http://127.0.0.1/?query=", method="GET")
 made(
     "an address has a user and a header too",
     "http://user:word@127.0.0.1/",
@@ -261,10 +276,13 @@ case("a proxy is of an unknown kind", proxied)
 case("aiohttp is not installed", without_aiohttp)
 case("a server cannot be reached", unreachable, volatile=rf"{PORT}|(?<=cannot connect: ).*")
 http("a server sends to another address", saying({}, 302, Location="/v2"))
+http("a server sends to no address", saying({}, 302))
+http("a server sends to an invalid address", saying({}, 302, Location="http://[::1"))
 http("a server refuses", saying({"detail": "no such index"}, 404))
 http("a server refuses without a reason", saying(b"", 500))
 http("a server answers without JSON", saying(b"<html>"))
 http("a server answers with nothing", saying(b""))
+http("a server answers too deeply", saying(b"[" * 10**5))
 http("a server answers without results", saying({"took": "3 ms"}))
 http("a server closes the connection", live_server.silent)
 http("a server breaks off its answer", live_server.cutting)
@@ -333,6 +351,7 @@ case("a command may not be executed", lambda: asked(script("#!/bin/sh\n", 0o644)
 case("a command cannot be started", lambda: asked(script("#!/nowhere/sh\n")))
 case("a command ends at once", lambda: started("echo no index >&2\nexit 3", grace=5))
 replying("a command does not answer in JSON", "echo loading", STAY)
+replying("a command answers too deeply", f"echo '{'[' * 2000}'", STAY)
 replying("a command answers another query", """echo '{"query_id": "q9"}'""", STAY)
 replying("a command answers without the query_id", """echo '{"results": ["a"]}'""", STAY)
 replying("a command answers without results", """echo '{"query_id": "q1", "took": "3 ms"}'""", STAY)
@@ -341,3 +360,13 @@ replying("a command answers too much", "echo '[         ]'", STAY, MOST_BYTES=4)
 replying("a command ends without an answer", "exit 0")
 replying("a command ends with an error", "echo no index >&2", "exit 3")
 replying("a command is ended by a signal", "kill -9 $$")
+
+
+def left() -> None:
+    child = """sleep 600 & echo '{"query_id": "q1", "results": ["'$!'"]}'"""
+    with patch("karat.live.adapters.process._marked", lambda _: []):
+        run = retrieve(script(f"#!/bin/sh\nread question\nsetsid {child}\nread more\n"), QUERY)
+    os.kill(int(run.results["item_id"][0]), signal.SIGKILL)
+
+
+case("a command leaves a process behind", left)

@@ -12,7 +12,7 @@ import karat
 from karat import Run, retrieve
 from karat.data.native_lines import Header
 from karat.live import otel
-from karat.live.exchange import Answer, Pace, Search
+from karat.live.exchange import Answer, AttemptError, Pace, Search
 from karat.live.file.held import HeldFile
 from karat.live.file.journal import Journal
 from karat.live.selection import questions
@@ -69,6 +69,22 @@ def tokens(returned) -> str:
 case("a tokenizer returns text", lambda: tokens("one"))
 
 # Failures
+
+
+def rejected(name: str, kind: str, message: str) -> None:
+    """Add a case of a run that stops because all queries fail."""
+
+    def search(query: str) -> list[str]:
+        raise AttemptError(kind, message, again=False)
+
+    queries = {f"q{number}": "pay" for number in range(20)}
+    case(name, lambda: retrieve(search, queries, jobs=1, output="run.jsonl"))
+
+
+rejected("a run stops after failures in a row", "HTTP 422", "question is required")
+rejected("a run stops as the method is not allowed", "HTTP 405", "Method Not Allowed")
+rejected("a run stops as the server fails", "HTTP 500", "out of memory")
+rejected("a run stops after failures without a hint", "BadAnswer", "no results")
 
 
 def failing(query: str) -> list[str]:
@@ -174,10 +190,14 @@ opening("a file is not a run", "query_id,item_id\n")
 opening("a file is gold", '{"karat":1,"kind":"gold"}\n')
 opening("a file is of a newer version", '{"karat":2,"kind":"run"}\n')
 opening("a line of a file is not a line of a run", BEGUN + b"{}\n" + LINE)
+opening(
+    "a line of a file is of another process",
+    BEGUN.replace(b"}}", b'},"run_id":"0a1b2c3d"}') + LINE,
+)
 opening("a query is in a file twice", BEGUN + LINE + LINE)
 opening(
     "a run was begun with other settings",
-    BEGUN,
+    BEGUN + LINE,
     Header(1, "run", "find", "codepoint", {"top_k": 9}),
 )
 opening(
@@ -188,9 +208,17 @@ opening(
 )
 opening(
     "the source code of a retriever changed",
-    BEGUN.replace(b'"top_k":5', b'"source_sha256":"0a"'),
+    BEGUN.replace(b'"top_k":5', b'"source_sha256":"0a"') + LINE,
     Header(1, "run", "find", "codepoint", {"source_sha256": "0b"}),
 )
+
+
+def damaged():
+    with Journal.open(written("run.jsonl", BEGUN + LINE[:-9] + LINE), HEADER):
+        pass
+
+
+case("a line of a file is damaged", damaged)
 case("the file of a run has another ending", lambda: Journal.open("run.csv", HEADER))
 
 
@@ -252,6 +280,12 @@ def removed(file: HeldFile) -> None:
     file.check_in_place()
 
 
+def appended(file: HeldFile) -> None:
+    with file.path.open("ab") as other:
+        other.write(LINE)
+    file.check_in_place()
+
+
 def shortened(file: HeldFile) -> None:
     os.truncate(file.path, 3)
     file.check_in_place()
@@ -271,6 +305,7 @@ held(
     PermissionError(13, "Permission denied"),
 )
 held("a file was removed", removed)
+held("a file was appended to", appended)
 held("a file was cut short", shortened)
 
 # Stages and calls

@@ -96,7 +96,7 @@ def run_queries(
         retriever,
         [Question(f"q-{text}", text) for text in texts],
         search or Search(),
-        Pace(**{"timeout": None, "retries": 0} | pace),
+        Pace(**{"timeout": None, "retries": 0, "stop_after_failures": 0} | pace),
         done or lines.append,
         watch=watch,
         **options,

@@ -9,6 +9,7 @@ import struct
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, urlsplit
 
 
 @dataclass
@@ -36,7 +37,12 @@ def serving(respond, *, certificate=None):
 
         def do_POST(self):
             content = self.rfile.read(int(self.headers["Content-Length"]))
-            question = json.loads(content)
+            self.answer(json.loads(content))
+
+        def do_GET(self):
+            self.answer(dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True)))
+
+        def answer(self, question):
             server.asked.append(question)
             server.headers.append(self.headers)
             server.connections.add(self.client_address)
@@ -95,7 +101,7 @@ def send(handler, body, status=200, headers=None):
 
 def echo(handler, question):
     """Return as many items as were asked for, named after the query."""
-    results = [{"id": f"{question['query']}-{n}"} for n in range(question.get("top_k", 1))]
+    results = [{"id": f"{question['query']}-{n}"} for n in range(int(question.get("top_k", 1)))]
     send(handler, json.dumps({"results": results}).encode())
 
 

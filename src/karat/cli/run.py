@@ -13,7 +13,7 @@ import typer
 
 from karat.cli.advice import advise, after_run
 from karat.cli.progress import progress
-from karat.errors import InputError, RetrieverError, counted
+from karat.errors import InputError, RetrieverError, counted, printable
 
 if TYPE_CHECKING:
     from karat.data.run import Run
@@ -82,6 +82,14 @@ def run_command(
     repeat: Annotated[
         int, typer.Option(metavar="N", help="Ask each query N times, for its median latency.")
     ] = 1,
+    stop_after_failures: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Stop after N failures of the same kind in a row; 0 never stops.",
+            show_default="10; 0 with --fail-on-error 1",
+        ),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="Ask only the first N queries.")
     ] = None,
@@ -103,12 +111,34 @@ def run_command(
             help="What the retriever calls query, top_k, results, id, score, text, …; repeat.",
         ),
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="POST|GET",
+            help="Send each query by HTTP as a JSON body (POST) or as URL parameters (GET).",
+        ),
+    ] = "POST",
     headers: Annotated[
         list[str] | None,
-        typer.Option("--header", metavar="'NAME: VALUE'", help="A header of HTTP; repeat."),
+        typer.Option(
+            "--header",
+            metavar="'NAME: VALUE'",
+            help="Send this HTTP header; env:VARIABLE as the value reads an environment "
+            "variable. Repeat for more headers.",
+        ),
+    ] = None,
+    header_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Send the HTTP headers in this file, one 'NAME: VALUE' per line."
+        ),
     ] = None,
     body: Annotated[
-        str | None, typer.Option(metavar="JSON", help="What else stands in each request.")
+        str | None,
+        typer.Option(
+            metavar="JSON",
+            help="Add these fields to each HTTP request, with GET as URL parameters.",
+        ),
     ] = None,
     tokenizer: Annotated[
         str | None,
@@ -151,7 +181,7 @@ def run_command(
     from karat.data.native_run import run_of_lines
     from karat.evaluation.estimating import estimate
     from karat.evaluation.spending import spending
-    from karat.live.failures import checked_share, too_many_failed
+    from karat.live.failures import checked_share, max_in_a_row, too_many_failed
     from karat.live.request import Request
 
     checked_share(fail_on_error)
@@ -172,12 +202,14 @@ def run_command(
             rate=rate,
             warmup=warmup,
             repeat=repeat,
+            stop_after_failures=max_in_a_row(stop_after_failures, fail_on_error),
             limit=limit,
             sample=sample,
             seed=seed,
             filters=filters or (),
             fields=fields or (),
-            headers=_headers(headers or ()),
+            method=method,
+            headers=_headers(headers or (), header_file),
             body=_body(body),
             tokenizer=tokenizer,
             offsets=offsets,
@@ -222,31 +254,56 @@ def _show(told: Spending | Estimate, as_json: bool) -> None:
     print(encoded(told.as_dict()).decode() if as_json else told)
 
 
-def _headers(given: Sequence[str]) -> dict[str, str]:
+def _headers(options: Sequence[str], file: Path | None) -> dict[str, str]:
     """Return headers by their names; a value may be a secret and is never shown."""
-    headers = {}
-    for at, header in enumerate(given, 1):
-        name, colon, value = header.partition(":")
-        if not colon or not name.strip():
-            raise InputError(
-                f"header {at} has no colon",
-                field="--header",
-                hint="--header 'Authorization: Bearer …'",
-            )
-        headers[name.strip()] = value.strip()
+    headers: dict[str, str] = {}
+    for number, header in enumerate(options, 1):
+        _add_header(headers, header, f"header {number}", field="--header")
+    for line, header in enumerate(_lines_of(file), 1):
+        if header.strip() and not header.lstrip().startswith("#"):
+            _add_header(headers, header, "this line", field="--header-file", path=file, line=line)
     return headers
 
 
-def _body(given: str | None) -> dict[str, Any]:
-    """Return what else stands in each request."""
-    try:
-        told = json_module.loads(given or "{}")
-    except ValueError as error:
+def _add_header(headers: dict[str, str], header: str, which: str, **place: Any) -> None:
+    name, colon, value = (part.strip() for part in header.partition(":"))
+    if not colon or not name:
         raise InputError(
-            f"this is no JSON: {error}", field="--body", hint="""--body '{"collection": "faq"}'"""
-        ) from error
-    if not isinstance(told, dict):
-        raise InputError(
-            "this is no JSON object", field="--body", hint="""--body '{"collection": "faq"}'"""
+            f"{which} is not 'NAME: VALUE'", hint="write 'Authorization: Bearer …'", **place
         )
-    return told
+    if name.lower() in {known.lower() for known in headers}:
+        raise InputError(
+            f"{which} repeats the header {printable(name)}", hint="give each header once", **place
+        )
+    headers[name] = value
+
+
+def _lines_of(file: Path | None) -> list[str]:
+    if file is None:
+        return []
+    try:
+        return file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise InputError(
+            f"the file cannot be read ({reason})",
+            path=file,
+            field="--header-file",
+            hint="name a text file with one 'Name: value' per line",
+        ) from error
+
+
+def _body(given: str | None) -> dict[str, Any]:
+    """Return the fields that are added to each request."""
+    hint = """--body '{"collection": "faq"}'"""
+    try:
+        fields = json_module.loads(given or "{}")
+    except json_module.JSONDecodeError as error:
+        raise InputError(f"this is not JSON: {error}", field="--body", hint=hint) from error
+    except ValueError as error:  # Python refuses integers of more than 4,300 digits
+        raise InputError("a number has too many digits", field="--body", hint=hint) from error
+    except RecursionError as error:
+        raise InputError("it is nested too deeply", field="--body", hint=hint) from error
+    if not isinstance(fields, dict):
+        raise InputError("this is not a JSON object", field="--body", hint=hint)
+    return fields

@@ -47,6 +47,8 @@ class Header(msgspec.Struct, omit_defaults=True):
     name: str | None = None
     offsets: str = "codepoint"
     settings: dict[str, Any] = {}
+    run_id: str | None = None
+    """Chosen at random when karat run begins a file; every line that it writes repeats it."""
 
 
 def numbered(source: Source) -> list[tuple[int, bytes]]:

@@ -73,9 +73,17 @@ class Pace:
     """How many questions are asked first for nothing."""
     repeat: int = 1
     """How often each question is asked; the latency is the median, the list the first one."""
+    stop_after_failures: int = 10
+    """After how many failures of the same kind in a row the run stops; 0 for never."""
 
     def __post_init__(self) -> None:
-        for name, least in (("jobs", 1), ("retries", 0), ("warmup", 0), ("repeat", 1)):
+        for name, least in (
+            ("jobs", 1),
+            ("retries", 0),
+            ("warmup", 0),
+            ("repeat", 1),
+            ("stop_after_failures", 0),
+        ):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{value!r} is no whole number from {least} up", field=name)
@@ -110,7 +118,10 @@ class Timed:
 
 
 class Line(RunLine, omit_defaults=True):
-    """A line of a run that karat asked for."""
+    """A line of a run that karat writes."""
+
+    run_id: str | None = None
+    """The `run_id` of the header, which shows that the line belongs to this file."""
 
 
 class AttemptError(Exception):

@@ -1,14 +1,44 @@
-"""Failed queries of a run: how many may fail before its numbers are worthless."""
+"""Failed queries of a run: how many may fail, and what to do about them."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
+from karat.data.native_run import Failure
 from karat.data.run import Run
 from karat.errors import InputError, counted, printable
 
 MAX_FAILED = 0.05
 """The share of the queries that may fail, unless another limit is given."""
+MAX_IN_A_ROW = 10
+"""How many failures of the same kind in a row stop a run, unless another number is given."""
+
+_REJECTED = (
+    "if the server has other names for its fields, map them: --field query=question "
+    '(fields=["query=question"]); --body (body=) adds fields that it requires'
+)
+_NO_KEY = (
+    "send the key that the server expects: --header 'Authorization: Bearer env:MY_TOKEN' "
+    "(headers=), or --header-file FILE"
+)
+_UNREACHABLE = "is the server running, and is its address right?"
+_HINTS = {
+    "HTTP 400": _REJECTED,
+    "HTTP 401": _NO_KEY,
+    "HTTP 403": _NO_KEY,
+    "HTTP 404": "check the path of the address, and names in it such as that of an index",
+    "HTTP 415": 'if the server takes URL parameters, use --method GET (method="GET"); if it '
+    "expects another content type, set it with --header 'Content-Type: …' (headers=)",
+    "HTTP 422": _REJECTED,
+    "HTTP 429": "send fewer requests: --rate 2 (rate=), -j 1 (jobs=)",
+    "ConnectionError": _UNREACHABLE,
+    "Timeout": "allow more time with --timeout SECONDS (timeout=), or run fewer queries at a "
+    "time with -j (jobs=)",
+}
 
 
 def too_many_failed(run: Run, share: float, name: str | None = None) -> str | None:
@@ -17,11 +47,49 @@ def too_many_failed(run: Run, share: float, name: str | None = None) -> str | No
     if not run.failed or run.failed / run.query_ids.len() <= share:
         return None
     problem = failures(run, f"more than the {share * 100:g}% that may fail")
-    hint = (
-        "run the failed queries again (the same karat run command does that), or allow more "
-        "failures: --fail-on-error SHARE, fail_on_error="
+    hint = hint_for(_most_common(run)[1], run.settings) or (
+        "run the failed queries again (the same karat run command does that)"
     )
-    return f"{f'{printable(name)}: ' if name else ''}{problem}\n  hint: {hint}"
+    return (
+        f"{f'{printable(name)}: ' if name else ''}{problem}\n  hint: {hint}\n"
+        "  --fail-on-error SHARE (fail_on_error=) allows more failures"
+    )
+
+
+def stopped_early(
+    failure: Failure,
+    count: int,
+    settings: Mapping[str, Any],
+    output: str | os.PathLike[str] | None,
+) -> str:
+    """Return a message for a run that many failures of one kind in a row have stopped."""
+    lines = [
+        ": ".join(filter(None, [failure.type, failure.message])),
+        f"stopped after {counted(count, 'failure')} of this kind in a row (--stop-after-failures, "
+        "stop_after_failures=)",
+    ]
+    if output is not None:
+        lines.append(f"{printable(str(output))} keeps all answers; the same command continues")
+    if hint := hint_for(failure.type, settings):
+        lines.append(f"hint: {hint}")
+    return "\n  ".join(lines)
+
+
+def hint_for(kind: str, settings: Mapping[str, Any]) -> str | None:
+    """Return what helps against a kind of failure; `settings` are those of the run.
+
+    >>> hint_for("ConnectionError", {})
+    'is the server running, and is its address right?'
+    """
+    if kind == "HTTP 405":
+        used, other = ("GET", "POST") if settings.get("method") == "GET" else ("POST", "GET")
+        return (
+            f"the server does not accept {used} at this address: use --method {other} "
+            f'(method="{other}"), or check the path'
+        )
+    if re.fullmatch(r"HTTP 5\d\d", kind):
+        return "look into the log of the server; the same command then runs the failed queries"
+    return _HINTS.get(kind)
 
 
 def failures(run: Run, remark: str) -> str:
@@ -29,11 +97,19 @@ def failures(run: Run, remark: str) -> str:
     assert run.errors is not None
     kinds = Counter(run.errors["type"]).most_common()
     by_kind = ", ".join(f"{count:,} {printable(kind)}" for kind, count in kinds)
-    example = run.errors.select("query_id", "type", "message").row(0)
     return (
         f"{run.failed:,} of {counted(run.query_ids.len(), 'query')} failed ({by_kind}), {remark}\n"
-        f"  for example {': '.join(printable(part) for part in example if part)}"
+        f"  for example {': '.join(printable(part) for part in _most_common(run) if part)}"
     )
+
+
+def _most_common(run: Run) -> tuple[str, str, str]:
+    """Return query id, type and message of the first failure of the most common type."""
+    assert run.errors is not None
+    kind = Counter(run.errors["type"]).most_common(1)[0][0]
+    errors = run.errors.select("query_id", "type", "message")
+    query_id, _, message = errors.row(errors["type"].to_list().index(kind))
+    return query_id, kind, message
 
 
 def checked_share(share: float) -> float:
@@ -43,3 +119,10 @@ def checked_share(share: float) -> float:
             f"{share!r} is not between 0 and 1", field="fail_on_error", hint="0.05 is 5%"
         )
     return share
+
+
+def max_in_a_row(given: int | None, share: float) -> int:
+    """Return how many failures in a row stop a run; if all may fail, none do by default."""
+    if given is not None:
+        return given
+    return 0 if share == 1 else MAX_IN_A_ROW

@@ -70,6 +70,8 @@ def priced(call: Call) -> Call:
 @lru_cache(maxsize=4096)
 def _model(name: str) -> ModelInfo | None:
     """Find a model by its name, as the seller that it names calls it before all others."""
+    if version() is None:  # a file of this name in the current folder is not the package
+        return None
     try:
         from genai_prices import Usage, calc_price
     except ImportError:

@@ -15,13 +15,14 @@ from karat.data.native_lines import Header
 from karat.data.native_run import run_of_lines
 from karat.data.offsets import unit_named
 from karat.data.run import Run
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, KaratWarning, RetrieverError
 from karat.live import prices
 from karat.live.adapters.calling import shown
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.spec import named, retriever_of
-from karat.live.asking import Watch, ask_all
+from karat.live.asking import RepeatedFailureError, Watch, ask_all
 from karat.live.exchange import Line, Pace, Question, Retriever, Search
+from karat.live.failures import stopped_early
 from karat.live.file import Journal
 from karat.live.selection import digest, questions
 from karat.live.tokens import Counting, Tokenizer
@@ -58,11 +59,13 @@ class Request:
         rate: float | None = None,
         warmup: int = 0,
         repeat: int = 1,
+        stop_after_failures: int = 10,
         limit: int | None = None,
         sample: int | None = None,
         seed: int = 0,
         filters: Sequence[str] = (),
         fields: Sequence[str] = (),
+        method: str = "POST",
         headers: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         tokenizer: str | Tokenizer | None = None,
@@ -70,12 +73,12 @@ class Request:
         name: str | None = None,
     ) -> Request:
         """Check all that is given, and open the retriever and the queries."""
-        pace = Pace(jobs, timeout, retries, rate, warmup, repeat)
+        pace = Pace(jobs, timeout, retries, rate, warmup, repeat, stop_after_failures)
         search = _search(top_k, score_threshold, prefetch_limit, rerank_top_n)
         mapped = Fields.of(fields)
         asked = questions(queries, limit=limit, sample=sample, seed=seed, filters=filters)
         made = retriever_of(
-            retriever, search, fields=mapped, headers=headers or {}, body=body or {}
+            retriever, search, fields=mapped, method=method, headers=headers, body=body
         )
         _say_what_is_not_taken(made, search)
         _say_what_is_overridden(made, search)
@@ -108,7 +111,8 @@ class Request:
     def tried(self) -> list[Line]:
         """Ask the first few questions alone, once each, to tell from them what all would take."""
         lines: list[Line] = []
-        self._ask(self.questions[:TRIED], replace(self.pace, warmup=0, repeat=1), lines.append)
+        pace = replace(self.pace, warmup=0, repeat=1, stop_after_failures=0)
+        self._ask(self.questions[:TRIED], pace, lines.append)
         return lines
 
     def run(
@@ -118,7 +122,16 @@ class Request:
         overwrite: bool = False,
         watch: Watch | None = None,
     ) -> Run:
-        """Ask, and write each answer at once where there is a file to write to."""
+        """Run the queries; with `output`, write each answer to this file at once."""
+        try:
+            return self._run(output, overwrite=overwrite, watch=watch)
+        except RepeatedFailureError as error:
+            problem = stopped_early(error.failure, error.count, self.header.settings, output)
+            raise RetrieverError(problem) from None
+
+    def _run(
+        self, output: str | os.PathLike[str] | None, *, overwrite: bool, watch: Watch | None
+    ) -> Run:
         if output is None:
             lines: list[Line] = []
             if watch is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from karat.data.run import Run
 from karat.errors import RetrieverError
 from karat.live.asking import Watch
-from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
+from karat.live.failures import MAX_FAILED, checked_share, max_in_a_row, too_many_failed
 from karat.live.request import Request
 from karat.live.tokens import Tokenizer
 
@@ -28,11 +28,13 @@ def retrieve(
     rate: float | None = None,
     warmup: int = 0,
     repeat: int = 1,
+    stop_after_failures: int | None = None,
     limit: int | None = None,
     sample: int | None = None,
     seed: int = 0,
     filters: Sequence[str] = (),
     fields: Sequence[str] = (),
+    method: str = "POST",
     headers: Mapping[str, str] | None = None,
     body: Mapping[str, Any] | None = None,
     tokenizer: str | Tokenizer | None = None,
@@ -51,14 +53,19 @@ def retrieve(
     as in a native run file, or objects with those attributes. `gold` is anything with the ids and
     texts of queries.
 
+    `method` is "POST" or "GET", for a retriever behind HTTP. A value of `headers` may be
+    `env:NAME` or `Bearer env:NAME`: the value of this environment variable.
+
     `tokenizer` takes a text and returns its tokens, or how many there are: `context.tokens@k`
     then says how much is delivered.
 
     Each query is timed on its own, whatever waits in karat's queue. A query that fails is in the
     run as failed; if more than the share `fail_on_error` do, a RetrieverError is raised (1 allows
-    all to fail). With `output`, every answer is written at once. Calling it again continues an
-    unfinished file: only failed and missing queries run. A finished file is refused, unless
-    `overwrite` is true.
+    all to fail). After `stop_after_failures` failures of the same kind in a row (10 by default,
+    and never with `fail_on_error=1`; 0 for never) the run stops with a RetrieverError, and the
+    answers before stay in `output`. With `output`, every answer is written at once. Calling it
+    again continues an unfinished file: only failed and missing queries run. A finished file is
+    refused, unless `overwrite` is true.
 
     >>> def search(query, top_k):
     ...     return ["faq-1", "faq-2"][:top_k]
@@ -80,11 +87,13 @@ def retrieve(
         rate=rate,
         warmup=warmup,
         repeat=repeat,
+        stop_after_failures=max_in_a_row(stop_after_failures, fail_on_error),
         limit=limit,
         sample=sample,
         seed=seed,
         filters=filters,
         fields=fields,
+        method=method,
         headers=headers,
         body=body,
         tokenizer=tokenizer,

@@ -46,6 +46,7 @@ class CommandRetriever(Retriever):
         fields.request({"query": "", **self._search}, {})
         self._idle: list[Process] = []
         self._ending: set[asyncio.Task[None]] = set()
+        self._has_left_others = False
 
     async def open(self, jobs: int) -> None:  # noqa: ARG002
         """Start one process, to see that it can be; others follow as they are needed."""
@@ -62,7 +63,12 @@ class CommandRetriever(Retriever):
     async def close(self) -> None:
         """End all processes."""
         idle, self._idle = self._idle, []
-        await asyncio.gather(*(process.finish() for process in idle), *self._ending)
+        await asyncio.gather(*map(self._finish, idle), *self._ending)
+        if self._has_left_others:
+            raise AttemptError(
+                "ProcessLeft",
+                "a process that the command started still runs: look for it with ps, and end it",
+            )
 
     async def ask(self, question: Question) -> Timed:
         """Put a question to a process that has nothing else to do."""
@@ -93,6 +99,9 @@ class CommandRetriever(Retriever):
                 f"{_shown(line)} came back, which is no JSON; only answers belong on the "
                 "standard output",
             ) from error
+        except RecursionError as error:
+            problem = f"the answer is nested too deeply: {_shown(line)}"
+            raise AttemptError("BadAnswer", problem, again=False) from error
         answered = held.get("query_id") if isinstance(held, dict) else None
         if answered is None:
             example = f'{{"query_id": {json.dumps(question.query_id)}, "results": […]}}'
@@ -120,9 +129,13 @@ class CommandRetriever(Retriever):
 
     def _discard(self, process: Process) -> None:
         process.kill()
-        ending = asyncio.create_task(process.finish())
+        ending = asyncio.create_task(self._finish(process))
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
+
+    async def _finish(self, process: Process) -> None:
+        await process.finish()
+        self._has_left_others |= process.has_left_others
 
     async def _start(self) -> Process:
         try:

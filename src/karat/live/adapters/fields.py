@@ -15,6 +15,8 @@ from karat.live.exchange import SEARCH_SETTINGS
 REQUEST = ("query", *SEARCH_SETTINGS)
 RESULT = Result.__struct_fields__
 RESPONSE = ("results", *RESULT, "latency_ms", "calls")
+_LONGEST_PATH = 1000
+_MOST_KEYS = 100
 ABSENT: Any = object()
 """Stands for what is not there at all, as opposed to what is null."""
 
@@ -49,6 +51,12 @@ class Fields:
             if theirs and not all(theirs.split(".")):
                 raise _error(
                     word, "there is nothing between two dots", "write the keys with a dot between"
+                )
+            if len(theirs) > _LONGEST_PATH or theirs.count(".") >= _MOST_KEYS:
+                raise _error(
+                    f"{ours}=…",
+                    f"the path has more than {_LONGEST_PATH:,} characters or {_MOST_KEYS} keys",
+                    "write the keys that lead to the field, with dots between them",
                 )
             paths[ours] = theirs
         return cls(paths)

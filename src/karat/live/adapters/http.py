@@ -1,18 +1,26 @@
-"""A retriever behind an address: POST a question as JSON, read the answer."""
+"""A retriever behind an address: send a query by POST or GET, read the answer."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin
+from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
 import msgspec
 
-from karat.errors import InputError
+from karat.errors import InputError, printable
 from karat.live.adapters.fields import Fields
-from karat.live.adapters.http_address import headers_of, parts_of, port_of, proxy_of
+from karat.live.adapters.http_address import (
+    headers_of,
+    parts_of,
+    port_of,
+    proxy_of,
+    with_variables,
+)
 from karat.live.adapters.http_headers import retry_after, server_timing
 from karat.live.adapters.results import answer_of
 from karat.live.adapters.secrecy import Scrubber, masked, safe_url, secrets_of, secrets_of_url
@@ -23,6 +31,9 @@ if TYPE_CHECKING:
     import aiohttp
 
 MOST_BYTES = 64 * 2**20
+_METHODS = ("POST", "GET")
+_MOST_NESTED = 100  # levels of a body: far more than any server has, and safe to recurse into
+_LONGEST_REASON = 300
 # Asking these again may help; any other refusal will be repeated.
 _AGAIN = frozenset({408, 425, 429})
 
@@ -38,10 +49,10 @@ class Reply:
 
 
 class HttpRetriever(Retriever):
-    """A server that is asked by POST; its connections are kept open.
+    """A server that takes a query as a JSON body (POST) or as parameters of the address (GET).
 
-    Redirects are not followed: each question would take the longer way, and what was given for
-    one address would be sent to another.
+    Connections are kept open. Redirects are not followed: each query would take the longer way,
+    and secrets that were given for one address would be sent to another.
     """
 
     is_async = True
@@ -53,8 +64,12 @@ class HttpRetriever(Retriever):
         fields: Fields,
         headers: Mapping[str, str],
         body: Mapping[str, Any],
+        method: str = "POST",
     ) -> None:
         _require_aiohttp()
+        self._method = _checked_method(method)
+        _check_body(body)
+        headers = with_variables(headers)
         parts = parts_of(url)
         self.name = safe_url(url)
         self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="").geturl()
@@ -66,13 +81,14 @@ class HttpRetriever(Retriever):
         self.settings = {
             name: value
             for name, value in (
+                ("method", self._method if self._method != "POST" else None),
                 ("headers", sorted(headers)),
                 ("body", masked(body)),
                 ("fields", fields.as_dict()),
             )
             if value
         }
-        self._headers = headers_of(headers, parts)
+        self._headers = headers_of(headers, parts, has_body=self._method == "POST")
         self._scrub = Scrubber(
             [
                 *secrets_of_url(parts),
@@ -81,8 +97,8 @@ class HttpRetriever(Retriever):
                 *self._headers.get("Authorization", "").split(),
             ]
         )
-        # Shows before anything is asked whether the paths of the fields can be filled.
-        fields.request({"query": "", **self._search}, body)
+        # Refuse a request that cannot be built before the first query.
+        self._request("")
         self._proxy = proxy_of(parts)
         self._session: aiohttp.ClientSession | None = None
 
@@ -115,13 +131,11 @@ class HttpRetriever(Retriever):
         """
         import aiohttp
 
-        sent = msgspec.json.encode(
-            self._fields.request({"query": question.text, **self._search}, self._body)
-        )
+        url, body = self._request(question.text)
         while True:
             attempt = _Attempt()
             try:
-                return await self._post(sent, attempt)
+                return await self._sent(url, body, attempt)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
                 if not attempt.reused:
                     raise self._lost(error) from error
@@ -146,10 +160,18 @@ class HttpRetriever(Retriever):
             return answer
         return replace(answer, latency_ms=server_timing(returned.timings))
 
-    async def _post(self, sent: bytes, attempt: _Attempt) -> Reply:
+    def _request(self, text: str) -> tuple[str, bytes | None]:
+        """Return the address and the body of a request."""
+        values = {"query": text, **self._search}
+        if self._method == "GET":
+            return _with_parameters(self._url, values, self._fields, self._body), None
+        return self._url, msgspec.json.encode(self._fields.request(values, self._body))
+
+    async def _sent(self, url: str, sent: bytes | None, attempt: _Attempt) -> Reply:
         assert self._session is not None
-        async with self._session.post(
-            self._url,
+        async with self._session.request(
+            self._method,
+            url,
             data=sent,
             proxy=self._proxy,
             allow_redirects=False,
@@ -169,16 +191,11 @@ class HttpRetriever(Retriever):
         kind = f"HTTP {reply.status}"
         place = reply.headers.get("Location")
         if reply.status < 400:
-            there = f" to {safe_url(urljoin(self._url, place))}" if place else ""
-            return AttemptError(
-                kind,
-                self._said(f"the server sends us on{there}; give that address as the retriever"),
-                again=False,
-            )
+            return AttemptError(kind, self._said(_redirect(self._url, place)), again=False)
         again = reply.status >= 500 or reply.status in _AGAIN
         return AttemptError(
             kind,
-            self._said(_start(reply)) or "the server gave no reason",
+            self._reason(reply) or "the server gave no reason",
             again=again,
             wait=retry_after(reply.headers) if again else None,
         )
@@ -202,6 +219,11 @@ class HttpRetriever(Retriever):
     def _said(self, text: str) -> str:
         """Return what may be shown of a text; secrets go first, lest half of one be left."""
         return said(self._scrub(text))
+
+    def _reason(self, reply: Reply) -> str:
+        """Return the body of a refusal in one line: a JSON body may have any number of lines."""
+        text = printable(" ".join(self._scrub(_start(reply)).split()))
+        return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}…"
 
     def _beginning(self, reply: Reply) -> str:
         text = self._said(_start(reply))
@@ -239,6 +261,83 @@ def _cause(error: Exception) -> tuple[str, bool]:
     if isinstance(error, aiohttp.ClientConnectorError):
         return f"cannot connect: {error.os_error.strerror or error.os_error}", True
     return getattr(error, "strerror", None) or str(error) or type(error).__name__, True
+
+
+def _checked_method(method: str) -> str:
+    if not isinstance(method, str) or method.upper() not in _METHODS:
+        raise InputError(
+            f"{method!r} is not supported", field="method", hint=f"one of {', '.join(_METHODS)}"
+        )
+    return method.upper()
+
+
+def _check_body(body: Mapping[str, Any]) -> None:
+    """Refuse a body that JSON cannot hold, or that is nested so deeply that reading it fails."""
+    level, values = 0, [body]
+    while values:
+        level += 1
+        if level > _MOST_NESTED:
+            raise _bad_body(f"it is nested more than {_MOST_NESTED} levels deep")
+        if any(isinstance(value, float) and not math.isfinite(value) for value in values):
+            raise _bad_body("NaN and Infinity are not numbers in JSON", "use null, or a number")
+        values = [inner for value in values for inner in _inside(value)]
+    try:
+        msgspec.json.encode(body)
+    except (TypeError, OverflowError, ValueError) as error:
+        raise _bad_body(f"it cannot be written as JSON ({error})") from error
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return [*value, *value.values()]
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def _bad_body(problem: str, hint: str = """--body '{"collection": "faq"}'""") -> InputError:
+    return InputError(problem, field="body", hint=hint)
+
+
+def _with_parameters(
+    url: str, values: Mapping[str, Any], fields: Fields, body: Mapping[str, Any]
+) -> str:
+    """Return an address with the query, the search settings and the body as parameters.
+
+    Names are used as they are: a dot in `--field query=q.text` is part of the name.
+    """
+    ours = {fields.paths.get(name, name): value for name, value in values.items()}
+    pairs = []
+    for name, value in {**body, **ours}.items():
+        for each in value if isinstance(value, (list, tuple)) else [value]:
+            if each is None or isinstance(each, (Mapping, list, tuple)):
+                raise InputError(
+                    "a parameter of an address must be a text, a number, true, false, or a list "
+                    "of these",
+                    field=f"body.{printable(str(name))}",
+                    hint="use --method POST, or remove it from the body",
+                )
+            plain = msgspec.to_builtins(each)  # a date is text
+            pairs.append((name, plain if isinstance(plain, str) else json.dumps(plain)))
+    query = urlsplit(url).query
+    for name, _ in parse_qsl(query, keep_blank_values=True):
+        if name in {**body, **ours}:
+            raise InputError(
+                f"the address already has the parameter {name!r}",
+                field="retriever",
+                hint="remove it from the address; --field maps the names that karat sends",
+            )
+    joint = "" if not query and url.endswith("?") else "&" if query else "?"
+    return f"{url}{joint}{urlencode(pairs, quote_via=quote, safe='')}"
+
+
+def _redirect(url: str, location: str | None) -> str:
+    """Say where a server sends us, which may be nowhere."""
+    if not location:
+        return "the server redirects without an address"
+    try:
+        target = safe_url(urljoin(url, location))
+    except ValueError:
+        return "the server redirects to an invalid address"
+    return f"the server redirects to {target}; use that address as the retriever"
 
 
 def _start(reply: Reply) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+import os
+import re
 from collections.abc import Mapping
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from karat.errors import InputError, printable
 from karat.version import __version__
+
+_VARIABLE = re.compile(r"(?P<before>(?:\S+\s+)?)env:(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 
 
 def parts_of(url: str) -> SplitResult:
@@ -33,8 +37,32 @@ def port_of(parts: SplitResult) -> int:
     return parts.port or (443 if parts.scheme == "https" else 80)
 
 
-def headers_of(given: Mapping[str, str], parts: SplitResult) -> dict[str, str]:
-    """Return the headers of every question; what was given goes before what we would send."""
+def with_variables(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers with the values of the environment variables that they name.
+
+    `env:NAME` is the value of a variable, and `Bearer env:NAME` has a word before it.
+    """
+    return {name: _with_variable(name, value) for name, value in headers.items()}
+
+
+def _with_variable(name: str, value: str) -> str:
+    found = _VARIABLE.fullmatch(value)
+    if found is None:
+        return value
+    variable = os.environ.get(found["name"], "").strip()
+    if not variable:
+        raise InputError(
+            f"the environment variable {found['name']} is not set",
+            field=f"header {printable(name)}",
+            hint=f"set it before the run: export {found['name']}=…",
+        )
+    return found["before"] + variable
+
+
+def headers_of(
+    given: Mapping[str, str], parts: SplitResult, *, has_body: bool = True
+) -> dict[str, str]:
+    """Return the headers of every request; those that were given take precedence over ours."""
     for name, value in given.items():
         token = name.isascii() and name and not set(name) & set('()<>@,;:\\"/[]?={} \t')
         if not token or not name.isprintable() or any(ord(c) < 32 and c != "\t" for c in value):
@@ -43,11 +71,9 @@ def headers_of(given: Mapping[str, str], parts: SplitResult) -> dict[str, str]:
                 field=f"header {printable(name)}",
                 hint="write it as 'Name: value', in one line",
             )
-    ours = {
-        "Content-Type": "application/json",
-        "Accept": "application/json",
-        "User-Agent": f"karat/{__version__}",
-    }
+    ours = {"Accept": "application/json", "User-Agent": f"karat/{__version__}"}
+    if has_body:
+        ours["Content-Type"] = "application/json"
     if parts.username is not None or parts.password is not None:
         pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         ours["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from time import perf_counter_ns
 
 from karat.errors import printable
@@ -16,6 +19,8 @@ from karat.live.exchange import AttemptError, Timed
 MOST_BYTES = 64 * 2**20
 _PATIENCE = 0.7  # twice this is less than a run that is interrupted waits for its end
 _GLANCE = 0.005
+_MARK = "KARAT_COMMAND_ID"
+_ROUNDS = 3  # of looking for processes, which may start others meanwhile
 _WORDS = 3
 _LONGEST = 300
 
@@ -24,13 +29,15 @@ class Process:
     """A running command: a line in, a line out.
 
     It has a process group of its own, so that what it starts ends with it, and so that Ctrl-C is
-    for karat alone, which then ends it in order.
+    for karat alone, which then ends it in order. Processes that leave the group (setsid) are found
+    by their environment, on Linux.
     """
 
     @classmethod
     async def start(cls, words: Sequence[str]) -> Process:
         """Start a command; OSError where that cannot be done."""
         pipe = asyncio.subprocess.PIPE
+        mark = secrets.token_hex(8)
         process = await asyncio.create_subprocess_exec(
             *words,
             stdin=pipe,
@@ -38,15 +45,19 @@ class Process:
             stderr=pipe,
             start_new_session=True,
             # Python would keep an answer back until there are 8 KB of them.
-            env={"PYTHONUNBUFFERED": "1", **os.environ},
+            # The processes that it starts inherit the mark, by which they are found.
+            env={"PYTHONUNBUFFERED": "1", **os.environ, _MARK: mark},
         )
-        return cls(process)
+        return cls(process, mark)
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, mark: str) -> None:
         assert process.stdin
         assert process.stdout
         assert process.stderr
         self._process = process
+        self._mark = mark
+        self.has_left_others = False
+        """Whether a process that it started still runs after `finish`, as far as can be seen."""
         self._in, self._out, self._errors = process.stdin, process.stdout, process.stderr
         self._heard = bytearray()
         self._news = asyncio.Event()
@@ -127,6 +138,10 @@ class Process:
         finally:
             self.kill()
             await self.is_gone(_PATIENCE)
+            await asyncio.to_thread(_end_marked, self._mark)
+            # Its output ends when nobody holds it open any more.
+            await asyncio.wait([self._listening], timeout=_PATIENCE / 10)
+            self.has_left_others = not self._listening.done()
             for task in (self._listening, self._overhearing):
                 task.cancel()
             # Pipes that a process outside of the group holds open are let go by nothing else.
@@ -159,3 +174,25 @@ class Process:
                 os.killpg(self._process.pid, getattr(signal, name))
             else:
                 self._process.kill()
+
+
+def _end_marked(mark: str) -> None:
+    """End the processes that have a mark in their environment."""
+    for _ in range(_ROUNDS):
+        marked = list(_marked(mark))
+        if not marked:
+            return
+        for process_id in marked:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process_id, signal.SIGKILL)
+        time.sleep(_GLANCE)
+
+
+def _marked(mark: str) -> Iterator[int]:
+    """Yield the processes that have a mark in their environment, which only Linux shows."""
+    variable = f"{_MARK}={mark}".encode()
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        # A process may end at any time, and those of other users cannot be read.
+        with suppress(OSError):
+            if variable in environment.read_bytes().split(b"\0"):
+                yield int(environment.parent.name)

@@ -18,6 +18,8 @@ _SECRET = re.compile(
 # What sets something, within a word: `NAME=`, `Name: ` or `--name `.
 _SETTING = re.compile(r"[\w-]+(?:=|:(?!//)\s*)|--?[\w-]+\s+")
 _USER = re.compile(r"(?<=://)[^/\s@]*@")
+# What may be a user and a password in an address whose parts cannot be told apart.
+_ANY_USER = re.compile(r"^(\s*(?:[a-z][a-z0-9+.-]*:/+|https?:?/*))?.*@", re.IGNORECASE | re.DOTALL)
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -37,22 +39,39 @@ def safe_url(url: str) -> str:
 
     >>> safe_url("https://me:word@search.example/v1?index=faq&api_key=abc")
     'https://search.example/v1?index=faq&api_key=***'
+    >>> safe_url("https://search.example/v1;token=abc?index=faq;api_key=abc")
+    'https://search.example/v1;token=***?index=faq;api_key=***'
     """
     parts = urlsplit(url)
-    query = "&".join(
-        f"{name}={MASK}" if looks_secret(unquote(name)) and value else pair
-        for pair in parts.query.split("&")
-        for name, _, value in [pair.partition("=")]
-    )
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query, fragment="").geturl()
+    query = "&".join(_safe_pairs(pairs) for pairs in parts.query.split("&"))
+    path = "/".join(_safe_pairs(pairs) for pairs in parts.path.split("/"))
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=host, path=path, query=query, fragment="").geturl()
+
+
+def _safe_pairs(pairs: str) -> str:
+    """Return `name=value` pairs with semicolons between them, up to the first secret."""
+    secret = _secret_in(pairs)
+    return pairs.removesuffix(secret) + MASK if secret else pairs
+
+
+def _secret_in(pairs: str) -> str:
+    """Return the first secret value and all after it, since a secret may have a semicolon."""
+    rest = pairs
+    while rest:
+        name, _, value = rest.partition(";")[0].partition("=")
+        if value and looks_secret(unquote(name)):
+            return rest.partition("=")[2]
+        rest = rest.partition(";")[2]
+    return ""
 
 
 def secrets_of_url(parts: SplitResult) -> list[str]:
     """Return what `safe_url` leaves out of an address, in each way it may be spelled."""
     found = [parts.username, parts.password]
-    for pair in parts.query.split("&"):
-        name, _, value = pair.partition("=")
-        found += [value] if looks_secret(unquote(name)) else []
+    for pairs in (*parts.query.split("&"), *parts.path.split("/")):
+        secret = _secret_in(pairs)
+        found += [secret, secret.partition(";")[0]]
     return [spelled for text in found if text for spelled in (text, unquote(text))]
 
 
@@ -89,6 +108,15 @@ def safe_words(words: Sequence[str]) -> list[str]:
     ['curl', '-H', 'X-Api-Key: ***', 'https://search.example']
     """
     return [MASK if _is_value(words, at) else _cut(word) for at, word in enumerate(words)]
+
+
+def safe_text(text: str) -> str:
+    """Return a text that may be a mistyped address or command, without what may be secret.
+
+    >>> safe_text("https:/me:word@search.example/v1?index=faq&api_key=abc")
+    'https:/***@search.example/v1?index=faq&api_key=***'
+    """
+    return _cut(_ANY_USER.sub(rf"\g<1>{MASK}@", text))
 
 
 def _is_value(words: Sequence[str], at: int) -> bool:

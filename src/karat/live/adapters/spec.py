@@ -8,18 +8,22 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from karat.errors import InputError
+from karat.errors import InputError, KaratWarning
 from karat.live.adapters.fields import Fields
+from karat.live.adapters.secrecy import safe_text
 from karat.live.exchange import Retriever, Search
 
 _ADDRESS = ("http://", "https://")
 _COMMAND = "cmd:"
+# A scheme with or without its colon, a user before an @, or parameters after a question mark.
+_LIKE_ADDRESS = re.compile(r"^\s*(https?\b|[a-z][a-z0-9+.-]*:?//)|[@?]", re.IGNORECASE)
 _SPELLINGS = "write package.module:name, http://…, or cmd:./program"
 
 
@@ -28,20 +32,23 @@ def retriever_of(
     search: Search,
     *,
     fields: Fields,
+    method: str = "POST",
     headers: Mapping[str, str] | None = None,
     body: Mapping[str, Any] | None = None,
 ) -> Retriever:
-    """Make ready what was named or given; `headers` and `body` are for addresses alone."""
+    """Open a retriever; `method`, `headers` and `body` are for addresses only."""
     if isinstance(given, str) and given.lower().startswith(_ADDRESS):
         from karat.live.adapters.http import HttpRetriever
 
-        return HttpRetriever(given, search, fields, headers or {}, body or {})
-    if headers or body:
-        raise InputError(
-            "only a retriever behind HTTP takes headers and a body",
-            field="header" if headers else "body",
-            hint="leave them out, or give an address: http://…",
-        )
+        return HttpRetriever(given, search, fields, headers or {}, body or {}, method)
+    http_only = {"header": headers, "body": body, "method": method != "POST"}
+    for name, is_given in http_only.items():
+        if is_given:
+            raise InputError(
+                "only retrievers behind HTTP have a method, headers and a body",
+                field=name,
+                hint="remove this option, or give an address: http://…",
+            )
     if isinstance(given, str) and given.startswith(_COMMAND):
         from karat.live.adapters.command import CommandRetriever
 
@@ -87,35 +94,57 @@ def _named(spec: str) -> Any:
     module, colon, path = spec.partition(":")
     names = [*module.split("."), *path.split(".")]
     if not colon or not all(map(str.isidentifier, names)) or module.endswith(".py"):
-        raise InputError(f"{spec!r} names nothing in Python", hint=_spelling(spec) or _SPELLINGS)
+        raise _not_a_name(spec)
     found: Any = _imported(module)
     for name in path.split("."):
         if not hasattr(found, name):
             raise _nothing_called(name, found, module)
         found = getattr(found, name)
+    if own_file := _hidden_file(module):
+        warnings.warn(
+            KaratWarning(
+                f"{module} was imported from {_origin(module)}, not from {own_file} in the "
+                "current folder; rename the file, or set PYTHONPATH=. to use it"
+            ),
+            stacklevel=2,
+        )
     return found
 
 
-def _spelling(spec: str) -> str | None:
-    """Tell how something near a spec is written."""
+def _not_a_name(spec: str) -> InputError:
+    """Refuse what is not `package.module:name`; it may be an address with a password in it."""
+    shown = safe_text(spec)
+    if _LIKE_ADDRESS.search(spec):
+        problem = f"{shown!r} looks like a mistyped address"
+        usual = "write it as http://host:port/path or https://host/path, without spaces"
+    else:
+        problem = f"{shown!r} is not the name of a Python object"
+        usual = _SPELLINGS
+    return InputError(problem, hint=_spelling(spec, shown) or usual)
+
+
+def _spelling(spec: str, shown: str) -> str | None:
+    """Return how a retriever like this one is written; `shown` is the part without secrets."""
     file, _, name = spec.partition(":")
     if file.endswith(".py"):
         module = ".".join(Path(file.removesuffix(".py")).parts)
         return f"name the module and not its file: {module}:{name or 'NAME'}"
     if re.match(r"[\w.-]+:\d+(/|$)", spec):
-        return f"an address begins so: http://{spec}"
+        return f"write an address with http:// or https://: http://{shown}"
     if os.path.exists(spec.split(maxsplit=1)[0] if spec.strip() else spec):
-        return f"a program is named so: cmd:{spec}"
+        return f"write a program with cmd: before it: cmd:{shown}"
     module, dot, name = spec.rpartition(".")
     if dot and spec.replace(".", "").isidentifier():
-        return f"a colon stands before the name: {module}:{name}"
+        return f"write a colon before the name: {module}:{name}"
     return None
 
 
 def _imported(name: str) -> ModuleType:
     folder = str(Path.cwd())
-    if folder not in sys.path:  # as for `python -m`; it stays, for what is imported later
-        sys.path.insert(0, folder)
+    if folder not in sys.path:
+        # Last, so that no file there takes the place of an installed package that karat or the
+        # retriever imports; for good, since a retriever may import its own modules later.
+        sys.path.append(folder)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -158,9 +187,29 @@ def _failed(module: str, error: BaseException) -> InputError:
 def _nothing_called(name: str, found: Any, module: str) -> InputError:
     names = [one for one in dir(found) if not one.startswith("_")]
     near = get_close_matches(name, names, n=1)
+    if own_file := _hidden_file(module):
+        return InputError(
+            f"there is no {name!r} in {module}, which was imported from {_origin(module)}, not "
+            f"from {own_file} in the current folder",
+            hint=f"rename {own_file}, or set PYTHONPATH=. to use it",
+        )
     where = f"module {module}" if isinstance(found, ModuleType) else type(found).__name__
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     return InputError(
         f"there is no {name!r} in {where}",
         hint=f"did you mean {near[0]}?" if near else f"it has {shown or 'nothing'}",
     )
+
+
+def _hidden_file(name: str) -> str | None:
+    """Return the file in the current folder that another module of its name hides."""
+    top = name.partition(".")[0]
+    origin = _origin(top)
+    for own in (Path(top, "__init__.py"), Path(f"{top}.py")):
+        if own.is_file() and not (os.path.isfile(origin) and own.samefile(origin)):
+            return str(own)
+    return None
+
+
+def _origin(name: str) -> str:
+    return getattr(sys.modules.get(name), "__file__", None) or "Python itself"

@@ -91,6 +91,10 @@ class Attempt:
             return _usable(self._retriever.read(returned), self._search, self._retriever.takes)
         except InputError as error:
             raise AttemptError("BadAnswer", error.in_one_line, again=False) from error
+        except RecursionError as error:
+            raise AttemptError(
+                "BadAnswer", "the answer is nested too deeply", again=False
+            ) from error
 
 
 def _usable(answer: Answer, search: Search, takes: frozenset[str]) -> Answer:

@@ -45,7 +45,8 @@ def ask_all(
     `done`, `price` and `watch` are called in one thread, which is not the one that called. What
     they raise, what opening the retriever raises, and a retriever that ends Python (SystemExit,
     KeyboardInterrupt) stop everything and are raised here. After that, or an interrupt, `done` is
-    not called any more.
+    not called any more. RepeatedFailureError is raised after `pace.stop_after_failures` failures
+    of the same kind in a row.
 
     A question that waits to be asked again keeps its place: `pace.jobs` bounds all that is under
     way, so a retriever that is overloaded is asked less.

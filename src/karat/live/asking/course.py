@@ -42,6 +42,15 @@ class StoppedError(Exception):
         self.error = error
 
 
+class RepeatedFailureError(Exception):
+    """Stops a run in which many queries in a row failed in the same way."""
+
+    def __init__(self, failure: Failure, count: int) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.count = count
+
+
 class Course:
     """Asks the questions in `jobs` places, each of which takes the next one when it is free."""
 
@@ -64,6 +73,8 @@ class Course:
         self._watch = watch
         self._late = Late()
         self._closing: Failure | None = None
+        self._last_failure: Failure | None = None
+        self._failures_in_a_row = 0
         jobs = min(pace.jobs, max(len(questions), pace.warmup))
         kind = TaskPlace if retriever.is_async else ThreadPlace
         self._places: list[Place] = [kind() for _ in range(jobs)]
@@ -137,6 +148,20 @@ class Course:
         self._done(line)
         if self._watch:
             self._watch.finished(line)
+        self._stop_after_failures(line.error)
+
+    def _stop_after_failures(self, failure: Failure | None) -> None:
+        """Stop if this was one failure of the same kind in a row too many.
+
+        The queries count in the order in which they finish, whatever the order they began in.
+        """
+        last, self._last_failure = self._last_failure, failure
+        if failure is None:
+            return
+        is_same = last is not None and last.type == failure.type
+        self._failures_in_a_row = self._failures_in_a_row + 1 if is_same else 1
+        if self._failures_in_a_row == self._pace.stop_after_failures:
+            raise RepeatedFailureError(failure, self._failures_in_a_row)
 
     async def _round(self, place: Place, question: Question) -> tuple[Outcome, int]:
         """Ask until there is an answer, or enough attempts were made."""

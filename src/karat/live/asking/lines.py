@@ -7,7 +7,7 @@ from statistics import median
 
 from karat.data.native_run import Failure, Result
 from karat.data.native_usage import Call
-from karat.errors import printable
+from karat.errors import InputError, printable
 from karat.live.asking.attempts import Outcome
 from karat.live.exchange import Answer, AttemptError, Line, Question
 from karat.live.marks import TOTAL
@@ -54,7 +54,8 @@ def failure_of(error: BaseException, attempts: int) -> Failure:
     else:
         kind = type(error).__name__
     try:
-        message = printable(" ".join(str(error).split()))
+        text = error.in_one_line if isinstance(error, InputError) else str(error)
+        message = printable(" ".join(text.split()))
     except Exception:  # its own way to describe itself is broken
         message = ""
     if len(message) > LONGEST_MESSAGE:

@@ -29,13 +29,11 @@ def agreed(there: Header, now: Header, path: Path) -> Header:
     The name stays: that of a file may be changed, and decides no answer.
     """
     now = as_written(now)
-    apart = (*MAY_CHANGE, *IS_KEPT)
-    before, after = _told(there, apart), _told(now, apart)
-    names = [name for name in before | after if before.get(name) != after.get(name)]
-    if names:
-        differing = "; ".join(_difference(name, before, after) for name in names)
+    if differing := differences(there, now):
         raise InputError(
-            f"this run was begun with other settings: {differing}", path=path, hint=REMEDIES
+            f"this run was begun with other settings: {'; '.join(differing)}",
+            path=path,
+            hint=REMEDIES,
         )
     used = {
         name: _used(there.settings.get(name), now.settings.get(name))
@@ -43,6 +41,14 @@ def agreed(there: Header, now: Header, path: Path) -> Header:
         if name in there.settings or name in now.settings
     }
     return msgspec.structs.replace(there, settings=there.settings | used)
+
+
+def differences(there: Header, now: Header) -> list[str]:
+    """Return the settings that decide the answers and differ, with both values."""
+    apart = (*MAY_CHANGE, *IS_KEPT)
+    before, after = _told(there, apart), _told(as_written(now), apart)
+    names = [name for name in before | after if before.get(name) != after.get(name)]
+    return [_difference(name, before, after) for name in names]
 
 
 def as_written(header: Header) -> Header:

@@ -124,23 +124,35 @@ class HeldFile:
                 os.close(folder)
 
     def check_in_place(self) -> None:
-        """Refuse to go on if somebody took the file away, replaced it or cut it short."""
-        least = self.size
+        """Refuse to continue if another process removed, replaced or changed the file.
+
+        No line may be written meanwhile.
+        """
         try:
             is_there = locking.leads_to(self.path, self._descriptor)
         except OSError as error:
             raise self._failed(error) from error
         if not is_there:
             raise InputError(
-                "somebody moved, removed or replaced the file while the run was being written",
+                "another process moved, removed or replaced the file while the run was being "
+                "written",
                 path=self.path,
                 hint="put it back, and give the same command again to finish the run",
             )
-        if os.fstat(self._descriptor).st_size < least:
+        size = os.fstat(self._descriptor).st_size
+        if size > self.size and not self._is_torn:
             raise InputError(
-                "somebody cut the file short while the run was being written",
+                "another process appended to the file while the run was being written",
                 path=self.path,
-                hint="give the same command again: what is missing is asked once more",
+                hint="give the same command again: it shows the line to delete, and then "
+                "continues the run",
+            )
+        if size < self.size:
+            raise InputError(
+                "another process cut the file short while the run was being written",
+                path=self.path,
+                hint="give the same command again: it repairs the file and runs the queries that "
+                "are missing",
             )
 
     def close(self) -> None:

@@ -2,9 +2,15 @@
 
 What holds at every moment, whatever ends the process or the machine:
 
-- The file holds a header, then whole lines, one a query. Only the last line may be torn: by a
-  power loss, or a kill in the middle of a write that the disk took in parts. It is cut off when
-  the run is gone on with, and its query asked again.
+- The file holds a header, then complete lines, one per query. Only the last line may be
+  incomplete: after a power loss, or a kill in the middle of a write that the disk took in parts.
+  It is cut off when the run is continued, and its query runs again.
+- If another process cuts the file short, a line may be incomplete, with the next line right
+  after its first part. It is removed when the run is continued, with a warning,
+  and its queries run again.
+- The header has a random `run_id`, which each line repeats. A line without it was written by
+  another process: the run is not continued until the line is deleted. Files of karat versions
+  before `run_id` have none in the header, and their lines are not checked.
 - A line is handed to the system in one piece as soon as its query is finished, so that a kill
   takes none of them back. It is on the disk about 100 ms later, so that a power loss takes no more.
 - If a line cannot be written whole (the disk is full), it is taken back, and no line follows it.
@@ -19,8 +25,10 @@ What holds at every moment, whatever ends the process or the machine:
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -31,22 +39,24 @@ from karat.data.files import check_writable
 from karat.data.native import ENDINGS
 from karat.data.native_lines import Header
 from karat.data.native_run import Failure
-from karat.errors import InputError, counted
+from karat.errors import InputError, KaratWarning, counted, printable
 from karat.live.exchange import Line, encoded
-from karat.live.file.agreement import agreed
+from karat.live.file.agreement import agreed, differences
 from karat.live.file.held import HeldFile
 from karat.live.file.standing import Standing, standing
 
 SYNC_SECONDS = 0.1
+_SHOWN = 10  # numbers of lines that a message lists
 
 
 class Journal:
     """The file of a run that is being written; `open` makes one."""
 
-    def __init__(self, file: HeldFile, done: dict[str, Failure | None]) -> None:
+    def __init__(self, file: HeldFile, done: dict[str, Failure | None], run_id: str | None) -> None:
         self.done = done
         """How each query ended that was finished before: None where it was answered."""
         self._file = file
+        self._run_id = run_id
         self._writing = threading.Lock()
         self._is_dirty = True
         self._failure: InputError | None = None
@@ -64,8 +74,9 @@ class Journal:
     ) -> Journal:
         """Begin a run in a file, or continue an unfinished one.
 
-        Failed queries are not finished: their lines are removed and they run again. A finished
-        file is refused, unless `overwrite` replaces whatever is there.
+        Failed queries are not finished: their lines are removed and they run again. If the
+        settings changed, a file without any answer is begun anew, and any other is refused. A
+        finished file is refused, unless `overwrite` replaces whatever is there.
         """
         file = HeldFile(_checked(path))
         try:
@@ -73,11 +84,10 @@ class Journal:
             if not overwrite:
                 with file.reading() as lines:
                     found = standing(lines, file.path)
-            if found is None:
-                _begin(file, header)
-                return cls(file, {})
+            if found is None or (found.is_empty and differences(found.header, header)):
+                return cls(file, {}, _begin(file, header))
             _refuse_finished(file, found, header, path)
-            return cls(file, _go_on(file, found, header))
+            return cls(file, _go_on(file, found, header), found.header.run_id)
         except BaseException:
             file.close()
             raise
@@ -88,6 +98,7 @@ class Journal:
             if self._failure is not None:
                 raise self._failure
             try:
+                line.run_id = self._run_id
                 self._file.append(encoded(line))
             except InputError as error:
                 self._failure = error
@@ -120,7 +131,8 @@ class Journal:
             if self._is_dirty:
                 self._is_dirty = False
                 self._file.sync()
-            self._file.check_in_place()
+            with self._writing:
+                self._file.check_in_place()
         except InputError as error:
             self._failure = error
 
@@ -156,18 +168,21 @@ def _checked(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _begin(file: HeldFile, header: Header) -> None:
-    """Write the header alone, in place of whatever there is."""
+def _begin(file: HeldFile, header: Header) -> str:
+    """Write the header alone, in place of whatever there is; return its new `run_id`."""
+    run_id = secrets.token_hex(4)
+    line = _encoded(msgspec.structs.replace(header, run_id=run_id))
     if file.size:
-        file.rewrite([_encoded(header)])
-        return
-    file.append(_encoded(header))
-    file.sync()
-    file.sync_folder()
+        file.rewrite([line])
+    else:
+        file.append(line)
+        file.sync()
+        file.sync_folder()
+    return run_id
 
 
 def _go_on(file: HeldFile, found: Standing, header: Header) -> dict[str, Failure | None]:
-    """Mend the end of a file, remove failed queries, and return what is finished."""
+    """Repair a file, remove failed queries, and return what is finished."""
     agreed_header = agreed(found.header, header, file.path)
     file.tidy()
     if found.size < file.size:
@@ -176,9 +191,21 @@ def _go_on(file: HeldFile, found: Standing, header: Header) -> dict[str, Failure
         file.append(b"\n")
     for query in found.failed.values():
         del found.done[query]
-    if found.failed or agreed_header != found.header:
+    dropped = {*found.failed, *found.damaged}
+    if dropped or agreed_header != found.header:
         with file.reading() as lines:
-            file.rewrite(_without(lines, found.first, found.failed, agreed_header))
+            file.rewrite(_without(lines, found.first, dropped, agreed_header))
+    if found.damaged:
+        numbers = ", ".join(map(str, found.damaged[:_SHOWN]))
+        more = ", …" if len(found.damaged) > _SHOWN else ""
+        warnings.warn(
+            KaratWarning(
+                f"{printable(str(file.path))}: removed {counted(len(found.damaged), 'line')} that "
+                f"another process has damaged (number {numbers}{more}); the queries without an "
+                "answer run again"
+            ),
+            stacklevel=3,
+        )
     return found.done
 
 
@@ -199,7 +226,7 @@ def _refuse_finished(
 
 
 def _without(
-    lines: Iterable[bytes], first: int, dropped: dict[int, str], header: Header
+    lines: Iterable[bytes], first: int, dropped: set[int], header: Header
 ) -> Iterator[bytes]:
     """Yield a new header, and of the lines after the old one those that stay."""
     yield _encoded(header)

@@ -22,6 +22,7 @@ class _Finished(msgspec.Struct):
 
     query_id: Id
     error: Failure | None = None
+    run_id: str | None = None
 
 
 @dataclass
@@ -37,14 +38,22 @@ class Standing:
     """How each query ended that has a line: None where it was answered."""
     failed: dict[int, str] = field(default_factory=dict)
     """The lines of queries that failed, by number."""
+    damaged: list[int] = field(default_factory=list)
+    """The numbers of lines that have an end and are not complete JSON."""
     needs_end: bool = False
     """Whether the last line is whole but for the mark that ends it."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no answer, and nothing that was one."""
+        return len(self.failed) == len(self.done) and not self.damaged
+
 
 def standing(file: BinaryIO, path: Path) -> Standing | None:
-    """Read what a run holds, up to a last line that is torn; None if it has not even a header.
+    """Read the state of a run, up to an incomplete last line; None if it has no header yet.
 
-    Any part of a line lacks a bracket at its end, so that what is whole JSON is a whole line.
+    Any part of a line lacks a bracket at its end, so that complete JSON is a complete line, and
+    a part of a line with a complete one after it is not JSON.
     """
     lines = enumerate(file, 1)
     found = _header(lines, path)
@@ -55,31 +64,58 @@ def standing(file: BinaryIO, path: Path) -> Standing | None:
         if line.strip():
             try:
                 finished = decode(line)
-            except msgspec.DecodeError as error:
-                torn = not isinstance(error, msgspec.ValidationError) and next(lines, None) is None
-                if torn:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                if _is_json(line):
+                    raise _not_of_this_run(
+                        f"this is not a line of a run ({str(error).lower()})", path, number
+                    ) from error
+                if not line.endswith(b"\n"):  # the last one, which karat was writing
                     break
-                raise InputError(
-                    f"this is no line of a run ({str(error).lower()})",
-                    path=path,
-                    line=number,
-                    hint="delete the line, and its query is asked again",
-                ) from error
-            query = str(finished.query_id)
-            if query in found.done:
-                raise InputError(
-                    f"query {query!r} stands there twice",
-                    path=path,
-                    line=number,
-                    field="query_id",
-                    hint="delete one of its two lines",
-                )
-            found.done[query] = finished.error
-            if finished.error is not None:
-                found.failed[number] = query
-            found.needs_end = not line.endswith(b"\n")
+                found.damaged.append(number)
+                found.needs_end = False
+            else:
+                _take(finished, number, found, path)
+                found.needs_end = not line.endswith(b"\n")
         found.size += len(line)
     return found
+
+
+def _is_json(line: bytes) -> bool:
+    """Whether a line is complete JSON; a wrong type may be found before a missing bracket."""
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _take(finished: _Finished, number: int, found: Standing, path: Path) -> None:
+    """Note how the query of a line ended; refuse a line that something else has written."""
+    if finished.run_id != found.header.run_id and found.header.run_id is not None:
+        raise _not_of_this_run(
+            "this run did not write the line: another process has appended it", path, number
+        )
+    query = str(finished.query_id)
+    if query in found.done:
+        raise InputError(
+            f"query {query!r} has two lines",
+            path=path,
+            line=number,
+            field="query_id",
+            hint="delete one of its two lines",
+        )
+    found.done[query] = finished.error
+    if finished.error is not None:
+        found.failed[number] = query
+
+
+def _not_of_this_run(problem: str, path: Path, number: int) -> InputError:
+    return InputError(
+        problem,
+        path=path,
+        line=number,
+        hint="delete the line; if its query has no other one, the same command runs it again",
+    )
 
 
 def _header(lines: Iterator[tuple[int, bytes]], path: Path) -> Standing | None:
