@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from karat.data import frames, rows
-from karat.data.files import Source
+from karat.data.columns import Columns
+from karat.data.files import Source, Unopened
 from karat.data.native_lines import Id, Offset
 from karat.errors import InputError
 
@@ -53,21 +55,39 @@ class Chunks:
         return self.frame.height
 
     @classmethod
-    def of(cls, source: Any) -> Chunks:
-        """Make chunks from a table with item_id, doc_id, start, end and perhaps text."""
+    def of(
+        cls, source: Any, *, columns: Columns | Mapping[str, str] | None = None
+    ) -> Chunks:
+        """Make chunks from a table with item_id, doc_id, start, end and perhaps text.
+
+        `columns` maps these names to those of the table.
+        """
         if isinstance(source, Chunks):
             return source
         if frames.is_table(source):
-            return chunks_of_table(frames.to_frame(source))
+            mapping = Columns.of(columns)
+            chunks = chunks_of_table(mapping.table(frames.to_frame(source)))
+            mapping.check()
+            return chunks
         raise InputError(
             f"a {type(source).__name__} is no table of chunks",
             hint="give a table with item_id, doc_id, start and end; Chunks.read takes a path",
         )
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Chunks:  # noqa: A002
-        """Read chunks from JSON Lines or a table."""
-        return rows.read(Source(path), format, ChunkLine, chunks_of_table)
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,  # noqa: A002
+        columns: Columns | Mapping[str, str] | None = None,
+    ) -> Chunks:
+        """Read chunks from JSON Lines or a table; `columns` maps karat's names to the file's."""
+        mapping = Columns.of(columns)
+        chunks = rows.read(Source(path, mapping), format, ChunkLine, chunks_of_table)
+        if mapping is not columns:
+            mapping.check()
+        return chunks
 
     def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write chunks in the format that the ending names."""
@@ -76,6 +96,8 @@ class Chunks:
     @classmethod
     def open(cls, source: Any) -> Chunks:
         """Take chunks however they are given: chunks, path, table."""
+        if isinstance(source, Unopened):
+            return cls.read(source.path, format=source.format, columns=source.columns)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 
     def __repr__(self) -> str:

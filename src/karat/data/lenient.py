@@ -61,11 +61,13 @@ def read(source: Any) -> Reading:
     if isinstance(source, (str, os.PathLike)):
         source = Unopened(source)
     if isinstance(source, Unopened):
-        files = sources(source.path)
+        files = sources(source.path, source.columns)
         formats = [detect(f) if source.format is None else named(source.format) for f in files]
         lenient = replace(native.FORMAT, read_gold=partial(read_gold, refuse=refuse))
         read_as = [lenient if known is native.FORMAT else known for known in formats]
         gold = gold_from(files, read_as, source.path)
+        if source.queries is not None:
+            gold = gold.with_query_texts(source.queries, columns=source.columns)
         native_files = [
             f for f, known in zip(files, formats, strict=True) if known is native.FORMAT
         ]

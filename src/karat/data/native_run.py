@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import IO, Annotated, Any
 
 import msgspec
 import polars as pl
 
 from karat.data.files import Source
-from karat.data.frames import PLACE_HINT
+from karat.data.frames import (
+    PLACE_HINT,
+    QUERY_ID,
+    QUERY_TEXT,
+    Hashed,
+    generated_id,
+)
+from karat.data.frames import RESULTS as RESULT_LISTS
 from karat.data.losses import Written
 from karat.data.native_lines import (
     Count,
@@ -27,12 +35,15 @@ from karat.data.native_lines import (
     opened,
     record_error,
     table_of,
+    with_item_keys,
+    with_known_keys,
+    with_query_id,
     without_nulls,
 )
 from karat.data.native_usage import CALLS, TIMINGS, Call, call_rows, timing_rows
 from karat.data.order import contradictions
 from karat.data.run import NO_RESULTS, Run
-from karat.errors import KaratWarning
+from karat.errors import InputError, KaratWarning
 
 RESULTS = {
     "item_id": pl.String,
@@ -45,6 +56,10 @@ RESULTS = {
 }
 
 
+ALIASES = {"query_id": QUERY_ID[1:], "query": QUERY_TEXT[1:], "results": RESULT_LISTS[1:]}
+"""Other names of the keys of a run, as benchmark scripts and other tools use them."""
+CONTEXTS = ("retrieved_contexts", "contexts")
+_ITEM_KEY = re.compile(rb'"(?:item_id|chunk_id|docid|docno|corpus-id)"\s*:', re.IGNORECASE)
 ATTEMPTS = {"query_id": pl.String, "attempts": pl.Int64, "varied": pl.Boolean}
 Attempts = Annotated[int, msgspec.Meta(ge=1, lt=1 << 53)]
 
@@ -86,15 +101,88 @@ class RunLine(msgspec.Struct, omit_defaults=True):
 def read_run(source: Source) -> Run:
     """Read a native run; the order listed is the ranking."""
     header, lines = opened(source, "run")
-    return _run(decoded(lines, msgspec.json.Decoder(RunLine).decode, source), header, source.error)
+    hashed = Hashed()
+    decode_own, decode_any = msgspec.json.Decoder(RunLine).decode, msgspec.json.Decoder().decode
+
+    def decode(line: bytes) -> RunLine:
+        failure = None
+        if not source.columns:
+            try:
+                read = decode_own(line)
+                if not _lacks_names(read, line):
+                    return read
+            except msgspec.ValidationError as error:  # perhaps only for the names of its keys
+                failure = error
+        try:
+            record = decode_any(line)
+        except msgspec.ValidationError as error:  # a number out of range
+            raise failure or error from None
+        return line_of_record(source.columns.record(record), 0, _unplaced, hashed)
+
+    run = _run(decoded(lines, decode, source), header, source.error)
+    hashed.warn("the run")
+    return run
 
 
-def run_of_records(records: Sequence[Any], *, name: str | None = None) -> Run:
+def run_of_records(
+    records: Iterable[Any], *, name: str | None = None, error: MakeError = record_error
+) -> Run:
     """Make a run from native records."""
-    lines = (
-        (n, converted(n, record, RunLine, record_error)) for n, record in enumerate(records, 1)
+    hashed = Hashed()
+    lines = ((n, line_of_record(record, n, error, hashed)) for n, record in enumerate(records, 1))
+    run = _run(lines, Header(1, "run", name), error)
+    hashed.warn("the run")
+    return run
+
+
+def line_of_record(given: Any, number: int, error: MakeError, hashed: Hashed) -> RunLine:
+    """Read the record of a query, its keys called as other tools call them too."""
+    theirs: dict[str, str] = {}
+    record = with_known_keys(given, ALIASES, number, error, theirs)
+    if isinstance(record, dict):
+        hashed.queries |= with_query_id(record)
+        if record.get("results") is None and "error" not in record:
+            hashed.items |= _with_contexts(record, theirs)
+        if isinstance(record.get("results"), list):
+            items = record["results"]
+            record["results"] = [with_item_keys(item, ("id", "doc_id"), theirs) for item in items]
+        if type(record.get("latency_ms")) in (int, float):
+            record["latency_ms"] = {"total": record["latency_ms"]}
+    return converted(number, record, RunLine, error, theirs)
+
+
+def _with_contexts(record: dict[str, Any], theirs: dict[str, str]) -> bool:
+    """Take retrieved texts as results; tell whether they go by a hash of their texts."""
+    name = next((name for name in CONTEXTS if name in record), None)
+    texts, ids = record.get(name or ""), record.get("retrieved_context_ids")
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        return False
+    theirs["results"] = name or "results"
+    if isinstance(ids, list) and len(ids) == len(texts):
+        record["results"] = [
+            {"id": item, "text": text} for item, text in zip(ids, texts, strict=True)
+        ]
+        return False
+    record["results"] = [{"id": generated_id(text), "text": text} for text in texts]
+    return bool(texts)
+
+
+def _lacks_names(line: RunLine, content: bytes) -> bool:
+    """Tell whether a line may have its results, or their ids, under other names."""
+    if line.results is None:
+        return line.error is None
+    return (
+        any(type(result) is Result and result.id is None for result in line.results)
+        and _ITEM_KEY.search(content) is not None
     )
-    return _run(lines, Header(1, "run", name), record_error)
+
+
+def _unplaced(
+    problem: str, *, line: int, field: str | None = None, hint: str | None = None
+) -> InputError:
+    """Make the error for a line, whose number the caller knows."""
+    del line
+    return InputError(problem, field=field, hint=hint)
 
 
 def run_of_lines(lines: Iterable[RunLine], header: Header | None = None) -> Run:

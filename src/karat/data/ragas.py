@@ -28,7 +28,9 @@ _OTHERS = (tables.PARQUET, tables.ARROW, tables.CSV, tables.TSV, nested.FORMAT)
 def sniff(source: Source) -> bool:
     """Tell whether the first line is an object with contexts, and no line of karat's own."""
     first = first_line(source)
-    return first.startswith(b"{") and holds_contexts({key.decode() for key in _KEY.findall(first)})
+    return first.startswith(b"{") and holds_contexts(
+        source.columns.rename_names(key.decode() for key in _KEY.findall(first))
+    )
 
 
 def kind(source: Source) -> Kind | None:
@@ -119,7 +121,8 @@ def _other(source: Source) -> Format | None:
 
 
 def _rows(source: Source) -> Numbered[Any]:
-    return decoded(numbered(source), msgspec.json.Decoder().decode, source)
+    rows = decoded(numbered(source), msgspec.json.Decoder().decode, source)
+    return ((number, source.columns.record(row)) for number, row in rows)
 
 
 FORMAT = Format("ragas", (), sniff, kind, read_gold, read_run, write_gold, write_run)

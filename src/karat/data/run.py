@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from karat.data import frames, hugging_face
+from karat.data.columns import Columns
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.lists import Lists
@@ -88,34 +90,47 @@ class Run:
         return 0 if self.errors is None else self.errors.height
 
     @classmethod
-    def of(cls, source: Any, *, offsets: str | None = None, name: str | None = None) -> Run:
+    def of(
+        cls,
+        source: Any,
+        *,
+        offsets: str | None = None,
+        name: str | None = None,
+        columns: Columns | Mapping[str, str] | None = None,
+    ) -> Run:
         """Make a run from a dict, a table, native records or Ragas rows.
 
-        `offsets` says in what its places are counted: codepoint, utf16 or utf8.
+        In a dict, each query has a dict of scores, a list of ids, or whatever else a retriever
+        may return: (id, score) pairs, a NumPy array of ids, documents of LangChain, a table.
+        `offsets` says in what its places are counted: codepoint, utf16 or utf8. `columns` maps
+        karat's names to those of the table or the records, such as `{"item_id": "passage"}`.
 
         >>> Run.of({"q1": {"a": 0.5, "b": 0.9}}).results["item_id"].to_list()
         ['b', 'a']
         """
-        run = cls._of(source, name)
+        mapping = Columns.of(columns)
+        with mapping.checked() if mapping is not columns else nullcontext():
+            run = cls._of(source, name, mapping)
         return run if offsets is None else run.counted_in(offsets)
 
     @classmethod
-    def _of(cls, source: Any, name: str | None) -> Run:
+    def _of(cls, source: Any, name: str | None, columns: Columns) -> Run:
         if isinstance(source, Run):
             return source if name is None else source.renamed(name)
         hugging_face.refuse_splits(source)
         if isinstance(source, Mapping):
             return cls(Lists.of(source), name=name)
         if frames.is_table(source):
-            return run_of_table(frames.to_frame(source), name=name)
+            return run_of_table(columns.table(frames.to_frame(source)), name=name)
         if isinstance(source, Sequence) and not isinstance(source, (str, bytes)):
-            if frames.are_ragas_rows(source):
+            records = [columns.record(record) for record in source]
+            if frames.are_ragas_rows(records):
                 from karat.data.ragas_rows import run_of_rows
 
-                return run_of_rows(enumerate(source, 1), name=name)
+                return run_of_rows(enumerate(records, 1), name=name)
             from karat.data.native_run import run_of_records
 
-            return run_of_records(source, name=name)
+            return run_of_records(records, name=name)
         raise InputError(
             f"a {type(source).__name__} is no run",
             hint="give {query: {item: score}}, {query: [item, …]}, a table or records; "
@@ -217,11 +232,23 @@ class Run:
         return Run(**held | changed)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Run:  # noqa: A002
-        """Read a run from a file, or from all files that a glob names."""
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,  # noqa: A002
+        columns: Columns | Mapping[str, str] | None = None,
+    ) -> Run:
+        """Read a run from a file, or from all files that a glob names.
+
+        `format` names the format if it is not to be detected. `columns` maps karat's names to
+        those of the file: `{"item_id": "passage", "score": "similarity"}`.
+        """
         from karat.data.formats import read_run
 
-        return read_run(path, format)
+        mapping = Columns.of(columns)
+        with mapping.checked() if mapping is not columns else nullcontext():
+            return read_run(path, format, mapping)
 
     def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write the run in the format that the ending names."""
@@ -233,7 +260,7 @@ class Run:
     def open(cls, source: Any) -> Run:
         """Take a run however it is given: run, path, glob, dict, table, records."""
         if isinstance(source, Unopened):
-            return cls.read(source.path, format=source.format)
+            return cls.read(source.path, format=source.format, columns=source.columns)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 
     def _repr_html_(self) -> str:
@@ -258,14 +285,16 @@ def run_of_table(
         from karat.data.ragas_rows import rows_of_table, run_of_rows
 
         return run_of_rows(*rows_of_table(table, locate), name=name)
-    query = frames.need_query_id(table)
     found = {c: frames.column(table, (c,)) for c in frames.RESULT_COLUMNS}
     found["doc_id"] = frames.column(table, frames.DOC_ID)
+    if lists := _list_columns(table, found):
+        return _run_of_lists(table, lists, name, locate)
+    query_ids = frames.query_ids(table, locate)
     item = _item_column(table, found)
     _refuse_gold(table)
     if not table.height:
         raise InputError("the table has no rows", hint="give at least one result")
-    columns = [frames.ids(table[query], "query_id", locate)]
+    columns = [query_ids]
     if item is not None:
         columns.append(frames.ids(table[item], "item_id", locate))
     for wanted, given in found.items():
@@ -286,6 +315,32 @@ def run_of_table(
     if found["score"] is not None:
         return Run(ranked_by_score(results), name=name)
     return Run(ranked_as_listed(results), name=name)
+
+
+def _list_columns(table: pl.DataFrame, found: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the column that holds the results of a query, where a row is not one result."""
+    if frames.item_id_column(table) or found["text"] or found["start"]:
+        return {}
+    results = frames.column(table, frames.RESULTS)
+    if results is not None:
+        return {"results": results}
+    contexts = frames.column(table, ("retrieved_contexts", frames.OLD_CONTEXTS))
+    return {} if contexts is None else {"retrieved_contexts": contexts}
+
+
+def _run_of_lists(
+    table: pl.DataFrame, lists: Mapping[str, str], name: str | None, locate: frames.Locate
+) -> Run:
+    """Make a run from a table with one row per query; an empty cell is nothing retrieved."""
+    from karat.data.native_run import run_of_records
+
+    if not table.height:
+        raise InputError("the table has no rows", hint="give at least one query")
+    records, error = frames.records(table, lists, ("results",), locate)
+    for record in records:
+        for key in lists:
+            record[key] = [] if record[key] is None else record[key]
+    return run_of_records(records, name=name, error=error)
 
 
 def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | None:
