@@ -84,6 +84,10 @@ class Columns:
         """Return what the files call one of karat's names."""
         return self.names.get(ours, ours)
 
+    def in_their_names(self, read: Mapping[str, str]) -> dict[str, str]:
+        """Return what was read as what, {ours: theirs}, with the names that the file has."""
+        return {ours: self.theirs(read[ours]) for ours in NAMES if ours in read}
+
     def table(self, table: pl.DataFrame) -> pl.DataFrame:
         """Return a table with karat's names; a column that has one by chance makes room."""
         return table.rename(self._renamed(table.columns, NAMES)) if self.names else table

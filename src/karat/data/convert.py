@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from karat.data import trec
+from karat.data import beir, trec
 from karat.data.columns import Columns
 from karat.data.files import Source, check_writable
 from karat.data.folders import check_writable_folder
@@ -77,6 +77,7 @@ def convert(
             mapping.check()
             written = write_gold(gold, target, into.name)
         else:
+            beir.refuse_folder_as_run(Path(source))
             run = run_from(opened, formats, source)
             mapping.check()
             written = write_run(_with_tag(run, opened, formats), target, into.name)

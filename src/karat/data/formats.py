@@ -110,6 +110,7 @@ def gold_from(opened: list[Source], formats: list[Format], path: str | os.PathLi
         offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
+        recognised={ours: name for part in parts for ours, name in part.recognised.items()},
     )
 
 
@@ -119,6 +120,7 @@ def read_run(
     columns: Columns | None = None,
 ) -> Run:
     """Read a run from a file, or from all files that a glob names."""
+    beir.refuse_folder_as_run(Path(path))
     opened = sources(path, columns)
     return run_from(opened, [_format(source, format) for source in opened], path)
 
@@ -146,6 +148,7 @@ def run_from(opened: list[Source], formats: list[Format], path: str | os.PathLik
         offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
+        recognised={ours: name for part in parts for ours, name in part.recognised.items()},
     )
 
 

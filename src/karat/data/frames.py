@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from karat.data import hugging_face
@@ -50,7 +51,7 @@ def to_frame(table: Any) -> pl.DataFrame:
         return table.collect()
     hugging_face.refuse_splits(table)
     try:
-        frame = pl.DataFrame(hugging_face.arrow(table))
+        frame = _frame(hugging_face.arrow(table))
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"a {type(table).__name__} is not a table karat can read",
@@ -62,6 +63,36 @@ def to_frame(table: Any) -> pl.DataFrame:
                 "this column holds Python objects", field=name, hint="make it text or numbers"
             )
     return frame.drop("__index_level_0__", strict=False)
+
+
+def _frame(table: Any) -> pl.DataFrame:
+    try:
+        return pl.DataFrame(table)
+    except ImportError:  # pandas needs PyArrow for its Arrow interface
+        if not hasattr(table, "columns") or not hasattr(table, "dtypes"):
+            raise
+        return pl.DataFrame(
+            [_pandas_column(str(name), table.iloc[:, at]) for at, name in enumerate(table.columns)]
+        )
+
+
+def _pandas_column(name: str, values: Any) -> pl.Series:
+    """Return a column of pandas without PyArrow; what pandas calls missing is null."""
+    missing = values.isna().to_numpy()
+    array = values.to_numpy()
+    # Whole numbers of which some are missing would become floats, which are not ids.
+    if missing.any() and not isinstance(values.dtype, np.dtype):
+        array = values.astype(object).to_numpy()
+    if array.dtype.kind in "biuf":
+        numbers = pl.Series(name, array)
+        return numbers.fill_nan(None) if array.dtype.kind == "f" else numbers
+    held = [None if gone else _plain(value) for value, gone in zip(array, missing, strict=True)]
+    return pl.Series(name, held, strict=True)
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and arrays of NumPy as Python's own."""
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
 def is_table(value: Any) -> bool:
@@ -134,6 +165,12 @@ def query_ids(frame: pl.DataFrame, locate: Locate = row_error) -> pl.Series:
     known = asked.unique()
     Hashed(queries=True).warn("the table")
     return asked.replace_strict(known, pl.Series(list(map(generated_id, known)), dtype=pl.String))
+
+
+def recognised(frame: pl.DataFrame, **read: str | None) -> dict[str, str]:
+    """Return which columns were read as what: those of the query, and what the caller read."""
+    names = {"query_id": query_id_column(frame), "query": column(frame, QUERY_TEXT)} | read
+    return {ours: theirs for ours, theirs in names.items() if theirs is not None}
 
 
 def generated_id(text: str) -> str:

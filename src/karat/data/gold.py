@@ -56,6 +56,7 @@ class Gold:
         offsets: str = "codepoint",
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
+        recognised: Mapping[str, str] | None = None,
     ) -> None:
         """Hold checked tables; `Gold.of` and `Gold.read` make them from anything else."""
         self.mapping = judgments if isinstance(judgments, Mapping) else None
@@ -76,6 +77,8 @@ class Gold:
         self._queries = queries
         self.name = name
         self.settings = dict(settings or {})
+        self.recognised = dict(recognised or {})
+        """Which column or key of a table or of records was read as what: {ours: theirs}."""
 
     @cached_property
     def judgments(self) -> pl.DataFrame:
@@ -279,6 +282,7 @@ class Gold:
             "offsets": self.offsets,
             "name": self.name,
             "settings": self.settings,
+            "recognised": self.recognised,
         }
         return Gold(**held | changed)
 
@@ -375,16 +379,20 @@ def gold_of_table(
     if frames.holds_places(table):
         spans = spans_table(table, locate)
         refuse_no_rows(table, "span")
-        used = [frames.query_id_column(table)]
-        used += [frames.column(table, names) for names in SPAN_NAMES]
-        return Gold(spans=spans, queries=fields_of(table, spans["query_id"], used), name=name)
+        read = {names[0]: frames.column(table, names) for names in SPAN_NAMES}
+        used = [frames.query_id_column(table), *read.values()]
+        known = fields_of(table, spans["query_id"], used)
+        return Gold(
+            spans=spans, queries=known, name=name, recognised=frames.recognised(table, **read)
+        )
     text = frames.column(table, ("evidence",))
     if text is not None and frames.column(table, frames.GRADE) is None:
         evidence = evidence_table(table, text, locate)
         refuse_no_rows(table, "evidence")
         used = [frames.query_id_column(table), text]
         known = fields_of(table, evidence["query_id"], used)
-        return Gold(evidence=evidence, queries=known, name=name)
+        read = frames.recognised(table, evidence=text)
+        return Gold(evidence=evidence, queries=known, name=name, recognised=read)
     refuse_no_gold(table)
     query_ids = frames.query_ids(table, locate)
     item = frames.need_item_id(table)
@@ -399,7 +407,8 @@ def gold_of_table(
     )
     used = (frames.query_id_column(table), item, grade)
     known = fields_of(table, judgments["query_id"], used)
-    return Gold(judgments, queries=known, name=name)
+    read = frames.recognised(table, item_id=item, grade=grade)
+    return Gold(judgments, queries=known, name=name, recognised=read)
 
 
 def _gold_of_lists(
@@ -410,7 +419,9 @@ def _gold_of_lists(
 
     refuse_no_rows(table, "query")
     records, error = frames.records(table, lists, ("relevant",), locate)
-    return gold_of_records(records, name=name, error=error)
+    gold = gold_of_records(records, name=name, error=error)
+    gold.recognised = frames.recognised(table, **lists)
+    return gold
 
 
 def are_pairs(given: Sequence[Any]) -> bool:
@@ -430,5 +441,13 @@ def _gold_of_pairs(pairs: Sequence[Any], name: str | None) -> Gold:
                 hint='give [("How do I pay?", "chunk-3"), …]',
             )
         relevant.setdefault(pair[0], []).append(text_id(pair[1], "item_id"))
-    records = [{"query": question, "relevant": items} for question, items in relevant.items()]
+    records = [
+        {"query_id": query_id_of(question), "query": question, "relevant": items}
+        for question, items in relevant.items()
+    ]
     return gold_of_records(records, name=name)
+
+
+def query_id_of(question: str) -> str:
+    """Return the id of a query that has none; half a character is refused where it is kept."""
+    return frames.generated_id(question.encode("utf-8", "replace").decode())

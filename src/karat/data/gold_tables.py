@@ -153,14 +153,14 @@ def completed(known: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
             hint="give the file of queries that belongs to this gold",
         )
     if others := told.height - shared.height:
-        _warn(f"{counted(others, 'query')} of the queries' file are not in gold and ignored")
+        _warn(f"{counted(others, 'query')} in the file of queries, but not in gold: ignored")
     both = known.join(shared, on="query_id", how="left", suffix=":new", maintain_order="left")
     if "text:new" in both.columns:
         differs = both.filter(pl.col("text") != pl.col("text:new"))
         if differs.height:
             _warn(
-                f"{counted(differs.height, 'query')} have another text in gold than in the "
-                f"queries' file, such as {differs['query_id'][0]!r}; gold's is kept"
+                f"{counted(differs.height, 'query')} with another text in gold than in the file "
+                f"of queries, such as {differs['query_id'][0]!r}: the text in gold is kept"
             )
     names = [name for name in shared.columns if f"{name}:new" in both.columns]
     unlike = [name for name in names if known[name].dtype != shared[name].dtype]
@@ -185,7 +185,8 @@ def list_columns(table: pl.DataFrame) -> dict[str, str]:
     evidence = frames.column(table, ("evidence", *frames.EVIDENCE_LISTS))
     if frames.item_id_column(table) is not None or frames.holds_places(table):
         return {}
-    if evidence is not None and table[evidence].dtype == pl.String and evidence == "evidence":
+    is_text = evidence is not None and not table[evidence].dtype.is_nested()
+    if evidence is not None and is_text and evidence not in frames.EVIDENCE_LISTS:
         ids = frames.column(table, ("relevant", "relevant_ids", "expected_ids"))
         is_ids = ids is not None and table[ids].dtype in (pl.String, pl.List)
         relevant = ids if is_ids and _one_row_per_query(table) else None

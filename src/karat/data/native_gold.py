@@ -108,7 +108,9 @@ def read_gold(source: Source, refuse: Refuse = refused) -> Gold:
 
     records = decoded(lines, decode_once, source)
     mapped = ((number, source.columns.record(record)) for number, record in records)
-    return _gold(mapped, header, source.error, refuse)
+    gold = _gold(mapped, header, source.error, refuse)
+    gold.recognised = source.columns.in_their_names(gold.recognised)
+    return gold
 
 
 def gold_of_records(
@@ -180,11 +182,13 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     empty_spans: list[str] = []
     empty_evidence: list[str] = []
     hashed = Hashed()
+    recognised: dict[str, str] = {}
     for number, given in lines:
         theirs: dict[str, str] = {}
         record = _known_record(given, number, error, theirs)
         hashed.queries |= with_query_id(record)
         line = converted(number, record, GoldLine, error, theirs)
+        recognised |= {key: theirs.get(key, key) for key in record if key in GOLD_KEYS}
         query = new_query(line.query_id, queries, number, error, refuse)
         fields = {key: value for key, value in record.items() if key not in GOLD_KEYS}
         if line.query is not None and "text" in fields:
@@ -228,6 +232,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
         offsets=header.offsets,
         name=header.name,
         settings=header.settings,
+        recognised=recognised,
     )
 
 

@@ -59,6 +59,7 @@ RESULTS = {
 ALIASES = {"query_id": QUERY_ID[1:], "query": QUERY_TEXT[1:], "results": RESULT_LISTS[1:]}
 """Other names of the keys of a run, as benchmark scripts and other tools use them."""
 CONTEXTS = ("retrieved_contexts", "contexts")
+_RUN_KEYS = ("query_id", "query", "results", "latency_ms", "calls")
 _ITEM_KEY = re.compile(rb'"(?:item_id|chunk_id|docid|docno|corpus-id)"\s*:', re.IGNORECASE)
 ATTEMPTS = {"query_id": pl.String, "attempts": pl.Int64, "varied": pl.Boolean}
 Attempts = Annotated[int, msgspec.Meta(ge=1, lt=1 << 53)]
@@ -117,9 +118,11 @@ def read_run(source: Source) -> Run:
             record = decode_any(line)
         except msgspec.ValidationError as error:  # a number out of range
             raise failure or error from None
-        return line_of_record(source.columns.record(record), 0, _unplaced, hashed)
+        return line_of_record(source.columns.record(record), 0, _unplaced, hashed, read_as)
 
+    read_as: dict[str, str] = {}
     run = _run(decoded(lines, decode, source), header, source.error)
+    run.recognised = source.columns.in_their_names(read_as)
     hashed.warn("the run")
     return run
 
@@ -129,13 +132,20 @@ def run_of_records(
 ) -> Run:
     """Make a run from native records."""
     hashed = Hashed()
-    lines = ((n, line_of_record(record, n, error, hashed)) for n, record in enumerate(records, 1))
+    read_as: dict[str, str] = {}
+    lines = (
+        (n, line_of_record(record, n, error, hashed, read_as))
+        for n, record in enumerate(records, 1)
+    )
     run = _run(lines, Header(1, "run", name), error)
+    run.recognised = read_as
     hashed.warn("the run")
     return run
 
 
-def line_of_record(given: Any, number: int, error: MakeError, hashed: Hashed) -> RunLine:
+def line_of_record(
+    given: Any, number: int, error: MakeError, hashed: Hashed, read_as: dict[str, str]
+) -> RunLine:
     """Read the record of a query, its keys called as other tools call them too."""
     theirs: dict[str, str] = {}
     record = with_known_keys(given, ALIASES, number, error, theirs)
@@ -148,6 +158,7 @@ def line_of_record(given: Any, number: int, error: MakeError, hashed: Hashed) ->
             record["results"] = [with_item_keys(item, ("id", "doc_id"), theirs) for item in items]
         if type(record.get("latency_ms")) in (int, float):
             record["latency_ms"] = {"total": record["latency_ms"]}
+        read_as |= {key: theirs.get(key, key) for key in record if key in _RUN_KEYS}
     return converted(number, record, RunLine, error, theirs)
 
 

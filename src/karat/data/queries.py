@@ -14,7 +14,7 @@ import polars as pl
 from karat.data import beir, formats, frames, native, nested, tables, trec
 from karat.data.columns import Columns
 from karat.data.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, Unopened, decode
-from karat.data.gold import Gold, are_pairs, gold_of_table
+from karat.data.gold import Gold, are_pairs, gold_of_table, query_id_of
 from karat.data.gold_tables import list_columns
 from karat.data.native_gold import GOLD_KEYS, queries_of
 from karat.data.native_lines import (
@@ -159,7 +159,7 @@ def _of_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
                 "the query has neither an id nor a text", line=number, field="query_id", hint=SHAPE
             )
         hashed.queries |= id_key is None
-        given = record[id_key] if id_key else frames.generated_id(record[text_key])
+        given = record[id_key] if id_key else query_id_of(record[text_key])
         query = new_query(given, queries, number, error)
         used = (id_key or "query_id", text_key or "text", *_GOLD_SIGNS)
         queries[query] = {"text": record.get(text_key)} | beir.fields_of(record, *used)
@@ -231,7 +231,5 @@ def _of_lines(source: Source) -> pl.DataFrame:
     queries: dict[str, str] = {}
     for number, line in enumerate(decode(source.read(), source).split("\n"), 1):
         if text := line.strip():
-            query = frames.generated_id(text)
-            queries[new_query(query, queries, number, source.error)] = text
-    frames.Hashed(queries=True).warn("the file")
+            queries[new_query(query_id_of(text), queries, number, source.error)] = text
     return pl.DataFrame(list(queries.items()), schema=_SCHEMA, orient="row")

@@ -73,6 +73,17 @@ class Rows:
         """Make the error for a row; it names columns as the file does."""
         return self._make_error(problem, line=line, field=self.named(field), hint=hint)
 
+    def recognised(self, *read: str) -> dict[str, str]:
+        """Return which column was read as what."""
+        ours = {"query_id": "query_id", "id": "query_id", "user_input": "query"}
+        ours |= {name: "results" if "retrieved" in name else "evidence" for name in read}
+        ours |= {"reference_context_ids": "relevant", "retrieved_context_ids": "item_id"}
+        return {
+            ours[name]: self.named(name)
+            for name in ("query_id", "id", "user_input", *read)
+            if self.any(name)
+        }
+
     def named(self, field: str) -> str:
         """Return what the file calls a column."""
         return self._theirs.get(field, field)
@@ -197,6 +208,7 @@ def gold_of_rows(
         else None,
         empty_evidence=empty_evidence,
         name=name,
+        recognised=rows.recognised("reference_contexts", "reference_context_ids"),
     )
 
 
@@ -240,7 +252,12 @@ def run_of_rows(
     Hashed(rows.queries_hashed, not by_id).warn("the run")
     table = table_of(results, RESULTS, "retrieved_contexts", orient="row")
     held = [column for column in table.columns if table[column].null_count() < table.height]
-    return Run(table.select(held) if table.height else NO_RESULTS, empty=empty, name=name)
+    return Run(
+        table.select(held) if table.height else NO_RESULTS,
+        empty=empty,
+        name=name,
+        recognised=rows.recognised("retrieved_contexts", "retrieved_context_ids"),
+    )
 
 
 def rows_of_table(table: pl.DataFrame, locate: Locate) -> tuple[list[tuple[int, Any]], MakeError]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from karat.data import frames, hugging_face
 from karat.data.columns import Columns
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
-from karat.data.lists import Lists
+from karat.data.lists import Lists, holds_lists, text_keys
 from karat.data.notebook import run_html
 from karat.data.offsets import unit_named
 from karat.data.order import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
@@ -22,6 +22,7 @@ from karat.data.places import in_code_points
 from karat.data.shaping import Settings, shaped
 from karat.errors import SWAPPED, InputError
 
+_RETURNED = "give {item: score}, or a list of ids, (id, score) pairs, dicts or objects"
 NO_RESULTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String})
 
 
@@ -43,6 +44,7 @@ class Run:
         offsets: str = "codepoint",
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
+        recognised: Mapping[str, str] | None = None,
     ) -> None:
         """Hold checked tables; `Run.of` and `Run.read` make them from anything else."""
         self.lists = results if isinstance(results, Lists) else None
@@ -63,6 +65,8 @@ class Run:
         """In what the places of results are counted."""
         self.name = name
         self.settings = dict(settings or {})
+        self.recognised = dict(recognised or {})
+        """Which column or key of a table or of records was read as what: {ours: theirs}."""
 
     @cached_property
     def results(self) -> pl.DataFrame:
@@ -119,7 +123,9 @@ class Run:
             return source if name is None else source.renamed(name)
         hugging_face.refuse_splits(source)
         if isinstance(source, Mapping):
-            return cls(Lists.of(source), name=name)
+            if holds_lists(source):
+                return cls(Lists.of(source), name=name)
+            return _run_of_returned(source, name)
         if frames.is_table(source):
             return run_of_table(columns.table(frames.to_frame(source)), name=name)
         if isinstance(source, Sequence) and not isinstance(source, (str, bytes)):
@@ -228,6 +234,7 @@ class Run:
             "offsets": self.offsets,
             "name": self.name,
             "settings": self.settings,
+            "recognised": self.recognised,
         }
         return Run(**held | changed)
 
@@ -310,11 +317,37 @@ def run_of_table(
             columns.append(frames.texts(table[given], wanted, locate))
     results = pl.DataFrame(columns)
     frames.check_places(results, locate)
+    read = frames.recognised(table, item_id=item, **found)
     if found["rank"] is not None:
-        return Run(ranked_by_rank(results, locate), name=name)
+        return Run(ranked_by_rank(results, locate), name=name, recognised=read)
     if found["score"] is not None:
-        return Run(ranked_by_score(results), name=name)
-    return Run(ranked_as_listed(results), name=name)
+        return Run(ranked_by_score(results), name=name, recognised=read)
+    return Run(ranked_as_listed(results), name=name, recognised=read)
+
+
+def _run_of_returned(source: Mapping[Any, Any], name: str | None) -> Run:
+    """Make a run from what a retriever returned for each query."""
+    from karat.data.native_lines import Header
+    from karat.data.native_run import RunLine, run_of_lines
+    from karat.data.results import results_of
+
+    lines = []
+    for query, returned in text_keys(source, "query_id").items():
+        if returned is None or isinstance(returned, (str, bytes, int, float, Set)):
+            raise InputError(
+                f"query {query!r} has a {type(returned).__name__}, and no list of results",
+                field="results",
+                hint=_RETURNED,
+            )
+        try:
+            lines.append(RunLine(query, list(results_of(returned))))
+        except InputError as error:
+            raise InputError(
+                f"query {query!r}: {error.problem}",
+                field=error.field or "results",
+                hint=_RETURNED,
+            ) from error
+    return run_of_lines(lines, Header(1, "run", name))
 
 
 def _list_columns(table: pl.DataFrame, found: Mapping[str, str | None]) -> dict[str, str]:
@@ -340,7 +373,9 @@ def _run_of_lists(
     for record in records:
         for key in lists:
             record[key] = [] if record[key] is None else record[key]
-    return run_of_records(records, name=name, error=error)
+    run = run_of_records(records, name=name, error=error)
+    run.recognised = frames.recognised(table, **lists)
+    return run
 
 
 def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | None:

@@ -233,8 +233,15 @@ def _format(
     """Make a format from the things in which kinds of tables differ."""
     target = f"a table in {title}"
 
-    def of_table(make: Callable[..., Made]) -> Callable[[Source], Made]:
-        return lambda source: made(partial(make, name=source.name), read(source), source)
+    def read_gold(source: Source) -> Gold:
+        gold = made(partial(gold_of_table, name=source.name), read(source), source)
+        gold.recognised = source.columns.in_their_names(gold.recognised)
+        return gold
+
+    def read_run(source: Source) -> Run:
+        run = made(partial(run_of_table, name=source.name), read(source), source)
+        run.recognised = source.columns.in_their_names(run.recognised)
+        return run
 
     def write_gold(gold: Gold, file: IO[bytes]) -> Written:
         write(gold_table(gold, target, nested=nested), file)
@@ -250,8 +257,8 @@ def _format(
         endings=endings,
         sniff=sniff,
         kind=lambda source: _kind(read(source)[0]),
-        read_gold=of_table(gold_of_table),
-        read_run=of_table(run_of_table),
+        read_gold=read_gold,
+        read_run=read_run,
         write_gold=write_gold,
         write_run=write_run,
     )

@@ -42,9 +42,11 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
     if cut is not None and documents is not None:
         findings += place_findings(Finder("chunks"), cut, documents, "codepoint")
     items, sources = _wanted(reading, documents, cut)
+    recognised = {"gold": reading.gold.recognised}
     n_runs = n_results = 0
     for name, run in _opened(runs):
         finder = Finder(f"run {name}")
+        recognised[f"run {name}"] = run.recognised
         findings += shared_query_findings(finder, reading.gold.query_ids, run.query_ids)
         if documents is not None:
             findings += place_findings(finder, run.results, documents, run.offsets)
@@ -62,7 +64,9 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
         checked["chunks"] = cut.height
     if n_runs:
         checked |= {"runs": n_runs, "results": n_results}
-    return Validation(tuple(sorted(findings, key=_order)), checked)
+    recognised = {source: names for source, names in recognised.items() if names}
+    fields = tuple(reading.gold.fields)
+    return Validation(tuple(sorted(findings, key=_order)), checked, recognised, fields)
 
 
 def _gold_findings(reading: lenient.Reading, corpus: Corpus | None) -> Iterator[Finding]:
