@@ -108,7 +108,9 @@ def test_two_columns_may_change_their_names():
     [
         lambda columns: karat.Gold.of(TABLE.to_dicts(), columns=THEIRS | columns),
         lambda columns: karat.Gold.of(TABLE, columns=THEIRS | columns),
-        lambda columns: karat.Run.of(TABLE, columns={"item_id": "zitat", "query_id": "nr"} | columns),
+        lambda columns: karat.Run.of(
+            TABLE, columns={"item_id": "zitat", "query_id": "nr"} | columns
+        ),
         lambda columns: karat.Gold.of({"q1": ["a"]}, columns=columns),
     ],
 )
@@ -164,16 +166,38 @@ def test_every_command_maps_each_file_by_the_columns_that_it_has(tmp_path, comma
         command("eval", *both, "-m", "evidence.recall@1", "--json"),
         command("compare", gold, run, run, *ours, *items, "-m", "evidence.recall@1", "--json"),
         command("gate", *both, "--require", "evidence.recall@1 >= 0.5", "--json"),
-        command("explain", "evidence.recall@1", "--gold", gold, "--run", run, "--query", "1", *ours, *items),
+        command(
+            "explain",
+            "evidence.recall@1",
+            "--gold",
+            gold,
+            "--run",
+            run,
+            "--query",
+            "1",
+            *ours,
+            *items,
+        ),
         command("validate", gold, "--run", run, *ours, *items, "--json"),
         command("convert", gold, tmp_path / "gold.jsonl", "--kind", "gold", *ours),
-        command("locate", gold, "--corpus", documents, *ours, "--column=doc_id=datei", "--column=text=inhalt"),
+        command(
+            "locate",
+            gold,
+            "--corpus",
+            documents,
+            *ours,
+            "--column=doc_id=datei",
+            "--column=text=inhalt",
+        ),
     ]
     assert [code for code, _, _ in results] == [0] * len(results), results
     assert json.loads(results[0][1])["runs"][0]["measures"]["evidence.recall@1"]["value"] == 0.5
     told = json.loads(results[4][1])["recognised"]
     assert told == {"gold": THEIRS, "run run": {"query_id": "qid", "results": "retrieved"}}
-    assert karat.Gold.read(tmp_path / "gold.jsonl").evidence.rows() == [("1", "card"), ("2", "here")]
+    assert karat.Gold.read(tmp_path / "gold.jsonl").evidence.rows() == [
+        ("1", "card"),
+        ("2", "here"),
+    ]
 
 
 def test_a_command_refuses_a_name_that_none_of_its_files_has(tmp_path, command):

@@ -284,13 +284,13 @@ gold("no column is gold", "gold.csv", QUESTIONS)
 gold("two columns have the same name", "gold.csv", "query_id,item_id,item_id\nq1,a,b\n")
 gold("a list of ids in a cell is cut off", "gold.csv", 'id,question,relevant\n1,how?,"[""a"\n')
 gold(
-    "a query in a table has neither an id nor a text", "gold.csv", "question,relevant_ids,evidence\n,a;b,x\n,c,y\n"
+    "a query in a table has neither an id nor a text",
+    "gold.csv",
+    "question,relevant_ids,evidence\n,a;b,x\n,c,y\n",
 )
 gold("an id in a cell is not an id", "gold.csv", 'id,question,relevant\n1,how?,"[1.5]"\n')
 run("an id of a result in a cell is not an id", "run.csv", 'id,question,results\n1,how?,"[1.5]"\n')
-run(
-    "a list of results in a cell is cut off", "run.csv", 'id,question,results\n1,how?,"[""a"\n'
-)
+run("a list of results in a cell is cut off", "run.csv", 'id,question,results\n1,how?,"[""a"\n')
 run("a table with lists of results has no rows", "run.csv", "query_id,results\n")
 mapped("a column is mapped that is not there", {"evidence": "quotes"})
 mapped("a mapped name is in none of the files", {"query": "asked"}, "query_id,evidence\n1,a\n")

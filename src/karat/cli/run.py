@@ -163,31 +163,31 @@ def run_command(
     mapping = Columns.of(columns or ())
     # What a retriever prints is no part of what we answer, which may be JSON for a program.
     with redirect_stdout(sys.stderr):
-        request = Request.of(
-            retriever,
-            Unopened(queries, queries_format, mapping),
-            top_k=top_k,
-            score_threshold=score_threshold,
-            prefetch_limit=prefetch_limit,
-            rerank_top_n=rerank_top_n,
-            jobs=jobs,
-            timeout=timeout,
-            retries=retries,
-            rate=rate,
-            warmup=warmup,
-            repeat=repeat,
-            limit=limit,
-            sample=sample,
-            seed=seed,
-            filters=filters or (),
-            fields=fields or (),
-            headers=_headers(headers or ()),
-            body=_body(body),
-            tokenizer=tokenizer,
-            offsets=offsets,
-            name=None if output is None else plain_name(output),
-        )
-        mapping.check()
+        with mapping.checked():
+            request = Request.of(
+                retriever,
+                Unopened(queries, queries_format, mapping),
+                top_k=top_k,
+                score_threshold=score_threshold,
+                prefetch_limit=prefetch_limit,
+                rerank_top_n=rerank_top_n,
+                jobs=jobs,
+                timeout=timeout,
+                retries=retries,
+                rate=rate,
+                warmup=warmup,
+                repeat=repeat,
+                limit=limit,
+                sample=sample,
+                seed=seed,
+                filters=filters or (),
+                fields=fields or (),
+                headers=_headers(headers or ()),
+                body=_body(body),
+                tokenizer=tokenizer,
+                offsets=offsets,
+                name=None if output is None else plain_name(output),
+            )
         lines = request.tried() if dry_run else []
     if dry_run:
         _show(estimate(lines, len(request.questions), request.pace), json)

@@ -12,7 +12,7 @@ from karat.data import frames, rows
 from karat.data.columns import Columns
 from karat.data.files import Source, Unopened
 from karat.data.native_lines import Id, Offset
-from karat.errors import InputError
+from karat.errors import InputError, counted
 
 ITEM_ID = tuple(name for name in frames.ITEM_ID if name not in frames.DOC_ID)
 
@@ -43,7 +43,7 @@ class Chunks:
     """Stretches [start, end) of documents, counted in code points, each an item by its id.
 
     >>> Chunks.of(pl.DataFrame({"id": ["a"], "doc_id": ["d"], "start": [0], "end": [9]}))
-    <Chunks: 1 of 1 documents>
+    <Chunks: 1 chunk of 1 document>
     """
 
     def __init__(self, frame: pl.DataFrame) -> None:
@@ -55,9 +55,7 @@ class Chunks:
         return self.frame.height
 
     @classmethod
-    def of(
-        cls, source: Any, *, columns: Columns | Mapping[str, str] | None = None
-    ) -> Chunks:
+    def of(cls, source: Any, *, columns: Columns | Mapping[str, str] | None = None) -> Chunks:
         """Make chunks from a table with item_id, doc_id, start, end and perhaps text.
 
         `columns` maps these names to those of the table.
@@ -101,7 +99,8 @@ class Chunks:
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 
     def __repr__(self) -> str:
-        return f"<Chunks: {len(self)} of {self.frame['doc_id'].n_unique()} documents>"
+        documents = counted(self.frame["doc_id"].n_unique(), "document")
+        return f"<Chunks: {counted(len(self), 'chunk')} of {documents}>"
 
 
 def chunks_of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> Chunks:

@@ -13,7 +13,7 @@ from karat.data import frames
 from karat.data.columns import Columns
 from karat.data.files import Unopened
 from karat.data.native_lines import table_of
-from karat.errors import InputError
+from karat.errors import InputError, counted
 
 DOC_ID = ("doc_id", "_id", "id", *frames.DOC_ID[1:])
 _SCHEMA = {"doc_id": pl.String, "text": pl.String}
@@ -52,9 +52,7 @@ class Corpus:
         return self.documents.height
 
     @classmethod
-    def of(
-        cls, source: Any, *, columns: Columns | Mapping[str, str] | None = None
-    ) -> Corpus:
+    def of(cls, source: Any, *, columns: Columns | Mapping[str, str] | None = None) -> Corpus:
         """Make a corpus from {doc_id: text} or a table with doc_id and text.
 
         `columns` maps these names to those of the table.
@@ -101,7 +99,7 @@ class Corpus:
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 
     def __repr__(self) -> str:
-        return f"<Corpus: {len(self)} documents>"
+        return f"<Corpus: {counted(len(self), 'document')}>"
 
 
 def corpus_of_mapping(texts: Mapping[Any, Any]) -> Corpus:

@@ -36,7 +36,7 @@ from karat.data.lists import text_id
 from karat.data.notebook import gold_html
 from karat.data.offsets import unit_named
 from karat.data.places import in_code_points
-from karat.errors import InputError
+from karat.errors import InputError, counted
 
 
 class Gold:
@@ -356,7 +356,8 @@ class Gold:
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
-        return f"<Gold{name}: {self.queries.height} queries, {self.judgments.height} judgments>"
+        queries = counted(self.queries.height, "query")
+        return f"<Gold{name}: {queries}, {counted(self.judgments.height, 'judgment')}>"
 
 
 def gold_of_table(
@@ -379,12 +380,11 @@ def gold_of_table(
     if frames.holds_places(table):
         spans = spans_table(table, locate)
         refuse_no_rows(table, "span")
-        read = {names[0]: frames.column(table, names) for names in SPAN_NAMES}
-        used = [frames.query_id_column(table), *read.values()]
+        found = {names[0]: frames.column(table, names) for names in SPAN_NAMES}
+        used = [frames.query_id_column(table), *found.values()]
         known = fields_of(table, spans["query_id"], used)
-        return Gold(
-            spans=spans, queries=known, name=name, recognised=frames.recognised(table, **read)
-        )
+        read = frames.recognised(table, **found)
+        return Gold(spans=spans, queries=known, name=name, recognised=read)
     text = frames.column(table, ("evidence",))
     if text is not None and frames.column(table, frames.GRADE) is None:
         evidence = evidence_table(table, text, locate)
@@ -405,7 +405,7 @@ def gold_of_table(
             frames.whole_numbers(table[grade], "grade", locate, hint=GRADE_HINT),
         ]
     )
-    used = (frames.query_id_column(table), item, grade)
+    used = [frames.query_id_column(table), item, grade]
     known = fields_of(table, judgments["query_id"], used)
     read = frames.recognised(table, item_id=item, grade=grade)
     return Gold(judgments, queries=known, name=name, recognised=read)

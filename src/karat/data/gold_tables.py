@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from karat.data import frames
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT
 from karat.data.native_lines import table_of
 from karat.errors import SWAPPED, InputError, KaratWarning, counted
 
@@ -181,12 +182,12 @@ def list_columns(table: pl.DataFrame) -> dict[str, str]:
 
     They are used where nothing else is gold, or next to evidence with one row per query.
     """
-    relevant = frames.column(table, frames.RELEVANT)
-    evidence = frames.column(table, ("evidence", *frames.EVIDENCE_LISTS))
+    relevant = frames.column(table, RELEVANT)
+    evidence = frames.column(table, ("evidence", *EVIDENCE_LISTS))
     if frames.item_id_column(table) is not None or frames.holds_places(table):
         return {}
     is_text = evidence is not None and not table[evidence].dtype.is_nested()
-    if evidence is not None and is_text and evidence not in frames.EVIDENCE_LISTS:
+    if evidence is not None and is_text and evidence not in EVIDENCE_LISTS:
         ids = frames.column(table, ("relevant", "relevant_ids", "expected_ids"))
         is_ids = ids is not None and table[ids].dtype in (pl.String, pl.List)
         relevant = ids if is_ids and _one_row_per_query(table) else None

@@ -37,7 +37,7 @@ class Lists:
         if set(map(type, by_query.values())) == {dict}:  # the usual case, told at once
             kinds = {"scores"}
         else:
-            kinds = {_kind(items) for items in by_query.values()}
+            kinds = {_kind(items) or "ids" for items in by_query.values()}
         if len(kinds) > 1:
             raise InputError(
                 "some queries hold a dict of scores and some a list of ids",

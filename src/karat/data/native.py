@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.files import BYTE_ORDER_MARK, Source
 from karat.data.format import Format, Kind, one_kind
-from karat.data.frames import EVIDENCE_LISTS, OLD_CONTEXTS, RELEVANT, RESULTS
+from karat.data.frames import OLD_CONTEXTS
 from karat.data.native_gold import read_gold, write_gold
 from karat.data.native_run import read_run, write_run
 

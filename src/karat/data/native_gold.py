@@ -10,14 +10,13 @@ from typing import IO, Annotated, Any
 import msgspec
 import polars as pl
 
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT
 from karat.data.files import Source
 from karat.data.frames import (
-    EVIDENCE_LISTS,
     LARGEST_PLACE,
     PLACE_HINT,
     QUERY_ID,
     QUERY_TEXT,
-    RELEVANT,
     Hashed,
     generated_id,
     no_place,
@@ -348,7 +347,9 @@ def _field(name: str, values: list[Any], queries: Iterable[str]) -> pl.Series:
     try:
         return pl.Series(name, values, strict=False)
     except UnicodeEncodeError as error:
-        held = (query for query, value in zip(queries, values, strict=True) if value == error.object)
+        held = (
+            query for query, value in zip(queries, values, strict=True) if value == error.object
+        )
         place = "".join(f"query {query!r}: " for query in islice(held, 1))
         raise InputError(
             f"{place}{error.object[error.start]!a} is half a character (a lone surrogate)",

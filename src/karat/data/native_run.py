@@ -11,6 +11,7 @@ from typing import IO, Annotated, Any
 import msgspec
 import polars as pl
 
+from karat.data.columns import RESULTS as RESULT_LISTS
 from karat.data.files import Source
 from karat.data.frames import (
     PLACE_HINT,
@@ -19,7 +20,6 @@ from karat.data.frames import (
     Hashed,
     generated_id,
 )
-from karat.data.frames import RESULTS as RESULT_LISTS
 from karat.data.losses import Written
 from karat.data.native_lines import (
     Count,
@@ -43,7 +43,7 @@ from karat.data.native_lines import (
 from karat.data.native_usage import CALLS, TIMINGS, Call, call_rows, timing_rows
 from karat.data.order import contradictions
 from karat.data.run import NO_RESULTS, Run
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, KaratWarning, counted
 
 RESULTS = {
     "item_id": pl.String,
@@ -270,8 +270,8 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
     if rises := contradictions(results_table):
         warnings.warn(
             KaratWarning(
-                f"{header.name or 'the run'}: {rises} items score higher than the item listed "
-                "before them; the order listed is the ranking"
+                f"{header.name or 'the run'}: {counted(rises, 'item')} with a higher score than "
+                "the item listed before; the order listed is the ranking"
             ),
             stacklevel=3,
         )

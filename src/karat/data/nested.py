@@ -51,7 +51,9 @@ def kind(source: Source) -> Kind | None:
 
 def read_gold(source: Source) -> Gold:
     """Read judgments."""
-    return placed(source, lambda content: Gold.of(content, name=source.name, columns=source.columns))
+    return placed(
+        source, lambda content: Gold.of(content, name=source.name, columns=source.columns)
+    )
 
 
 def read_run(source: Source) -> Run:

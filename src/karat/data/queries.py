@@ -34,7 +34,7 @@ LINE_IDS = ("query_id", "qid", "_id", "id")
 LINE_TEXTS = ("query", "text", "question", "user_input", "prompt", "title")
 COLUMN_IDS = (*frames.QUERY_ID, "_id", "id", "topic")
 COLUMN_TEXTS = ("query", "text", *frames.QUERY_TEXT, "title")
-SHAPE = "give ids with their texts: query_id and query in JSON Lines, query_id and text in a table"
+SHAPE = "give ids and texts as query_id and query, or map yours: --column query=COLUMN"
 _GOLD_SIGNS = {"karat", *GOLD_KEYS} - {"query_id", "query"}
 _TREC_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[-+.\d]+(?:\s+\S+\s+\S.*)?")
 _SCHEMA = {"query_id": pl.String, "text": pl.String}

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from karat.data import frames, hugging_face
-from karat.data.columns import Columns
+from karat.data.columns import RESULTS, Columns
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.lists import Lists, holds_lists, text_keys
@@ -20,7 +20,7 @@ from karat.data.offsets import unit_named
 from karat.data.order import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
 from karat.data.places import in_code_points
 from karat.data.shaping import Settings, shaped
-from karat.errors import SWAPPED, InputError
+from karat.errors import SWAPPED, InputError, counted
 
 _RETURNED = "give {item: score}, or a list of ids, (id, score) pairs, dicts or objects"
 NO_RESULTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String})
@@ -275,7 +275,8 @@ class Run:
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
-        return f"<Run{name}: {self.query_ids.len()} queries, {self.results.height} results>"
+        queries = counted(self.query_ids.len(), "query")
+        return f"<Run{name}: {queries}, {counted(self.results.height, 'result')}>"
 
 
 def run_of_table(
@@ -354,7 +355,7 @@ def _list_columns(table: pl.DataFrame, found: Mapping[str, str | None]) -> dict[
     """Return the column that holds the results of a query, where a row is not one result."""
     if frames.item_id_column(table) or found["text"] or found["start"]:
         return {}
-    results = frames.column(table, frames.RESULTS)
+    results = frames.column(table, RESULTS)
     if results is not None:
         return {"results": results}
     contexts = frames.column(table, ("retrieved_contexts", frames.OLD_CONTEXTS))

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from karat.data import frames
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 from karat.data.format import Format, Kind, kind_of_contexts, one_kind
 from karat.data.frames import RESULT_COLUMNS
@@ -68,7 +69,7 @@ def _names_columns(source: Source, separator: str) -> bool:
 
 def _has_questions(names: set[str]) -> bool:
     """Tell whether names of columns are those of questions with what belongs to them."""
-    others = {"id", "evidence", *frames.RELEVANT, *frames.RESULTS, frames.OLD_CONTEXTS}
+    others = {"id", "evidence", *RELEVANT, *RESULTS, frames.OLD_CONTEXTS}
     others |= {*frames.ITEM_ID, *frames.ANSWERS}
     return not names.isdisjoint(frames.QUERY_TEXT) and not names.isdisjoint(others)
 
@@ -212,9 +213,9 @@ def _kind(table: pl.DataFrame) -> Kind | None:
         numbers = table[score].cast(pl.Float64, strict=False)
         graded = frames.column(table, frames.GRADE[:-1]) is not None
         return None if graded or (numbers == numbers.round()).all() else "run"
-    listed = (*frames.RELEVANT, *frames.EVIDENCE_LISTS)
+    listed = (*RELEVANT, *EVIDENCE_LISTS)
     gold = frames.column(table, (*frames.GRADE[:-1], "evidence", *listed)) is not None
-    ranked = frames.column(table, ("rank", *frames.RESULTS)) is not None
+    ranked = frames.column(table, ("rank", *RESULTS)) is not None
     items = frames.item_id_column(table) or frames.column(table, ("text",))
     is_run = items is not None and not frames.holds_places(table)
     return one_kind(gold=gold, run=ranked or (is_run and not gold))
