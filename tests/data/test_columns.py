@@ -5,12 +5,15 @@ import warnings
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import karat
 from karat.data.columns import NAMES, Columns
 from karat.data.queries import read_queries
 from karat.errors import InputError
 from support.commands import check_refused
+from support.effort import examples
 from support.errors import refused
 
 TABLE = pl.DataFrame({"nr": ["1", "2"], "frage": ["pay?", "where?"], "zitat": ["card", "here"]})
@@ -212,6 +215,33 @@ def test_validate_shows_what_was_recognised(tmp_path, command):
     gold.write_text("id,question,evidence,topic\n1,pay?,card,billing\n")
     _, out, _ = command("validate", gold)
     assert "query_id from id, query from question, evidence; fields: topic" in out
+
+
+OWN = {
+    "query_id": ["1", "1", "2"],
+    "query": ["pay?", "pay?", "where?"],
+    "item_id": ["a", "b", "a;c"],
+    "grade": [1, 0, 2],
+    "topic": ["x", "x", "y"],
+}
+
+
+@given(
+    st.lists(
+        st.sampled_from([*OWN, "id", "question", "docno", "rel", "score", "Frage", "ü b", "x"]),
+        min_size=4,
+        max_size=4,
+        unique=True,
+    )
+)
+@examples(50, 1000)
+def test_gold_is_the_same_under_any_names_that_are_mapped(names):
+    ours = list(OWN)[:4]
+    table = pl.DataFrame(OWN).rename(dict(zip(ours, names, strict=True)) | {"topic": "thema"})
+    columns = dict(zip(ours, names, strict=True))
+    gold, own = karat.Gold.of(table, columns=columns), karat.Gold.of(pl.DataFrame(OWN))
+    assert gold.judgments.equals(own.judgments)
+    assert gold.queries.rename({"thema": "topic"}).equals(own.queries)
 
 
 def test_no_mapping_changes_nothing():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Iterable
 from typing import IO, Annotated, Any
@@ -60,7 +59,7 @@ ALIASES = {"query_id": QUERY_ID[1:], "query": QUERY_TEXT[1:], "results": RESULT_
 """Other names of the keys of a run, as benchmark scripts and other tools use them."""
 CONTEXTS = ("retrieved_contexts", "contexts")
 _RUN_KEYS = ("query_id", "query", "results", "latency_ms", "calls")
-_ITEM_KEY = re.compile(rb'"(?:item_id|chunk_id|docid|docno|corpus-id)"\s*:', re.IGNORECASE)
+_ITEM_KEYS = (b'"item_id"', b'"chunk_id"', b'"docid"', b'"docId"', b'"docno"', b'"corpus-id"')
 ATTEMPTS = {"query_id": pl.String, "attempts": pl.Int64, "varied": pl.Boolean}
 Attempts = Annotated[int, msgspec.Meta(ge=1, lt=1 << 53)]
 
@@ -105,12 +104,18 @@ def read_run(source: Source) -> Run:
     hashed = Hashed()
     decode_own, decode_any = msgspec.json.Decoder(RunLine).decode, msgspec.json.Decoder().decode
 
+    has_own_names = False  # told once per file, by the first line whose results have no ids
+
     def decode(line: bytes) -> RunLine:
+        nonlocal has_own_names
         failure = None
         if not source.columns:
             try:
                 read = decode_own(line)
+                if has_own_names and read.results is not None:
+                    return read
                 if not _lacks_names(read, line):
+                    has_own_names = _lacks_ids(read)
                     return read
             except msgspec.ValidationError as error:  # perhaps only for the names of its keys
                 failure = error
@@ -182,10 +187,13 @@ def _lacks_names(line: RunLine, content: bytes) -> bool:
     """Tell whether a line may have its results, or their ids, under other names."""
     if line.results is None:
         return line.error is None
-    return (
-        any(type(result) is Result and result.id is None for result in line.results)
-        and _ITEM_KEY.search(content) is not None
-    )
+    return _lacks_ids(line) and any(key in content for key in _ITEM_KEYS)
+
+
+def _lacks_ids(line: RunLine) -> bool:
+    """Tell by the first result whether results have no ids; looking at all takes too long."""
+    first = line.results[0] if line.results else None
+    return isinstance(first, Result) and first.id is None
 
 
 def _unplaced(
