@@ -10,7 +10,7 @@ import pytest
 
 import karat
 from karat.data.queries import read_queries
-from karat.errors import InputError, KaratWarning
+from karat.errors import SWAPPED, InputError, KaratWarning
 from support.commands import check_refused
 from support.errors import refused
 
@@ -457,3 +457,34 @@ def test_query_texts_that_gold_has_are_kept_with_a_warning():
     with pytest.warns(KaratWarning, match="'q1'"):
         gold = gold.with_query_texts({"q1": "pay by card"})
     assert gold.queries.rows() == [("q1", "pay")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        (karat.Gold, "id,question,retrieved\n1,pay?,a;b\n"),
+        (karat.Run, "id,question,relevant\n1,pay?,a;b\n"),
+        (karat.Run, "id,question,evidence\n1,pay?,by card\n"),
+    ],
+)
+def test_a_table_of_the_other_kind_is_refused_as_swapped(tmp_path, kind, content):
+    path = tmp_path / "table.csv"
+    path.write_text(content)
+    with refused(path=path) as error:
+        kind.read(path)
+    assert error.value.hint == SWAPPED
+
+
+def test_a_record_of_a_run_by_any_name_is_refused_as_gold():
+    with refused(field="retrieved"):
+        karat.Gold.of([{"query_id": "q", "retrieved": ["a"]}])
+
+
+def test_validate_names_lines_of_gold_whose_ids_have_other_names(tmp_path):
+    path = tmp_path / "gold.jsonl"
+    path.write_text(
+        '{"qid":"q1","relevant":["a"]}\n{"question":"pay?","spans":[{"docid":"d","start":1,"end":1}]}\n'
+    )
+    with pytest.warns(KaratWarning, match="hash"):
+        (found,) = karat.validate(path).findings
+    assert (found.kind, found.examples[0].line) == ("zero-length", 2)

@@ -281,6 +281,7 @@ def mapped(name: str, columns, content: str = QUESTIONS) -> None:
 
 
 gold("no column is gold", "gold.csv", QUESTIONS)
+gold("a table with results is given as gold", "gold.csv", "id,question,retrieved\n1,how?,a\n")
 gold("two columns have the same name", "gold.csv", "query_id,item_id,item_id\nq1,a,b\n")
 gold("a list of ids in a cell is cut off", "gold.csv", 'id,question,relevant\n1,how?,"[""a"\n')
 gold(

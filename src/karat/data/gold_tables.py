@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from karat.data import frames
-from karat.data.columns import EVIDENCE_LISTS, RELEVANT
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.native_lines import table_of
 from karat.errors import SWAPPED, InputError, KaratWarning, counted
 
@@ -206,7 +206,12 @@ def refuse_no_gold(table: pl.DataFrame) -> None:
     item, grade = frames.item_id_column(table), frames.column(table, frames.GRADE)
     if item is not None or grade is not None:
         return
-    frames.query_ids(table)  # without these, evidence alone would be of no use
+    if (results := frames.column(table, RESULTS)) is not None:
+        raise InputError(
+            f"this table has a column {results} and no gold: it looks like a run", hint=SWAPPED
+        )
+    if frames.query_id_column(table) is None:  # without it, evidence alone would be of no use
+        frames.query_ids(table)
     used = (frames.query_id_column(table), frames.column(table, frames.QUERY_TEXT))
     free = [
         name for name in table.columns if name not in used and name.lower() not in frames.ANSWERS

@@ -14,8 +14,8 @@ from karat.data import frames, native
 from karat.data.files import Source, Unopened
 from karat.data.formats import detect, gold_from, named, sources
 from karat.data.gold import Gold
-from karat.data.native_gold import gold_of_records, read_gold
-from karat.data.native_lines import Id, decoded, opened
+from karat.data.native_gold import gold_of_records, known_record, read_gold
+from karat.data.native_lines import decoded, opened, with_query_id
 from karat.errors import InputError
 
 
@@ -40,15 +40,13 @@ class Reading:
     def lines(self) -> dict[str, tuple[str, int]]:
         """The file and the line on which each query first stands, where gold is in native files."""
         lines: dict[str, tuple[str, int]] = {}
-        decode = msgspec.json.Decoder(_QueryLine).decode
+        decode = msgspec.json.Decoder().decode
         for file in self.files:
-            for number, line in decoded(opened(file, "gold")[1], decode, file):
-                lines.setdefault(str(line.query_id), (str(file.path), number))
+            for number, given in decoded(opened(file, "gold")[1], decode, file):
+                record = known_record(file.columns.record(given), number, file.error, {})
+                with_query_id(record)
+                lines.setdefault(str(record["query_id"]), (str(file.path), number))
         return lines
-
-
-class _QueryLine(msgspec.Struct):
-    query_id: Id
 
 
 def read(source: Any) -> Reading:

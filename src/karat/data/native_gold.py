@@ -10,7 +10,7 @@ from typing import IO, Annotated, Any
 import msgspec
 import polars as pl
 
-from karat.data.columns import EVIDENCE_LISTS, RELEVANT
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.files import Source
 from karat.data.frames import (
     LARGEST_PLACE,
@@ -184,7 +184,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     recognised: dict[str, str] = {}
     for number, given in lines:
         theirs: dict[str, str] = {}
-        record = _known_record(given, number, error, theirs)
+        record = known_record(given, number, error, theirs)
         hashed.queries |= with_query_id(record)
         line = converted(number, record, GoldLine, error, theirs)
         recognised |= {key: theirs.get(key, key) for key in record if key in GOLD_KEYS}
@@ -193,11 +193,12 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
         if line.query is not None and "text" in fields:
             fields["text_field"] = fields.pop("text")  # `text` is where the query itself stands
         queries[query] = {"text": line.query} | fields
-        if "results" in record and not record.keys() & {"relevant", "spans", "evidence"}:
+        listed = next((key for key in RESULTS if key in record), None)
+        if listed and not record.keys() & {"relevant", "spans", "evidence"}:
             raise error(
                 "this is the line of a run",
                 line=number,
-                field="results",
+                field=listed,
                 hint=SWAPPED,
             )
         judged = _judged(line, hashed, theirs.get("relevant", "relevant"), number, error)
@@ -235,7 +236,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     )
 
 
-def _known_record(given: Any, number: int, error: MakeError, theirs: dict[str, str]) -> Any:
+def known_record(given: Any, number: int, error: MakeError, theirs: dict[str, str]) -> Any:
     """Return a record in karat's keys: evidence as a list of texts, judgments and spans too."""
     record = with_known_keys(given, ALIASES, number, error, theirs)
     if not isinstance(record, dict):

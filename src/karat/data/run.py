@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from karat.data import frames, hugging_face
-from karat.data.columns import RESULTS, Columns
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS, Columns
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.lists import Lists, holds_lists, text_keys
@@ -297,9 +297,9 @@ def run_of_table(
     found["doc_id"] = frames.column(table, frames.DOC_ID)
     if lists := _list_columns(table, found):
         return _run_of_lists(table, lists, name, locate)
+    _refuse_gold(table)
     query_ids = frames.query_ids(table, locate)
     item = _item_column(table, found)
-    _refuse_gold(table)
     if not table.height:
         raise InputError("the table has no rows", hint="give at least one result")
     columns = [query_ids]
@@ -393,6 +393,8 @@ def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | Non
 
 def _refuse_gold(table: pl.DataFrame) -> None:
     grade = frames.column(table, ("grade", "rel", "relevance", "label"))
+    if frames.item_id_column(table) is None and frames.column(table, ("text",)) is None:
+        grade = grade or frames.column(table, ("evidence", *RELEVANT, *EVIDENCE_LISTS))
     if grade and frames.column(table, ("score", "rank")) is None:
         raise InputError(
             f"this table has a column {grade} and neither score nor rank: it looks like gold",
