@@ -217,6 +217,16 @@ def test_validate_shows_what_was_recognised(tmp_path, command):
     assert "query_id from id, query from question, evidence; fields: topic" in out
 
 
+@pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")
+def test_validate_does_not_show_ids_that_were_generated():
+    gold = [{"question": "pay?", "relevant": ["a"]}]
+    found = karat.validate(gold, runs=[[{"prompt": "pay?", "retrieved": ["a"]}]])
+    assert found.as_dict()["recognised"] == {
+        "gold": {"query": "question", "relevant": "relevant"},
+        "run run": {"query": "prompt", "results": "retrieved"},
+    }
+
+
 OWN = {
     "query_id": ["1", "1", "2"],
     "query": ["pay?", "pay?", "where?"],

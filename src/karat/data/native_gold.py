@@ -185,9 +185,10 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     for number, given in lines:
         theirs: dict[str, str] = {}
         record = known_record(given, number, error, theirs)
+        given_keys = GOLD_KEYS.intersection(record) if isinstance(record, dict) else ()
+        recognised |= {key: theirs.get(key, key) for key in given_keys}
         hashed.queries |= with_query_id(record)
         line = converted(number, record, GoldLine, error, theirs)
-        recognised |= {key: theirs.get(key, key) for key in record if key in GOLD_KEYS}
         query = new_query(line.query_id, queries, number, error, refuse)
         fields = {key: value for key, value in record.items() if key not in GOLD_KEYS}
         if line.query is not None and "text" in fields:

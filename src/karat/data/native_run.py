@@ -155,7 +155,6 @@ def line_of_record(
     theirs: dict[str, str] = {}
     record = with_known_keys(given, ALIASES, number, error, theirs)
     if isinstance(record, dict):
-        hashed.queries |= with_query_id(record)
         if record.get("results") is None and "error" not in record:
             hashed.items |= _with_contexts(record, theirs)
         if isinstance(record.get("results"), list):
@@ -163,7 +162,8 @@ def line_of_record(
             record["results"] = [with_item_keys(item, ("id", "doc_id"), theirs) for item in items]
         if type(record.get("latency_ms")) in (int, float):
             record["latency_ms"] = {"total": record["latency_ms"]}
-        read_as |= {key: theirs.get(key, key) for key in record if key in _RUN_KEYS}
+        read_as |= {key: theirs.get(key, key) for key in _RUN_KEYS if key in record}
+        hashed.queries |= with_query_id(record)
     return converted(number, record, RunLine, error, theirs)
 
 

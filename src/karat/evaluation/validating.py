@@ -10,6 +10,7 @@ import polars as pl
 
 from karat.data import frames, lenient
 from karat.data.chunks import Chunks
+from karat.data.columns import NAMES
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.gold_tables import NO_SPANS
@@ -64,7 +65,11 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
         checked["chunks"] = cut.height
     if n_runs:
         checked |= {"runs": n_runs, "results": n_results}
-    recognised = {source: names for source, names in recognised.items() if names}
+    recognised = {
+        source: {ours: names[ours] for ours in NAMES if ours in names}
+        for source, names in recognised.items()
+        if names
+    }
     fields = tuple(reading.gold.fields)
     return Validation(tuple(sorted(findings, key=_order)), checked, recognised, fields)
 
