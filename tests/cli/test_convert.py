@@ -75,7 +75,7 @@ def test_formats_may_be_named(convert):
     Path("a").write_text("q1\t12\t1\t0\nq1\t15\t2\t0\n")
     code, out, _ = convert("a", "b", "--from", "ir_datasets", "--to", "ragas", "--json")
     assert code == 0
-    assert json.loads(out)["lost"] == ["1 grades other than 1"]
+    assert json.loads(out)["lost"] == ["1 grade other than 1"]
     assert Gold.read("b").judgments.rows() == [("q1", "12", 1), ("q1", "15", 1)]
 
 

@@ -522,3 +522,28 @@ def test_run_has_the_order_of_the_queries_and_not_of_the_answers():
     run = karat.retrieve(search, {"q1": "first", "q2": "second"}, jobs=2, watch=Watch())
     assert run.query_ids.to_list() == ["q1", "q2"]
     assert run.results["item_id"].to_list() == ["first", "second"]
+
+
+def test_a_text_file_with_one_question_per_line_is_run(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    Path("questions.txt").write_text("How do I pay?\nWhere is my parcel?\n")
+    Path("echoing.py").write_text("def search(query):\n    return [{'id': 'a', 'text': query}]\n")
+    code, _, err = command("run", "questions.txt", "-r", "echoing:search", "-o", "run.jsonl")
+    assert code == 0, err
+    texts = karat.Run.read("run.jsonl").results["text"]
+    assert sorted(texts) == ["How do I pay?", "Where is my parcel?"]
+
+
+def test_queries_are_run_by_a_mapping_of_their_columns(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    Path("gold.csv").write_text("nr,frage,zitat\n1,pay?,card\n")
+    Path("echoed.py").write_text("def search(query):\n    return [{'id': 'a', 'text': query}]\n")
+    words = ("--column", "query_id=nr", "--column", "query=frage", "--column", "evidence=zitat")
+    code, _, err = command("run", "gold.csv", "-r", "echoed:search", "-o", "run.jsonl", *words)
+    assert code == 0, err
+    assert karat.Run.read("run.jsonl").results.rows() == [("1", "a", "pay?")]
+    assert f"next: karat eval gold.csv run.jsonl {' '.join(words)}" in err
+    words = ("--column", "query_id=nr", "--column", "query=fragen")
+    result = command("run", "gold.csv", "-r", "echoed:search", "-o", "other.jsonl", *words)
+    assert (result[0], Path("other.jsonl").exists()) == (2, False)
+    assert "fragen" in result[2]

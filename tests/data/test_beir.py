@@ -145,8 +145,17 @@ def test_a_bad_grade_is_named_by_its_line(tmp_path):
 def test_a_folder_is_refused_as_a_run(tmp_path):
     made = folder(tmp_path)
     error = error_of(made, Run)
-    assert error.path == str(made / "qrels" / "test.tsv")
-    assert ".run" in error.hint
+    assert error.path == str(made)
+    assert "run.jsonl" in error.hint
+
+
+def test_a_folder_without_queries_or_a_test_split_is_refused_as_a_run(tmp_path):
+    for splits in (["test"], ["dev", "train"]):
+        place = tmp_path / "-".join(splits)
+        (place / "qrels").mkdir(parents=True)
+        for split in splits:
+            (place / "qrels" / f"{split}.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")
+        assert error_of(place, Run).path == str(place)
 
 
 def test_a_folder_without_judgments_is_refused(tmp_path):

@@ -272,7 +272,7 @@ def test_gold_returns_from_ragas_rows(tmp_path):
 @pytest.mark.parametrize(
     ("line", "lost"),
     [
-        ({"relevant": {"a": 2, "b": 1}}, r"\b1 grades\b"),
+        ({"relevant": {"a": 2, "b": 1}}, r"\b1 grade\b"),
         ({"relevant": {"a": 1, "b": 0, "c": -1}}, r"\b2 judgments\b"),
         ({"relevant": ["a"], "spans": [{"doc_id": "d", "start": 0, "end": 1}]}, "spans"),
         ({"relevant": ["a"], "retrieved_contexts": "x"}, "retrieved_contexts"),

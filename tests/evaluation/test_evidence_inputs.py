@@ -331,9 +331,9 @@ def test_evidence_other_than_lists_of_texts_is_refused(evidence, field, value):
 @pytest.mark.parametrize(
     ("evidence", "field"),
     [
-        ("text", "evidence"),
+        (1, "evidence"),
         ([1], "evidence[0]"),
-        ({"text": "x"}, "evidence"),
+        ({"quote": "x"}, "evidence[0]"),
         ([None], "evidence[0]"),
     ],
 )

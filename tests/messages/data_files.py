@@ -155,6 +155,13 @@ case(
     "a run is read from a BEIR folder",
     lambda: (written("beir/queries.jsonl", ""), Run.read(beir(test=JUDGED))),
 )
+case(
+    "a run is read from a split of a BEIR folder",
+    lambda: (
+        written("beir/queries.jsonl", ""),
+        Run.read(beir(test=JUDGED) + "/qrels/test.tsv"),
+    ),
+)
 case("a run is written as a BEIR folder", lambda: Run.of({"q1": ["a"]}).write("x", format="beir"))
 
 
@@ -230,6 +237,7 @@ file(
 case("there are no queries", lambda: read_queries({}))
 case("the id of a query is a float", lambda: read_queries({0.5: "pay by card"}))
 case("the text of a query is a number", lambda: read_queries({"q1": "pay by card", "q2": 7}))
+case("a query has neither an id nor a text", lambda: read_queries([{"category": "billing"}]))
 case("a query has no id", lambda: read_queries([{"text": "pay by card"}]))
 case("two queries have the same id as text", lambda: read_queries({1: "pay", "1": "pay"}))
 case("a text of a query has half a character", lambda: read_queries({"q1": "\ud800"}))

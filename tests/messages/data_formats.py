@@ -5,6 +5,7 @@ import json
 import polars as pl
 
 from karat import Gold, Run
+from karat.data.columns import Columns
 from messages.cases import Section, written
 
 SECTION = Section("data: formats")
@@ -266,4 +267,49 @@ case(
             {"query_id": "q3", "spans": [{"doc_id": "d", "start": 0, "end": 1}]},
         ]
     ).write("gold.qrels"),
+)
+
+# Names of columns
+
+QUESTIONS = "id,question,quote\n1,how?,by card\n"
+
+
+def mapped(name: str, columns, content: str = QUESTIONS) -> None:
+    case(name, lambda: Gold.read(written("gold.csv", content), columns=columns))
+
+
+gold("no column is gold", "gold.csv", QUESTIONS)
+gold("a table with results is given as gold", "gold.csv", "id,question,retrieved\n1,how?,a\n")
+gold("two columns have the same name", "gold.csv", "query_id,item_id,item_id\nq1,a,b\n")
+gold("a list of ids in a cell is cut off", "gold.csv", 'id,question,relevant\n1,how?,"[""a"\n')
+gold(
+    "a query in a table has neither an id nor a text",
+    "gold.csv",
+    "question,relevant_ids,evidence\n,a;b,x\n,c,y\n",
+)
+gold("an id in a cell is not an id", "gold.csv", 'id,question,relevant\n1,how?,"[1.5]"\n')
+run("an id of a result in a cell is not an id", "run.csv", 'id,question,results\n1,how?,"[1.5]"\n')
+run("a list of results in a cell is cut off", "run.csv", 'id,question,results\n1,how?,"[""a"\n')
+run("a table with lists of results has no rows", "run.csv", "query_id,results\n")
+mapped("a column is mapped that is not there", {"evidence": "quotes"})
+mapped("a mapped name is in none of the files", {"query": "asked"}, "query_id,evidence\n1,a\n")
+mapped("a name is mapped that is not karat's", {"evidenc": "quote"})
+mapped("a name is mapped to nothing", {"evidence": ""})
+mapped("a column is mapped twice", {"evidence": "quote", "query": "quote"})
+mapped("a mapped column has an empty value", {"evidence": "quote"}, "id,question,quote\n1,how?,\n")
+case("a mapping has no =", lambda: Columns.of(["evidence"]))
+case("a name is mapped twice", lambda: Columns.of(["query=a", "query=b"]))
+case(
+    "no query of a file of queries is in gold",
+    lambda: Gold.of({"q1": ["a"]}).with_query_texts({"q2": "pay"}),
+)
+case(
+    "a file of queries has more queries than gold",
+    lambda: Gold.of({"q1": ["a"]}).with_query_texts({"q1": "pay", "q2": "lost"}),
+)
+case(
+    "a query has another text in a file of queries",
+    lambda: Gold.of([{"query_id": "q1", "query": "pay", "relevant": ["a"]}]).with_query_texts(
+        {"q1": "pay by card"}
+    ),
 )

@@ -166,3 +166,10 @@ case(
     lambda: Gold.of([{"query_id": "q", "relevant": ["a"], "any_of": [[]]}]),
 )
 case("gold without spans is shifted", lambda: Gold.of({"q": ["a"]}).shifted(end=1))
+case("a pair is not a question and an id", lambda: Gold.of([("how?", "a"), (2, "b")]))
+case(
+    "a judgment has neither an id nor a text",
+    lambda: Gold.of([{"query_id": "q", "relevant": [{"grade": 1}]}]),
+)
+gold("a question has half a character", [{"query_id": "q", "query": "\ud800", "relevant": ["a"]}])
+run("what a retriever returned for a query is not a result", {"q1": [{"place": 3}]})

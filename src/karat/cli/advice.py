@@ -11,6 +11,7 @@ from karat.cli.options import Scoring
 from karat.conventions import Conventions
 
 if TYPE_CHECKING:
+    from karat.data.files import Unopened
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.scores import Scores
     from karat.report.verdict import Verdict
@@ -31,22 +32,24 @@ def advise(words: Words | None) -> None:
         print(f"next: {line}", file=sys.stderr)
 
 
-def after_run(queries: str, queries_format: str | None, run: str, *, is_part: bool) -> Words | None:
+def after_run(queries: Unopened, run: str, *, is_part: bool) -> Words | None:
     """Return how a run that was asked for is scored, if the queries came with what is right."""
-    from karat.data.files import Unopened
     from karat.data.gold import Gold
     from karat.errors import InputError
 
-    if not _readable_again(queries):
+    path = str(queries.path)
+    if not _readable_again(path):
         return None
     try:
-        gold = Gold.open(Unopened(queries, queries_format))
+        gold = Gold.open(queries)
     except InputError:
         return None
     if not gold.judgments.height and gold.spans is None and gold.evidence is None:
         return None
-    words = ["karat", "eval", _path(queries), _path(run)]
-    words += ["--gold-format", queries_format] if queries_format else []
+    words = ["karat", "eval", _path(path), _path(run)]
+    words += ["--gold-format", queries.format] if queries.format else []
+    for ours, theirs in queries.columns.names.items():
+        words += ["--column", f"{ours}={theirs}"]
     return [*words, "--missing", "skip"] if is_part else words
 
 

@@ -67,17 +67,18 @@ def compare_command(
     from karat.report.document import encoded
 
     wanted = Outputs.of(output, comparison_files.check)
-    comparison = compare(
-        how.gold(gold),
-        [how.run(run) for run in runs],
-        measures,
-        baseline=baseline,
-        by=by,
-        test=test,
-        correction=correction,
-        preset=preset,
-        **how.keywords,
-    )
+    with how.columns.checked():
+        comparison = compare(
+            how.gold(gold),
+            [how.run(run) for run in runs],
+            measures,
+            baseline=baseline,
+            by=by,
+            test=test,
+            correction=correction,
+            preset=preset,
+            **how.keywords,
+        )
     sheet = comparison.sheet(moved=moved, difference=difference)
     written = [each for path in wanted.files for each in comparison_files.write(sheet, path)]
     written += wanted.write_pages(

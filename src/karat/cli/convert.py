@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from karat.cli.options import ColumnNames, QueryTexts, table_file
+
 if TYPE_CHECKING:
     from karat.data.gold import Gold
 
@@ -60,8 +62,11 @@ def convert_command(
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    columns: ColumnNames = None,
+    queries: QueryTexts = None,
 ) -> None:
     """Write gold or a run in another format, and say what that cannot hold."""
+    from karat.data.columns import Columns
     from karat.data.convert import convert
     from karat.errors import InputError, counted
     from karat.match.judging import to_judgments
@@ -73,17 +78,22 @@ def convert_command(
                 hint="name the table of chunks: --chunks FILE",
             )
 
+    mapping = Columns.of(columns or ())
+
     def change(gold: Gold) -> Gold:
+        if queries is not None:
+            gold = gold.with_query_texts(queries, columns=mapping)
         if offsets is not None:
             gold = gold.counted_in(offsets)
         if shift_start or shift_end:
             gold = gold.shifted(start=shift_start, end=shift_end)
-        gold = gold if corpus is None else gold.in_code_points(corpus)
+        if corpus is not None:
+            gold = gold.in_code_points(table_file(corpus, mapping))
         if chunks is None:
             return gold
         least = 1 if min_overlap is None else min_overlap
         rising = [] if shares is None else shares.split(",")
-        return to_judgments(gold, chunks, min_overlap=least, shares=rising)
+        return to_judgments(gold, table_file(chunks, mapping), min_overlap=least, shares=rising)
 
     done = convert(
         source,
@@ -91,7 +101,10 @@ def convert_command(
         kind=kind,
         source_format=source_format,
         target_format=target_format,
-        change=change if corpus or chunks or offsets or shift_start or shift_end else None,
+        change=change
+        if corpus or chunks or offsets or queries or shift_start or shift_end
+        else None,
+        columns=mapping,
     )
     written = done.written
     if json:

@@ -47,8 +47,9 @@ def evaluate_command(
     from karat.report.document import print_document
 
     wanted = Outputs.of(output, files.check)
-    evaluator = Evaluator(how.gold(gold), measures, preset=preset, **how.keywords)
-    scores = evaluator.all([how.run(run) for run in runs])
+    with how.columns.checked():
+        evaluator = Evaluator(how.gold(gold), measures, preset=preset, **how.keywords)
+        scores = evaluator.all([how.run(run) for run in runs])
     sheets = [
         score.sheet(by=tuple(by or ()), per_query=per_query, intervals=intervals, medians=median)
         for score in scores

@@ -35,12 +35,13 @@ def explain_command(
     from karat.evaluation import explain
     from karat.report.document import encoded
 
-    explanation = explain(
-        measure,
-        gold=None if gold is None else how.gold(gold),
-        run=None if run is None else how.run(run),
-        query=query,
-        other=None if other is None else how.run(other),
-        **how.keywords,
-    )
+    with how.columns.checked():
+        explanation = explain(
+            measure,
+            gold=None if gold is None else how.gold(gold),
+            run=None if run is None else how.run(run),
+            query=query,
+            other=None if other is None else how.run(other),
+            **how.keywords,
+        )
     print(encoded(explanation.as_dict()).decode() if json else explanation)

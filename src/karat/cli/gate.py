@@ -55,15 +55,16 @@ def gate_command(
     if how.config.gate:
         print(f"thresholds of {how.config.path}", file=sys.stderr)
     try:
-        verdict = gate(
-            how.gold(gold),
-            how.run(run),
-            require or (),
-            baseline=None if baseline is None else how.run(baseline),
-            config=how.config,
-            preset=preset,
-            **how.keywords,
-        )
+        with how.columns.checked():
+            verdict = gate(
+                how.gold(gold),
+                how.run(run),
+                require or (),
+                baseline=None if baseline is None else how.run(baseline),
+                config=how.config,
+                preset=preset,
+                **how.keywords,
+            )
     except KaratError as error:
         # What was written by an earlier gate must not be taken for the answer to this one.
         for path in wanted.files:

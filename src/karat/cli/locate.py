@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from karat.cli.options import ColumnNames, QueryTexts, table_file
+
 
 def locate_command(
     gold: Annotated[
@@ -24,10 +26,13 @@ def locate_command(
         float, typer.Option(metavar="RATIO", help="How similar is similar enough.")
     ] = 0.9,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    columns: ColumnNames = None,
+    queries: QueryTexts = None,
 ) -> None:
     """Find where evidence texts stand in the documents; exit 1 if some are not placed."""
     from karat.data import native
-    from karat.data.files import check_writable
+    from karat.data.columns import Columns
+    from karat.data.files import Unopened, check_writable
     from karat.data.formats import for_writing
     from karat.errors import InputError
     from karat.match.locate import locate
@@ -38,7 +43,10 @@ def locate_command(
         if for_writing(output) is not native.FORMAT:
             raise InputError("this format cannot hold spans", path=output, hint="write .jsonl")
         check_writable(output)
-    located = locate(gold, corpus, threshold)
+    mapping = Columns.of(columns or ())
+    opened = Unopened(gold, columns=mapping, queries=queries)
+    with mapping.checked():
+        located = locate(opened, table_file(corpus, mapping), threshold)
     if output is not None:
         located.gold.write(output)
     if json:

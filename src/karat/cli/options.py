@@ -17,6 +17,7 @@ from karat.errors import InputError
 
 if TYPE_CHECKING:
     from karat.config import Config as Settings
+    from karat.data.columns import Columns
     from karat.data.files import Unopened
 
 
@@ -105,6 +106,20 @@ GoldFormat = Annotated[
 RunFormat = Annotated[
     str | None, typer.Option("--format", metavar="NAME", help="The format of the runs, likewise.")
 ]
+ColumnNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="OURS=THEIRS",
+        help="Map a column or key of the files, such as query=question or evidence=quote; repeat.",
+    ),
+]
+QueryTexts = Annotated[
+    str | None,
+    typer.Option(
+        "--queries", metavar="FILE", help="Read the texts of the queries from this file, by id."
+    ),
+]
 Config = Annotated[
     str | None,
     typer.Option("-c", "--config", metavar="FILE", help="Settings, if not the nearest karat.toml."),
@@ -124,6 +139,10 @@ class Scoring:
     run_format: str | None
     config: Settings
     """What karat.toml or [tool.karat] says; of conventions, the flags go first."""
+    columns: Columns
+    """What the files call karat's columns and keys."""
+    queries: str | None
+    """The file with the texts of the queries."""
     keywords: dict[str, Any]
     """What `Evaluator` and `explain` take under these names."""
     flags: list[str] = field(default_factory=list)
@@ -133,13 +152,13 @@ class Scoring:
         """Return gold to be opened in the format that was said."""
         from karat.data.files import Unopened
 
-        return Unopened(path, self.gold_format)
+        return Unopened(path, self.gold_format, self.columns, self.queries)
 
     def run(self, path: str) -> Unopened:
         """Return a run to be opened in the format that was said."""
         from karat.data.files import Unopened
 
-        return Unopened(path, self.run_format)
+        return Unopened(path, self.run_format, self.columns)
 
 
 def scoring(command: Callable[..., None]) -> Callable[..., None]:
@@ -185,13 +204,13 @@ def _flag(parameter: inspect.Parameter, value: Any) -> list[str]:
     ]
 
 
-def _chunks(given: list[str]) -> str | dict[str, str] | None:
+def _chunks(given: list[str], columns: Columns) -> Any:
     """Return one table of chunks for all runs, or one for each run by name."""
     if not given:
         return None
     if len(given) == 1 and ("=" not in given[0] or Path(given[0]).exists()):
-        return given[0]
-    tables: dict[str, str] = {}
+        return table_file(given[0], columns)
+    tables: dict[str, Any] = {}
     for word in given:
         run, equals, path = word.partition("=")
         if not equals or run in tables:
@@ -200,7 +219,7 @@ def _chunks(given: list[str]) -> str | dict[str, str] | None:
                 field="--chunks",
                 hint="give one FILE for all runs, or RUN=FILE once for each run",
             )
-        tables[run] = path
+        tables[run] = table_file(path, columns)
     return tables
 
 
@@ -230,6 +249,8 @@ def _scoring(
     zero_width: ZeroWidth = False,
     gold_format: GoldFormat = None,
     run_format: RunFormat = None,
+    columns: ColumnNames = None,
+    queries: QueryTexts = None,
     config: Config = None,
     missing: Missing = None,
     unknown: Unknown = None,
@@ -238,8 +259,10 @@ def _scoring(
     unjudged: Unjudged = None,
 ) -> Scoring:
     from karat.config import Config as Settings
+    from karat.data.columns import Columns
     from karat.match.texts import Matching
 
+    mapping = Columns.of(columns or ())
     words = {
         "missing": missing,
         "unknown": unknown,
@@ -256,8 +279,8 @@ def _scoring(
     keywords: dict[str, Any] = {
         "conventions": told | given,
         "level": level,
-        "chunks": _chunks(chunks or []),
-        "corpus": corpus,
+        "chunks": _chunks(chunks or [], mapping),
+        "corpus": table_file(corpus, mapping),
         "matching": Matching(
             matcher, fuzzy_threshold, autojunk, direction, casefold, nfkc, zero_width
         ),
@@ -265,4 +288,13 @@ def _scoring(
         "score_threshold": score_threshold,
         "fail_on_error": fail_on_error,
     }
-    return Scoring(gold_format, run_format, settings, keywords)
+    return Scoring(gold_format, run_format, settings, mapping, queries, keywords)
+
+
+def table_file(path: str | None, columns: Columns) -> str | Unopened | None:
+    """Return a file of documents or chunks, to be opened with the columns that were named."""
+    if path is None or not columns:
+        return path
+    from karat.data.files import Unopened
+
+    return Unopened(path, columns=columns)

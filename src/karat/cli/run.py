@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karat.cli.advice import advise, after_run
+from karat.cli.options import ColumnNames
 from karat.cli.progress import progress
 from karat.errors import InputError, RetrieverError, counted, printable
 
@@ -154,6 +155,7 @@ def run_command(
         str | None,
         typer.Option("--format", metavar="NAME", help="The format of QUERIES, if it is not told."),
     ] = None,
+    columns: ColumnNames = None,
     overwrite: Annotated[
         bool,
         typer.Option(
@@ -177,6 +179,7 @@ def run_command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Ask a retriever about every query, and write the run as it goes; nothing is lost."""
+    from karat.data.columns import Columns
     from karat.data.files import Unopened, plain_name
     from karat.data.native_run import run_of_lines
     from karat.evaluation.estimating import estimate
@@ -187,34 +190,36 @@ def run_command(
     checked_share(fail_on_error)
     if output is None and not dry_run:
         raise InputError("there is no file to write to", field="--output", hint="-o run.jsonl")
+    mapping = Columns.of(columns or ())
     # What a retriever prints is no part of what we answer, which may be JSON for a program.
     with redirect_stdout(sys.stderr):
-        request = Request.of(
-            retriever,
-            Unopened(queries, queries_format),
-            top_k=top_k,
-            score_threshold=score_threshold,
-            prefetch_limit=prefetch_limit,
-            rerank_top_n=rerank_top_n,
-            jobs=jobs,
-            timeout=timeout,
-            retries=retries,
-            rate=rate,
-            warmup=warmup,
-            repeat=repeat,
-            stop_after_failures=max_in_a_row(stop_after_failures, fail_on_error),
-            limit=limit,
-            sample=sample,
-            seed=seed,
-            filters=filters or (),
-            fields=fields or (),
-            method=method,
-            headers=_headers(headers or (), header_file),
-            body=_body(body),
-            tokenizer=tokenizer,
-            offsets=offsets,
-            name=None if output is None else plain_name(output),
-        )
+        with mapping.checked():
+            request = Request.of(
+                retriever,
+                Unopened(queries, queries_format, mapping),
+                top_k=top_k,
+                score_threshold=score_threshold,
+                prefetch_limit=prefetch_limit,
+                rerank_top_n=rerank_top_n,
+                jobs=jobs,
+                timeout=timeout,
+                retries=retries,
+                rate=rate,
+                warmup=warmup,
+                repeat=repeat,
+                stop_after_failures=max_in_a_row(stop_after_failures, fail_on_error),
+                limit=limit,
+                sample=sample,
+                seed=seed,
+                filters=filters or (),
+                fields=fields or (),
+                method=method,
+                headers=_headers(headers or (), header_file),
+                body=_body(body),
+                tokenizer=tokenizer,
+                offsets=offsets,
+                name=None if output is None else plain_name(output),
+            )
         lines = request.tried() if dry_run else []
     if dry_run:
         _show(estimate(lines, len(request.questions), request.pace), json)
@@ -229,7 +234,8 @@ def run_command(
         raise RetrieverError(problem)
     if not json:
         is_part = bool(limit or sample or filters)
-        advise(after_run(queries, queries_format, str(output), is_part=is_part))
+        asked = Unopened(queries, queries_format, mapping)
+        advise(after_run(asked, str(output), is_part=is_part))
 
 
 def _run(request: Request, output: Path, *, overwrite: bool, shown: bool) -> Run:

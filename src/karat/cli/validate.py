@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from karat.cli.options import Gold, GoldFormat, RunFormat
+from karat.cli.options import (
+    ColumnNames,
+    Gold,
+    GoldFormat,
+    QueryTexts,
+    RunFormat,
+    table_file,
+)
 
 
 def validate_command(
@@ -24,21 +31,26 @@ def validate_command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     gold_format: GoldFormat = None,
     run_format: RunFormat = None,
+    columns: ColumnNames = None,
+    queries: QueryTexts = None,
 ) -> None:
     """Check gold: spans, ids, queries; against documents, chunks and runs.
 
     Ends with 1 if there are errors, and with 0 if there are only warnings or nothing at all.
     """
+    from karat.data.columns import Columns
     from karat.data.files import Unopened
     from karat.evaluation import validate
     from karat.report.document import encoded
 
-    found = validate(
-        Unopened(gold, gold_format),
-        corpus=corpus,
-        chunks=chunks,
-        runs=[Unopened(run, run_format) for run in runs or ()],
-    )
+    mapping = Columns.of(columns or ())
+    with mapping.checked():
+        found = validate(
+            Unopened(gold, gold_format, mapping, queries),
+            corpus=table_file(corpus, mapping),
+            chunks=table_file(chunks, mapping),
+            runs=[Unopened(run, run_format, mapping) for run in runs or ()],
+        )
     print(encoded(found.as_dict()).decode() if json else found)
     if not found.ok:
         raise typer.Exit(1)

@@ -22,7 +22,8 @@ from karat.data.native_lines import Id, converted, decoded, new_query, numbered
 from karat.data.run import Run
 from karat.errors import InputError
 
-_NO_RUN = "a BEIR folder holds queries and judgments, and no run"
+_NO_RUN = "a BEIR folder has queries and judgments, and no run"
+_RUN_FILE = "name a file with a run, such as run.trec or run.jsonl; gold comes first, then the run"
 
 
 class BeirQuery(msgspec.Struct):
@@ -73,7 +74,13 @@ def read_gold(source: Source) -> Gold:
 
 def read_run(source: Source) -> NoReturn:
     """Refuse: judgments are all that a BEIR folder holds."""
-    raise source.error(_NO_RUN, hint="name a run file, such as .run or .jsonl")
+    raise source.error(_NO_RUN, hint=_RUN_FILE)
+
+
+def refuse_folder_as_run(path: Path) -> None:
+    """Refuse a folder of judgments where a run is meant."""
+    if path.is_dir() and (path / "qrels").is_dir():
+        raise InputError(_NO_RUN, path=path, hint=_RUN_FILE)
 
 
 def write_gold(gold: Gold, folder: Path) -> Written:

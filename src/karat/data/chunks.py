@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from karat.data import frames, rows
-from karat.data.files import Source
+from karat.data.columns import Columns
+from karat.data.files import Source, Unopened
 from karat.data.native_lines import Id, Offset
-from karat.errors import InputError
+from karat.errors import InputError, counted
 
 ITEM_ID = tuple(name for name in frames.ITEM_ID if name not in frames.DOC_ID)
 
@@ -41,7 +43,7 @@ class Chunks:
     """Stretches [start, end) of documents, counted in code points, each an item by its id.
 
     >>> Chunks.of(pl.DataFrame({"id": ["a"], "doc_id": ["d"], "start": [0], "end": [9]}))
-    <Chunks: 1 of 1 documents>
+    <Chunks: 1 chunk of 1 document>
     """
 
     def __init__(self, frame: pl.DataFrame) -> None:
@@ -53,21 +55,37 @@ class Chunks:
         return self.frame.height
 
     @classmethod
-    def of(cls, source: Any) -> Chunks:
-        """Make chunks from a table with item_id, doc_id, start, end and perhaps text."""
+    def of(cls, source: Any, *, columns: Columns | Mapping[str, str] | None = None) -> Chunks:
+        """Make chunks from a table with item_id, doc_id, start, end and perhaps text.
+
+        `columns` maps these names to those of the table.
+        """
         if isinstance(source, Chunks):
             return source
         if frames.is_table(source):
-            return chunks_of_table(frames.to_frame(source))
+            mapping = Columns.of(columns)
+            chunks = chunks_of_table(mapping.table(frames.to_frame(source)))
+            mapping.check()
+            return chunks
         raise InputError(
             f"a {type(source).__name__} is no table of chunks",
             hint="give a table with item_id, doc_id, start and end; Chunks.read takes a path",
         )
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Chunks:  # noqa: A002
-        """Read chunks from JSON Lines or a table."""
-        return rows.read(Source(path), format, ChunkLine, chunks_of_table)
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,  # noqa: A002
+        columns: Columns | Mapping[str, str] | None = None,
+    ) -> Chunks:
+        """Read chunks from JSON Lines or a table; `columns` maps karat's names to the file's."""
+        mapping = Columns.of(columns)
+        chunks = rows.read(Source(path, mapping), format, ChunkLine, chunks_of_table)
+        if mapping is not columns:
+            mapping.check()
+        return chunks
 
     def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write chunks in the format that the ending names."""
@@ -76,10 +94,13 @@ class Chunks:
     @classmethod
     def open(cls, source: Any) -> Chunks:
         """Take chunks however they are given: chunks, path, table."""
+        if isinstance(source, Unopened):
+            return cls.read(source.path, format=source.format, columns=source.columns)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 
     def __repr__(self) -> str:
-        return f"<Chunks: {len(self)} of {self.frame['doc_id'].n_unique()} documents>"
+        documents = counted(self.frame["doc_id"].n_unique(), "document")
+        return f"<Chunks: {counted(len(self), 'chunk')} of {documents}>"
 
 
 def chunks_of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> Chunks:

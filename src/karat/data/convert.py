@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from karat.data import trec
+from karat.data import beir, trec
+from karat.data.columns import Columns
 from karat.data.files import Source, check_writable
 from karat.data.folders import check_writable_folder
 from karat.data.format import KINDS, Format, Kind
@@ -46,32 +47,39 @@ def convert(
     source_format: str | None = None,
     target_format: str | None = None,
     change: Callable[[Gold], Gold] | None = None,
+    columns: Columns | Mapping[str, str] | None = None,
 ) -> Conversion:
     """Read gold or a run and write it in another format; rankings stay as they are.
 
-    `change` makes other gold of what was read, on the way.
+    `change` makes other gold of what was read, on the way. `columns` maps karat's names to those
+    of the file that is read.
     """
+    mapping = Columns.of(columns)
     for name, stream in ((source, "/dev/stdin"), (target, "/dev/stdout")):
         if os.fspath(name) == "-":
             raise InputError("- names no file here", hint=f"write {stream} and say the format")
     into = for_writing(target, target_format)
     (check_writable_folder if into.folder else check_writable)(target)
-    opened = sources(source)
+    opened = sources(source, mapping)
     _refuse_itself(opened, source, target)
     formats = [detect(part) if source_format is None else named(source_format) for part in opened]
     known = _kind(kind, opened[0], formats[0])
     if known == "run" and change is not None:
         raise InputError(
-            "this is a run, and only the spans of gold are converted",
+            "this is a run, and these options change gold",
             path=source,
-            hint="leave out --corpus, --chunks, --offsets and the shifts for a run",
+            hint="leave out --corpus, --chunks, --offsets, --queries and the shifts for a run",
         )
     try:
         if known == "gold":
             gold = gold_from(opened, formats, source)
-            written = write_gold(change(gold) if change else gold, target, into.name)
+            gold = change(gold) if change else gold
+            mapping.check()
+            written = write_gold(gold, target, into.name)
         else:
+            beir.refuse_folder_as_run(Path(source))
             run = run_from(opened, formats, source)
+            mapping.check()
             written = write_run(_with_tag(run, opened, formats), target, into.name)
     except InputError as error:
         if error.hint == SWAPPED:

@@ -10,8 +10,10 @@ from typing import Any
 import polars as pl
 
 from karat.data import frames
+from karat.data.columns import Columns
+from karat.data.files import Unopened
 from karat.data.native_lines import table_of
-from karat.errors import InputError
+from karat.errors import InputError, counted
 
 DOC_ID = ("doc_id", "_id", "id", *frames.DOC_ID[1:])
 _SCHEMA = {"doc_id": pl.String, "text": pl.String}
@@ -50,33 +52,54 @@ class Corpus:
         return self.documents.height
 
     @classmethod
-    def of(cls, source: Any) -> Corpus:
-        """Make a corpus from {doc_id: text} or a table with doc_id and text."""
+    def of(cls, source: Any, *, columns: Columns | Mapping[str, str] | None = None) -> Corpus:
+        """Make a corpus from {doc_id: text} or a table with doc_id and text.
+
+        `columns` maps these names to those of the table.
+        """
         if isinstance(source, Corpus):
             return source
         if isinstance(source, Mapping):
             return corpus_of_mapping(source)
         if frames.is_table(source):
-            return corpus_of_table(frames.to_frame(source))
+            mapping = Columns.of(columns)
+            corpus = corpus_of_table(mapping.table(frames.to_frame(source)))
+            mapping.check()
+            return corpus
         raise InputError(
             f"a {type(source).__name__} is no corpus",
             hint="give {doc_id: text} or a table with doc_id and text; Corpus.read takes a path",
         )
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Corpus:  # noqa: A002
-        """Read a folder of texts, a BEIR folder, a text, JSON Lines or a table."""
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,  # noqa: A002
+        columns: Columns | Mapping[str, str] | None = None,
+    ) -> Corpus:
+        """Read a folder of texts, a BEIR folder, a text, JSON Lines or a table.
+
+        `columns` maps karat's names to those of the file, such as `{"text": "body"}`.
+        """
         from karat.data.corpus_files import read_corpus
 
-        return read_corpus(path, format)
+        mapping = Columns.of(columns)
+        corpus = read_corpus(path, format, mapping)
+        if mapping is not columns:
+            mapping.check()
+        return corpus
 
     @classmethod
     def open(cls, source: Any) -> Corpus:
         """Take a corpus however it is given: corpus, path, dict, table."""
+        if isinstance(source, Unopened):
+            return cls.read(source.path, format=source.format, columns=source.columns)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 
     def __repr__(self) -> str:
-        return f"<Corpus: {len(self)} documents>"
+        return f"<Corpus: {counted(len(self), 'document')}>"
 
 
 def corpus_of_mapping(texts: Mapping[Any, Any]) -> Corpus:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.data import rows
+from karat.data.columns import Columns
 from karat.data.corpus import Corpus, corpus_of_mapping, corpus_of_table
 from karat.data.files import BYTE_ORDER_MARK, COMPRESSIONS, Source, decode
 from karat.data.native_lines import Id
@@ -31,7 +32,11 @@ class DocumentLine(rows.Line, rename={"beir_id": "_id"}):
         return {"doc_id": doc_id, "text": self.text, "title": self.title}
 
 
-def read_corpus(path: str | os.PathLike[str], format: str | None = None) -> Corpus:  # noqa: A002
+def read_corpus(
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002
+    columns: Columns | None = None,
+) -> Corpus:
     """Read a corpus from a folder or a file."""
     if format is not None and format not in NAMES:
         raise rows.unknown(format, NAMES)
@@ -40,8 +45,8 @@ def read_corpus(path: str | os.PathLike[str], format: str | None = None) -> Corp
         inside = _beir_file(given) if format != "text" else None
         if inside is None:
             return _read_folder(given, format)
-        return rows.read(Source(inside), "jsonl", DocumentLine, corpus_of_table)
-    source = Source(given)
+        return rows.read(Source(inside, columns), "jsonl", DocumentLine, corpus_of_table)
+    source = Source(given, columns)
     if format == "text" or (format is None and given.suffix.lower() in TEXT_ENDINGS):
         return corpus_of_mapping({given.name: _text(source)})
     name = "jsonl" if format == "beir" else format

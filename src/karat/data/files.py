@@ -17,12 +17,13 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from karat.data.columns import Columns
 from karat.errors import InputError
 
 if sys.version_info >= (3, 14):
@@ -62,6 +63,10 @@ class Unopened:
 
     path: str | os.PathLike[str]
     format: str | None = None
+    columns: Columns = field(default_factory=Columns)
+    """What the file calls karat's columns and keys, where that was said."""
+    queries: str | os.PathLike[str] | None = None
+    """A file with the texts of the queries, for gold that has none."""
 
 
 def path_of(source: Any) -> str | None:
@@ -79,8 +84,9 @@ def flows(path: str | os.PathLike[str]) -> bool:
 class Source:
     """One input file: its name, and its content with compression taken off."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None) -> None:
         self.path = Path(path)
+        self.columns = Columns() if columns is None else columns
         if _is(Path.is_dir, self.path):
             raise InputError(
                 "this is a directory where a file is meant", path=path, hint=_inside(self.path)
@@ -210,15 +216,15 @@ def _compressing(path: Path) -> Iterator[IO[bytes]]:
             yield cast("IO[bytes]", raw)
 
 
-def expand(path: str | os.PathLike[str]) -> list[Source]:
+def expand(path: str | os.PathLike[str], columns: Columns | None = None) -> list[Source]:
     """Return the files that a path or a glob names, sorted by name."""
     text = os.fspath(path)
     if glob.has_magic(text) and not _is(Path.exists, Path(text)):
         names = sorted(glob.glob(text, recursive=True))
         if not names:
             raise InputError("no file matches this pattern", path=text, hint="check the folder")
-        return [Source(name) for name in names]
-    return [Source(text)]
+        return [Source(name, columns) for name in names]
+    return [Source(text, columns)]
 
 
 @contextmanager

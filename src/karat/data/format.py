@@ -26,7 +26,7 @@ def kind_of_contexts(names: Collection[str]) -> Kind | None:
     """Tell by the columns of Ragas rows which kind they hold; they may hold both."""
     return one_kind(
         gold=any(name.startswith("reference_context") for name in names),
-        run=any(name.startswith("retrieved_context") for name in names),
+        run=any(name.startswith("retrieved_context") or name == "contexts" for name in names),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from karat.data import beir, ir_datasets, native, nested, ragas, tables, trec
+from karat.data.columns import Columns
 from karat.data.files import Source, expand, refuse_unreadable, without_compression, writing
 from karat.data.folders import writing_folder
 from karat.data.format import Format
@@ -73,15 +74,19 @@ def for_writing(path: str | os.PathLike[str], name: str | None = None) -> Format
     )
 
 
-def sources(path: str | os.PathLike[str]) -> list[Source]:
+def sources(path: str | os.PathLike[str], columns: Columns | None = None) -> list[Source]:
     """Return the files that a path, a glob or a BEIR folder names."""
     split = beir.split_of(Path(path))
-    return expand(path) if split is None else [Source(split)]
+    return expand(path, columns) if split is None else [Source(split, columns)]
 
 
-def read_gold(path: str | os.PathLike[str], format: str | None = None) -> Gold:  # noqa: A002
+def read_gold(
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002
+    columns: Columns | None = None,
+) -> Gold:
     """Read gold from a file, or from all files that a glob names."""
-    opened = sources(path)
+    opened = sources(path, columns)
     return gold_from(opened, [_format(source, format) for source in opened], path)
 
 
@@ -105,12 +110,18 @@ def gold_from(opened: list[Source], formats: list[Format], path: str | os.PathLi
         offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
+        recognised={ours: name for part in parts for ours, name in part.recognised.items()},
     )
 
 
-def read_run(path: str | os.PathLike[str], format: str | None = None) -> Run:  # noqa: A002
+def read_run(
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002
+    columns: Columns | None = None,
+) -> Run:
     """Read a run from a file, or from all files that a glob names."""
-    opened = sources(path)
+    beir.refuse_folder_as_run(Path(path))
+    opened = sources(path, columns)
     return run_from(opened, [_format(source, format) for source in opened], path)
 
 
@@ -137,6 +148,7 @@ def run_from(opened: list[Source], formats: list[Format], path: str | os.PathLik
         offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
+        recognised={ours: name for part in parts for ours, name in part.recognised.items()},
     )
 
 

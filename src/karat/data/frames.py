@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import hashlib
+import json
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from karat.data import hugging_face
-from karat.errors import InputError
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
+from karat.errors import InputError, KaratWarning
 
 QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id")
 QUERY_TEXT = ("query", "question", "user_input", "prompt")
@@ -24,6 +31,9 @@ CONTEXTS = (
     "retrieved_context_ids",
     "reference_context_ids",
 )
+OLD_CONTEXTS = "contexts"  # what Ragas 0.1 called retrieved_contexts
+ANSWERS = ("answer", "response", "reference", "ground_truth")
+"""What an answer is called; these are fields, and never read as evidence."""
 PLACE_HINT = "0 ≤ start ≤ end, counted from the start of the document"
 LARGEST_PLACE = 1 << 32  # no document is that long, and keys made of places stay exact
 
@@ -42,7 +52,7 @@ def to_frame(table: Any) -> pl.DataFrame:
         return table.collect()
     hugging_face.refuse_splits(table)
     try:
-        frame = pl.DataFrame(hugging_face.arrow(table))
+        frame = _frame(hugging_face.arrow(table))
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"a {type(table).__name__} is not a table karat can read",
@@ -56,6 +66,36 @@ def to_frame(table: Any) -> pl.DataFrame:
     return frame.drop("__index_level_0__", strict=False)
 
 
+def _frame(table: Any) -> pl.DataFrame:
+    try:
+        return pl.DataFrame(table)
+    except ImportError:  # pandas needs PyArrow for its Arrow interface
+        if not hasattr(table, "columns") or not hasattr(table, "dtypes"):
+            raise
+        return pl.DataFrame(
+            [_pandas_column(str(name), table.iloc[:, at]) for at, name in enumerate(table.columns)]
+        )
+
+
+def _pandas_column(name: str, values: Any) -> pl.Series:
+    """Return a column of pandas without PyArrow; what pandas calls missing is null."""
+    missing = values.isna().to_numpy()
+    array = values.to_numpy()
+    # Whole numbers of which some are missing would become floats, which are not ids.
+    if missing.any() and not isinstance(values.dtype, np.dtype):
+        array = values.astype(object).to_numpy()
+    if array.dtype.kind in "biuf":
+        numbers = pl.Series(name, array)
+        return numbers.fill_nan(None) if array.dtype.kind == "f" else numbers
+    held = [None if gone else _plain(value) for value, gone in zip(array, missing, strict=True)]
+    return pl.Series(name, held, strict=True)
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and arrays of NumPy as Python's own."""
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
 def is_table(value: Any) -> bool:
     """Tell whether a value is a table, rather than a dict, a list or a path."""
     return (
@@ -67,8 +107,12 @@ def is_table(value: Any) -> bool:
 
 def holds_contexts(names: Iterable[str]) -> bool:
     """Tell whether columns or keys of these names make Ragas rows, and nothing of karat's own."""
+    given = set(names)
     own = {"karat", "relevant", "results", "spans", "evidence", *ITEM_ID} - {"id"}
-    return not set(CONTEXTS).isdisjoint(names) and own.isdisjoint(names)
+    if given.isdisjoint(CONTEXTS):
+        own |= {*RELEVANT, *RESULTS, *EVIDENCE_LISTS, "error"}
+        return OLD_CONTEXTS in given and own.isdisjoint(given)
+    return own.isdisjoint(given)
 
 
 def holds_places(frame: pl.DataFrame) -> bool:
@@ -108,6 +152,150 @@ def need_query_id(frame: pl.DataFrame) -> str:
     return query_id_column(frame) or need(frame, QUERY_ID, "the query's id")
 
 
+def query_ids(frame: pl.DataFrame, locate: Locate = row_error) -> pl.Series:
+    """Return the ids of queries; where there is no column for them, ids made of the texts."""
+    name, text = query_id_column(frame), column(frame, QUERY_TEXT)
+    if name is not None or text is None:
+        return ids(frame[need_query_id(frame)], "query_id", locate)
+    asked = texts(frame[text], "query_id", locate)
+    bad = asked.is_null()
+    if bad.any():
+        raise locate(
+            first(bad), text, "the query has neither an id nor a text", "give every row one"
+        )
+    known = asked.unique()
+    Hashed(queries=True).warn("the table")
+    return asked.replace_strict(known, pl.Series(list(map(generated_id, known)), dtype=pl.String))
+
+
+def recognised(frame: pl.DataFrame, **read: str | None) -> dict[str, str]:
+    """Return which columns were read as what: those of the query, and what the caller read."""
+    names = {"query_id": query_id_column(frame), "query": column(frame, QUERY_TEXT)} | read
+    return {ours: theirs for ours, theirs in names.items() if theirs is not None}
+
+
+def generated_id(text: str) -> str:
+    """Return the id of a text that has none: 16 hexadecimal digits of BLAKE2b over its UTF-8 bytes.
+
+    Gold and runs use the same ids, so that both agree where their texts are the same.
+
+    >>> generated_id("pay by card")
+    '7ef27e16b36a1f31'
+    """
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+@dataclass
+class Hashed:
+    """What goes by a hash of its text, since it has no id."""
+
+    queries: bool = False
+    items: bool = False
+
+    def warn(self, what: str) -> None:
+        """Warn of it: a text that differs in one space has another id."""
+        hashed = [name for name in ("queries", "items") if getattr(self, name)]
+        if hashed:
+            warnings.warn(
+                KaratWarning(
+                    f"{' and '.join(hashed)} of {what} have no ids; "
+                    "a hash of their text is used instead"
+                ),
+                stacklevel=4,
+            )
+
+
+def list_in_cell(text: str) -> list[Any] | None:
+    """Read a list in a cell of a CSV, as JSON or as Python prints it; None if it is not one."""
+    readers: tuple[Callable[[str], Any], ...] = (json.loads, ast.literal_eval)
+    for read in readers:
+        try:
+            found = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        # NumPy prints ['a' 'b'], which Python takes for one text: only its own print is trusted.
+        if isinstance(found, list) and (read is json.loads or repr(found) == text.strip()):
+            return found
+    return None
+
+
+def listed_ids(values: pl.Series, locate: Locate = row_error) -> list[Any]:
+    """Return the ids in each cell: a list, JSON, or ids with a semicolon between them.
+
+    >>> listed_ids(pl.Series("relevant", ["a;b", '["c"]', None]))
+    [['a', 'b'], ['c'], None]
+    """
+    return [_ids_in_cell(cell, row, values.name, locate) for row, cell in enumerate(values, 1)]
+
+
+def records(
+    table: pl.DataFrame, lists: Mapping[str, str], of_ids: Sequence[str], locate: Locate
+) -> tuple[list[dict[str, Any]], Callable[..., InputError]]:
+    """Return a table with one row per query as records, and what makes the error for one.
+
+    `lists` are the columns that hold lists, by their key in the records; those in `of_ids` may
+    also be written `a;b`.
+    """
+    names = {name: key for key, name in lists.items()}
+    query, text = query_id_column(table), column(table, QUERY_TEXT)
+    names |= {query: "query_id"} if query else {}
+    names |= {text: "query"} if text else {}
+    theirs = {key: name for name, key in names.items()}
+    cells = {
+        key: listed_ids(table[name], locate) if key in of_ids else _lists(table[name])
+        for key, name in lists.items()
+    }
+    rows = [
+        {names.get(name, name): value for name, value in row.items()}
+        | {key: values[at] for key, values in cells.items()}
+        for at, row in enumerate(table.iter_rows(named=True))
+    ]
+
+    def error(
+        problem: str, *, line: int, field: str | None = None, hint: str | None = None
+    ) -> InputError:
+        key = (field or "query_id").partition("[")[0].partition(".")[0]
+        return locate(line, theirs.get(key, key), problem, hint)
+
+    return rows, error
+
+
+def _lists(values: pl.Series) -> list[Any]:
+    """Return lists of texts; text in a cell is a list only if it is written as one."""
+    lists = (*EVIDENCE_LISTS, *CONTEXTS, OLD_CONTEXTS)
+    if values.dtype != pl.String or values.name.lower() not in lists:
+        return values.to_list()
+    found = [None if cell is None else list_in_cell(cell) for cell in values]
+    return [cell if listed is None else listed for cell, listed in zip(values, found, strict=True)]
+
+
+def _ids_in_cell(cell: Any, row: int, field: str, locate: Locate) -> Any:
+    if isinstance(cell, pl.Series):
+        return cell.to_list()
+    if isinstance(cell, Mapping):  # Polars fills the keys that other rows have
+        return {item: grade for item, grade in cell.items() if grade is not None}
+    if not isinstance(cell, str):
+        return None if cell is None else [cell]
+    if not cell.strip():
+        return None
+    if not cell.lstrip().startswith(("[", "{")):
+        return [item.strip() for item in cell.split(";") if item.strip()]
+    found = list_in_cell(cell) if cell.lstrip().startswith("[") else _object_in_cell(cell)
+    if found is None:
+        raise locate(
+            row, field, f"{cell[:40]!r} is not a list of ids", 'write a;b or a JSON list: ["a","b"]'
+        )
+    return found
+
+
+def _object_in_cell(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def item_id_column(frame: pl.DataFrame, names: Sequence[str] = ITEM_ID) -> str | None:
     """Return the column of item ids, which is not the one of query ids."""
     return column(frame.drop(query_id_column(frame) or (), strict=False), names)
@@ -131,12 +319,18 @@ def need_item_id(frame: pl.DataFrame) -> str:
 
 def _no_column(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> InputError:
     near = get_close_matches(names[0], frame.columns, n=1)
-    hint = f"name it {names[0]} (or {', '.join(names[1:4])})" if len(names) > 1 else None
+    others = f" (or {', '.join(names[1:4])})" if len(names) > 1 else ""
+    rename = f"rename {near[0]} to {names[0]}" if near else f"name it {names[0]}{others}"
     return InputError(
-        f"there is no column for {what}; the columns are {', '.join(frame.columns) or 'none'}",
+        f"there is no column for {what}; the columns are {shown_columns(frame)}",
         field=names[0],
-        hint=f"rename {near[0]} to {names[0]}" if near else hint,
+        hint=f"{rename}, or map it: --column {names[0]}={near[0] if near else 'COLUMN'}",
     )
+
+
+def shown_columns(frame: pl.DataFrame) -> str:
+    """Return the names of the columns for an error."""
+    return ", ".join(frame.columns) or "none"
 
 
 def ids(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from karat.data import frames, hugging_face
+from karat.data.columns import Columns
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.gold_tables import (
@@ -18,19 +20,23 @@ from karat.data.gold_tables import (
     NO_JUDGMENTS,
     NO_SPANS,
     SPAN_NAMES,
+    completed,
     evidence_of_mapping,
     evidence_table,
     fields_of,
+    list_columns,
     queries_table,
     refuse_a_run,
+    refuse_no_gold,
     refuse_no_rows,
     spans_table,
 )
 from karat.data.judgments import judgments_frame, judgments_of
+from karat.data.lists import text_id
 from karat.data.notebook import gold_html
 from karat.data.offsets import unit_named
 from karat.data.places import in_code_points
-from karat.errors import InputError
+from karat.errors import InputError, counted
 
 
 class Gold:
@@ -50,6 +56,7 @@ class Gold:
         offsets: str = "codepoint",
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
+        recognised: Mapping[str, str] | None = None,
     ) -> None:
         """Hold checked tables; `Gold.of` and `Gold.read` make them from anything else."""
         self.mapping = judgments if isinstance(judgments, Mapping) else None
@@ -70,6 +77,8 @@ class Gold:
         self._queries = queries
         self.name = name
         self.settings = dict(settings or {})
+        self.recognised = dict(recognised or {})
+        """Which column or key of a table or of records was read as what: {ours: theirs}."""
 
     @cached_property
     def judgments(self) -> pl.DataFrame:
@@ -127,8 +136,13 @@ class Gold:
         queries: Any = None,
         offsets: str | None = None,
         name: str | None = None,
+        columns: Columns | Mapping[str, str] | None = None,
     ) -> Gold:
         """Make gold from a dict, a table, native records or Ragas rows, or from separate tables.
+
+        `source` may also be a list of (question, id) pairs: each id is relevant to its question.
+        `columns` maps karat's names to those of the table or the records, such as
+        `{"query": "question"}`.
 
         `spans` is a table (query_id, doc_id, start, end, text?, grade?). `offsets` says in what
         its places are counted: codepoint, utf16 or utf8. `evidence` is a table (query_id, text),
@@ -141,7 +155,9 @@ class Gold:
             raise InputError("judgments are given twice", hint="give one thing, or judgments=")
         given = judgments if source is None else source
         apart = spans is not None or evidence is not None
-        gold = cls(name=name) if given is None and apart else cls._of(given, name)
+        mapping = Columns.of(columns)
+        with mapping.checked() if mapping is not columns else nullcontext():
+            gold = cls(name=name) if given is None and apart else cls._of(given, name, mapping)
         if evidence is not None:
             gold = gold.with_evidence(evidence)
         if spans is not None:
@@ -151,25 +167,29 @@ class Gold:
         return gold if queries is None else gold.with_queries(queries)
 
     @classmethod
-    def _of(cls, given: Any, name: str | None) -> Gold:
+    def _of(cls, given: Any, name: str | None, columns: Columns) -> Gold:
         if isinstance(given, Gold):
             return given
         hugging_face.refuse_splits(given)
         if isinstance(given, Mapping):
             return cls(judgments_of(given), name=name)
         if frames.is_table(given):
-            return gold_of_table(frames.to_frame(given), name=name)
+            return gold_of_table(columns.table(frames.to_frame(given)), name=name)
         if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
-            if frames.are_ragas_rows(given):
+            if are_pairs(given):
+                return _gold_of_pairs(given, name)
+            records = [columns.record(record) for record in given]
+            if frames.are_ragas_rows(records):
                 from karat.data.ragas_rows import gold_of_rows
 
-                return gold_of_rows(enumerate(given, 1), name=name)
+                return gold_of_rows(enumerate(records, 1), name=name)
             from karat.data.native_gold import gold_of_records
 
-            return gold_of_records(given, name=name)
+            return gold_of_records(records, name=name)
         raise InputError(
             f"a {type(given).__name__} is no gold",
-            hint="give {query: {item: grade}}, a table or native records; Gold.read takes a path",
+            hint="give {query: {item: grade}}, a table, native records or (question, id) pairs; "
+            "Gold.read takes a path",
         )
 
     def with_spans(self, spans: Any) -> Gold:
@@ -199,6 +219,21 @@ class Gold:
                 pl.coalesce(f"{name}:new", name).alias(name) for name in shared
             ).drop(f"{name}:new" for name in shared)
         return self._with(queries=told)
+
+    def with_query_texts(
+        self, queries: Any, *, columns: Columns | Mapping[str, str] | None = None
+    ) -> Gold:
+        """Return this gold with the texts and fields of a file or a table of queries.
+
+        Only what this gold does not know is added. Queries that it does not have are ignored and
+        counted in a warning, and so are texts that differ from those it has.
+
+        >>> Gold.of({"q1": ["a"]}).with_query_texts({"q1": "pay by card"}).queries.rows()
+        [('q1', 'pay by card')]
+        """
+        from karat.data.queries import read_queries
+
+        return self._with(queries=completed(self.queries, read_queries(queries, columns=columns)))
 
     def counted_in(self, unit: str) -> Gold:
         """Return this gold, its places said to be counted in a unit: codepoint, utf16 or utf8."""
@@ -247,6 +282,7 @@ class Gold:
             "offsets": self.offsets,
             "name": self.name,
             "settings": self.settings,
+            "recognised": self.recognised,
         }
         return Gold(**held | changed)
 
@@ -279,11 +315,26 @@ class Gold:
         )
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Gold:  # noqa: A002
-        """Read gold from a file, or from all files that a glob names."""
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,  # noqa: A002
+        columns: Columns | Mapping[str, str] | None = None,
+        queries: Any = None,
+    ) -> Gold:
+        """Read gold from a file, or from all files that a glob names.
+
+        `format` names the format if it is not to be detected. `columns` maps karat's names to
+        those of the file: `{"query": "question", "evidence": "answer_quote"}`. `queries` gives
+        the queries their texts: a file or a table with ids and texts; see `with_query_texts`.
+        """
         from karat.data.formats import read_gold
 
-        return read_gold(path, format)
+        mapping = Columns.of(columns)
+        with mapping.checked() if mapping is not columns else nullcontext():
+            gold = read_gold(path, format, mapping)
+            return gold if queries is None else gold.with_query_texts(queries, columns=mapping)
 
     def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write gold in the format that the ending names."""
@@ -295,7 +346,9 @@ class Gold:
     def open(cls, source: Any) -> Gold:
         """Take gold however it is given: gold, path, glob, dict, table, records."""
         if isinstance(source, Unopened):
-            return cls.read(source.path, format=source.format)
+            return cls.read(
+                source.path, format=source.format, columns=source.columns, queries=source.queries
+            )
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 
     def _repr_html_(self) -> str:
@@ -303,7 +356,8 @@ class Gold:
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
-        return f"<Gold{name}: {self.queries.height} queries, {self.judgments.height} judgments>"
+        queries = counted(self.queries.height, "query")
+        return f"<Gold{name}: {queries}, {counted(self.judgments.height, 'judgment')}>"
 
 
 def gold_of_table(
@@ -321,29 +375,79 @@ def gold_of_table(
 
         return gold_of_rows(*rows_of_table(table, locate), name=name)
     refuse_a_run(table)
+    if lists := list_columns(table):
+        return _gold_of_lists(table, lists, name, locate)
     if frames.holds_places(table):
         spans = spans_table(table, locate)
         refuse_no_rows(table, "span")
-        used = [frames.query_id_column(table)]
-        used += [frames.column(table, names) for names in SPAN_NAMES]
-        return Gold(spans=spans, queries=fields_of(table, spans["query_id"], used), name=name)
+        found = {names[0]: frames.column(table, names) for names in SPAN_NAMES}
+        used = [frames.query_id_column(table), *found.values()]
+        known = fields_of(table, spans["query_id"], used)
+        read = frames.recognised(table, **found)
+        return Gold(spans=spans, queries=known, name=name, recognised=read)
     text = frames.column(table, ("evidence",))
     if text is not None and frames.column(table, frames.GRADE) is None:
         evidence = evidence_table(table, text, locate)
         refuse_no_rows(table, "evidence")
         used = [frames.query_id_column(table), text]
         known = fields_of(table, evidence["query_id"], used)
-        return Gold(evidence=evidence, queries=known, name=name)
-    query = frames.need_query_id(table)
+        read = frames.recognised(table, evidence=text)
+        return Gold(evidence=evidence, queries=known, name=name, recognised=read)
+    refuse_no_gold(table)
+    query_ids = frames.query_ids(table, locate)
     item = frames.need_item_id(table)
     grade = frames.need(table, frames.GRADE, "the grade")
     refuse_no_rows(table, "judgment")
     judgments = pl.DataFrame(
         [
-            frames.ids(table[query], "query_id", locate),
+            query_ids,
             frames.ids(table[item], "item_id", locate),
             frames.whole_numbers(table[grade], "grade", locate, hint=GRADE_HINT),
         ]
     )
-    known = fields_of(table, judgments["query_id"], (query, item, grade))
-    return Gold(judgments, queries=known, name=name)
+    used = [frames.query_id_column(table), item, grade]
+    known = fields_of(table, judgments["query_id"], used)
+    read = frames.recognised(table, item_id=item, grade=grade)
+    return Gold(judgments, queries=known, name=name, recognised=read)
+
+
+def _gold_of_lists(
+    table: pl.DataFrame, lists: Mapping[str, str], name: str | None, locate: frames.Locate
+) -> Gold:
+    """Make gold from a table with one row per query, whose columns hold lists."""
+    from karat.data.native_gold import gold_of_records
+
+    refuse_no_rows(table, "query")
+    records, error = frames.records(table, lists, ("relevant",), locate)
+    gold = gold_of_records(records, name=name, error=error)
+    gold.recognised = frames.recognised(table, **lists)
+    return gold
+
+
+def are_pairs(given: Sequence[Any]) -> bool:
+    """Tell whether a list holds (question, id) pairs."""
+    return bool(given) and all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in given)
+
+
+def _gold_of_pairs(pairs: Sequence[Any], name: str | None) -> Gold:
+    """Make gold from (question, id) pairs; the query's id is made of its text."""
+    from karat.data.native_gold import gold_of_records
+
+    relevant: dict[str, list[Any]] = {}
+    for at, pair in enumerate(pairs, 1):
+        if not isinstance(pair[0], str) or not pair[0].strip():
+            raise InputError(
+                f"pair {at}: {pair!r} is not a question and an id",
+                hint='give [("How do I pay?", "chunk-3"), …]',
+            )
+        relevant.setdefault(pair[0], []).append(text_id(pair[1], "item_id"))
+    records = [
+        {"query_id": query_id_of(question), "query": question, "relevant": items}
+        for question, items in relevant.items()
+    ]
+    return gold_of_records(records, name=name)
+
+
+def query_id_of(question: str) -> str:
+    """Return the id of a query that has none; half a character is refused where it is kept."""
+    return frames.generated_id(question.encode("utf-8", "replace").decode())

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from karat.data import frames
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.native_lines import table_of
-from karat.errors import SWAPPED, InputError
+from karat.errors import SWAPPED, InputError, KaratWarning, counted
 
 GRADE_HINT = (
     "write grades as whole numbers such as 0, 1 or 2; if this is a run, were the two swapped?"
@@ -69,12 +71,12 @@ def evidence_table(
     table: pl.DataFrame, text: str, locate: frames.Locate = frames.row_error
 ) -> pl.DataFrame:
     """Check a table of evidence, whose texts stand in a column."""
-    query = frames.need_query_id(table)
+    query_ids = frames.query_ids(table, locate)
     texts = frames.texts(table[text], "text", locate)
     if texts.null_count():
         row = frames.first(texts.is_null())
         raise locate(row, text, "the evidence is missing", "leave the row out")
-    return pl.DataFrame([frames.ids(table[query], "query_id", locate), texts])
+    return pl.DataFrame([query_ids, texts])
 
 
 def evidence_of_mapping(evidence: Mapping[Any, Any]) -> dict[str, Any]:
@@ -99,13 +101,13 @@ def evidence_of_mapping(evidence: Mapping[Any, Any]) -> dict[str, Any]:
 
 def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
     """Check a table of spans: where each stands in its document."""
-    query = frames.need_query_id(table)
+    query_ids = frames.query_ids(table, locate)
     document = frames.need(table, frames.DOC_ID, "the document's id")
     start = frames.need(table, ("start",), "where it begins")
     end = frames.need(table, ("end",), "where it ends")
     spans = pl.DataFrame(
         [
-            frames.ids(table[query], "query_id", locate),
+            query_ids,
             frames.ids(table[document], "doc_id", locate),
             frames.whole_numbers(table[start], "start", locate, hint=frames.PLACE_HINT),
             frames.whole_numbers(table[end], "end", locate, hint=frames.PLACE_HINT),
@@ -126,11 +128,11 @@ def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -
 def queries_table(table: pl.DataFrame) -> pl.DataFrame:
     """Check a table of queries: one row an id, the text under `text`."""
     query = frames.need_query_id(table)
-    text = frames.column(table, ("text", *frames.QUERY_TEXT, "title"))
+    text = frames.column(table, ("query", "text", *frames.QUERY_TEXT, "title"))
     known = table.with_columns(frames.ids(table[query], "query_id"))
     known = known.drop(query) if query != "query_id" else known
     if text is not None and text != "text":
-        known = known.rename({text: "text"})
+        known = known.rename({"text": "text_field"}, strict=False).rename({text: "text"})
     twice = known["query_id"].is_duplicated()
     if twice.any():
         raise InputError(
@@ -139,6 +141,89 @@ def queries_table(table: pl.DataFrame) -> pl.DataFrame:
             hint="give each query one row",
         )
     return known.select("query_id", *(c for c in known.columns if c != "query_id"))
+
+
+def completed(known: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
+    """Return the queries of gold with what another table of queries knows of them."""
+    shared = told.join(known.select("query_id"), on="query_id", how="semi")
+    if not shared.height:
+        raise InputError(
+            "gold and the queries have no query id in common: "
+            f"{_shown_ids(known)} and {_shown_ids(told)}",
+            field="queries",
+            hint="give the file of queries that belongs to this gold",
+        )
+    if others := told.height - shared.height:
+        _warn(f"{counted(others, 'query')} in the file of queries, but not in gold: ignored")
+    both = known.join(shared, on="query_id", how="left", suffix=":new", maintain_order="left")
+    if "text:new" in both.columns:
+        differs = both.filter(pl.col("text") != pl.col("text:new"))
+        if differs.height:
+            _warn(
+                f"{counted(differs.height, 'query')} with another text in gold than in the file "
+                f"of queries, such as {differs['query_id'][0]!r}: the text in gold is kept"
+            )
+    names = [name for name in shared.columns if f"{name}:new" in both.columns]
+    unlike = [name for name in names if known[name].dtype != shared[name].dtype]
+    filled = [pl.coalesce(name, f"{name}:new").alias(name) for name in names if name not in unlike]
+    return both.with_columns(filled).drop(f"{name}:new" for name in names)
+
+
+def _shown_ids(queries: pl.DataFrame) -> str:
+    return ", ".join(map(repr, queries["query_id"].head(3)))
+
+
+def _warn(text: str) -> None:
+    warnings.warn(KaratWarning(text), stacklevel=5)
+
+
+def list_columns(table: pl.DataFrame) -> dict[str, str]:
+    """Return the columns that hold lists, one row per query, by the key of gold that they are.
+
+    They are used where nothing else is gold, or next to evidence with one row per query.
+    """
+    relevant = frames.column(table, RELEVANT)
+    evidence = frames.column(table, ("evidence", *EVIDENCE_LISTS))
+    if frames.item_id_column(table) is not None or frames.holds_places(table):
+        return {}
+    is_text = evidence is not None and not table[evidence].dtype.is_nested()
+    if evidence is not None and is_text and evidence not in EVIDENCE_LISTS:
+        ids = frames.column(table, ("relevant", "relevant_ids", "expected_ids"))
+        is_ids = ids is not None and table[ids].dtype in (pl.String, pl.List)
+        relevant = ids if is_ids and _one_row_per_query(table) else None
+        return {} if relevant is None else {"relevant": relevant, "evidence": evidence}
+    found = {"relevant": relevant, "evidence": evidence}
+    return {key: name for key, name in found.items() if name is not None}
+
+
+def _one_row_per_query(table: pl.DataFrame) -> bool:
+    name = frames.query_id_column(table) or frames.column(table, frames.QUERY_TEXT)
+    return name is not None and not table[name].is_duplicated().any()
+
+
+def refuse_no_gold(table: pl.DataFrame) -> None:
+    """Refuse a table in which no column is gold, and show how to name one."""
+    item, grade = frames.item_id_column(table), frames.column(table, frames.GRADE)
+    if item is not None or grade is not None:
+        return
+    if (results := frames.column(table, RESULTS)) is not None:
+        raise InputError(
+            f"this table has a column {results} and no gold: it looks like a run", hint=SWAPPED
+        )
+    if frames.query_id_column(table) is None:  # without it, evidence alone would be of no use
+        frames.query_ids(table)
+    used = (frames.query_id_column(table), frames.column(table, frames.QUERY_TEXT))
+    free = [
+        name for name in table.columns if name not in used and name.lower() not in frames.ANSWERS
+    ]
+    name = free[0] if len(free) == 1 else "COLUMN"
+    raise InputError(
+        "there is no column for what should be found; "
+        f"the columns are {frames.shown_columns(table)}",
+        hint="gold is item_id and grade, relevant (a list of ids), evidence (a text), or doc_id, "
+        f"start and end; map yours: --column evidence={name}, "
+        f'in Python columns={{"evidence": "{name}"}}',
+    )
 
 
 def refuse_no_rows(table: pl.DataFrame, what: str) -> None:

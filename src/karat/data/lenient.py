@@ -14,8 +14,8 @@ from karat.data import frames, native
 from karat.data.files import Source, Unopened
 from karat.data.formats import detect, gold_from, named, sources
 from karat.data.gold import Gold
-from karat.data.native_gold import gold_of_records, read_gold
-from karat.data.native_lines import Id, decoded, opened
+from karat.data.native_gold import gold_of_records, known_record, read_gold
+from karat.data.native_lines import decoded, opened, with_query_id
 from karat.errors import InputError
 
 
@@ -40,15 +40,13 @@ class Reading:
     def lines(self) -> dict[str, tuple[str, int]]:
         """The file and the line on which each query first stands, where gold is in native files."""
         lines: dict[str, tuple[str, int]] = {}
-        decode = msgspec.json.Decoder(_QueryLine).decode
+        decode = msgspec.json.Decoder().decode
         for file in self.files:
-            for number, line in decoded(opened(file, "gold")[1], decode, file):
-                lines.setdefault(str(line.query_id), (str(file.path), number))
+            for number, given in decoded(opened(file, "gold")[1], decode, file):
+                record = known_record(file.columns.record(given), number, file.error, {})
+                with_query_id(record)
+                lines.setdefault(str(record["query_id"]), (str(file.path), number))
         return lines
-
-
-class _QueryLine(msgspec.Struct):
-    query_id: Id
 
 
 def read(source: Any) -> Reading:
@@ -61,11 +59,13 @@ def read(source: Any) -> Reading:
     if isinstance(source, (str, os.PathLike)):
         source = Unopened(source)
     if isinstance(source, Unopened):
-        files = sources(source.path)
+        files = sources(source.path, source.columns)
         formats = [detect(f) if source.format is None else named(source.format) for f in files]
         lenient = replace(native.FORMAT, read_gold=partial(read_gold, refuse=refuse))
         read_as = [lenient if known is native.FORMAT else known for known in formats]
         gold = gold_from(files, read_as, source.path)
+        if source.queries is not None:
+            gold = gold.with_query_texts(source.queries, columns=source.columns)
         native_files = [
             f for f, known in zip(files, formats, strict=True) if known is native.FORMAT
         ]

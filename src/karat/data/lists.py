@@ -37,7 +37,7 @@ class Lists:
         if set(map(type, by_query.values())) == {dict}:  # the usual case, told at once
             kinds = {"scores"}
         else:
-            kinds = {_kind(query, items) for query, items in by_query.items()}
+            kinds = {_kind(items) or "ids" for items in by_query.values()}
         if len(kinds) > 1:
             raise InputError(
                 "some queries hold a dict of scores and some a list of ids",
@@ -76,16 +76,20 @@ def repeated(keys: Collection[str], lengths: NDArray[np.int64]) -> pl.Series:
     return pl.Series("query_id", list(keys), pl.String).gather(rows)
 
 
-def _kind(query: str, items: Any) -> str:
+def holds_lists(given: Mapping[Any, Any]) -> bool:
+    """Tell whether every query has a dict of scores or a list of ids, which need no reading."""
+    return all(_kind(items) is not None for items in given.values())
+
+
+def _kind(items: Any) -> str | None:
+    """Return whether these are scores or ids, told by the first; None for anything else."""
     if isinstance(items, Mapping):
-        return "scores"
+        value = next(iter(items.values()), None)
+        return None if isinstance(value, (Mapping, list, tuple, np.ndarray)) else "scores"
     if isinstance(items, Sequence) and not isinstance(items, (str, bytes)):
-        return "ids"
-    raise InputError(
-        f"query {query!r} holds a {type(items).__name__}",
-        field="results",
-        hint="give {query: {item: score}} or {query: [item, …]}",
-    )
+        item = next(iter(items), "")
+        return "ids" if isinstance(item, (str, int, np.integer)) else None
+    return None
 
 
 def text_id(value: Any, field: str) -> str:

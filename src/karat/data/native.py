@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.files import BYTE_ORDER_MARK, Source
 from karat.data.format import Format, Kind, one_kind
+from karat.data.frames import OLD_CONTEXTS
 from karat.data.native_gold import read_gold, write_gold
 from karat.data.native_run import read_run, write_run
 
@@ -14,7 +16,9 @@ ENDINGS = (".jsonl", ".ndjson")
 
 _NATIVE_KEY = re.compile(rb'"(karat|query_id)"\s*:')
 _KIND = re.compile(rb'"kind"\s*:\s*"(gold|run)"')
-_KEY = re.compile(rb'"(relevant|spans|evidence|results|error|latency_ms)"\s*:')
+_KEY = re.compile(rb'"([\w-]+)"\s*:')
+_GOLD_KEYS = ("relevant", "spans", "evidence")
+_RUN_KEYS = ("results", "error", "latency_ms")
 # In nested JSON every query holds an object or a list, so a plain first value is a native line's.
 _PLAIN_FIRST_VALUE = re.compile(rb'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[^\s{[]')
 
@@ -39,14 +43,17 @@ def kind(source: Source) -> Kind | None:
     first = first_line(source)
     if told := _KIND.search(first):
         return "gold" if told[1] == b"gold" else "run"
-    return kind_of_keys({key.decode() for key in _KEY.findall(first)})
+    return kind_of_keys(source.columns.rename_names(key.decode() for key in _KEY.findall(first)))
 
 
 def kind_of_keys(keys: Set[str]) -> Kind | None:
     """Tell gold from a run by the keys of a native record."""
+    known = one_kind(gold=not keys.isdisjoint(_GOLD_KEYS), run=not keys.isdisjoint(_RUN_KEYS))
+    if known is not None or not keys.isdisjoint((*_GOLD_KEYS, *_RUN_KEYS)):
+        return known
     return one_kind(
-        gold=not keys.isdisjoint(("relevant", "spans", "evidence")),
-        run=not keys.isdisjoint(("results", "error", "latency_ms")),
+        gold=not keys.isdisjoint((*RELEVANT, *EVIDENCE_LISTS)),
+        run=not keys.isdisjoint((*RESULTS, OLD_CONTEXTS)),
     )
 
 

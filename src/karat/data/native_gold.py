@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import IO, Annotated, Any
 
 import msgspec
 import polars as pl
 
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.files import Source
-from karat.data.frames import LARGEST_PLACE, PLACE_HINT, no_place
+from karat.data.frames import (
+    LARGEST_PLACE,
+    PLACE_HINT,
+    QUERY_ID,
+    QUERY_TEXT,
+    Hashed,
+    generated_id,
+    no_place,
+)
 from karat.data.gold import Gold
 from karat.data.gold_tables import ANY_OF, NO_EVIDENCE, NO_JUDGMENTS, SPANS
 from karat.data.judgments import LARGEST_GRADE
@@ -32,7 +42,9 @@ from karat.data.native_lines import (
     refused,
     table_of,
     warn_of_misspelled_keys,
+    with_item_keys,
     with_known_keys,
+    with_query_id,
     without_nulls,
 )
 from karat.errors import SWAPPED, InputError
@@ -42,10 +54,10 @@ GOLD_KEYS = {"query_id", "query", "relevant", "any_of", "spans", "evidence"}
 
 
 ALIASES = {
-    "query_id": ("qid", "query-id"),
-    "query": ("question", "user_input", "prompt"),
-    "relevant": ("relevant_ids", "expected", "expected_ids", "judgments"),
-    "evidence": ("reference_contexts", "ground_truth_contexts"),
+    "query_id": QUERY_ID[1:],
+    "query": QUERY_TEXT[1:],
+    "relevant": RELEVANT[1:],
+    "evidence": ("reference_contexts", *EVIDENCE_LISTS),
 }
 """Other names of the keys of gold, as benchmark scripts and other tools use them."""
 
@@ -63,12 +75,21 @@ class Span(msgspec.Struct, omit_defaults=True):
     grade: Grade = 1
 
 
+class Judgment(msgspec.Struct):
+    """An item with its grade; an item without an id goes by a hash of its text."""
+
+    id: Id | None = None
+    doc_id: Id | None = None
+    text: Text | None = None
+    grade: Grade = 1
+
+
 class GoldLine(msgspec.Struct, omit_defaults=True):
     """What should be found for one query; further keys are fields of the query."""
 
     query_id: Id
     query: str | None = None
-    relevant: dict[Text, Grade] | list[Id] | None = None
+    relevant: dict[Text, Grade] | list[Id | Judgment] | None = None
     any_of: list[list[Id]] | None = None
     spans: list[Span] | None = None
     evidence: list[str] | None = None
@@ -84,15 +105,23 @@ def read_gold(source: Source, refuse: Refuse = refused) -> Gold:
         json.loads(line, object_pairs_hook=held_once)  # an item judged twice is no small thing
         return record
 
-    return _gold(decoded(lines, decode_once, source), header, source.error, refuse)
+    records = decoded(lines, decode_once, source)
+    mapped = ((number, source.columns.record(record)) for number, record in records)
+    gold = _gold(mapped, header, source.error, refuse)
+    gold.recognised = source.columns.in_their_names(gold.recognised)
+    return gold
 
 
 def gold_of_records(
-    records: Sequence[Any], *, name: str | None = None, refuse: Refuse = refused
+    records: Sequence[Any],
+    *,
+    name: str | None = None,
+    refuse: Refuse = refused,
+    error: MakeError = record_error,
 ) -> Gold:
     """Make gold from native records: dicts such as a native file has on its lines."""
     lines = ((number, _text_keys(record)) for number, record in enumerate(records, 1))
-    return _gold(lines, Header(1, "gold", name), record_error, refuse)
+    return _gold(lines, Header(1, "gold", name), error, refuse)
 
 
 def _text_keys(record: Any) -> Any:
@@ -151,28 +180,33 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     empty: list[str] = []
     empty_spans: list[str] = []
     empty_evidence: list[str] = []
+    hashed = Hashed()
+    recognised: dict[str, str] = {}
     for number, given in lines:
-        record = with_known_keys(given, ALIASES, number, error)
-        line = _line(number, record, error)
+        theirs: dict[str, str] = {}
+        record = known_record(given, number, error, theirs)
+        given_keys = GOLD_KEYS.intersection(record) if isinstance(record, dict) else ()
+        recognised |= {key: theirs.get(key, key) for key in given_keys}
+        hashed.queries |= with_query_id(record)
+        line = _line(number, record, error, theirs)
         query = new_query(line.query_id, queries, number, error, refuse)
         fields = {key: value for key, value in record.items() if key not in GOLD_KEYS}
         if line.query is not None and "text" in fields:
             fields["text_field"] = fields.pop("text")  # `text` is where the query itself stands
         queries[query] = {"text": line.query} | fields
-        if "results" in record and not record.keys() & {"relevant", "spans", "evidence"}:
+        listed = next((key for key in RESULTS if key in record), None)
+        if listed and not record.keys() & {"relevant", "spans", "evidence"}:
             raise error(
                 "this is the line of a run",
                 line=number,
-                field="results",
+                field=listed,
                 hint=SWAPPED,
             )
-        if isinstance(line.relevant, list):
-            line.relevant = dict.fromkeys(map(str, line.relevant), 1)
-        if line.relevant:
-            judgments += [(query, item, grade) for item, grade in line.relevant.items()]
-        elif line.relevant is not None:
+        judged = _judged(line, hashed, theirs.get("relevant", "relevant"), number, error)
+        judgments += [(query, item, grade) for item, grade in judged]
+        if not judged and line.relevant is not None:
             empty.append(query)
-        any_of += _interchangeable(query, line, number, error)
+        any_of += _interchangeable(query, line, {item for item, _ in judged}, number, error)
         if line.spans == []:
             empty_spans.append(query)
         for at, span in enumerate(line.spans or ()):
@@ -186,6 +220,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     names = dict.fromkeys(name for fields in queries.values() for name in fields)
     known = {*GOLD_KEYS, *(alias for aliases in ALIASES.values() for alias in aliases)}
     warn_of_misspelled_keys(names, known - {"query"}, header.name)
+    hashed.warn("gold")
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "relevant", orient="row"),
         queries=queries_of(queries),
@@ -198,31 +233,33 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
         offsets=header.offsets,
         name=header.name,
         settings=header.settings,
+        recognised=recognised,
     )
 
 
-def _line(number: int, record: Any, error: MakeError) -> GoldLine:
+def _line(number: int, record: Any, error: MakeError, theirs: dict[str, str]) -> GoldLine:
     """Check a record; a grade written as 1.0 is read as 1."""
     try:
         return msgspec.convert(record, GoldLine)
     except (msgspec.ValidationError, UnicodeEncodeError):
-        return converted(number, _with_integer_grades(record), GoldLine, error)
+        return converted(number, _with_integer_grades(record), GoldLine, error, theirs)
 
 
 def _with_integer_grades(record: Any) -> Any:
     if not isinstance(record, Mapping):
         return record
     changed = dict(record)
-    relevant, spans = record.get("relevant"), record.get("spans")
+    relevant = record.get("relevant")
     if isinstance(relevant, Mapping):
         changed["relevant"] = {item: _integer(grade) for item, grade in relevant.items()}
-    if isinstance(spans, Sequence) and not isinstance(spans, (str, bytes)):
-        changed["spans"] = [
-            {**span, "grade": _integer(span["grade"])}
-            if isinstance(span, Mapping) and "grade" in span
-            else span
-            for span in spans
-        ]
+    for name in ("relevant", "spans"):
+        if isinstance(items := record.get(name), Sequence) and not isinstance(items, (str, bytes)):
+            changed[name] = [
+                {**item, "grade": _integer(item["grade"])}
+                if isinstance(item, Mapping) and "grade" in item
+                else item
+                for item in items
+            ]
     return changed
 
 
@@ -231,14 +268,59 @@ def _integer(grade: Any) -> Any:
     return int(grade) if integral else grade
 
 
+def known_record(given: Any, number: int, error: MakeError, theirs: dict[str, str]) -> Any:
+    """Return a record in karat's keys: evidence as a list of texts, judgments and spans too."""
+    record = with_known_keys(given, ALIASES, number, error, theirs)
+    if not isinstance(record, dict):
+        return record
+    evidence = record.get("evidence")
+    if isinstance(evidence, (str, Mapping)):
+        evidence = [evidence]
+    if isinstance(evidence, list):
+        record["evidence"] = [
+            piece["text"] if isinstance(piece, Mapping) and "text" in piece else piece
+            for piece in evidence
+        ]
+    for name, wanted in (("relevant", ("id", "doc_id", "grade")), ("spans", ("doc_id", "grade"))):
+        if isinstance(record.get(name), list):
+            items = record[name]
+            record[name] = [with_item_keys(item, wanted, theirs) for item in items]
+    return record
+
+
+def _judged(
+    line: GoldLine, hashed: Hashed, field: str, number: int, error: MakeError
+) -> list[tuple[str, int]]:
+    """Return the judgments of a line; an item that is listed twice without grades counts once."""
+    if not isinstance(line.relevant, list):
+        return list((line.relevant or {}).items())
+    judged: dict[tuple[str, int], None] = {}
+    for at, item in enumerate(line.relevant):
+        if not isinstance(item, Judgment):
+            judged[str(item), 1] = None
+            continue
+        given = item.doc_id if item.id is None else item.id
+        if given is None and item.text is None:
+            raise error(
+                "the judgment has neither an id nor a text",
+                line=number,
+                field=f"{field}[{at}]",
+                hint='give it an "id"',
+            )
+        hashed.items |= given is None
+        name = generated_id(item.text or "") if given is None else str(given)
+        judged[name, item.grade] = None
+    return list(judged)
+
+
 def _interchangeable(
-    query: str, line: GoldLine, number: int, error: MakeError
+    query: str, line: GoldLine, judged: set[str], number: int, error: MakeError
 ) -> list[tuple[str, int, str]]:
     """Return the rows of groups of interchangeable items; each id must be judged in `relevant`."""
     rows = []
     for at, group in enumerate(line.any_of or ()):
         for item in map(str, group):
-            if item not in (line.relevant or {}):
+            if item not in judged:
                 raise error(
                     f"{item!r} is in any_of but not in relevant",
                     line=number,
@@ -290,5 +372,20 @@ def queries_of(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
                 None if v is None else v if isinstance(v, str) else msgspec.json.encode(v).decode()
                 for v in values
             ]
-        columns.append(pl.Series(name, values, strict=False))
+        columns.append(_field(name, values, queries))
     return pl.DataFrame(columns)
+
+
+def _field(name: str, values: list[Any], queries: Iterable[str]) -> pl.Series:
+    try:
+        return pl.Series(name, values, strict=False)
+    except UnicodeEncodeError as error:
+        held = (
+            query for query, value in zip(queries, values, strict=True) if value == error.object
+        )
+        place = "".join(f"query {query!r}: " for query in islice(held, 1))
+        raise InputError(
+            f"{place}{error.object[error.start]!a} is half a character (a lone surrogate)",
+            field="query" if name == "text" else name,
+            hint="decode the text as UTF-8 before it comes here",
+        ) from error

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 import msgspec
 import polars as pl
 
+from karat.data import frames
 from karat.data.files import BYTE_ORDER_MARK, Source, decode
 from karat.data.frames import LARGEST_PLACE
 from karat.data.offsets import unit_named
@@ -104,17 +105,23 @@ def decoded(
                 error.problem, line=number, field=error.field, hint=error.hint
             ) from error
         except msgspec.ValidationError as error:
-            raise _invalid(error, number, source.error) from error
+            raise _invalid(error, number, source.error, {}) from error
         except msgspec.DecodeError as error:
             raise _not_json(line, number, error, source) from error
 
 
-def converted(number: int, record: Any, to: type[Line], error: MakeError) -> Line:
-    """Check a decoded record against its declaration."""
+def converted(
+    number: int,
+    record: Any,
+    to: type[Line],
+    error: MakeError,
+    theirs: Mapping[str, str] | None = None,
+) -> Line:
+    """Check a decoded record against its declaration; errors name keys as the file does."""
     try:
         return msgspec.convert(record, to)
     except msgspec.ValidationError as problem:
-        raise _invalid(problem, number, error) from problem
+        raise _invalid(problem, number, error, theirs or {}) from problem
     except UnicodeEncodeError as problem:
         raise error(
             f"{problem.object!a} holds a lone surrogate",
@@ -182,11 +189,15 @@ def table_of(rows: Any, schema: dict[str, Any], field: str, **how: Any) -> pl.Da
         ) from error
 
 
-def _invalid(error: msgspec.ValidationError, number: int, make: MakeError) -> InputError:
+def _invalid(
+    error: msgspec.ValidationError, number: int, make: MakeError, theirs: Mapping[str, str]
+) -> InputError:
     problem, _, place = str(error).partition(" - at ")
     field = place.rpartition("$")[2].rstrip("`").lstrip(".") or None
     if missing := re.fullmatch(r"Object missing required field `(\w+)`", problem):
         field = f"{field}.{missing[1]}" if field else missing[1]
+    if field and theirs:
+        field = re.sub(r"[^.\[\]]+", lambda name: theirs.get(name[0], name[0]), field)
     return make(
         problem.replace("`", ""),
         line=number,
@@ -197,10 +208,50 @@ def _invalid(error: msgspec.ValidationError, number: int, make: MakeError) -> In
     )
 
 
+ITEM_ALIASES = {
+    "id": ("item_id", "chunk_id"),
+    "doc_id": frames.DOC_ID[1:],
+    "grade": ("rel", "relevance", "label", "score"),
+}
+"""Other names of the keys of an item inside a record: a result, a judgment, a span."""
+
+
+def with_item_keys(item: Any, wanted: Iterable[str], theirs: dict[str, str]) -> Any:
+    """Return an item of a list with karat's keys; `theirs` notes what the file calls them.
+
+    An own name always wins: `chunk_id` is a key like any other next to `id`.
+    """
+    if not isinstance(item, Mapping):
+        return item
+    renamed = dict(item)
+    lower = {key.lower(): key for key in item if isinstance(key, str)}
+    for known in wanted:
+        used = next((lower[name] for name in ITEM_ALIASES[known] if name in lower), None)
+        if known not in renamed and used is not None:
+            renamed[known] = renamed.pop(used)
+            theirs[known] = used
+    return renamed
+
+
+def with_query_id(record: Any) -> bool:
+    """Give a record an id made of the text of its query, if it has none; tell whether it did."""
+    if not isinstance(record, dict) or record.get("query_id") is not None:
+        return False
+    text = record.get("query")
+    if not isinstance(text, str) or not text.strip():
+        return False
+    record["query_id"] = frames.generated_id(text.encode("utf-8", "replace").decode())
+    return True
+
+
 def with_known_keys(
-    record: Any, aliases: Mapping[str, Sequence[str]], number: int, error: MakeError
+    record: Any,
+    aliases: Mapping[str, Sequence[str]],
+    number: int,
+    error: MakeError,
+    theirs: dict[str, str],
 ) -> Any:
-    """Return a record in which other names of known keys are replaced by these."""
+    """Return a record with karat's keys; `theirs` notes what the file calls them."""
     if not isinstance(record, Mapping):
         return record
     renamed = dict(record)
@@ -215,8 +266,10 @@ def with_known_keys(
             )
         if used and used[0] != known:
             renamed[known] = renamed.pop(used[0])
+            theirs[known] = used[0]
     if "query_id" not in renamed and "id" in renamed and {"query", "text"} & renamed.keys():
         renamed["query_id"] = renamed.pop("id")
+        theirs["query_id"] = "id"
     return renamed
 
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import IO, Annotated, Any
 
 import msgspec
 import polars as pl
 
+from karat.data.columns import RESULTS as RESULT_LISTS
 from karat.data.files import Source
-from karat.data.frames import PLACE_HINT
+from karat.data.frames import (
+    PLACE_HINT,
+    QUERY_ID,
+    QUERY_TEXT,
+    Hashed,
+    generated_id,
+)
 from karat.data.losses import Written, refuse_infinite_scores
 from karat.data.native_lines import (
     Count,
@@ -27,12 +34,15 @@ from karat.data.native_lines import (
     opened,
     record_error,
     table_of,
+    with_item_keys,
+    with_known_keys,
+    with_query_id,
     without_nulls,
 )
 from karat.data.native_usage import CALLS, TIMINGS, Call, call_rows, timing_rows
 from karat.data.order import contradictions
 from karat.data.run import NO_RESULTS, Run
-from karat.errors import KaratWarning
+from karat.errors import InputError, KaratWarning, counted
 
 RESULTS = {
     "item_id": pl.String,
@@ -45,6 +55,11 @@ RESULTS = {
 }
 
 
+ALIASES = {"query_id": QUERY_ID[1:], "query": QUERY_TEXT[1:], "results": RESULT_LISTS[1:]}
+"""Other names of the keys of a run, as benchmark scripts and other tools use them."""
+CONTEXTS = ("retrieved_contexts", "contexts")
+_RUN_KEYS = ("query_id", "query", "results", "latency_ms", "calls")
+_ITEM_KEYS = (b'"item_id"', b'"chunk_id"', b'"docid"', b'"docId"', b'"docno"', b'"corpus-id"')
 ATTEMPTS = {"query_id": pl.String, "attempts": pl.Int64, "varied": pl.Boolean}
 Attempts = Annotated[int, msgspec.Meta(ge=1, lt=1 << 53)]
 
@@ -86,15 +101,107 @@ class RunLine(msgspec.Struct, omit_defaults=True):
 def read_run(source: Source) -> Run:
     """Read a native run; the order listed is the ranking."""
     header, lines = opened(source, "run")
-    return _run(decoded(lines, msgspec.json.Decoder(RunLine).decode, source), header, source.error)
+    hashed = Hashed()
+    decode_own, decode_any = msgspec.json.Decoder(RunLine).decode, msgspec.json.Decoder().decode
+
+    has_own_names = False  # told once per file, by the first line whose results have no ids
+
+    def decode(line: bytes) -> RunLine:
+        nonlocal has_own_names
+        failure = None
+        if not source.columns:
+            try:
+                read = decode_own(line)
+                if has_own_names and read.results is not None:
+                    return read
+                if not _lacks_names(read, line):
+                    has_own_names = _lacks_ids(read)
+                    return read
+            except msgspec.ValidationError as error:  # perhaps only for the names of its keys
+                failure = error
+        try:
+            record = decode_any(line)
+        except msgspec.ValidationError as error:  # a number out of range
+            raise failure or error from None
+        return line_of_record(source.columns.record(record), 0, _unplaced, hashed, read_as)
+
+    read_as: dict[str, str] = {}
+    run = _run(decoded(lines, decode, source), header, source.error)
+    run.recognised = source.columns.in_their_names(read_as)
+    hashed.warn("the run")
+    return run
 
 
-def run_of_records(records: Sequence[Any], *, name: str | None = None) -> Run:
+def run_of_records(
+    records: Iterable[Any], *, name: str | None = None, error: MakeError = record_error
+) -> Run:
     """Make a run from native records."""
+    hashed = Hashed()
+    read_as: dict[str, str] = {}
     lines = (
-        (n, converted(n, record, RunLine, record_error)) for n, record in enumerate(records, 1)
+        (n, line_of_record(record, n, error, hashed, read_as))
+        for n, record in enumerate(records, 1)
     )
-    return _run(lines, Header(1, "run", name), record_error)
+    run = _run(lines, Header(1, "run", name), error)
+    run.recognised = read_as
+    hashed.warn("the run")
+    return run
+
+
+def line_of_record(
+    given: Any, number: int, error: MakeError, hashed: Hashed, read_as: dict[str, str]
+) -> RunLine:
+    """Read the record of a query, its keys called as other tools call them too."""
+    theirs: dict[str, str] = {}
+    record = with_known_keys(given, ALIASES, number, error, theirs)
+    if isinstance(record, dict):
+        if record.get("results") is None and "error" not in record:
+            hashed.items |= _with_contexts(record, theirs)
+        if isinstance(record.get("results"), list):
+            items = record["results"]
+            record["results"] = [with_item_keys(item, ("id", "doc_id"), theirs) for item in items]
+        if type(record.get("latency_ms")) in (int, float):
+            record["latency_ms"] = {"total": record["latency_ms"]}
+        read_as |= {key: theirs.get(key, key) for key in _RUN_KEYS if key in record}
+        hashed.queries |= with_query_id(record)
+    return converted(number, record, RunLine, error, theirs)
+
+
+def _with_contexts(record: dict[str, Any], theirs: dict[str, str]) -> bool:
+    """Take retrieved texts as results; tell whether they go by a hash of their texts."""
+    name = next((name for name in CONTEXTS if name in record), None)
+    texts, ids = record.get(name or ""), record.get("retrieved_context_ids")
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        return False
+    theirs["results"] = name or "results"
+    if isinstance(ids, list) and len(ids) == len(texts):
+        record["results"] = [
+            {"id": item, "text": text} for item, text in zip(ids, texts, strict=True)
+        ]
+        return False
+    record["results"] = [{"id": generated_id(text), "text": text} for text in texts]
+    return bool(texts)
+
+
+def _lacks_names(line: RunLine, content: bytes) -> bool:
+    """Tell whether a line may have its results, or their ids, under other names."""
+    if line.results is None:
+        return line.error is None
+    return _lacks_ids(line) and any(key in content for key in _ITEM_KEYS)
+
+
+def _lacks_ids(line: RunLine) -> bool:
+    """Tell by the first result whether results have no ids; looking at all takes too long."""
+    first = line.results[0] if line.results else None
+    return isinstance(first, Result) and first.id is None
+
+
+def _unplaced(
+    problem: str, *, line: int, field: str | None = None, hint: str | None = None
+) -> InputError:
+    """Make the error for a line, whose number the caller knows."""
+    del line
+    return InputError(problem, field=field, hint=hint)
 
 
 def run_of_lines(lines: Iterable[RunLine], header: Header | None = None) -> Run:
@@ -172,8 +279,8 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
     if rises := contradictions(results_table):
         warnings.warn(
             KaratWarning(
-                f"{header.name or 'the run'}: {rises} items score higher than the item listed "
-                "before them; the order listed is the ranking"
+                f"{header.name or 'the run'}: {counted(rises, 'item')} with a higher score than "
+                "the item listed before; the order listed is the ranking"
             ),
             stacklevel=3,
         )

@@ -48,7 +48,9 @@ def kind(source: Source) -> Kind | None:
     """Tell records by their keys, and scores by a fraction; whole numbers may be either."""
     content = content_of(source)
     if isinstance(content, list):
-        keys = {key for record in content if isinstance(record, dict) for key in record}
+        keys = source.columns.rename_names(
+            key for record in content if isinstance(record, dict) for key in record
+        )
         return kind_of_contexts(keys) if holds_contexts(keys) else kind_of_keys(keys)
     values = (v for items in content.values() if isinstance(items, dict) for v in items.values())
     return "run" if any(isinstance(v, float) and not v.is_integer() for v in values) else None
@@ -56,14 +58,16 @@ def kind(source: Source) -> Kind | None:
 
 def read_gold(source: Source) -> Gold:
     """Read judgments."""
-    return placed(source, lambda content: Gold.of(content, name=source.name))
+    return placed(
+        source, lambda content: Gold.of(content, name=source.name, columns=source.columns)
+    )
 
 
 def read_run(source: Source) -> Run:
     """Read scores; the score alone decides the order."""
 
     def run_of(content: Any) -> Run:
-        run = Run.of(content, name=source.name)
+        run = Run.of(content, name=source.name, columns=source.columns)
         scores = None if run.lists is None else run.lists.scores
         if scores is not None and np.isinf(scores).any():  # JSON has no infinity: it was 1e999
             infinite = run.results.filter(run.results["score"].is_infinite())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from karat.data import beir, formats, frames, native, nested, tables
+from karat.data import beir, formats, frames, native, nested, tables, trec
+from karat.data.columns import Columns
 from karat.data.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, Unopened, decode
-from karat.data.gold import Gold, gold_of_table
+from karat.data.gold import Gold, are_pairs, gold_of_table, query_id_of
+from karat.data.gold_tables import list_columns
 from karat.data.native_gold import GOLD_KEYS, queries_of
 from karat.data.native_lines import (
     Id,
@@ -30,9 +33,10 @@ from karat.errors import InputError
 LINE_IDS = ("query_id", "qid", "_id", "id")
 LINE_TEXTS = ("query", "text", "question", "user_input", "prompt", "title")
 COLUMN_IDS = (*frames.QUERY_ID, "_id", "id", "topic")
-COLUMN_TEXTS = ("text", *frames.QUERY_TEXT, "title")  # `text` first, as in the tables of gold
-SHAPE = "give ids with their texts: query_id and query in JSON Lines, query_id and text in a table"
+COLUMN_TEXTS = ("query", "text", *frames.QUERY_TEXT, "title")
+SHAPE = "give ids and texts as query_id and query, or map yours: --column query=COLUMN"
 _GOLD_SIGNS = {"karat", *GOLD_KEYS} - {"query_id", "query"}
+_TREC_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[-+.\d]+(?:\s+\S+\s+\S.*)?")
 _SCHEMA = {"query_id": pl.String, "text": pl.String}
 
 
@@ -51,36 +55,44 @@ class QueryLine(msgspec.Struct, rename={"beir_id": "_id"}):
     title: str | None = None
 
 
-def read_queries(source: Any) -> pl.DataFrame:
+def read_queries(
+    source: Any, *, columns: Columns | Mapping[str, str] | None = None
+) -> pl.DataFrame:
     """Return queries however they are given: query_id, text where known, fields; sorted by id.
 
     They are given as gold, or as anything with ids and texts: a file, a table, records, a dict.
+    A text file with one query per line is read, too. `columns` maps karat's names to theirs.
 
     >>> read_queries({"q2": "lost parcel", "q1": "pay by card"})["text"].to_list()
     ['pay by card', 'lost parcel']
     """
-    table = _read(source)
+    mapping = Columns.of(columns)
+    table = _read(source, mapping)
+    if mapping is not columns:
+        mapping.check()
     if not table.height:
         raise InputError("there is no query", hint=SHAPE)
     return table.sort("query_id")
 
 
-def _read(source: Any) -> pl.DataFrame:
+def _read(source: Any, columns: Columns) -> pl.DataFrame:
     if isinstance(source, Unopened) and source.format is None:
-        source = source.path
+        source, columns = source.path, source.columns or columns
     if isinstance(source, (str, os.PathLike)):
-        return _of_path(Path(source))
+        return _of_path(Path(source), columns)
     if frames.is_table(source):
-        return _of_table(frames.to_frame(source))
+        return _of_table(columns.table(frames.to_frame(source)))
     if isinstance(source, (Mapping, Sequence)):
-        return _of_python(source)
+        return _of_python(source, columns)
     return Gold.open(source).queries
 
 
-def _of_path(path: Path) -> pl.DataFrame:
+def _of_path(path: Path, columns: Columns) -> pl.DataFrame:
     lone = beir.queries_file(path) if beir.split_of(path) is None else None
-    sources = formats.sources(path) if lone is None else [Source(lone)]
-    return _of_file(sources[0]) if len(sources) == 1 else Gold.read(path).queries
+    sources = formats.sources(path, columns) if lone is None else [Source(lone, columns)]
+    if len(sources) == 1:
+        return _of_file(sources[0])
+    return Gold.read(path, columns=columns).queries
 
 
 def _of_file(source: Source) -> pl.DataFrame:
@@ -93,10 +105,12 @@ def _of_file(source: Source) -> pl.DataFrame:
     keys = _first_keys(source) if known is native.FORMAT else set()
     # An object of plain texts looks like a line; the ids of queries are its keys.
     if known is nested.FORMAT or (source.ending == ".json" and not keys & {*LINE_IDS, "karat"}):
-        return nested.placed(source, _of_python)
+        return nested.placed(source, lambda content: _of_python(content, source.columns))
     if known is native.FORMAT and not keys & _GOLD_SIGNS:
         lines = decoded(numbered(source), msgspec.json.Decoder().decode, source)
-        return _of_records(lines, source.error)
+        return _of_records(((n, source.columns.record(line)) for n, line in lines), source.error)
+    if known is trec.FORMAT and _is_text(source):
+        return _of_lines(source)
     return known.read_gold(source).queries
 
 
@@ -106,16 +120,18 @@ def _first_keys(source: Source) -> set[str]:
         first = msgspec.json.decode(native.first_line(source))
     except msgspec.DecodeError:
         return set()
-    return set(first) if isinstance(first, dict) else set()
+    return source.columns.rename_names(first) if isinstance(first, dict) else set()
 
 
-def _of_python(given: Any) -> pl.DataFrame:
+def _of_python(given: Any, columns: Columns) -> pl.DataFrame:
     """Read {id: text} or a list of records; anything else is gold, or nothing."""
     if isinstance(given, Mapping) and any(isinstance(text, str) for text in given.values()):
         return _of_mapping(given)
+    if isinstance(given, Sequence):
+        given = [columns.record(record) for record in given]
     if isinstance(given, Sequence) and not frames.are_ragas_rows(given):
         signs = [set(record) & _GOLD_SIGNS for record in given if isinstance(record, Mapping)]
-        if not any(signs):
+        if not any(signs) and not are_pairs(given):
             return _of_records(enumerate(given, 1), record_error)
     return Gold.of(given).queries
 
@@ -133,27 +149,36 @@ def _of_mapping(texts: Mapping[Any, Any]) -> pl.DataFrame:
 
 def _of_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
     queries: dict[str, dict[str, Any]] = {}
+    hashed = frames.Hashed()
     for number, record in lines:
         converted(number, record, QueryLine, error)
         id_key = next((key for key in LINE_IDS if record.get(key) is not None), None)
         text_key = next((key for key in LINE_TEXTS if record.get(key) is not None), None)
-        if id_key is None:
-            raise error("the query has no id", line=number, field="query_id", hint=SHAPE)
-        query = new_query(record[id_key], queries, number, error)
-        used = (id_key, text_key or "text", *_GOLD_SIGNS)
+        if id_key is None and text_key is None:
+            raise error(
+                "the query has neither an id nor a text", line=number, field="query_id", hint=SHAPE
+            )
+        hashed.queries |= id_key is None
+        given = record[id_key] if id_key else query_id_of(record[text_key])
+        query = new_query(given, queries, number, error)
+        used = (id_key or "query_id", text_key or "text", *_GOLD_SIGNS)
         queries[query] = {"text": record.get(text_key)} | beir.fields_of(record, *used)
+    hashed.warn("the file")
     return queries_of(queries)
 
 
 def _of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
     if _is_gold(table):
         return gold_of_table(table, locate=locate).queries
-    query = frames.need(table, COLUMN_IDS, "the query's id")
-    ids = frames.ids(table[query], "query_id", locate)
+    query = frames.column(table, COLUMN_IDS)
+    if query is None:
+        ids = frames.query_ids(table, locate)
+    else:
+        ids = frames.ids(table[query], "query_id", locate)
     frames.refuse_twice(ids, "query", locate)
     text = frames.column(table, COLUMN_TEXTS)
     own = [ids] if text is None else [ids, frames.texts(table[text], "text", locate)]
-    rest = table.drop({query, text or query, "query_id", "text"}, strict=False)
+    rest = table.drop({query or "query_id", text or "text", "query_id", "text"}, strict=False)
     return pl.DataFrame([*own, *rest.get_columns()])
 
 
@@ -163,6 +188,7 @@ def _is_gold(table: pl.DataFrame) -> bool:
     return (
         (None not in judged and judged[0] != judged[1])
         or frames.column(table, ("evidence",)) is not None
+        or bool(list_columns(table))
         or frames.holds_contexts(table.columns)
         or frames.holds_places(table)
     )
@@ -190,4 +216,20 @@ def _of_pairs(source: Source) -> pl.DataFrame:
                 "this line is not an id, a tab and a text", line=number, hint="name the columns"
             )
         queries[new_query(query.strip(), queries, number, source.error)] = text
+    return pl.DataFrame(list(queries.items()), schema=_SCHEMA, orient="row")
+
+
+def _is_text(source: Source) -> bool:
+    """Tell whether a file has one query per line: text, and nothing that may be qrels."""
+    head = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+    lines = [line.strip() for line in head.splitlines() if line.strip()]
+    return source.ending == ".txt" and not any(map(_TREC_LINE.fullmatch, lines))
+
+
+def _of_lines(source: Source) -> pl.DataFrame:
+    """Read one query per line; its id is made of its text."""
+    queries: dict[str, str] = {}
+    for number, line in enumerate(decode(source.read(), source).split("\n"), 1):
+        if text := line.strip():
+            queries[new_query(query_id_of(text), queries, number, source.error)] = text
     return pl.DataFrame(list(queries.items()), schema=_SCHEMA, orient="row")

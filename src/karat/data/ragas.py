@@ -18,6 +18,7 @@ from karat.data.native import first_line
 from karat.data.native_lines import Numbered, decoded, grouped, numbered
 from karat.data.ragas_rows import gold_of_rows, run_of_rows
 from karat.data.run import Run
+from karat.errors import counted
 
 TARGET = "a file of Ragas rows"
 # A quote inside a text has a backslash before it, so that no text looks like a key.
@@ -28,7 +29,9 @@ _OTHERS = (tables.PARQUET, tables.ARROW, tables.CSV, tables.TSV, nested.FORMAT)
 def sniff(source: Source) -> bool:
     """Tell whether the first line is an object with contexts, and no line of karat's own."""
     first = first_line(source)
-    return first.startswith(b"{") and holds_contexts({key.decode() for key in _KEY.findall(first)})
+    return first.startswith(b"{") and holds_contexts(
+        source.columns.rename_names(key.decode() for key in _KEY.findall(first))
+    )
 
 
 def kind(source: Source) -> Kind | None:
@@ -70,9 +73,9 @@ def write_gold(gold: Gold, file: IO[bytes]) -> Written:
         file.write(encode(line | {k: v for k, v in row.items() if v is not None}) + b"\n")
     lost = list(taken)
     if others := relevant.filter(pl.col("grade") > 1).height:
-        lost.append(f"{others} grades other than 1")
+        lost.append(f"{counted(others, 'grade')} other than 1")
     if irrelevant := gold.judgments.height - relevant.height:
-        lost.append(f"{irrelevant} judgments of grade 0 or less")
+        lost.append(f"{counted(irrelevant, 'judgment')} of grade 0 or less")
     return say_what_gold_loses(
         gold,
         TARGET,
@@ -119,7 +122,8 @@ def _other(source: Source) -> Format | None:
 
 
 def _rows(source: Source) -> Numbered[Any]:
-    return decoded(numbered(source), msgspec.json.Decoder().decode, source)
+    rows = decoded(numbered(source), msgspec.json.Decoder().decode, source)
+    return ((number, source.columns.record(row)) for number, row in rows)
 
 
 FORMAT = Format("ragas", (), sniff, kind, read_gold, read_run, write_gold, write_run)

@@ -6,23 +6,29 @@ by a hash of its text, and a query by a hash of its own: the same text is the sa
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import json
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import polars as pl
 
-from karat.data.frames import CONTEXTS, Locate
+from karat.data.frames import (
+    ANSWERS,
+    CONTEXTS,
+    OLD_CONTEXTS,
+    QUERY_ID,
+    QUERY_TEXT,
+    Hashed,
+    Locate,
+    generated_id,
+    list_in_cell,
+)
 from karat.data.gold import Gold
 from karat.data.gold_tables import NO_JUDGMENTS
 from karat.data.native_gold import EVIDENCE, queries_of
 from karat.data.native_lines import Id, MakeError, converted, record_error, table_of
 from karat.data.run import NO_RESULTS, Run
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError
 
 RESULTS = {"query_id": pl.String, "item_id": pl.String, "text": pl.String}
 
@@ -43,10 +49,12 @@ class Rows:
     """Checked rows under the ids of their queries, and how to say where one stands."""
 
     def __init__(self, records: Iterable[tuple[int, Any]], error: MakeError) -> None:
-        self.error = error
+        self._make_error = error
+        self._theirs: dict[str, str] = {}
         self.rows: dict[str, tuple[int, RagasRow, Mapping[str, Any]]] = {}
         self.queries_hashed = False
-        for number, record in records:
+        for number, given in records:
+            record = self._known_record(given)
             row = self._row(number, record)
             query = self._query_id(number, row)
             if query in self.rows:
@@ -61,6 +69,46 @@ class Rows:
         """Tell whether any row has this."""
         return any(getattr(row, field) is not None for _, _, row, _ in self)
 
+    def error(self, problem: str, *, line: int, field: str, hint: str | None = None) -> InputError:
+        """Make the error for a row; it names columns as the file does."""
+        return self._make_error(problem, line=line, field=self.named(field), hint=hint)
+
+    def recognised(self, *read: str) -> dict[str, str]:
+        """Return which column was read as what."""
+        ours = {"query_id": "query_id", "id": "query_id", "user_input": "query"}
+        ours |= {name: "results" if "retrieved" in name else "evidence" for name in read}
+        ours |= {"reference_context_ids": "relevant", "retrieved_context_ids": "item_id"}
+        return {
+            ours[name]: self.named(name)
+            for name in ("query_id", "id", "user_input", *read)
+            if self.any(name)
+        }
+
+    def named(self, field: str) -> str:
+        """Return what the file calls a column."""
+        return self._theirs.get(field, field)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all columns, as the file has them."""
+        names = dict.fromkeys(name for _, _, _, record in self for name in record)
+        return [self.named(name) for name in names]
+
+    def _known_record(self, record: Any) -> Any:
+        """Return a row with the names of today: those of Ragas 0.1 are read, too."""
+        if not isinstance(record, Mapping):
+            return record
+        renamed: dict[str, str] = {}
+        wanted: dict[str, tuple[str, ...]] = {"retrieved_contexts": (OLD_CONTEXTS,)}
+        if "user_input" not in record:
+            wanted |= {"user_input": QUERY_TEXT, "query_id": QUERY_ID}
+        for known, others in wanted.items():
+            used = next((name for name in others if name in record), known)
+            if known not in record and used != known:
+                renamed[used] = known
+                self._theirs[known] = used
+        return {renamed.get(name, name): value for name, value in record.items()}
+
     def _row(self, number: int, record: Any) -> RagasRow:
         if isinstance(record, Mapping) and isinstance(record.get("user_input"), list):
             raise self.error(
@@ -69,7 +117,7 @@ class Rows:
                 field="user_input",
                 hint="give one row for each question; user_input is its text",
             )
-        return converted(number, record, RagasRow, self.error)
+        return converted(number, record, RagasRow, self._make_error, self._theirs)
 
     def _query_id(self, number: int, row: RagasRow) -> str:
         given = row.id if row.query_id is None else row.query_id
@@ -77,10 +125,10 @@ class Rows:
             return str(given)
         if row.user_input is None:
             raise self.error(
-                "there is neither a query_id nor a user_input",
+                "the row has neither a query_id nor a question",
                 line=number,
                 field="user_input",
-                hint="a row is the answer to one query",
+                hint="give it a query_id, or its question as user_input or question",
             )
         self.queries_hashed = True
         return self.text_id(row.user_input, number, "user_input")
@@ -88,7 +136,7 @@ class Rows:
     def text_id(self, text: str, number: int, field: str) -> str:
         """Return the id of a text: 16 hexadecimal digits of BLAKE2b over its UTF-8 bytes."""
         try:
-            return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+            return generated_id(text)
         except UnicodeEncodeError as error:
             raise self.error(
                 f"{text!a} holds a lone surrogate",
@@ -98,17 +146,17 @@ class Rows:
             ) from error
 
     def _twice(self, number: int, query: str, row: RagasRow) -> InputError:
-        first = self.error("", line=self.rows[query][0])
+        first = self._make_error("", line=self.rows[query][0])
         place = first.problem.rstrip(": ") if first.line is None else f"line {first.line}"
         if row.id is None and row.query_id is None:
             return self.error(
-                f"the same user_input stands on {place} already, and neither row has an id",
+                f"{place} has the same question, and neither row has an id",
                 line=number,
                 field="user_input",
                 hint="give each row its own query_id, or drop one of them",
             )
         return self.error(
-            f"query {query!r} stands on {place} already",
+            f"query {query!r} is already on {place}",
             line=number,
             field="id" if row.query_id is None else "query_id",
             hint="a query is one row; put all of it there",
@@ -122,12 +170,16 @@ def gold_of_rows(
     rows = Rows(records, error)
     by_id = rows.any("reference_context_ids")
     if not by_id and not rows.any("reference_contexts"):
-        raise error(
-            "there are no reference contexts",
+        answers = [name for name in rows.columns if name in ANSWERS]
+        kept = f"; {' and '.join(answers)} are kept as fields" if answers else ""
+        raise rows.error(
+            "gold needs evidence, and these rows have none; "
+            f"the columns are {', '.join(rows.columns)}",
             line=next(iter(rows))[1],
             field="reference_contexts",
-            hint="gold needs reference_contexts or reference_context_ids; "
-            "retrieved_contexts alone are a run",
+            hint="name the texts that should be retrieved reference_contexts (their ids "
+            "reference_context_ids), or map their column: --column evidence=COLUMN; "
+            f"{rows.named('retrieved_contexts')} alone are a run{kept}",
         )
     judgments: list[tuple[str, str, int]] = []
     evidence: list[tuple[str, str]] = []
@@ -146,7 +198,7 @@ def gold_of_rows(
         judgments += [(query, item, 1) for item in dict.fromkeys(map(str, ids or ()))]
         evidence += [(query, text) for text in texts]
         queries[query] = {"text": row.user_input} | _fields(row, record)
-    _say_hashed("gold", queries=rows.queries_hashed, items=not by_id)
+    Hashed(rows.queries_hashed, not by_id).warn("gold")
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "reference_context_ids", orient="row"),
         queries=queries_of(queries),
@@ -156,6 +208,7 @@ def gold_of_rows(
         else None,
         empty_evidence=empty_evidence,
         name=name,
+        recognised=rows.recognised("reference_contexts", "reference_context_ids"),
     )
 
 
@@ -171,7 +224,7 @@ def run_of_rows(
         texts: Sequence[str | None] | None = row.retrieved_contexts
         ids: Sequence[Id | None] | None = row.retrieved_context_ids
         if texts is None and ids is None:
-            raise error(
+            raise rows.error(
                 "there are no retrieved contexts",
                 line=number,
                 field="retrieved_contexts",
@@ -184,7 +237,7 @@ def run_of_rows(
             ]
         texts = [None] * len(ids) if texts is None else texts
         if len(ids) != len(texts):
-            raise error(
+            raise rows.error(
                 f"{len(ids)} ids for {len(texts)} contexts",
                 line=number,
                 field="retrieved_context_ids",
@@ -196,10 +249,15 @@ def run_of_rows(
             (query, None if item is None else str(item), text)
             for item, text in zip(ids, texts, strict=True)
         ]
-    _say_hashed("the run", queries=rows.queries_hashed, items=not by_id)
+    Hashed(rows.queries_hashed, not by_id).warn("the run")
     table = table_of(results, RESULTS, "retrieved_contexts", orient="row")
     held = [column for column in table.columns if table[column].null_count() < table.height]
-    return Run(table.select(held) if table.height else NO_RESULTS, empty=empty, name=name)
+    return Run(
+        table.select(held) if table.height else NO_RESULTS,
+        empty=empty,
+        name=name,
+        recognised=rows.recognised("retrieved_contexts", "retrieved_context_ids"),
+    )
 
 
 def rows_of_table(table: pl.DataFrame, locate: Locate) -> tuple[list[tuple[int, Any]], MakeError]:
@@ -212,7 +270,8 @@ def rows_of_table(table: pl.DataFrame, locate: Locate) -> tuple[list[tuple[int, 
 
     if not table.height:
         raise InputError("the table has no rows", hint="give at least one query")
-    written = [name for name in CONTEXTS if name in table and table[name].dtype == pl.String]
+    names = (*CONTEXTS, OLD_CONTEXTS)
+    written = [name for name in names if name in table and table[name].dtype == pl.String]
     rows = []
     for number, row in enumerate(table.iter_rows(named=True), 1):
         row |= {name: _list(row[name], number, name, error) for name in written}
@@ -224,15 +283,8 @@ def _list(text: str | None, number: int, field: str, error: MakeError) -> Any:
     """Read a list that stands in a cell of a CSV, as JSON or as Python prints it."""
     if text is None or not text.strip():
         return None
-    readers: tuple[Callable[[str], Any], ...] = (json.loads, ast.literal_eval)
-    for read in readers:
-        try:
-            found = read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        # NumPy prints ['a' 'b'], which Python takes for one text: only its own print is trusted.
-        if isinstance(found, list) and (read is json.loads or repr(found) == text.strip()):
-            return found
+    if (found := list_in_cell(text)) is not None:
+        return found
     raise error(
         f"{text[:40]!r} is no list of contexts",
         line=number,
@@ -250,15 +302,3 @@ def _fields(row: RagasRow, record: Mapping[str, Any]) -> dict[str, Any]:
     if "text" in fields:
         fields["text_field"] = fields.pop("text")
     return fields
-
-
-def _say_hashed(what: str, *, queries: bool, items: bool) -> None:
-    hashed = [name for name, so in (("queries", queries), ("items", items)) if so]
-    if hashed:
-        warnings.warn(
-            KaratWarning(
-                f"{' and '.join(hashed)} of {what} go by a hash of their text, "
-                "since the rows give them no ids"
-            ),
-            stacklevel=3,
-        )

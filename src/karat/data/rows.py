@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -99,10 +100,21 @@ def _told(source: Source) -> str:
     return ENDINGS[source.ending]
 
 
+def _mapped_line(source: Source, line: type[Line], content: bytes) -> Line:
+    """Decode a line whose keys a mapping names."""
+    record = msgspec.json.decode(content)
+    return msgspec.convert(
+        source.columns.keys(record) if isinstance(record, dict) else record, line
+    )
+
+
 def _lines(source: Source, line: type[Line]) -> tables.Found:
     """Read JSON Lines; keys that are not declared are passed over."""
     held = numbered(source)
-    rows = [row.row() for _, row in decoded(held, msgspec.json.Decoder(line).decode, source)]
+    decode = msgspec.json.Decoder(line).decode
+    if source.columns:
+        decode = partial(_mapped_line, source, line)
+    rows = [row.row() for _, row in decoded(held, decode, source)]
     columns = {key: [row[key] for row in rows] for key in rows[0]}
 
     def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from karat.data import frames, hugging_face
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS, Columns
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
-from karat.data.lists import Lists
+from karat.data.lists import Lists, holds_lists, text_keys
 from karat.data.notebook import run_html
 from karat.data.offsets import unit_named
 from karat.data.order import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
 from karat.data.places import in_code_points
 from karat.data.shaping import Settings, shaped
-from karat.errors import SWAPPED, InputError
+from karat.errors import SWAPPED, InputError, counted
 
+_RETURNED = "give {item: score}, or a list of ids, (id, score) pairs, dicts or objects"
 NO_RESULTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String})
 
 
@@ -41,6 +44,7 @@ class Run:
         offsets: str = "codepoint",
         name: str | None = None,
         settings: Mapping[str, Any] | None = None,
+        recognised: Mapping[str, str] | None = None,
     ) -> None:
         """Hold checked tables; `Run.of` and `Run.read` make them from anything else."""
         self.lists = results if isinstance(results, Lists) else None
@@ -61,6 +65,8 @@ class Run:
         """In what the places of results are counted."""
         self.name = name
         self.settings = dict(settings or {})
+        self.recognised = dict(recognised or {})
+        """Which column or key of a table or of records was read as what: {ours: theirs}."""
 
     @cached_property
     def results(self) -> pl.DataFrame:
@@ -88,34 +94,49 @@ class Run:
         return 0 if self.errors is None else self.errors.height
 
     @classmethod
-    def of(cls, source: Any, *, offsets: str | None = None, name: str | None = None) -> Run:
+    def of(
+        cls,
+        source: Any,
+        *,
+        offsets: str | None = None,
+        name: str | None = None,
+        columns: Columns | Mapping[str, str] | None = None,
+    ) -> Run:
         """Make a run from a dict, a table, native records or Ragas rows.
 
-        `offsets` says in what its places are counted: codepoint, utf16 or utf8.
+        In a dict, each query has a dict of scores, a list of ids, or whatever else a retriever
+        may return: (id, score) pairs, a NumPy array of ids, documents of LangChain, a table.
+        `offsets` says in what its places are counted: codepoint, utf16 or utf8. `columns` maps
+        karat's names to those of the table or the records, such as `{"item_id": "passage"}`.
 
         >>> Run.of({"q1": {"a": 0.5, "b": 0.9}}).results["item_id"].to_list()
         ['b', 'a']
         """
-        run = cls._of(source, name)
+        mapping = Columns.of(columns)
+        with mapping.checked() if mapping is not columns else nullcontext():
+            run = cls._of(source, name, mapping)
         return run if offsets is None else run.counted_in(offsets)
 
     @classmethod
-    def _of(cls, source: Any, name: str | None) -> Run:
+    def _of(cls, source: Any, name: str | None, columns: Columns) -> Run:
         if isinstance(source, Run):
             return source if name is None else source.renamed(name)
         hugging_face.refuse_splits(source)
         if isinstance(source, Mapping):
-            return cls(Lists.of(source), name=name)
+            if holds_lists(source):
+                return cls(Lists.of(source), name=name)
+            return _run_of_returned(source, name)
         if frames.is_table(source):
-            return run_of_table(frames.to_frame(source), name=name)
+            return run_of_table(columns.table(frames.to_frame(source)), name=name)
         if isinstance(source, Sequence) and not isinstance(source, (str, bytes)):
-            if frames.are_ragas_rows(source):
+            records = [columns.record(record) for record in source]
+            if frames.are_ragas_rows(records):
                 from karat.data.ragas_rows import run_of_rows
 
-                return run_of_rows(enumerate(source, 1), name=name)
+                return run_of_rows(enumerate(records, 1), name=name)
             from karat.data.native_run import run_of_records
 
-            return run_of_records(source, name=name)
+            return run_of_records(records, name=name)
         raise InputError(
             f"a {type(source).__name__} is no run",
             hint="give {query: {item: score}}, {query: [item, …]}, a table or records; "
@@ -213,15 +234,28 @@ class Run:
             "offsets": self.offsets,
             "name": self.name,
             "settings": self.settings,
+            "recognised": self.recognised,
         }
         return Run(**held | changed)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], *, format: str | None = None) -> Run:  # noqa: A002
-        """Read a run from a file, or from all files that a glob names."""
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,  # noqa: A002
+        columns: Columns | Mapping[str, str] | None = None,
+    ) -> Run:
+        """Read a run from a file, or from all files that a glob names.
+
+        `format` names the format if it is not to be detected. `columns` maps karat's names to
+        those of the file: `{"item_id": "passage", "score": "similarity"}`.
+        """
         from karat.data.formats import read_run
 
-        return read_run(path, format)
+        mapping = Columns.of(columns)
+        with mapping.checked() if mapping is not columns else nullcontext():
+            return read_run(path, format, mapping)
 
     def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write the run in the format that the ending names."""
@@ -233,7 +267,7 @@ class Run:
     def open(cls, source: Any) -> Run:
         """Take a run however it is given: run, path, glob, dict, table, records."""
         if isinstance(source, Unopened):
-            return cls.read(source.path, format=source.format)
+            return cls.read(source.path, format=source.format, columns=source.columns)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 
     def _repr_html_(self) -> str:
@@ -241,7 +275,8 @@ class Run:
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
-        return f"<Run{name}: {self.query_ids.len()} queries, {self.results.height} results>"
+        queries = counted(self.query_ids.len(), "query")
+        return f"<Run{name}: {queries}, {counted(self.results.height, 'result')}>"
 
 
 def run_of_table(
@@ -258,14 +293,16 @@ def run_of_table(
         from karat.data.ragas_rows import rows_of_table, run_of_rows
 
         return run_of_rows(*rows_of_table(table, locate), name=name)
-    query = frames.need_query_id(table)
     found = {c: frames.column(table, (c,)) for c in frames.RESULT_COLUMNS}
     found["doc_id"] = frames.column(table, frames.DOC_ID)
-    item = _item_column(table, found)
+    if lists := _list_columns(table, found):
+        return _run_of_lists(table, lists, name, locate)
     _refuse_gold(table)
+    query_ids = frames.query_ids(table, locate)
+    item = _item_column(table, found)
     if not table.height:
         raise InputError("the table has no rows", hint="give at least one result")
-    columns = [frames.ids(table[query], "query_id", locate)]
+    columns = [query_ids]
     if item is not None:
         columns.append(frames.ids(table[item], "item_id", locate))
     for wanted, given in found.items():
@@ -281,11 +318,65 @@ def run_of_table(
             columns.append(frames.texts(table[given], wanted, locate))
     results = pl.DataFrame(columns)
     frames.check_places(results, locate)
+    read = frames.recognised(table, item_id=item, **found)
     if found["rank"] is not None:
-        return Run(ranked_by_rank(results, locate), name=name)
+        return Run(ranked_by_rank(results, locate), name=name, recognised=read)
     if found["score"] is not None:
-        return Run(ranked_by_score(results), name=name)
-    return Run(ranked_as_listed(results), name=name)
+        return Run(ranked_by_score(results), name=name, recognised=read)
+    return Run(ranked_as_listed(results), name=name, recognised=read)
+
+
+def _run_of_returned(source: Mapping[Any, Any], name: str | None) -> Run:
+    """Make a run from what a retriever returned for each query."""
+    from karat.data.native_lines import Header
+    from karat.data.native_run import RunLine, run_of_lines
+    from karat.data.results import results_of
+
+    lines = []
+    for query, returned in text_keys(source, "query_id").items():
+        if returned is None or isinstance(returned, (str, bytes, int, float, Set)):
+            raise InputError(
+                f"query {query!r} has a {type(returned).__name__}, and no list of results",
+                field="results",
+                hint=_RETURNED,
+            )
+        try:
+            lines.append(RunLine(query, list(results_of(returned))))
+        except InputError as error:
+            raise InputError(
+                f"query {query!r}: {error.problem}",
+                field=error.field or "results",
+                hint=_RETURNED,
+            ) from error
+    return run_of_lines(lines, Header(1, "run", name))
+
+
+def _list_columns(table: pl.DataFrame, found: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the column that holds the results of a query, where a row is not one result."""
+    if frames.item_id_column(table) or found["text"] or found["start"]:
+        return {}
+    results = frames.column(table, RESULTS)
+    if results is not None:
+        return {"results": results}
+    contexts = frames.column(table, ("retrieved_contexts", frames.OLD_CONTEXTS))
+    return {} if contexts is None else {"retrieved_contexts": contexts}
+
+
+def _run_of_lists(
+    table: pl.DataFrame, lists: Mapping[str, str], name: str | None, locate: frames.Locate
+) -> Run:
+    """Make a run from a table with one row per query; an empty cell is nothing retrieved."""
+    from karat.data.native_run import run_of_records
+
+    if not table.height:
+        raise InputError("the table has no rows", hint="give at least one query")
+    records, error = frames.records(table, lists, ("results",), locate)
+    for record in records:
+        for key in lists:
+            record[key] = [] if record[key] is None else record[key]
+    run = run_of_records(records, name=name, error=error)
+    run.recognised = frames.recognised(table, **lists)
+    return run
 
 
 def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | None:
@@ -302,6 +393,8 @@ def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | Non
 
 def _refuse_gold(table: pl.DataFrame) -> None:
     grade = frames.column(table, ("grade", "rel", "relevance", "label"))
+    if frames.item_id_column(table) is None and frames.column(table, ("text",)) is None:
+        grade = grade or frames.column(table, ("evidence", *RELEVANT, *EVIDENCE_LISTS))
     if grade and frames.column(table, ("score", "rank")) is None:
         raise InputError(
             f"this table has a column {grade} and neither score nor rank: it looks like gold",

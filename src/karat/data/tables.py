@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 
 from karat.data import frames
-from karat.data.files import BYTE_ORDER_MARK, Source, decode
+from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
+from karat.data.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 from karat.data.format import Format, Kind, kind_of_contexts, one_kind
 from karat.data.frames import RESULT_COLUMNS
 from karat.data.gold import Gold, gold_of_table
@@ -56,14 +57,21 @@ def _of_some(results: pl.DataFrame) -> list[str]:
     return [name for name in numbers if results[name].null_count()]
 
 
-def _names_columns(head: bytes, separator: str) -> bool:
-    """Tell whether the first line names columns that stand apart by this separator."""
-    text = head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+def _names_columns(source: Source, separator: str) -> bool:
+    """Tell whether the first line names columns, with this separator between them."""
+    text = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     first = next((line for line in text.splitlines() if line.strip()), "")
-    names = {name.strip(' "').lower() for name in first.split(separator)}
-    asks = "id" in names and not names.isdisjoint(frames.QUERY_TEXT)
+    given = {name.strip(' "') for name in first.split(separator)}
+    names = {name.lower() for name in source.columns.rename_names(given)}
     ids = (*frames.QUERY_ID, "topic", *frames.CONTEXTS)
-    return len(names) > 1 and (asks or not names.isdisjoint(ids))
+    return len(names) > 1 and (_has_questions(names) or not names.isdisjoint(ids))
+
+
+def _has_questions(names: set[str]) -> bool:
+    """Tell whether names of columns are those of questions with what belongs to them."""
+    others = {"id", "evidence", *RELEVANT, *RESULTS, frames.OLD_CONTEXTS}
+    others |= {*frames.ITEM_ID, *frames.ANSWERS}
+    return not names.isdisjoint(frames.QUERY_TEXT) and not names.isdisjoint(others)
 
 
 def _read_text(source: Source, separator: str) -> Found:
@@ -71,6 +79,7 @@ def _read_text(source: Source, separator: str) -> Found:
     body = text.lstrip("\r\n")
     top = text[: len(text) - len(body)].count("\n")
     _refuse_lone_cr(source, body, top)
+    _refuse_same_names(source, body, separator, top)
     try:
         table = pl.read_csv(
             body.encode(), separator=separator, infer_schema=False, extra_columns="raise"
@@ -97,6 +106,22 @@ def _read_text(source: Source, separator: str) -> Found:
         return source.error(problem, line=line, field=field, hint=hint)
 
     return table.filter(~blank), locate, top + 1
+
+
+def _refuse_same_names(source: Source, body: str, separator: str, top: int) -> None:
+    """Refuse two columns of the same name: one of them would be ignored silently."""
+    try:
+        names = next(csv.reader(io.StringIO(body[:HEAD_BYTES]), delimiter=separator), [])
+    except csv.Error:
+        return
+    twice = [name for name in dict.fromkeys(names) if name.strip() and names.count(name) > 1]
+    if twice:
+        raise source.error(
+            f"two columns are called {twice[0]!r}",
+            line=top + 1,
+            field=twice[0],
+            hint="rename one of them",
+        )
 
 
 def _refuse_lone_cr(source: Source, body: str, top: int) -> None:
@@ -156,6 +181,23 @@ def _read_columns(
     return read_from
 
 
+def _mapped(read: Callable[[Source], Found]) -> Callable[[Source], Found]:
+    """Return a reader that gives columns karat's names where a mapping says so."""
+
+    def read_from(source: Source) -> Found:
+        table, locate, names = read(source)
+        columns = source.columns
+        if not columns:
+            return table, locate, names
+
+        def locate_theirs(row: int, field: str, problem: str, hint: str | None) -> InputError:
+            return locate(row, columns.theirs(field), problem, hint)
+
+        return columns.table(table), locate_theirs, names
+
+    return read_from
+
+
 def _read_arrow(given: Path | IO[bytes], head: bytes) -> pl.DataFrame:
     if head.startswith(_ARROW_STREAM):
         return pl.read_ipc_stream(given)
@@ -171,16 +213,19 @@ def _kind(table: pl.DataFrame) -> Kind | None:
         numbers = table[score].cast(pl.Float64, strict=False)
         graded = frames.column(table, frames.GRADE[:-1]) is not None
         return None if graded or (numbers == numbers.round()).all() else "run"
-    gold = frames.column(table, (*frames.GRADE[:-1], "evidence")) is not None
-    ranked = frames.column(table, ("rank",)) is not None
-    return one_kind(gold=gold, run=ranked or not (gold or frames.holds_places(table)))
+    listed = (*RELEVANT, *EVIDENCE_LISTS)
+    gold = frames.column(table, (*frames.GRADE[:-1], "evidence", *listed)) is not None
+    ranked = frames.column(table, ("rank", *RESULTS)) is not None
+    items = frames.item_id_column(table) or frames.column(table, ("text",))
+    is_run = items is not None and not frames.holds_places(table)
+    return one_kind(gold=gold, run=ranked or (is_run and not gold))
 
 
 def _format(
     name: str,
     title: str,
     endings: tuple[str, ...],
-    sniff: Callable[[bytes], bool],
+    sniff: Callable[[Source], bool],
     read: Callable[[Source], Found],
     write: Callable[[pl.DataFrame, IO[bytes]], Any],
     *,
@@ -189,8 +234,15 @@ def _format(
     """Make a format from the things in which kinds of tables differ."""
     target = f"a table in {title}"
 
-    def of_table(make: Callable[..., Made]) -> Callable[[Source], Made]:
-        return lambda source: made(partial(make, name=source.name), read(source), source)
+    def read_gold(source: Source) -> Gold:
+        gold = made(partial(gold_of_table, name=source.name), read(source), source)
+        gold.recognised = source.columns.in_their_names(gold.recognised)
+        return gold
+
+    def read_run(source: Source) -> Run:
+        run = made(partial(run_of_table, name=source.name), read(source), source)
+        run.recognised = source.columns.in_their_names(run.recognised)
+        return run
 
     def write_gold(gold: Gold, file: IO[bytes]) -> Written:
         write(gold_table(gold, target, nested=nested), file)
@@ -204,10 +256,10 @@ def _format(
     return Format(
         name=name,
         endings=endings,
-        sniff=lambda source: sniff(source.head),
+        sniff=sniff,
         kind=lambda source: _kind(read(source)[0]),
-        read_gold=of_table(gold_of_table),
-        read_run=of_table(run_of_table),
+        read_gold=read_gold,
+        read_run=read_run,
         write_gold=write_gold,
         write_run=write_run,
     )
@@ -229,7 +281,7 @@ def _text_format(name: str, separator: str) -> Format:
         name,
         name.upper(),
         (f".{name}",),
-        lambda head: _names_columns(head, separator),
+        lambda source: _names_columns(source, separator),
         READERS[name],
         WRITERS[name],
     )
@@ -237,10 +289,12 @@ def _text_format(name: str, separator: str) -> Format:
 
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 READERS: dict[str, Callable[[Source], Found]] = {
-    "csv": lambda source: _read_text(source, ","),
-    "tsv": lambda source: _read_text(source, "\t"),
-    "parquet": _read_columns("Parquet", lambda given, _: pl.read_parquet(given, glob=False)),
-    "arrow": _read_columns("Arrow", _read_arrow),
+    "csv": _mapped(lambda source: _read_text(source, ",")),
+    "tsv": _mapped(lambda source: _read_text(source, "\t")),
+    "parquet": _mapped(
+        _read_columns("Parquet", lambda given, _: pl.read_parquet(given, glob=False))
+    ),
+    "arrow": _mapped(_read_columns("Arrow", _read_arrow)),
 }
 WRITERS: dict[str, Callable[[pl.DataFrame, IO[bytes]], Any]] = {
     "csv": lambda table, file: table.write_csv(file, separator=","),
@@ -255,7 +309,7 @@ PARQUET = _format(
     "parquet",
     "Parquet",
     (".parquet",),
-    lambda head: head.startswith(b"PAR1"),
+    lambda source: source.head.startswith(b"PAR1"),
     READERS["parquet"],
     WRITERS["parquet"],
     nested=True,
@@ -264,7 +318,7 @@ ARROW = _format(
     "arrow",
     "Arrow",
     (".arrow", ".feather", ".ipc"),
-    lambda head: head.startswith((b"ARROW1", _ARROW_STREAM)),
+    lambda source: source.head.startswith((b"ARROW1", _ARROW_STREAM)),
     READERS["arrow"],
     WRITERS["arrow"],
     nested=True,

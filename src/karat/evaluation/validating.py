@@ -10,6 +10,7 @@ import polars as pl
 
 from karat.data import frames, lenient
 from karat.data.chunks import Chunks
+from karat.data.columns import NAMES
 from karat.data.corpus import Corpus
 from karat.data.files import Unopened
 from karat.data.gold_tables import NO_SPANS
@@ -42,9 +43,11 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
     if cut is not None and documents is not None:
         findings += place_findings(Finder("chunks"), cut, documents, "codepoint")
     items, sources = _wanted(reading, documents, cut)
+    recognised = {"gold": reading.gold.recognised}
     n_runs = n_results = 0
     for name, run in _opened(runs):
         finder = Finder(f"run {name}")
+        recognised[f"run {name}"] = run.recognised
         findings += shared_query_findings(finder, reading.gold.query_ids, run.query_ids)
         if documents is not None:
             findings += place_findings(finder, run.results, documents, run.offsets)
@@ -62,7 +65,13 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
         checked["chunks"] = cut.height
     if n_runs:
         checked |= {"runs": n_runs, "results": n_results}
-    return Validation(tuple(sorted(findings, key=_order)), checked)
+    recognised = {
+        source: {ours: names[ours] for ours in NAMES if ours in names}
+        for source, names in recognised.items()
+        if names
+    }
+    fields = tuple(reading.gold.fields)
+    return Validation(tuple(sorted(findings, key=_order)), checked, recognised, fields)
 
 
 def _gold_findings(reading: lenient.Reading, corpus: Corpus | None) -> Iterator[Finding]:

@@ -177,7 +177,8 @@ def prepare(gold: Gold) -> PreparedGold:
     if prepared.mapping is None and (twice := gold.judgments.height - prepared.table.height):
         warnings.warn(
             KaratWarning(
-                f"{twice} judgments repeat an item of their query; the highest grade counts"
+                f"{counted(twice, 'judgment')} for an item that is judged already; "
+                "the highest grade counts"
             ),
             stacklevel=2,
         )

@@ -9,7 +9,7 @@ import polars as pl
 
 from karat.data.gold import Gold
 from karat.data.run import Run
-from karat.errors import ConventionError, MeasureError
+from karat.errors import ConventionError, MeasureError, counted
 from karat.match.hits import Flags, Floats, Ints
 from karat.match.numbers import asked, failed
 from karat.match.prepared import PreparedGold, prepare
@@ -166,13 +166,14 @@ def _refuse(gold: PreparedGold, missing: Flags, unknown: int, plan: Plan) -> Non
     if plan.conventions.missing == "error" and missing.any():
         query = gold.query_ids[int(missing.argmax())]
         raise ConventionError(
-            f"{np.count_nonzero(missing)} queries of gold are not in the run, such as {query!r}",
+            f"{counted(int(np.count_nonzero(missing)), 'query')} of gold not in the run, "
+            f"such as {query!r}",
             field="missing",
             hint="run them, or choose missing=zero or missing=skip",
         )
     if plan.conventions.unknown == "error" and unknown:
         raise ConventionError(
-            f"{unknown} queries of the run are not in gold",
+            f"{counted(unknown, 'query')} of the run not in gold",
             field="unknown",
             hint="judge them, or choose unknown=ignore",
         )

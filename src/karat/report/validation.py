@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
+from dataclasses import fields as fields_of
 from typing import Any
 
 import polars as pl
@@ -61,7 +62,7 @@ class Example:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is known, as plain data."""
-        held = {part.name: getattr(self, part.name) for part in fields(self)}
+        held = {part.name: getattr(self, part.name) for part in fields_of(self)}
         return {name: value for name, value in held.items() if value is not None}
 
     def __str__(self) -> str:
@@ -122,6 +123,10 @@ class Validation:
 
     findings: tuple[Finding, ...]
     checked: dict[str, int]
+    recognised: dict[str, dict[str, str]] = field(default_factory=dict)
+    """For gold and each run, which column or key was read as what: {ours: theirs}."""
+    fields: tuple[str, ...] = ()
+    """What else gold knows of its queries."""
 
     @property
     def ok(self) -> bool:
@@ -146,6 +151,8 @@ class Validation:
             "karat": __version__,
             "ok": self.ok,
             "checked": self.checked,
+            "recognised": self.recognised,
+            "fields": list(self.fields),
             "findings": [found.as_dict() for found in self.findings],
         }
 
@@ -195,7 +202,17 @@ class Validation:
             if found.hint:
                 yield from _wrapped(f"hint: {printable(found.hint)}", "  ")
             yield ""
+        for source, names in self.recognised.items():
+            if all(ours == theirs for ours, theirs in names.items()):
+                continue
+            yield from _wrapped(printable(_read_as(source, names, self.fields)), "")
         yield from _wrapped(self.verdict, "")
+
+
+def _read_as(source: str, names: dict[str, str], fields: tuple[str, ...]) -> str:
+    pairs = (ours if ours == theirs else f"{ours} from {theirs}" for ours, theirs in names.items())
+    also = f"; fields: {', '.join(fields)}" if fields and source == "gold" else ""
+    return f"read {short(source, _ID_WIDTH)}: {', '.join(pairs)}{also}"
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -8,17 +8,14 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from karat.data.native_run import Result
+from karat.data.results import ABSENT, RESULT, at_path
 from karat.errors import InputError
 from karat.live.exchange import SEARCH_SETTINGS
 
 REQUEST = ("query", *SEARCH_SETTINGS)
-RESULT = Result.__struct_fields__
 RESPONSE = ("results", *RESULT, "latency_ms", "calls")
 _LONGEST_PATH = 1000
 _MOST_KEYS = 100
-ABSENT: Any = object()
-"""Stands for what is not there at all, as opposed to what is null."""
 
 
 @dataclass(frozen=True)
@@ -81,20 +78,6 @@ class Fields:
         """Return what goes by one of our names, None where it is not there."""
         found = at_path(held, self.paths.get(name, name))
         return None if found is ABSENT else found
-
-
-def at_path(held: Any, path: str) -> Any:
-    """Follow a path through mappings, lists and attributes; ABSENT where it leads nowhere."""
-    if isinstance(held, Mapping) and path in held:
-        return held[path]  # also a key that has dots in it
-    key, _, rest = path.partition(".")
-    if isinstance(held, Mapping):
-        found = held.get(key, ABSENT)
-    elif isinstance(held, (list, tuple)) and key.isdecimal():
-        found = held[int(key)] if int(key) < len(held) else ABSENT
-    else:
-        found = getattr(held, key, ABSENT)
-    return at_path(found, rest) if rest and found is not ABSENT else found
 
 
 def _put(built: dict[str, Any], path: str, value: Any, name: str) -> None:
