@@ -1,5 +1,41 @@
-"""`python -m karat` is `karat`."""
+"""The entry point of `karat` and `python -m karat`.
 
-from karat.cli.main import main
+Nothing is imported before an interrupt is handled: imports take long enough to be interrupted.
+"""
 
-main()
+import os
+import signal
+import sys
+
+
+def main() -> None:
+    """Run the command line in a process of its own."""
+    _open_standard_streams()
+    ends_on_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if ends_on_interrupt:
+        signal.signal(signal.SIGINT, _exit_at_once)
+    from karat.cli.main import main as run
+
+    if ends_on_interrupt:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        run()
+    finally:
+        if ends_on_interrupt:  # while Python shuts down, nothing would catch the interrupt
+            signal.signal(signal.SIGINT, _exit_at_once)
+
+
+def _open_standard_streams() -> None:
+    """Open streams that the caller has closed (`>&-`), so that no other file takes their place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+
+
+def _exit_at_once(*_: object) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(130)
+
+
+if __name__ == "__main__":
+    main()
