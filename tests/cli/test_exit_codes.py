@@ -15,9 +15,11 @@ UNBUFFERED = {"buffered": [], "unbuffered": ["-u"]}
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("gold.jsonl").write_text('{"query_id": "q1", "relevant": ["A"]}\n')
-    Path("a.run").write_text("q1 Q0 A 1 0.9 t\n")
-    Path("a.qrels").write_text("q1 0 A 1\n")
+    queries = [f"q{number}" for number in range(9)]
+    gold = "".join(f'{{"query_id": "{query}", "relevant": ["A"]}}\n' for query in queries)
+    Path("gold.jsonl").write_text(gold)
+    Path("a.run").write_text("".join(f"{query} Q0 A 1 0.9 t\n" for query in queries))
+    Path("a.qrels").write_text("".join(f"{query} 0 A 1\n" for query in queries))
 
 
 def finished(script: str) -> tuple[int, str]:
