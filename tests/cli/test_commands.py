@@ -440,7 +440,7 @@ def test_hostile_names_cannot_move_the_cursor_or_break_a_table(command, files):
         *("--per-query", "--by", "category"),
     )
     assert "\x1b" not in out
-    assert "evil\x1b[2J\\|" in Path("e.md").read_text()
+    assert "evil⟨U+001B⟩[2J\\|" in Path("e.md").read_text()
 
 
 def test_terminal_shows_a_ruled_table(command, files, monkeypatch):
