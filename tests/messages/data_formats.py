@@ -173,6 +173,13 @@ gold("JSON is not complete", "gold.json", '{"q1": {"a": 1}', volatile=LIBRARY)
 gold("a query is twice in JSON", "gold.json", '{"q1": {"a": 1},\n"q1": {"a": 1}}')
 gold("a constant is not allowed in JSON", "gold.json", '{"q1": {"a": 1},\n"q2": {"a": NaN}}')
 gold("JSON is nested too deeply", "gold.json", '{"q1": ' + "[" * 100_000)
+gold("a number in JSON has too many digits", "gold.json", f'{{"q1": {{"a": {"9" * 5_000}}}}}')
+gold("a line is nested too deeply", "gold.jsonl", '{"query_id": ' + "[" * 100_000)
+gold(
+    "a field is nested too deeply",
+    "gold.jsonl",
+    '{"query_id": "q1", "relevant": ["a"], "x": ' + "[" * 33 + "]" * 33 + "}",
+)
 gold("JSON has no queries", "gold.json", "{}")
 gold("a grade in JSON is text", "gold.json", '{"q1": {"a": "yes"}}')
 

@@ -241,7 +241,7 @@ def _body(given: str | None) -> dict[str, Any]:
     """Return what else stands in each request."""
     try:
         told = json_module.loads(given or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"this is no JSON: {error}", field="--body", hint="""--body '{"collection": "faq"}'"""
         ) from error

@@ -6,6 +6,7 @@ import glob
 import gzip
 import io
 import os
+import re
 import secrets
 import stat
 import sys
@@ -53,6 +54,10 @@ HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+DEEPEST = 32
+"""How deep lists and objects may be nested in a field: the work for it grows with the cube."""
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
+_LONG_NUMBER = re.compile("[0-9]{1000}")
 _TORN = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 
 
@@ -286,6 +291,34 @@ def not_utf8(source: Source, line: int, error: UnicodeDecodeError) -> InputError
         field="encoding",
         hint="save the file as UTF-8, for example: iconv -f latin1 -t utf-8 FILE",
     )
+
+
+def too_large(
+    source: Source, text: str, error: ValueError | RecursionError, line: int | None = None
+) -> InputError:
+    """Make the error for values that Python cannot parse: long integers and deep nesting."""
+    if isinstance(error, RecursionError):
+        return source.error(
+            "values are nested too deep",
+            line=line or _line_of_nesting(text),
+            hint=f"nest at most {DEEPEST} lists or objects",
+        )
+    number = _LONG_NUMBER.search(text)
+    return source.error(
+        "a number has too many digits",
+        line=line or (text.count("\n", 0, number.start()) + 1 if number else None),
+        hint="shorten it, or write it as text in quotes",
+    )
+
+
+def _line_of_nesting(text: str) -> int | None:
+    """Return the line on which brackets outside of strings are first nested too deep."""
+    depth = 0
+    for token in _BRACKET.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        if depth > DEEPEST:
+            return text.count("\n", 0, token.start()) + 1
+    return None
 
 
 def refuse_unreadable(content: bytes, source: Source) -> None:

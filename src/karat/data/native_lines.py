@@ -13,7 +13,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 import msgspec
 import polars as pl
 
-from karat.data.files import BYTE_ORDER_MARK, Source, decode
+from karat.data.files import BYTE_ORDER_MARK, DEEPEST, Source, decode, too_large
 from karat.data.frames import LARGEST_PLACE
 from karat.data.offsets import unit_named
 from karat.errors import SWAPPED, InputError, KaratWarning, printable
@@ -105,6 +105,8 @@ def decoded(
             raise _invalid(error, number, source.error) from error
         except msgspec.DecodeError as error:
             raise _not_json(line, number, error, source) from error
+        except (ValueError, RecursionError) as error:
+            raise too_large(source, line.decode(), error, line=number) from error
 
 
 def converted(number: int, record: Any, to: type[Line], error: MakeError) -> Line:
@@ -231,6 +233,26 @@ def warn_of_misspelled_keys(fields: Iterable[str], known: Iterable[str], name: s
                 ),
                 stacklevel=5,
             )
+
+
+def check_depth(fields: Mapping[str, Any], number: int, error: MakeError) -> None:
+    """Refuse fields of a query that are nested too deep."""
+    for name, value in fields.items():
+        if _is_deeper(value, DEEPEST):
+            raise error(
+                f"lists and objects are nested more than {DEEPEST} deep",
+                line=number,
+                field=name,
+                hint="nest them less, or write the field as text",
+            )
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if not isinstance(value, list):
+        return False
+    return depth == 0 or any(_is_deeper(item, depth - 1) for item in value)
 
 
 def record_error(

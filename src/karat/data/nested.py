@@ -12,7 +12,7 @@ from typing import IO, Any, TypeVar
 
 import msgspec
 
-from karat.data.files import BYTE_ORDER_MARK, Source, decode
+from karat.data.files import BYTE_ORDER_MARK, Source, decode, too_large
 from karat.data.format import Format, Kind, kind_of_contexts
 from karat.data.frames import holds_contexts
 from karat.data.gold import Gold
@@ -110,8 +110,8 @@ def content_of(source: Source) -> Any:
     except InputError as error:
         line = 1 + text.count("\n", 0, _place(text, error.field))
         raise source.error(error.problem, line=line, hint=error.hint) from error
-    except RecursionError as error:
-        raise source.error("this JSON is nested too deep", hint=SHAPE) from error
+    except (ValueError, RecursionError) as error:
+        raise too_large(source, text, error) from error
     if not content:
         raise source.error("it holds no query", hint=SHAPE)
     return content

@@ -18,6 +18,7 @@ from karat.data.native_lines import (
     Id,
     MakeError,
     Numbered,
+    check_depth,
     converted,
     decoded,
     new_query,
@@ -104,7 +105,7 @@ def _first_keys(source: Source) -> set[str]:
     """Return the keys of the first line, or none if it is no object of JSON."""
     try:
         first = msgspec.json.decode(native.first_line(source))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return set()
     return set(first) if isinstance(first, dict) else set()
 
@@ -141,7 +142,9 @@ def _of_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
             raise error("the query has no id", line=number, field="query_id", hint=SHAPE)
         query = new_query(record[id_key], queries, number, error)
         used = (id_key, text_key or "text", *_GOLD_SIGNS)
-        queries[query] = {"text": record.get(text_key)} | beir.fields_of(record, *used)
+        fields = beir.fields_of(record, *used)
+        check_depth(fields, number, error)
+        queries[query] = {"text": record.get(text_key)} | fields
     return queries_of(queries)
 
 

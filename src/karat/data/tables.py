@@ -28,11 +28,20 @@ Found = tuple[pl.DataFrame, frames.Locate, int | None]
 """A table, the function that says where its rows stand, and the line that names its columns."""
 
 
-def gold_table(gold: Gold, target: str, *, nested: bool) -> pl.DataFrame:
+def has_empty_object(kind: pl.DataType) -> bool:
+    """Tell whether values of a type contain objects without keys, which Parquet cannot hold."""
+    if isinstance(kind, pl.Struct):
+        return not kind.fields or any(has_empty_object(field.dtype) for field in kind.fields)
+    return isinstance(kind, (pl.List, pl.Array)) and has_empty_object(kind.inner)
+
+
+def gold_table(
+    gold: Gold, target: str, cannot_hold: Callable[[pl.DataType], bool]
+) -> pl.DataFrame:
     """Return judgments with the fields of their query beside them."""
     queries = gold.queries
     taken = [name for name in queries.columns[1:] if name in gold.judgments.columns]
-    lists = [] if nested else [c for c in queries.columns if queries[c].dtype.is_nested()]
+    lists = [name for name, kind in queries.schema.items() if cannot_hold(kind)]
     if taken or lists:
         raise InputError(
             f"{target} cannot hold the field {(taken + lists)[0]!r}",
@@ -184,7 +193,7 @@ def _format(
     read: Callable[[Source], Found],
     write: Callable[[pl.DataFrame, IO[bytes]], Any],
     *,
-    nested: bool = False,
+    cannot_hold: Callable[[pl.DataType], bool] = lambda kind: kind.is_nested(),
 ) -> Format:
     """Make a format from the things in which kinds of tables differ."""
     target = f"a table in {title}"
@@ -193,7 +202,7 @@ def _format(
         return lambda source: made(partial(make, name=source.name), read(source), source)
 
     def write_gold(gold: Gold, file: IO[bytes]) -> Written:
-        write(gold_table(gold, target, nested=nested), file)
+        write(gold_table(gold, target, cannot_hold), file)
         return say_what_gold_loses(gold, target, fields=True, empty=False)
 
     def write_run(run: Run, file: IO[bytes]) -> Written:
@@ -258,7 +267,7 @@ PARQUET = _format(
     lambda head: head.startswith(b"PAR1"),
     READERS["parquet"],
     WRITERS["parquet"],
-    nested=True,
+    cannot_hold=has_empty_object,
 )
 ARROW = _format(
     "arrow",
@@ -267,5 +276,5 @@ ARROW = _format(
     lambda head: head.startswith((b"ARROW1", _ARROW_STREAM)),
     READERS["arrow"],
     WRITERS["arrow"],
-    nested=True,
+    cannot_hold=lambda _: False,
 )

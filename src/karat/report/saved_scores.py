@@ -118,6 +118,7 @@ def _refusing_damage(source: Source) -> Iterator[None]:
         TypeError,
         ValueError,
         OverflowError,
+        RecursionError,
     ) as error:
         reason = str(error).partition("\n")[0]
         raise source.error(
