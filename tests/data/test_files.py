@@ -331,6 +331,14 @@ def test_a_run_that_cannot_be_written_keeps_the_old_file(tmp_path):
     assert (names(tmp_path), (tmp_path / "x.run").read_bytes()) == (["x.run"], b"old")
 
 
+@pytest.mark.parametrize("name", ["csv", "tsv", "parquet", "arrow", "jsonl", "json", "trec"])
+def test_full_disk_is_reported_with_its_reason(name):
+    for data in (Gold.of({"q1": ["a"]}), Run.of({"q1": ["a"]})):
+        with refused(path="/dev/full") as caught:
+            data.write("/dev/full", format=name)
+        assert "(No space left on device)" in caught.value.problem
+
+
 def test_writing_replaces_an_old_file_and_leaves_nothing_beside_it(tmp_path):
     (tmp_path / "x.run").write_bytes(b"old")
     Run.of({"q1": ["a"]}, name="r").write(tmp_path / "x.run")

@@ -58,6 +58,7 @@ DEEPEST = 32
 """How deep lists and objects may be nested in a field: the work for it grows with the cube."""
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
 _LONG_NUMBER = re.compile("[0-9]{1000}")
+_SYSTEM_ERROR = re.compile(r"([^:\s][^:]*) \(os error \d+\)")
 _TORN = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 
 
@@ -244,12 +245,31 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             if _is(Path.exists, target):
                 beside.chmod(stat.S_IMODE(target.stat().st_mode))
             beside.replace(target)
-    except OSError as error:
-        raise InputError(f"it cannot be written ({error.strerror})", path=path) from error
+    except Exception as error:
+        reason = system_reason(error)
+        if reason is None:
+            raise
+        raise InputError(f"it cannot be written ({reason})", path=path) from error
     finally:
         if plain:
             with suppress(OSError):
                 beside.unlink()
+
+
+def system_reason(error: Exception) -> str | None:
+    """Return the operating system's reason for a failure, None if the cause is another.
+
+    Polars has it at the end of a text only, whatever the type of its error.
+
+    >>> system_reason(OSError("No space left on device (os error 28)"))
+    'No space left on device'
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    found = _SYSTEM_ERROR.search(str(error))
+    if found:
+        return found[1]
+    return str(error) if isinstance(error, OSError) else None
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
