@@ -106,7 +106,9 @@ def test_empty_objects_are_refused_where_a_table_cannot_hold_them(value, ending)
 
 
 def test_saved_scores_have_empty_objects_as_text(command):
-    lines = [{"query_id": q, "relevant": ["a"], "x": {"d": {}}} for q in ("q1", "q2", "q3", "q4", "q5")]
+    lines = [
+        {"query_id": q, "relevant": ["a"], "x": {"d": {}}} for q in ("q1", "q2", "q3", "q4", "q5")
+    ]
     written("gold.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     written("a.run", "".join(f"{line['query_id']} Q0 a 1 1 t\n" for line in lines))
     code, _, err = command("eval", "gold.jsonl", "a.run", "-m", "RR", "-o", "scores.parquet")

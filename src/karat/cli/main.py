@@ -87,6 +87,7 @@ def _drop_unwritable() -> None:
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
+
 def _is_usage(error: Exception) -> bool:
     """Tell whether Typer shows this itself: an exit code or a wrong option."""
     return hasattr(error, "exit_code")

@@ -281,8 +281,8 @@ def _has_lost(values: list[Any], series: pl.Series) -> bool:
 
 def _is_lost(given: Any, kept: Any) -> bool:
     if isinstance(given, Mapping):
-        values = kept.get if isinstance(kept, Mapping) else {}.get
-        return any(_is_lost(value, values(key)) for key, value in given.items())
+        fields = kept if isinstance(kept, Mapping) else {}
+        return any(_is_lost(value, fields.get(key)) for key, value in given.items())
     if isinstance(given, list) and isinstance(kept, list):
         return any(map(_is_lost, given, kept))
     return given is not None and kept is None

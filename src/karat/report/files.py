@@ -10,8 +10,9 @@ from typing import IO, Any
 import msgspec
 import polars as pl
 
+from karat.data import parquet_layout
 from karat.data.files import Source, Unopened, path_of
-from karat.data.tables import has_empty_object
+from karat.data.tables import has_empty_object, mapped
 from karat.report.document import document, encoded
 from karat.report.endings import REPORT, Endings
 from karat.report.latex import latex_of_scores
@@ -33,8 +34,8 @@ def holds_scores(given: Any) -> bool:
     source = Source(path)
     if source.ending == ".parquet":
         try:
-            return "karat" in pl.read_parquet_metadata(source.path)
-        except (pl.exceptions.PolarsError, OSError):
+            return b"karat" in parquet_layout.keys(mapped(source))
+        except (parquet_layout.DamagedLayoutError, OSError):
             return False
     # Native files begin likewise, but with a number: the version of the format.
     return source.ending == ".json" and _VERSIONED.match(source.head) is not None
