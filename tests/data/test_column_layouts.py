@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
-from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +18,7 @@ from karat import Gold, Run
 from karat.data import arrow_layout, parquet_layout
 from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
-from karat.data.files import EXPANDED_LIMIT, Source
+from karat.data.files import EXPANDED_LIMIT, Source, zstd
 from karat.data.parquet_layout import DamagedLayoutError
 from karat.data.queries import read_queries
 from karat.evaluation import Scores
