@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.conventions import Conventions
-from karat.data.files import Source, decode
+from karat.data.files import Source, decode, too_large
 from karat.errors import ConventionError, InputError
 
 KARAT, PYPROJECT = "karat.toml", "pyproject.toml"
@@ -108,6 +108,8 @@ def _parsed(text: str, source: Source) -> dict[str, Any]:
             line=line,
             hint='names of measures stand in quotes: "nDCG@10" = ">= 0.6"',
         ) from None
+    except (ValueError, RecursionError) as error:
+        raise too_large(source, text, error) from error
 
 
 def _check_conventions(words: Mapping[str, Any], source: Source, section: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from karat.markup import brief
+
 if TYPE_CHECKING:
     import os
 
@@ -30,8 +32,22 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "�" for character in text)
 
 
+def readable(text: str, most: int = 500) -> str:
+    r"""Return the lines of a message as a terminal can show them, its middle left out if long.
+
+    Names and values of the input are part of messages, whatever they contain.
+
+    >>> readable("the columns are a\x1b[2J and b", 21)
+    'the column…�[2J and b'
+    """
+    return "\n".join(map(printable, brief(text, most).split("\n")))
+
+
 class KaratError(Exception):
     """Everything karat raises on purpose; the command line turns it into one message."""
+
+    def __str__(self) -> str:
+        return readable(super().__str__(), 1000)
 
 
 class InputError(KaratError, ValueError):
@@ -55,11 +71,12 @@ class InputError(KaratError, ValueError):
 
     def __str__(self) -> str:
         place = printable(self.path or "")
+        problem, hint = readable(self.problem), readable(self.hint or "")
         if self.line is not None:
             place = f"{place}:{self.line}" if place else f"line {self.line}"
-        where = [part for part in (place, self.field) if part]
-        message = ": ".join([*where, self.problem])
-        return f"{message}\n  hint: {self.hint}" if self.hint else message
+        field = printable(brief(self.field or "", 200))
+        message = ": ".join(filter(None, [place, field, problem]))
+        return f"{message}\n  hint: {hint}" if hint else message
 
     @property
     def in_one_line(self) -> str:
@@ -81,3 +98,6 @@ class RetrieverError(KaratError):
 
 class KaratWarning(UserWarning):
     """Something a person should know before trusting a number."""
+
+    def __str__(self) -> str:
+        return readable(super().__str__(), 1000)

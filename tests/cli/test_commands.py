@@ -446,7 +446,7 @@ def test_hostile_names_cannot_move_the_cursor_or_break_a_table(command, files):
         *("--per-query", "--by", "category"),
     )
     assert "\x1b" not in out
-    assert "evil\x1b[2J\\|" in Path("e.md").read_text()
+    assert "evil⟨U+001B⟩[2J\\|" in Path("e.md").read_text()
 
 
 def test_terminal_shows_a_ruled_table(command, files, monkeypatch):
@@ -498,25 +498,6 @@ def test_version_and_help(command):
     code, out, _ = command("--help")
     assert code == 0
     assert "eval" in out
-
-
-def test_closed_pipe_is_not_an_error(files):
-    words = "; ".join(
-        [
-            "import sys",
-            "from karat.cli.main import main",
-            "sys.argv = ['karat', 'eval', 'gold.jsonl', 'one.run', '--per-query']",
-            "main()",
-        ]
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    process.stdout.close()
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, b"")
 
 
 def test_import_loads_no_large_packages():

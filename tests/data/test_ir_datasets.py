@@ -21,6 +21,14 @@ def put(folder: Path, content: str) -> Path:
 # Reading
 
 
+@pytest.mark.parametrize("content", ["\u2028", "\u2028\n\u00a0\n"])
+def test_unicode_white_space_alone_is_refused(tmp_path, content):
+    path = put(tmp_path, content)
+    for read in (Gold.read, Run.read):
+        with refused(path=path):
+            read(path, format="ir_datasets")
+
+
 @pytest.mark.parametrize("content", ["q1\ta\t2\t0\nq2\tb\t-1\tQ0\n", "q1\ta\t2\nq2\tb\t-1\n"])
 def test_judgments_are_read_with_and_without_an_iteration(tmp_path, content):
     gold = Gold.read(put(tmp_path, content), format="ir_datasets")

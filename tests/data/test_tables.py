@@ -271,7 +271,7 @@ def test_a_column_called_query_is_the_text_of_the_query(tmp_path):
         ('query_id,item_id,grade\n"q\n1",a,1\nq1,b,x\n', 4),
         ("\n\nquery_id,item_id,grade\nq1,b,x\n", 4),
         ("query_id,item_id,grade\nq1,a,1\n\nq1,b,x\n", 4),
-        (f"query_id,item_id,grade\nq1,{'d' * 200_000},1\nq1,b,x\n", 3),
+        (f"query_id,item_id,grade,note\nq1,a,1,{'d' * 200_000}\nq1,b,x,y\n", 3),
         ('query_id,item_id,grade\nq1,"a\rb",1\nq1,b,x\n', 3),
     ],
     ids=[

@@ -1,12 +1,16 @@
 """What a file of gold or a run holds that its format does not allow, and what a format loses."""
 
+import gzip
 import json
+import os
+from unittest.mock import patch
 
 import polars as pl
 
 from karat import Gold, Run
 from karat.data.columns import Columns
 from messages.cases import Section, written
+from support.paths import GOLDEN
 
 SECTION = Section("data: formats")
 case, file = SECTION.case, SECTION.file
@@ -153,6 +157,39 @@ def parquet() -> str:
     return "g.parquet"
 
 
+def parquet_with_long_texts() -> str:
+    texts = {"query_id": ["q1"] * 9, "item_id": ["a"] * 9, "text": ["x" * 9_000] * 9}
+    pl.DataFrame(texts).write_parquet("r.parquet")
+    return "r.parquet"
+
+
+def limited(limit: str, read, path: str):
+    with patch.dict(os.environ, {"KARAT_MAX_EXPANDED": limit}):
+        return read(path)
+
+
+DAMAGED = (GOLDEN / "damaged" / "abort1.parquet").read_bytes()
+gold("the lengths in a Parquet file are damaged", "gold.parquet", DAMAGED)
+case(
+    "the texts of a Parquet file take too much memory",
+    lambda: limited("20K", Run.read, parquet_with_long_texts()),
+)
+case(
+    "the pages of a Parquet file take too much memory",
+    lambda: limited("1K", Run.read, parquet_with_long_texts()),
+)
+file(
+    "compressed content takes too much memory",
+    lambda path: limited("1M", Gold.read, path),
+    "gold.qrels.gz",
+    gzip.compress(b"q1 0 a 1\n" * 200_000, mtime=0),
+)
+file(
+    "the limit of memory is not a number",
+    lambda path: limited("much", Gold.read, path),
+    "gold.qrels.gz",
+    gzip.compress(b"q1 0 a 1\n", mtime=0),
+)
 case("a grade in a Parquet file is not an integer", lambda: Gold.read(parquet()))
 case(
     "a field of queries has the name of a column of the table",
@@ -167,6 +204,19 @@ gold("JSON is not complete", "gold.json", '{"q1": {"a": 1}', volatile=LIBRARY)
 gold("a query is twice in JSON", "gold.json", '{"q1": {"a": 1},\n"q1": {"a": 1}}')
 gold("a constant is not allowed in JSON", "gold.json", '{"q1": {"a": 1},\n"q2": {"a": NaN}}')
 gold("JSON is nested too deeply", "gold.json", '{"q1": ' + "[" * 100_000)
+gold("a number in JSON has too many digits", "gold.json", f'{{"q1": {{"a": {"9" * 5_000}}}}}')
+gold("a line is nested too deeply", "gold.jsonl", '{"query_id": ' + "[" * 100_000)
+gold(
+    "a field is nested too deeply",
+    "gold.jsonl",
+    '{"query_id": "q1", "relevant": ["a"], "x": ' + "[" * 33 + "]" * 33 + "}",
+)
+gold("an id in JSON has a NUL character", "gold.json", '{"q1": {"a\\u0000": 1}}')
+gold("an id in JSON is too long", "gold.json", f'{{"q1": {{"{"x" * 65_537}": 1}}}}')
+gold("an id in a line has a NUL character", "gold.jsonl", '{"query_id": "q\\u0000"}')
+gold("an id in a line is too long", "gold.jsonl", f'{{"query_id": "{"x" * 65_537}"}}')
+gold("an id in TREC has a NUL character", "gold.qrels", "q\0 0 a 1\n")
+gold("an id in CSV has a NUL character", "gold.csv", "query_id,item_id,grade\nq\0,a,1\n")
 gold("JSON has no queries", "gold.json", "{}")
 run("a score in JSON is too large", "run.json", '{"q1": {"a": 1e999}}')
 case(
@@ -227,6 +277,7 @@ def exported(read, content: str):
 
 
 case("a line of ir_datasets has too few fields", exported(Gold.read, "q1\ta\n"))
+case("a file of ir_datasets has only Unicode white space", exported(Gold.read, "\u2028"))
 case("scores of ir_datasets are ranks", exported(Run.read, "q1\ta\t1\nq1\tb\t2\n"))
 case("a grade of ir_datasets is not an integer", exported(Gold.read, "q1\ta\tyes\t0\n"))
 case(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import io
 import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -27,8 +29,11 @@ from karat.cli import (
     trec_eval,
     validate,
 )
-from karat.errors import KaratError, KaratWarning
+from karat.errors import KaratError, KaratWarning, printable
+from karat.markup import brief
 from karat.version import __version__
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 app = typer.Typer(
     name="karat",
@@ -41,27 +46,71 @@ app = typer.Typer(
 )
 
 
+@contextmanager
+def _outcome() -> Iterator[None]:
+    """End the process with one line and the documented exit code, whatever happens.
+
+    0 yes, 1 no, 2 no answer, 130 interrupted, 141 the reader of the output has closed the pipe.
+    """
+    try:
+        yield
+    except KaratError as error:
+        if "--debug" in sys.argv:
+            raise
+        _end(2, f"error: {error}")
+    except KeyboardInterrupt:
+        _end(130, "interrupted")
+    except BrokenPipeError:
+        _end(141)  # as if SIGPIPE had ended the process: `karat … | head` is not an error
+    except Exception as error:
+        if "--debug" in sys.argv or _is_usage(error):
+            raise
+        _end(2, f"error: {_unexpected(error)}")
+
+
+def _end(code: int, message: str | None = None) -> NoReturn:
+    with suppress(OSError):
+        if message is not None:
+            print(message, file=sys.stderr)
+    _drop_unwritable()
+    raise SystemExit(code) from None
+
+
+def _drop_unwritable() -> None:
+    """Drop what cannot be written.
+
+    Python would try again while it shuts down, print an error and change the exit code.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _is_usage(error: Exception) -> bool:
+    """Tell whether Typer shows this itself: an exit code or a wrong option."""
+    return hasattr(error, "exit_code")
+
+
+def _unexpected(error: Exception) -> str:
+    # Files are written with errors of their own: here the disk behind standard output is full.
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+        return f"standard output: it cannot be written ({error.strerror or error})"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this input"
+    name, text = type(error).__name__, printable(brief(str(error), 300))
+    return f"unexpected {name}: {text} (karat --debug … shows the traceback)"
+
+
 def _answering(command: Callable[..., None]) -> Callable[..., None]:
-    """Make a command end as the contract says: 0 yes, 1 no, 2 no answer, 130 interrupted."""
+    """Apply `_outcome` within Typer too, which has its own exit code for an interrupt."""
 
     @functools.wraps(command)
     def answer(*arguments: Any, **options: Any) -> None:
-        try:
+        with _outcome():
             command(*arguments, **options)
             sys.stdout.flush()
-        except KaratError as error:
-            if "--debug" in sys.argv:
-                raise
-            print(f"error: {error}", file=sys.stderr)
-            raise typer.Exit(2) from None
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            raise typer.Exit(130) from None
-        except BrokenPipeError:
-            # The reader of our output has gone (`karat … | head`): nobody is left to tell, and
-            # Python must not try to flush what remains.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
 
     return answer
 
@@ -109,7 +158,17 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a dash
-    app()
+    output = sys.stdout
+    with _outcome():
+        try:
+            app()
+        except SystemExit as stop:
+            if sys.stdout is not output:  # Typer found a closed pipe while it printed the help
+                raise BrokenPipeError from None
+            if stop.code in (0, None):
+                output.flush()
+            _drop_unwritable()
+            raise
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:

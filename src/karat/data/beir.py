@@ -18,7 +18,7 @@ from karat.data.format import Format, Kind
 from karat.data.gold import Gold
 from karat.data.losses import Written, say_what_gold_loses
 from karat.data.native_gold import queries_of
-from karat.data.native_lines import Id, converted, decoded, new_query, numbered
+from karat.data.native_lines import Id, check_depth, converted, decoded, new_query, numbered
 from karat.data.run import Run
 from karat.errors import InputError
 
@@ -121,7 +121,9 @@ def _queries(source: Source) -> dict[str, dict[str, Any]]:
     for number, record in decoded(numbered(source), msgspec.json.Decoder().decode, source):
         line = converted(number, record, BeirQuery, source.error)
         query = new_query(line.id, queries, number, source.error)
-        queries[query] = {"text": line.text} | fields_of(record, "_id", "text")
+        fields = fields_of(record, "_id", "text")
+        check_depth(fields, number, source.error)
+        queries[query] = {"text": line.text} | fields
     return queries
 
 

@@ -6,6 +6,7 @@ import glob
 import gzip
 import io
 import os
+import re
 import secrets
 import stat
 import sys
@@ -54,6 +55,13 @@ HEAD_BYTES = 1 << 16
 BLOCK_BYTES = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
+EXPANDED_LIMIT = "KARAT_MAX_EXPANDED"
+"""The environment variable that replaces the limit of `Source.expanded_limit`."""
+DEEPEST = 32
+"""How deep lists and objects may be nested in a field: the work for it grows with the cube."""
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
+_LONG_NUMBER = re.compile("[0-9]{1000}")
+_SYSTEM_ERROR = re.compile(r"([^:\s][^:]*) \(os error \d+\)")
 _TORN = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 
 
@@ -156,6 +164,20 @@ class Source:
         """Make the error that says this file is at fault."""
         return InputError(problem, path=self.path, line=line, field=field, hint=hint)
 
+    @property
+    def expanded_limit(self) -> int:
+        """How many bytes the content may take when compression and dictionaries are undone."""
+        size = self.path.stat().st_size if self._piped is None else len(self._piped)
+        limit = os.environ.get(EXPANDED_LIMIT)
+        return max(1 << 30, 200 * size) if limit is None else _bytes_of(limit)
+
+    def too_expanded(self, limit: int) -> InputError:
+        """Make the error for content that is far larger than the file."""
+        return self.error(
+            f"its content takes more than {limit / (1 << 20):,.0f} MiB in memory",
+            hint=f"if you trust the file, raise the limit: {EXPANDED_LIMIT}=20G",
+        )
+
     def _read(self, size: int) -> bytes:
         with self._open() as file:
             return file.read(size)
@@ -171,7 +193,8 @@ class Source:
             with ExitStack() as stack:
                 piped = self._piped
                 raw = self.path.open("rb") if piped is None else io.BytesIO(piped)
-                yield stack.enter_context(_expanded(stack.enter_context(raw), self.compression))
+                file = stack.enter_context(_expanded(stack.enter_context(raw), self.compression))
+                yield file if self.compression is None else cast("IO[bytes]", _Limited(file, self))
         except _TORN as error:
             raise self.error(
                 "the compressed data is damaged or cut off",
@@ -179,6 +202,42 @@ class Source:
             ) from error
         except PermissionError as error:
             raise self.error("it may not be read", hint="check its permissions") from error
+
+
+class _Limited:
+    """A compressed file that is read until its content is too large."""
+
+    def __init__(self, file: IO[bytes], source: Source) -> None:
+        self._file = file
+        self._source = source
+        self._limit = self._left = source.expanded_limit
+
+    def read(self, size: int = -1) -> bytes:
+        """Read so many bytes, or all."""
+        if size >= 0:
+            return self._counted(self._file.read(size))
+        blocks = iter(lambda: self._counted(self._file.read(BLOCK_BYTES)), b"")
+        return b"".join(blocks)
+
+    def readline(self) -> bytes:
+        """Read up to the end of the line."""
+        return self._counted(self._file.readline(self._left + 1))
+
+    def _counted(self, block: bytes) -> bytes:
+        self._left -= len(block)
+        if self._left < 0:
+            raise self._source.too_expanded(self._limit)
+        return block
+
+
+def _bytes_of(text: str) -> int:
+    """Return a number of bytes, such as 500M or 20G."""
+    found = re.fullmatch(r"(\d{1,12})([KMGT]?)", text.strip().upper())
+    if found is None:
+        raise InputError(
+            f"{text!r} is not a number of bytes", field=EXPANDED_LIMIT, hint="such as 500M or 20G"
+        )
+    return int(found[1]) << (10 * " KMGT".index(found[2] or " "))
 
 
 def plain_name(path: str | os.PathLike[str]) -> str:
@@ -245,12 +304,31 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             if _is(Path.exists, target):
                 beside.chmod(stat.S_IMODE(target.stat().st_mode))
             beside.replace(target)
-    except OSError as error:
-        raise InputError(f"it cannot be written ({error.strerror})", path=path) from error
+    except Exception as error:
+        reason = system_reason(error)
+        if reason is None:
+            raise
+        raise InputError(f"it cannot be written ({reason})", path=path) from error
     finally:
         if plain:
             with suppress(OSError):
                 beside.unlink()
+
+
+def system_reason(error: Exception) -> str | None:
+    """Return the operating system's reason for a failure, None if the cause is another.
+
+    Polars has it at the end of a text only, whatever the type of its error.
+
+    >>> system_reason(OSError("No space left on device (os error 28)"))
+    'No space left on device'
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    found = _SYSTEM_ERROR.search(str(error))
+    if found:
+        return found[1]
+    return str(error) if isinstance(error, OSError) else None
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -292,6 +370,34 @@ def not_utf8(source: Source, line: int, error: UnicodeDecodeError) -> InputError
         field="encoding",
         hint="save the file as UTF-8, for example: iconv -f latin1 -t utf-8 FILE",
     )
+
+
+def too_large(
+    source: Source, text: str, error: ValueError | RecursionError, line: int | None = None
+) -> InputError:
+    """Make the error for values that Python cannot parse: long integers and deep nesting."""
+    if isinstance(error, RecursionError):
+        return source.error(
+            "values are nested too deep",
+            line=line or _line_of_nesting(text),
+            hint=f"nest at most {DEEPEST} lists or objects",
+        )
+    number = _LONG_NUMBER.search(text)
+    return source.error(
+        "a number has too many digits",
+        line=line or (text.count("\n", 0, number.start()) + 1 if number else None),
+        hint="shorten it, or write it as text in quotes",
+    )
+
+
+def _line_of_nesting(text: str) -> int | None:
+    """Return the line on which brackets outside of strings are first nested too deep."""
+    depth = 0
+    for token in _BRACKET.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        if depth > DEEPEST:
+            return text.count("\n", 0, token.start()) + 1
+    return None
 
 
 def refuse_unreadable(content: bytes, source: Source) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from karat.data.files import check_parent
+from karat.data.files import check_parent, system_reason
 from karat.errors import InputError
 
 
@@ -25,8 +25,11 @@ def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         if target.is_dir():  # an empty one, which not every system lets a folder take the place of
             target.rmdir()
         beside.replace(target)
-    except OSError as error:
-        raise InputError(f"it cannot be written ({error.strerror})", path=path) from error
+    except Exception as error:
+        reason = system_reason(error)
+        if reason is None:
+            raise
+        raise InputError(f"it cannot be written ({reason})", path=path) from error
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 

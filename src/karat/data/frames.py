@@ -24,6 +24,9 @@ QUERY_TEXT = ("query", "question", "user_input", "prompt")
 DOC_ID = ("doc_id", "docid", "docno", "corpus-id")
 ITEM_ID = ("item_id", "chunk_id", "id", *DOC_ID)
 GRADE = ("grade", "rel", "relevance", "label", "score")
+LONGEST_ID = 1 << 16
+TOO_LONG = f"is longer than {LONGEST_ID:,} bytes"
+HAS_NUL = "contains a NUL character"
 RESULT_COLUMNS = ("score", "rank", "doc_id", "start", "end", "text", "tokens")
 CONTEXTS = (
     "retrieved_contexts",
@@ -339,6 +342,12 @@ def ids(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
     bad = text.is_null() | (text == "")
     if bad.any():
         raise locate(first(bad), values.name, "the id is missing", "give every row an id")
+    for bad, problem in (
+        (text.str.len_bytes() > LONGEST_ID, TOO_LONG),
+        (text.cast(pl.Binary).bin.contains(b"\0"), HAS_NUL),
+    ):
+        if bad.any():
+            raise locate(first(bad), values.name, f"the id {problem}", "use another id")
     return text
 
 

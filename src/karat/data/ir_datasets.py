@@ -154,6 +154,8 @@ def _field_count(source: Source, text: str, names: tuple[str, ...]) -> InputErro
         for number, line in enumerate(text.split("\n"), 1)
         if line.strip()
     ]
+    if not counts:
+        return source.error("the file has no text", hint="check the command that wrote it")
     wrong = next((c for c in counts if not 3 <= c[1] <= len(names)), None)
     number, count = wrong or next((c for c in counts if c[1] != counts[0][1]), counts[0])
     return source.error(

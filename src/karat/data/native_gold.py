@@ -32,6 +32,7 @@ from karat.data.native_lines import (
     Numbered,
     Refuse,
     Text,
+    check_depth,
     converted,
     decoded,
     grouped,
@@ -193,6 +194,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
         fields = {key: value for key, value in record.items() if key not in GOLD_KEYS}
         if line.query is not None and "text" in fields:
             fields["text_field"] = fields.pop("text")  # `text` is where the query itself stands
+        check_depth(fields, number, error)
         queries[query] = {"text": line.query} | fields
         listed = next((key for key in RESULTS if key in record), None)
         if listed and not record.keys() & {"relevant", "spans", "evidence"}:
@@ -359,7 +361,7 @@ def _refuse_span(query: str, span: Span, error: MakeError, refuse: Refuse, **whe
 
 
 def queries_of(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
-    """Make the table of queries; a field of mixed types becomes text."""
+    """Make the table of queries; a field of mixed types becomes text, JSON where it is nested."""
     names = list(dict.fromkeys(name for fields in queries.values() for name in fields))
     columns = [pl.Series("query_id", list(queries), pl.String)]
     for name in names:
@@ -368,11 +370,11 @@ def queries_of(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
             continue
         kinds = {type(value) for value in values if value is not None}
         if len(kinds) > 1 and not kinds <= {int, float}:
-            values = [
-                None if v is None else v if isinstance(v, str) else msgspec.json.encode(v).decode()
-                for v in values
-            ]
-        columns.append(_field(name, values, queries))
+            values = [_as_text(value) for value in values]
+        series = _field(name, values, queries)
+        if series.dtype == pl.Object or _has_lost(values, series):
+            series = pl.Series(name, [_as_text(value) for value in values], pl.String)
+        columns.append(series)
     return pl.DataFrame(columns)
 
 
@@ -389,3 +391,25 @@ def _field(name: str, values: list[Any], queries: Iterable[str]) -> pl.Series:
             field="query" if name == "text" else name,
             hint="decode the text as UTF-8 before it comes here",
         ) from error
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return msgspec.json.encode(value).decode()
+
+
+def _has_lost(values: list[Any], series: pl.Series) -> bool:
+    """Tell whether a column has null in the place of a value that its type cannot hold."""
+    if series.dtype.is_nested():
+        return any(map(_is_lost, values, series.to_list()))
+    return series.null_count() > values.count(None)
+
+
+def _is_lost(given: Any, kept: Any) -> bool:
+    if isinstance(given, Mapping):
+        fields = kept if isinstance(kept, Mapping) else {}
+        return any(_is_lost(value, fields.get(key)) for key, value in given.items())
+    if isinstance(given, list) and isinstance(kept, list):
+        return any(map(_is_lost, given, kept))
+    return given is not None and kept is None

@@ -14,15 +14,18 @@ import msgspec
 import polars as pl
 
 from karat.data import frames
-from karat.data.files import BYTE_ORDER_MARK, Source, decode
-from karat.data.frames import LARGEST_PLACE
+from karat.data.files import BYTE_ORDER_MARK, DEEPEST, Source, decode, too_large
+from karat.data.frames import HAS_NUL, LARGEST_PLACE, LONGEST_ID
 from karat.data.offsets import unit_named
 from karat.errors import SWAPPED, InputError, KaratWarning, printable
 
-Text = Annotated[str, msgspec.Meta(min_length=1)]
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
 Id = Text | int
 Offset = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_PLACE)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
+NUL = r"\u0000"
+"""The character in JSON, which does not allow it as it is."""
+_ID_NAME = re.compile("(?:ids?|relevant|expected|judgments|any_of|results)$", re.IGNORECASE)
 Line = TypeVar("Line")
 Numbered = Iterable[tuple[int, Line]]
 MakeError = Callable[..., InputError]
@@ -57,7 +60,31 @@ def numbered(source: Source) -> list[tuple[int, bytes]]:
     content = source.read()
     decode(content, source)  # as a whole, since fields that nobody asks for are not decoded
     lines = enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1)
-    return [(number, line) for number, line in lines if line.strip()]
+    held = [(number, line) for number, line in lines if line.strip()]
+    if NUL.encode() in content:
+        _refuse_nul(held, source)
+    return held
+
+
+def _refuse_nul(lines: Numbered[bytes], source: Source) -> None:
+    """Refuse ids with a NUL character; texts may have one."""
+    marked = [(number, line) for number, line in lines if NUL.encode() in line]
+    for number, record in decoded(marked, msgspec.json.Decoder().decode, source):
+        if field := id_with_nul(record):
+            raise source.error(f"the id {HAS_NUL}", line=number, field=field, hint="use another id")
+
+
+def id_with_nul(value: Any, name: str = "") -> str | None:
+    """Return the name of the field in which an id has a NUL character: keys are ids too."""
+    if isinstance(value, str):
+        return name if "\0" in value and _ID_NAME.search(name) else None
+    if isinstance(value, list):
+        return next(filter(None, (id_with_nul(item, name) for item in value)), None)
+    if isinstance(value, dict):
+        if name in ("relevant", "judgments") and "\0" in "".join(value):
+            return name
+        return next(filter(None, (id_with_nul(item, key) for key, item in value.items())), None)
+    return None
 
 
 def opened(source: Source, kind: str) -> tuple[Header, Numbered[bytes]]:
@@ -108,6 +135,8 @@ def decoded(
             raise _invalid(error, number, source.error, {}) from error
         except msgspec.DecodeError as error:
             raise _not_json(line, number, error, source) from error
+        except (ValueError, RecursionError) as error:
+            raise too_large(source, line.decode(), error, line=number) from error
 
 
 def converted(
@@ -286,6 +315,26 @@ def warn_of_misspelled_keys(fields: Iterable[str], known: Iterable[str], name: s
                 ),
                 stacklevel=5,
             )
+
+
+def check_depth(fields: Mapping[str, Any], number: int, error: MakeError) -> None:
+    """Refuse fields of a query that are nested too deep."""
+    for name, value in fields.items():
+        if _is_deeper(value, DEEPEST):
+            raise error(
+                f"lists and objects are nested more than {DEEPEST} deep",
+                line=number,
+                field=name,
+                hint="nest them less, or write the field as text",
+            )
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if not isinstance(value, list):
+        return False
+    return depth == 0 or any(_is_deeper(item, depth - 1) for item in value)
 
 
 def record_error(

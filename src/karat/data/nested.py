@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any, TypeVar
 
 import msgspec
 import numpy as np
 
-from karat.data.files import BYTE_ORDER_MARK, Source, decode
+from karat.data.files import BYTE_ORDER_MARK, Source, decode, too_large
 from karat.data.format import Format, Kind, kind_of_contexts
-from karat.data.frames import holds_contexts
+from karat.data.frames import HAS_NUL, LONGEST_ID, TOO_LONG, holds_contexts
 from karat.data.gold import Gold
 from karat.data.losses import (
     Written,
@@ -25,7 +25,7 @@ from karat.data.losses import (
     say_what_gold_loses,
 )
 from karat.data.native import kind_of_keys
-from karat.data.native_lines import held_once
+from karat.data.native_lines import held_once, id_with_nul
 from karat.data.order import scores_give_order
 from karat.data.run import Run
 from karat.errors import InputError
@@ -36,6 +36,7 @@ Made = TypeVar("Made")
 _OPENING = re.compile(
     rb'\s*(?:\{\s*(?:"(?:[^"\\]|\\.)*"\s*:|\}?\s*\Z)|\[\s*(?:\{\s*["}]|\]?\s*\Z))'
 )
+_SUSPICIOUS = re.compile(rf'\\u0000|"[^"]{{{LONGEST_ID + 1}}}')
 SHAPE = "write {query: {item: value}}, each query and each item once"
 
 
@@ -136,11 +137,42 @@ def content_of(source: Source) -> Any:
     except InputError as error:
         line = 1 + text.count("\n", 0, _place(text, error.field))
         raise source.error(error.problem, line=line, hint=error.hint) from error
-    except RecursionError as error:
-        raise source.error("this JSON is nested too deep", hint=SHAPE) from error
+    except (ValueError, RecursionError) as error:
+        raise too_large(source, text, error) from error
     if not content:
         raise source.error("it holds no query", hint=SHAPE)
+    _check_ids(content, text, source)
     return content
+
+
+def _check_ids(content: Any, text: str, source: Source) -> None:
+    """Refuse ids that are too long or have a NUL character; in objects every text is an id."""
+    found = _SUSPICIOUS.search(text)
+    if found is None:
+        return
+    problem = None
+    if isinstance(content, dict):
+        ids = list(_texts(content))
+        if any("\0" in name for name in ids):
+            problem = HAS_NUL
+        elif any(len(name) > LONGEST_ID for name in ids):
+            problem = TOO_LONG
+    elif any(map(id_with_nul, content)):
+        problem = HAS_NUL
+    if problem:
+        line = 1 + text.count("\n", 0, found.start())
+        raise source.error(f"an id {problem}", line=line, hint="use another id")
+
+
+def _texts(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list):
+        for item in content:
+            yield from _texts(item)
+    elif isinstance(content, dict):
+        yield from content
+        yield from _texts(list(content.values()))
 
 
 def _refuse_constant(word: str) -> None:

@@ -21,6 +21,7 @@ from karat.data.native_lines import (
     Id,
     MakeError,
     Numbered,
+    check_depth,
     converted,
     decoded,
     new_query,
@@ -118,7 +119,7 @@ def _first_keys(source: Source) -> set[str]:
     """Return the keys of the first line, or none if it is no object of JSON."""
     try:
         first = msgspec.json.decode(native.first_line(source))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return set()
     return source.columns.rename_names(first) if isinstance(first, dict) else set()
 
@@ -162,7 +163,9 @@ def _of_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
         given = record[id_key] if id_key else query_id_of(record[text_key])
         query = new_query(given, queries, number, error)
         used = (id_key or "query_id", text_key or "text", *_GOLD_SIGNS)
-        queries[query] = {"text": record.get(text_key)} | beir.fields_of(record, *used)
+        fields = beir.fields_of(record, *used)
+        check_depth(fields, number, error)
+        queries[query] = {"text": record.get(text_key)} | fields
     hashed.warn("the file")
     return queries_of(queries)
 

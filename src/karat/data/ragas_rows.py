@@ -26,7 +26,7 @@ from karat.data.frames import (
 from karat.data.gold import Gold
 from karat.data.gold_tables import NO_JUDGMENTS
 from karat.data.native_gold import EVIDENCE, queries_of
-from karat.data.native_lines import Id, MakeError, converted, record_error, table_of
+from karat.data.native_lines import Id, MakeError, check_depth, converted, record_error, table_of
 from karat.data.run import NO_RESULTS, Run
 from karat.errors import InputError
 
@@ -197,7 +197,9 @@ def gold_of_rows(
             empty_evidence.append(query)
         judgments += [(query, item, 1) for item in dict.fromkeys(map(str, ids or ()))]
         evidence += [(query, text) for text in texts]
-        queries[query] = {"text": row.user_input} | _fields(row, record)
+        fields = _fields(row, record)
+        check_depth(fields, number, rows.error)
+        queries[query] = {"text": row.user_input} | fields
     Hashed(rows.queries_hashed, not by_id).warn("gold")
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "reference_context_ids", orient="row"),

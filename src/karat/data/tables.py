@@ -4,36 +4,51 @@ from __future__ import annotations
 
 import csv
 import io
+import mmap
+import os
 import re
 import sys
-from collections.abc import Callable
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import numpy as np
 import polars as pl
+from polars.datatypes import DataTypeClass
 
-from karat.data import frames
+from karat.data import arrow_layout, frames, parquet_layout
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 from karat.data.format import Format, Kind, kind_of_contexts, one_kind
 from karat.data.frames import RESULT_COLUMNS
 from karat.data.gold import Gold, gold_of_table
 from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_gold_loses
+from karat.data.parquet_layout import Buffer, DamagedLayoutError
 from karat.data.run import Run, run_of_table
 from karat.errors import InputError
 
+_STDERR = 2
 Made = TypeVar("Made")
 Found = tuple[pl.DataFrame, frames.Locate, int | None]
 """A table, the function that says where its rows stand, and the line that names its columns."""
 
 
-def gold_table(gold: Gold, target: str, *, nested: bool) -> pl.DataFrame:
+def has_empty_object(kind: pl.DataType | DataTypeClass) -> bool:
+    """Tell whether values of a type contain objects without keys, which Parquet cannot hold."""
+    if isinstance(kind, pl.Struct):
+        return not kind.fields or any(has_empty_object(field.dtype) for field in kind.fields)
+    return isinstance(kind, (pl.List, pl.Array)) and has_empty_object(kind.inner)
+
+
+def gold_table(gold: Gold, target: str, cannot_hold: Callable[[pl.DataType], bool]) -> pl.DataFrame:
     """Return judgments with the fields of their query beside them."""
     queries = gold.queries
     taken = [name for name in queries.columns[1:] if name in gold.judgments.columns]
-    lists = [] if nested else [c for c in queries.columns if queries[c].dtype.is_nested()]
+    lists = [name for name, kind in queries.schema.items() if cannot_hold(kind)]
     if taken or lists:
         raise InputError(
             f"{target} cannot hold the field {(taken + lists)[0]!r}",
@@ -169,14 +184,11 @@ def _read_columns(
         def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:
             return source.error(f"row {row}: {problem}", field=field, hint=hint)
 
-        try:
-            given = source.path if source.on_disk else io.BytesIO(source.read())
-            return read(given, source.head), locate, None
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-            raise source.error(
-                f"this is no {name} file: {str(error).splitlines()[0]}",
-                hint="check that it was written to the end",
-            ) from error
+        with refusing_damage(source, name):
+            table = read(checked(source), source.head)
+        if sum(map(_text_bytes, table)) > source.expanded_limit:
+            raise source.too_expanded(source.expanded_limit)
+        return table, locate, None
 
     return read_from
 
@@ -196,6 +208,85 @@ def _mapped(read: Callable[[Source], Found]) -> Callable[[Source], Found]:
         return columns.table(table), locate_theirs, names
 
     return read_from
+
+
+@contextmanager
+def refusing_damage(source: Source, name: str) -> Iterator[None]:
+    """Turn failures of Polars to read a Parquet or Arrow file into an error that names it."""
+    try:
+        with without_panic_texts():
+            yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        is_panic = isinstance(error, pl.exceptions.PanicException)
+        problem = "Polars cannot read its values" if is_panic else str(error).splitlines()[0]
+        raise source.error(
+            f"this is no {name} file: {problem}", hint="check that it was written to the end"
+        ) from error
+
+
+@contextmanager
+def without_panic_texts() -> Iterator[None]:
+    """Drop what Polars prints when it panics, which it raises as an error as well.
+
+    Standard error is held back meanwhile, and printed afterwards if there was no panic. With other
+    threads it stays as it is, since they may use it.
+    """
+    if threading.active_count() > 1:
+        yield
+        return
+    with tempfile.TemporaryFile() as held:
+        stderr = os.dup(_STDERR)
+        os.dup2(held.fileno(), _STDERR)
+        panicked = False
+        try:
+            yield
+        except pl.exceptions.PanicException:
+            panicked = True
+            raise
+        finally:
+            os.dup2(stderr, _STDERR)
+            os.close(stderr)
+            held.seek(0)
+            os.write(_STDERR, b"" if panicked else held.read())
+
+
+def checked(source: Source) -> Path | IO[bytes]:
+    """Return a Parquet or Arrow file for Polars to read; refuse one that could end the process."""
+    content = mapped(source)
+    name = "Parquet" if content[:4] == b"PAR1" else "Arrow"
+    layout = parquet_layout if name == "Parquet" else arrow_layout
+    try:
+        size = layout.expanded_size(content)
+    except DamagedLayoutError as error:
+        raise source.error(
+            f"the {name} file is damaged: {error}", hint="check that it was written to the end"
+        ) from error
+    if size > source.expanded_limit:
+        raise source.too_expanded(source.expanded_limit)
+    return source.path if source.on_disk else io.BytesIO(content)
+
+
+def mapped(source: Source) -> Buffer:
+    """Return the content of a file, mapped into memory where it is on the disk as it is."""
+    if not source.on_disk or not source.path.stat().st_size:
+        return source.read()
+    with source.path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _text_bytes(values: pl.Series) -> int:
+    """Return how long all texts of a column are: rows may share one long text in memory."""
+    kind = values.dtype
+    if kind == pl.String:
+        return int(values.str.len_bytes().sum())
+    if kind in (pl.Categorical, pl.Enum):
+        counts = values.drop_nulls().value_counts()
+        return int((counts[values.name].cast(pl.String).str.len_bytes() * counts["count"]).sum())
+    if isinstance(kind, (pl.List, pl.Array)):
+        return _text_bytes(values.explode())
+    if isinstance(kind, pl.Struct):
+        return sum(map(_text_bytes, values.struct.unnest()))
+    return 0
 
 
 def _read_arrow(given: Path | IO[bytes], head: bytes) -> pl.DataFrame:
@@ -229,7 +320,7 @@ def _format(
     read: Callable[[Source], Found],
     write: Callable[[pl.DataFrame, IO[bytes]], Any],
     *,
-    nested: bool = False,
+    cannot_hold: Callable[[pl.DataType], bool] = lambda kind: kind.is_nested(),
 ) -> Format:
     """Make a format from the things in which kinds of tables differ."""
     target = f"a table in {title}"
@@ -245,7 +336,7 @@ def _format(
         return run
 
     def write_gold(gold: Gold, file: IO[bytes]) -> Written:
-        write(gold_table(gold, target, nested=nested), file)
+        write(gold_table(gold, target, cannot_hold), file)
         return say_what_gold_loses(gold, target, fields=True, empty=False)
 
     def write_run(run: Run, file: IO[bytes]) -> Written:
@@ -312,7 +403,7 @@ PARQUET = _format(
     lambda source: source.head.startswith(b"PAR1"),
     READERS["parquet"],
     WRITERS["parquet"],
-    nested=True,
+    cannot_hold=has_empty_object,
 )
 ARROW = _format(
     "arrow",
@@ -321,5 +412,5 @@ ARROW = _format(
     lambda source: source.head.startswith((b"ARROW1", _ARROW_STREAM)),
     READERS["arrow"],
     WRITERS["arrow"],
-    nested=True,
+    cannot_hold=lambda _: False,
 )

@@ -18,7 +18,7 @@ import polars as pl
 
 from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
 from karat.data.format import Format, Kind
-from karat.data.frames import integers_of_text
+from karat.data.frames import HAS_NUL, LONGEST_ID, TOO_LONG, integers_of_text
 from karat.data.gold import Gold
 from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_gold_loses
 from karat.data.order import ranked_by_score, with_scores_that_order
@@ -242,6 +242,9 @@ def _polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame | None:
         return None
     if frame.height != lines or sum(frame.null_count().row(0)):
         return None
+    longest = frame.select(pl.col("query_id", "item_id").str.len_bytes().max()).row(0)
+    if any((length or 0) > LONGEST_ID for length in longest):
+        return None
     if schema.get("score") == pl.Float64 and not frame["score"].is_finite().all():
         return frame if _infinities_are_spelled_out(block, schema, lines) else None
     return frame
@@ -314,6 +317,8 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
             columns["item_id"].append(fields[2].decode("utf-8"))
         except UnicodeDecodeError as error:
             raise not_utf8(source, number, error) from error
+        _check_id(source, number, "query_id", fields[0])
+        _check_id(source, number, "item_id", fields[2])
         parsed = _score(fields[at]) if value == "score" else _grade(fields[at])
         if isinstance(parsed, str):
             raise source.error(
@@ -329,6 +334,12 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
     return pl.DataFrame(
         columns, schema={"query_id": pl.String, "item_id": pl.String, value: schema[value]}
     )
+
+
+def _check_id(source: Source, line: int, field: str, text: bytes) -> None:
+    if len(text) > LONGEST_ID or b"\0" in text:
+        problem = HAS_NUL if b"\0" in text else TOO_LONG
+        raise source.error(f"the id {problem}", line=line, field=field, hint="use another id")
 
 
 def _grade(text: bytes) -> int | str:

@@ -10,7 +10,9 @@ from typing import IO, Any
 import msgspec
 import polars as pl
 
+from karat.data import parquet_layout
 from karat.data.files import Source, Unopened, path_of
+from karat.data.tables import has_empty_object, mapped
 from karat.report.document import document, encoded
 from karat.report.endings import REPORT, Endings
 from karat.report.latex import latex_of_scores
@@ -32,8 +34,8 @@ def holds_scores(given: Any) -> bool:
     source = Source(path)
     if source.ending == ".parquet":
         try:
-            return "karat" in pl.read_parquet_metadata(source.path)
-        except (pl.exceptions.PolarsError, OSError):
+            return b"karat" in parquet_layout.keys(mapped(source))
+        except (parquet_layout.DamagedLayoutError, OSError):
             return False
     # Native files begin likewise, but with a number: the version of the format.
     return source.ending == ".json" and _VERSIONED.match(source.head) is not None
@@ -75,7 +77,8 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
     """Write a row for each run and query, with the fields of the query behind the measures."""
     frames = []
     for sheet in sheets:
-        fields = sheet.queries.rename(lambda c: c if c == "query_id" else f"field:{c}")
+        fields = _storable(sheet.queries)
+        fields = fields.rename(lambda c: c if c == "query_id" else f"field:{c}")
         rows = sheet.per_query.join(fields, on="query_id", how="left", maintain_order="left")
         rows = rows.hstack(sheet.weights.rename(lambda c: f"weight:{c}"))
         rows = rows.hstack(sheet.holes.rename(lambda c: f"hole:{c}"))
@@ -93,6 +96,15 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         "delivered": {sheet.name: sheet.delivered for sheet in sheets},
     }
     _named(frames).write_parquet(file, metadata={"karat": msgspec.json.encode(told).decode()})
+
+
+def _storable(queries: pl.DataFrame) -> pl.DataFrame:
+    """Return fields of queries with those that Parquet cannot hold as JSON text."""
+    unstorable = [name for name, kind in queries.schema.items() if has_empty_object(kind)]
+    return queries.with_columns(
+        pl.Series(name, [msgspec.json.encode(value).decode() for value in queries[name]])
+        for name in unstorable
+    )
 
 
 def _write_markdown(sheets: Sequence[Sheet], file: IO[bytes]) -> None:

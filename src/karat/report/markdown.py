@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from karat.markup import shown
 from karat.report.headline import of_scores
 from karat.report.sheet import Sheet, methods, remarks
 from karat.report.tables import group_table, query_table, table_heads, table_rows
@@ -55,4 +56,5 @@ def piped(heads: Sequence[str], rows: Sequence[Sequence[str]], n_labels: int = 1
 
 def escape(text: str) -> str:
     """Return a text that a cell or a line can hold."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+    text = shown(text.replace("\n", " "))
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -14,6 +14,7 @@ import polars as pl
 from karat.conventions import Conventions
 from karat.data.files import Source
 from karat.data.shaping import Settings
+from karat.data.tables import checked, without_panic_texts
 from karat.errors import InputError
 from karat.measures import Measure, parse
 from karat.measures.plan import LEVELS
@@ -93,7 +94,7 @@ def read(path: str | os.PathLike[str], run: str | None) -> Saved:
     source = Source(path)
     if source.ending not in (".parquet", ".json"):
         raise source.error("scores are read from .json and .parquet", hint="write them so first")
-    with _refusing_damage(source):
+    with _refusing_damage(source), without_panic_texts():
         read_file = _read_parquet if source.ending == ".parquet" else _read_json
         saved = read_file(source, run)
         _check(source, saved)
@@ -118,20 +119,23 @@ def _refusing_damage(source: Source) -> Iterator[None]:
         TypeError,
         ValueError,
         OverflowError,
+        RecursionError,
     ) as error:
-        reason = str(error).partition("\n")[0]
+        is_panic = isinstance(error, pl.exceptions.PanicException)
+        reason = "damaged values" if is_panic else str(error).partition("\n")[0]
         raise source.error(
             f"these are not scores that karat wrote ({reason})", hint=REMEDY
         ) from error
 
 
 def _read_parquet(source: Source, run: str | None) -> Saved:
-    metadata = pl.read_parquet_metadata(source.path).get("karat")
+    given = checked(source)
+    metadata = pl.read_parquet_metadata(given).get("karat")
     if metadata is None:
         raise source.error("this file holds no scores", hint="write it with karat")
     facts = msgspec.json.decode(metadata, type=_ParquetFacts)
     name = _pick(source, list(facts.counts), run)
-    rows = pl.read_parquet(source.path).filter(pl.col("run") == name)
+    rows = pl.read_parquet(given, glob=False).filter(pl.col("run") == name)
     return Saved(
         name,
         Conventions.of(facts.conventions),
