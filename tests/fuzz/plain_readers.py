@@ -48,6 +48,15 @@ LARGEST_OFFSET = 2**32
 LARGEST_GRADE = 2**31
 
 
+CONVENTIONS = {
+    "missing": ("zero", "skip", "error"),
+    "unknown": ("ignore", "error"),
+    "no_gold": ("family", "zero", "one", "recall", "skip"),
+    "duplicates": ("first", "count", "set", "error"),
+    "unjudged": ("irrelevant", "skip"),
+}
+
+
 class Refused(Exception):
     """The input has no meaning."""
 
@@ -120,6 +129,8 @@ def text_of(data: bytes) -> str:
 
 def an_id(value: Any) -> str:
     """Return an id as text: whole numbers become text, everything else is refused."""
+    if isinstance(value, bytes):
+        raise NotChecked("bytes that may be text")
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         refuse(f"{str(value)[:50]!r} is not an id")
     try:
@@ -145,9 +156,12 @@ def a_text(value: Any) -> str | None:
 def a_whole_number(value: Any, low: int = -(2**63), high: int = 2**63 - 1) -> int:
     if isinstance(value, str):
         text = value.strip()
-        if len(text) > 4000 or not WHOLE.fullmatch(text):
+        if not WHOLE.fullmatch(text):
             refuse(f"{text[:50]!r} is not a whole number")
-        number = int(text.partition(".")[0])
+        sign, digits = text[:1].strip("0123456789"), text.partition(".")[0].lstrip("+-0")
+        if len(digits) > 30:
+            refuse("out of range")
+        number = int(f"{sign}{digits or 0}")
     elif isinstance(value, float) and value.is_integer():
         number = int(value)
     elif isinstance(value, int):
@@ -157,10 +171,6 @@ def a_whole_number(value: Any, low: int = -(2**63), high: int = 2**63 - 1) -> in
     if not low <= number <= high:
         refuse("out of range")
     return number
-
-
-def a_grade(value: Any) -> int:
-    return a_whole_number(value, -LARGEST_GRADE + 1, LARGEST_GRADE - 1)
 
 
 def an_offset(value: Any) -> int:
@@ -215,7 +225,7 @@ def trec_gold(data: bytes) -> PlainGold:
         query, _, item, grade = map(decoded, (fields[0], b"", fields[2], fields[3]))
         if not grade.isascii():
             refuse("not a grade")
-        gold.judgments.append((an_id(query), an_id(item), a_grade(grade)))
+        gold.judgments.append((an_id(query), an_id(item), a_whole_number(grade)))
     return judged(gold)
 
 
@@ -233,6 +243,8 @@ def trec_run(data: bytes) -> PlainRun:
     for fields in lines_of_fields(data):
         if len(fields) < 6:
             refuse("not six fields")
+        if len(fields) > 6 and b"\r" in data.replace(b"\r\n", b"\n"):
+            refuse("more than six fields, and a carriage return that may end a line")
         query, item, score = decoded(fields[0]), decoded(fields[2]), decoded(fields[4])
         if score.lower() in ("-inf", "-infinity"):
             raise NotChecked("minus infinity")
@@ -255,7 +267,7 @@ def ir_datasets_fields(data: bytes, most: int) -> list[list[str]]:
 
 def ir_datasets_gold(data: bytes) -> PlainGold:
     rows = ir_datasets_fields(data, 4)
-    return judged(PlainGold([(an_id(r[0]), an_id(r[1]), a_grade(r[2])) for r in rows]))
+    return judged(PlainGold([(an_id(r[0]), an_id(r[1]), a_whole_number(r[2])) for r in rows]))
 
 
 def ir_datasets_run(data: bytes) -> PlainRun:
@@ -359,6 +371,9 @@ def table_gold(table: Table) -> PlainGold:
         refuse("no rows")
     ids = [an_id(value) for value in table.column(query)]
     gold = PlainGold(queries=set(ids))
+    words = table.find(QUERY_TEXT, but=query)
+    if words and len(set(ids)) < len(set(zip(ids, map(repr, table.column(words)), strict=True))):
+        refuse("a query has two texts")
     if places:
         docs = [an_id(value) for value in table.column(table.need(DOC_ID))]
         starts = [an_offset(value) for value in table.column(table.need(["start"]))]
@@ -375,7 +390,7 @@ def table_gold(table: Table) -> PlainGold:
         gold.evidence = [(q, text or "") for q, text in zip(ids, texts, strict=True)]
         return gold
     items = [an_id(value) for value in table.column(item or refuse("no item id"))]
-    grades = [a_grade(value) for value in table.column(grade or refuse("no grade"))]
+    grades = [a_whole_number(value) for value in table.column(grade or refuse("no grade"))]
     gold.judgments = list(zip(ids, items, grades, strict=True))
     gold.judged = set(ids)
     return gold
@@ -530,7 +545,7 @@ def native_gold(records: list[Any]) -> PlainGold:
 def json_grade(value: Any) -> int:
     if isinstance(value, (bool, str)):
         refuse("not a grade")
-    return a_grade(value)
+    return a_whole_number(value, -LARGEST_GRADE + 1, LARGEST_GRADE - 1)
 
 
 def json_number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
@@ -581,8 +596,22 @@ def native_run(records: list[Any]) -> PlainRun:
             time = json_number(latency, 0, 1e15 - 1)
             run.timings.append((query, "total", time))
         for call in a_list(record.get("calls") or []):
-            an_object(call)
+            a_call(an_object(call))
+        if record.get("attempts", 1) != 1 or record.get("varied", False) is not False:
+            raise NotChecked("attempts")
     return run
+
+
+def a_call(call: dict[str, Any]) -> None:
+    """Check a call of the shape that samples have; other calls are not checked."""
+    if not set(call) <= {"stage", "model", "prompt_tokens", "completion_tokens", "price_per_1k"}:
+        raise NotChecked("other keys of a call")
+    a_text(call.get("stage")), a_text(call.get("model"))
+    for name in ("prompt_tokens", "completion_tokens"):
+        if call.get(name) is not None:
+            json_whole(call[name], 0, 2**53 - 1)
+    if call.get("price_per_1k") is not None:
+        json_number(call["price_per_1k"], 0, 1e9 - 1)
 
 
 def native_item(result: Any) -> PlainItem:
@@ -703,7 +732,7 @@ def ragas_rows(records: list[Any]) -> dict[str, dict[str, Any]]:
             refuse("a query is repeated")
         rows[an_id(query)] = row
         for name in CONTEXTS:
-            for value in a_list(row.get(name) or []):
+            for value in [] if row.get(name) is None else a_list(row[name]):
                 if name.endswith("ids"):
                     an_id(value)
                 elif a_text(value) is None:
@@ -825,8 +854,12 @@ def rows_table(path: Path, keys: dict[str, tuple[str, ...]]) -> Table:
     return Table(list(keys), rows)
 
 
+def same(*names: str) -> dict[str, tuple[str, ...]]:
+    return {name: (name,) for name in names}
+
+
 def read_chunks(path: Path) -> list[tuple[str, str, int, int, str | None]]:
-    keys = {name: (name,) for name in ("doc_id", "start", "end", "text")}
+    keys = same("doc_id", "start", "end", "text")
     table = rows_table(path, {"item_id": OWN_ID, **keys})
     item, document = table.need(OWN_ID), table.need(DOC_ID)
     start, end, text = table.need(["start"]), table.need(["end"]), table.find(["text"])
@@ -850,12 +883,15 @@ def read_corpus(path: Path) -> list[tuple[str, str]]:
         documents = [(name, document_text((path / name).read_bytes())) for name in seen]
         return documents or refuse("no document")
     ids = ("doc_id", "_id", "id", *DOC_ID[1:])
-    table = rows_table(path, {"doc_id": ("doc_id", "_id", "id"), "text": ("text",)})
+    table = rows_table(path, {"doc_id": ("doc_id", "_id", "id"), **same("text", "title")})
     document, text = table.need(ids), table.need(["text"])
     documents = []
     for row in table.rows:
         cells = dict(zip(reversed(table.names), reversed(row), strict=True))
         words = cell_text(cells[text])
+        title = table.find(["title"])
+        if title:
+            cell_text(cells[title])
         documents.append((an_id(cells[document]), refuse("no text") if words is None else words))
     if len({name for name, _ in documents}) < len(documents):
         refuse("a document is repeated")
@@ -878,7 +914,7 @@ def read_queries(path: Path) -> dict[str, str | None]:
         if all(line.count("\t") == 1 for line in lines) and not names & ids:
             pairs = [line.rstrip("\r").split("\t") for line in lines]
             return unique([(an_id(query.strip()), words) for query, words in pairs])
-        if path.name.endswith(".json") or text.lstrip().startswith("["):
+        if ".json" in path.suffixes or text.lstrip().startswith("["):
             raise NotChecked("JSON that is not JSON Lines")
         if not text.lstrip().startswith("{") and not names & ids and "," not in lines[0]:
             raise NotChecked("a format that has to be guessed")
@@ -942,11 +978,15 @@ def read_saved_scores(path: Path) -> dict[str, dict[str, float | None]]:
 
 def read_settings(path: Path) -> dict[str, Any]:
     try:
-        settings = tomllib.loads(text_of(path.read_bytes()) if path.read_bytes().strip() else "")
+        data = content_of(path)
+        settings = tomllib.loads(text_of(data) if data.strip() else "")
     except (ValueError, RecursionError) as error:
         raise Refused(str(error)) from error
     if not set(settings) <= {"conventions", "gate"}:
         refuse("an unknown section")
     if not all(isinstance(table, dict) for table in settings.values()):
         refuse("not a table")
+    for name, word in settings.get("conventions", {}).items():
+        if word not in CONVENTIONS.get(name, ()):
+            refuse("an unknown convention")
     return settings
