@@ -17,8 +17,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import karat
 from fuzz import plain_readers as plain
 from fuzz.inputs import PAIRED, Input
@@ -461,25 +459,25 @@ def trec_eval(made: Input, path: Path, outcome: Outcome, stage: Callable[[str], 
     names = {"recip_rank": "RR", "P_2": "P@2", "recall_3": "R@3", "map": "AP", "ndcg_cut_5": "nDCG@5"}
     flags = ["-m", "recip_rank", "-m", "P.2", "-m", "recall.3", "-m", "map", "-m", "ndcg_cut.5"]
     stage("command")
-    code, printed = command(outcome, "trec_eval", "-q", *flags, gold, run)
+    code, printed = command(outcome, "trec_eval", "-q", "-c", *flags, gold, run)
     outcome.accepted = code == 0
     stage("plain")
 
     def both() -> tuple[PlainGold, PlainRun]:
-        return plain.read_gold(gold, "trec"), plain.read_run(run, "trec")
+        judgments, lists = plain.read_gold(gold, "trec"), plain.read_run(run, "trec")
+        if len({row[:2] for row in judgments.judgments}) < len(judgments.judgments):
+            plain.refuse("an item is judged twice")
+        if any(len({item.id for item in items}) < len(items) for items in lists.lists.values()):
+            plain.refuse("an item is twice in a list")
+        if not judgments.judged & set(lists.lists):
+            plain.refuse("no topic in common")
+        return judgments, lists
 
     read = plainly(outcome, outcome.accepted, both)
     if read is None or not outcome.accepted:
         return
-    judged = {(query, item) for query, item, _ in read[0].judgments}
-    lists = read[1].lists
-    scores = [np.float32(item.score) for items in lists.values() for item in items]
-    exact = {item.score for items in lists.values() for item in items}
-    repeated = any(len({i.id for i in items}) < len(items) for items in lists.values())
-    if repeated or len(judged) < len(read[0].judgments) or len(set(scores)) < len(exact):
-        return
     values = rank_values(read[0], read[1])
-    common = read[0].judged & set(lists)
+    common = read[0].judged & set(read[1].lists)
     lines = [line.split("\t") for line in printed.splitlines()]
     found = {(f[0].strip(), f[1]): f[2] for f in lines if len(f) == 3}
     for printed_name, name in names.items():
