@@ -467,10 +467,9 @@ def trec_eval(made: Input, path: Path, outcome: Outcome, stage: Callable[[str], 
         judgments, lists = plain.read_gold(gold, "trec"), plain.read_run(run, "trec")
         if len({row[:2] for row in judgments.judgments}) < len(judgments.judgments):
             plain.refuse("an item is judged twice")
-        if any(len({item.id for item in items}) < len(items) for items in lists.lists.values()):
-            plain.refuse("an item is twice in a list")
-        if not judgments.judged & set(lists.lists):
-            plain.refuse("no topic in common")
+        for query in judgments.judged & set(lists.lists):
+            if len({item.id for item in lists.lists[query]}) < len(lists.lists[query]):
+                plain.refuse("an item is twice in a list")
         return judgments, lists
 
     read = plainly(outcome, outcome.accepted, both)

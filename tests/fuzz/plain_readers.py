@@ -193,6 +193,13 @@ def a_score(value: Any) -> float:
     return number
 
 
+def infinite_or(score: str) -> float:
+    """Return a score of TREC, which may be infinite."""
+    if score.lower().lstrip("+-") in ("inf", "infinity") and len(score.lstrip("+-")) + 2 > len(score):
+        return float(score)
+    return a_score(score)
+
+
 def by_score(items: list[PlainItem]) -> list[PlainItem]:
     """Order by score descending, ties by the bytes of the id descending."""
     if any(item.id is None for item in items):
@@ -245,10 +252,10 @@ def trec_run(data: bytes) -> PlainRun:
             refuse("not six fields")
         if len(fields) > 6 and b"\r" in data.replace(b"\r\n", b"\n"):
             refuse("more than six fields, and a carriage return that may end a line")
+        if len(fields) > 6 and DECIMAL.fullmatch(fields[5].decode("latin-1")):
+            refuse("more than six fields, and no tag")
         query, item, score = decoded(fields[0]), decoded(fields[2]), decoded(fields[4])
-        if score.lower() in ("-inf", "-infinity"):
-            raise NotChecked("minus infinity")
-        lists.setdefault(an_id(query), []).append(PlainItem(an_id(item), a_score(score)))
+        lists.setdefault(an_id(query), []).append(PlainItem(an_id(item), infinite_or(score)))
     if not lists:
         refuse("no result")
     return PlainRun({query: by_score(items) for query, items in lists.items()})
@@ -274,7 +281,7 @@ def ir_datasets_run(data: bytes) -> PlainRun:
     lists: dict[str, list[PlainItem]] = {}
     raw: dict[str, list[str]] = {}
     for query, item, score in ir_datasets_fields(data, 3):
-        lists.setdefault(an_id(query), []).append(PlainItem(an_id(item), a_score(score)))
+        lists.setdefault(an_id(query), []).append(PlainItem(an_id(item), infinite_or(score)))
         raw.setdefault(query, []).append(score)
     several = [scores for scores in raw.values() if len(scores) > 1]
     if several and all(scores == [str(n + 1) for n in range(len(scores))] for scores in several):
