@@ -85,8 +85,7 @@ def supervise(
         with TemporaryDirectory() as folder:
             ended = watch(name, at, seed + count - at, Path(folder))
             note = json.loads((Path(folder) / "note").read_text() or "{}")
-            for line in (Path(folder) / "rows").read_text().splitlines():
-                rows.append(json.loads(line))
+            rows += map(json.loads, (Path(folder) / "rows").read_text().splitlines())
             held = (Path(folder) / "counts").read_text().splitlines()
             counts += Counter(json.loads(held[-1])) if held else Counter()
         if ended is None:
@@ -94,7 +93,9 @@ def supervise(
         kind = "~oracle" if note.get("stage") == "plain" else ended
         counts[ended] += kind == ended
         counts["tried"] += 1
-        rows.append({"kind": kind, "what": note.get("stage"), "seed": note["seed"], "detail": ended})
+        rows.append(
+            {"kind": kind, "what": note.get("stage"), "seed": note["seed"], "detail": ended}
+        )
         save(name, note["seed"], found, ended)
         at = note["seed"] + 1
     return counts, rows
@@ -146,9 +147,10 @@ def work(name: str, seed: int, count: int, folder: Path) -> None:
                 noise.truncate(0)
                 os.lseek(2, 0, os.SEEK_SET)
                 outcome.fault("noise", "something else wrote to stderr", written)
-            for at, (kind, what, detail) in enumerate(outcome.faults):
-                if "MemoryError" in what:
-                    outcome.faults[at] = ("memory", what, detail)
+            outcome.faults = [
+                ("memory" if "MemoryError" in what else kind, what, detail)
+                for kind, what, detail in outcome.faults
+            ]
             tally(counts, outcome)
             tallies.seek(0)
             tallies.write(json.dumps(counts) + "\n")

@@ -91,7 +91,9 @@ def trec(made: Input, stem: str = "") -> None:
         rows: list[Row] = [[q, 0, item, grade] for q, item, grade in samples.gold_rows(made.data)]
     else:
         names = ["query", "Q0", "item", "rank", "score", "tag"]
-        rows = [[q, "Q0", i, n, s, "tag"] for n, (q, i, s) in enumerate(samples.run_rows(made.data))]
+        rows = [
+            [q, "Q0", i, n, s, "tag"] for n, (q, i, s) in enumerate(samples.run_rows(made.data))
+        ]
     made.changes += [change_table(draw, names, rows) for _ in rounds(made)]
     content = mutations.separated(draw, rows, is_odd(made), None)
     finish(made, stem or made.kind, draw.choice([".txt", ".qrels", ".run", ""]), content)
@@ -232,10 +234,12 @@ def corpus(made: Input) -> None:
     draw = made.draw
     if draw.random() < 0.25:
         for at, text in enumerate(made.data.texts.values()):
-            content = text.encode()
+            content = f"{draw.choice(['', ' '])}{text}{draw.choice(['', chr(10), ' '])}".encode()
             if draw.random() < 0.4:
                 content = change_bytes(draw, content)
-            made.files[f"texts/{draw.choice(['', 'a/', '.b/'])}{at}.{draw.choice(['md', 'txt'])}"] = content
+            made.files[
+                f"texts/{draw.choice(['', 'a/', '.b/'])}{at}.{draw.choice(['md', 'txt'])}"
+            ] = content
         made.main = "texts"
         made.changes.append("bytes")
         return
@@ -321,14 +325,21 @@ def scores(made: Input) -> None:
     if name.endswith(".json"):
         holder = [json.loads(content)]
         made.changes += [change_records(draw, holder) for _ in rounds(made)]
-        content = mutations.json_text(holder[0] if holder else None).encode("utf-8", "surrogatepass")
+        content = mutations.json_text(holder[0] if holder else None).encode(
+            "utf-8", "surrogatepass"
+        )
     elif draw.random() < 0.7:
         held = pa.parquet.read_table(io.BytesIO(content))
         columns = {column: held[column].to_pylist() for column in held.column_names}
         known = pa.parquet.read_metadata(io.BytesIO(content)).metadata
         metadata = {b"karat": known[b"karat"]}
         for _ in rounds(made):
-            if draw.random() < 0.5:
+            if draw.random() < 0.1:  # a query twice, and counts that agree with that
+                facts = [json.loads(metadata[b"karat"])]
+                add_query_again(columns, facts[0])
+                metadata[b"karat"] = json.dumps(facts[0]).encode()
+                made.changes.append("a query again")
+            elif draw.random() < 0.5:
                 made.changes.append(change_columns(draw, columns))
             else:
                 facts = [json.loads(metadata[b"karat"])]
@@ -345,6 +356,15 @@ def scores(made: Input) -> None:
         content = change_bytes(draw, content, tail=True)
         made.changes.append("footer")
     finish(made, "scores", Path(name).suffix, content, tail=True)
+
+
+def add_query_again(columns: dict[str, list[Any]], facts: Any) -> None:
+    for values in columns.values():
+        values += values[:1]
+    if isinstance(facts, dict) and isinstance(facts.get("counts"), dict):
+        for counts in facts["counts"].values():
+            if isinstance(counts, dict) and isinstance(counts.get("queries"), int):
+                counts["queries"] += 1
 
 
 BUILDERS: dict[str, Callable[[Input], None]] = {

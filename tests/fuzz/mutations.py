@@ -45,12 +45,33 @@ JSON_VALUES = (
 COLUMN_NAMES = (
     *("query_id", "qid", "topic", "id", "item_id", "doc_id", "docno", "chunk_id", "grade", "rel"),
     *("score", "rank", "start", "end", "text", "tokens", "evidence", "query", "label", "Score"),
-    *(" score ", "x", "", "\x1b[2J", "a\nb", "__proto__", "retrieved_contexts", "reference_contexts"),
+    *(
+        " score ",
+        "x",
+        "",
+        "\x1b[2J",
+        "a\nb",
+        "__proto__",
+        "retrieved_contexts",
+        "reference_contexts",
+    ),
 )
 RECORD_KEYS = (
     *("query_id", "qid", "id", "_id", "query", "text", "relevant", "expected", "spans", "evidence"),
     *("results", "latency_ms", "calls", "error", "attempts", "varied", "any_of", "doc_id", "start"),
-    *("end", "score", "tokens", "grade", "karat", "kind", "offsets", "settings", "x", "", "\x1b[2J"),
+    *(
+        "end",
+        "score",
+        "tokens",
+        "grade",
+        "karat",
+        "kind",
+        "offsets",
+        "settings",
+        "x",
+        "",
+        "\x1b[2J",
+    ),
     *("relevent", "retrieved_contexts", "reference_contexts", "user_input", "metadata", "title"),
 )
 ODD_BYTES = (
@@ -93,7 +114,9 @@ def change_table(draw: random.Random, names: list[str], rows: list[Row]) -> str:
     def quote_numbers() -> None:
         at = draw.randrange(len(names))
         for row in rows:
-            row[at : at + 1] = [f" {value}" if draw.random() < 0.5 else value for value in row[at:][:1]]
+            row[at : at + 1] = [
+                f" {value}" if draw.random() < 0.5 else value for value in row[at:][:1]
+            ]
 
     def rename() -> None:
         names[draw.randrange(len(names))] = draw.choice(COLUMN_NAMES)
@@ -215,7 +238,9 @@ def change_records(draw: random.Random, records: list[Any]) -> str:
             holder.clear()
             holder.update(pairs)
 
-    change = draw.choice([replace, replace, replace, drop, duplicate, rename, add, wrap, retype] * 2 + [shuffle])
+    change = draw.choice(
+        [replace, replace, replace, drop, duplicate, rename, add, wrap, retype] * 2 + [shuffle]
+    )
     change()
     return change.__name__
 
@@ -226,8 +251,19 @@ def change_columns(draw: random.Random, columns: dict[str, list[Any]]) -> str:
     def retype() -> None:
         name = draw.choice(list(columns))
         kind: Callable[[Any], Any] = draw.choice(
-            [str, lambda v: float(len(str(v))), lambda v: len(str(v)), lambda v: [v], lambda v: {"a": v}]
-            + [lambda v: str(v).encode(), lambda v: None, lambda v: bool(v), lambda v: [str(v), "x"]]
+            [
+                str,
+                lambda v: float(len(str(v))),
+                lambda v: len(str(v)),
+                lambda v: [v],
+                lambda v: {"a": v},
+            ]
+            + [
+                lambda v: str(v).encode(),
+                lambda v: None,
+                lambda v: bool(v),
+                lambda v: [str(v), "x"],
+            ]
         )
         columns[name] = [kind(value) for value in columns[name]]
 
@@ -297,7 +333,8 @@ def written_lines(draw: random.Random, lines: list[str], odd: bool) -> bytes:
         blank = draw.choice(["", " ", "\t", "# comment", "#", "\ufeff", ","])
         lines.insert(draw.randrange(len(lines) + 1), blank)
     text = "".join(
-        line + (draw.choice(["\n", "\r\n", "\n", "\r"]) if end == "mixed" else end) for line in lines
+        line + (draw.choice(["\n", "\r\n", "\n", "\r"]) if end == "mixed" else end)
+        for line in lines
     )
     if draw.random() < 0.3:
         text = text.rstrip("\r\n")
@@ -390,11 +427,17 @@ def change_bytes(draw: random.Random, data: bytes, tail: bool = False) -> bytes:
     least = max(0, len(data) - 400) if tail and draw.random() < 0.6 else 0
     at = draw.randrange(least, len(data))
     end = min(len(data), at + draw.choice([1, 1, 2, 8, 40]))
-    kind = draw.choice(["flip", "flip", "insert", "insert", "delete", "repeat", "cut", "move", "set"])
+    kind = draw.choice(
+        ["flip", "flip", "insert", "insert", "delete", "repeat", "cut", "move", "set"]
+    )
     if kind == "flip":
         return data[:at] + bytes([data[at] ^ (1 << draw.randrange(8))]) + data[at + 1 :]
     if kind == "set":
-        return data[:at] + bytes([draw.choice([0, 255, 127, 128, draw.randrange(256)])]) + data[at + 1 :]
+        return (
+            data[:at]
+            + bytes([draw.choice([0, 255, 127, 128, draw.randrange(256)])])
+            + data[at + 1 :]
+        )
     if kind == "insert":
         return data[:at] + draw.choice(ODD_BYTES) + data[at:]
     if kind == "delete":

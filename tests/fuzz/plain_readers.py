@@ -1,6 +1,6 @@
 """Slow and obvious readers of every format, in plain Python; PyArrow reads Parquet and Arrow.
 
-They follow docs/formats.md, not the code of karat. `Refused` says that an input has no meaning.
+They follow docs/formats.md, not the code of karat. `RefusedError` says that an input has no meaning.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ CONVENTIONS = {
 }
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The input has no meaning."""
 
 
-class NotChecked(Refused):
+class UncheckedError(RefusedError):
     """The input may have a meaning, but this module does not know it."""
 
 
@@ -95,7 +95,7 @@ class PlainRun:
 
 
 def refuse(reason: str) -> NoReturn:
-    raise Refused(reason)
+    raise RefusedError(reason)
 
 
 def content_of(path: Path) -> bytes:
@@ -107,9 +107,9 @@ def content_of(path: Path) -> bytes:
         if path.suffix == ".zst" or data.startswith(b"\x28\xb5\x2f\xfd"):
             return zstd.decompress(data)
     except (OSError, EOFError, zstd.ZstdError, ValueError) as error:
-        raise Refused(str(error)) from error
+        raise RefusedError(str(error)) from error
     except Exception as error:  # zlib.error
-        raise Refused(str(error)) from error
+        raise RefusedError(str(error)) from error
     return data
 
 
@@ -130,7 +130,7 @@ def text_of(data: bytes) -> str:
 def an_id(value: Any) -> str:
     """Return an id as text: whole numbers become text, everything else is refused."""
     if isinstance(value, bytes):
-        raise NotChecked("bytes that may be text")
+        raise UncheckedError("bytes that may be text")
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         refuse(f"{str(value)[:50]!r} is not an id")
     try:
@@ -162,9 +162,7 @@ def a_whole_number(value: Any, low: int = -(2**63), high: int = 2**63 - 1) -> in
         if len(digits) > 30:
             refuse("out of range")
         number = int(f"{sign}{digits or 0}")
-    elif isinstance(value, float) and value.is_integer():
-        number = int(value)
-    elif isinstance(value, int):
+    elif isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         number = int(value)
     else:
         refuse(f"{str(value)[:50]!r} is not a whole number")
@@ -195,7 +193,7 @@ def a_score(value: Any) -> float:
 
 def infinite_or(score: str) -> float:
     """Return a score of TREC, which may be infinite."""
-    if score.lower().lstrip("+-") in ("inf", "infinity") and len(score.lstrip("+-")) + 2 > len(score):
+    if re.fullmatch(r"[+-]?(inf|infinity)", score, re.IGNORECASE):
         return float(score)
     return a_score(score)
 
@@ -333,7 +331,7 @@ def delimited_table(data: bytes, separator: str) -> Table:
             if row
         ]
     except csv.Error as error:
-        raise Refused(str(error)) from error
+        raise RefusedError(str(error)) from error
     if not rows:
         refuse("no line")
     if any(len(row) != len(rows[0]) for row in rows):
@@ -354,7 +352,7 @@ def arrow_table(data: bytes, name: str) -> Table:
         table.validate(full=True)
         columns = [table.column(at).to_pylist() for at in range(table.num_columns)]
     except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError, TypeError) as error:
-        raise Refused(f"PyArrow: {error}") from error
+        raise RefusedError(f"PyArrow: {error}") from error
     if "__index_level_0__" in table.column_names:
         refuse("an index of pandas")
     return Table(list(table.column_names), [list(row) for row in zip(*columns, strict=True)])
@@ -468,7 +466,7 @@ def json_value(text: str | bytes, *, keys_once: bool) -> Any:
             parse_constant=lambda word: refuse(word),
         )
     except (ValueError, RecursionError) as error:
-        raise Refused(str(error)) from error
+        raise RefusedError(str(error)) from error
 
 
 def json_records(data: bytes, *, keys_once: bool) -> list[Any]:
@@ -545,7 +543,9 @@ def native_gold(records: list[Any]) -> PlainGold:
                 gold.spans.append(native_span(query, an_object(span)))
         if record.get("evidence") is not None:
             for text in a_list(record["evidence"]):
-                gold.evidence.append((query, a_text(text) or ("" if text == "" else refuse("null"))))
+                gold.evidence.append(
+                    (query, a_text(text) or ("" if text == "" else refuse("null")))
+                )
     return gold
 
 
@@ -605,14 +605,14 @@ def native_run(records: list[Any]) -> PlainRun:
         for call in a_list(record.get("calls") or []):
             a_call(an_object(call))
         if record.get("attempts", 1) != 1 or record.get("varied", False) is not False:
-            raise NotChecked("attempts")
+            raise UncheckedError("attempts")
     return run
 
 
 def a_call(call: dict[str, Any]) -> None:
     """Check a call of the shape that samples have; other calls are not checked."""
     if not set(call) <= {"stage", "model", "prompt_tokens", "completion_tokens", "price_per_1k"}:
-        raise NotChecked("other keys of a call")
+        raise UncheckedError("other keys of a call")
     a_text(call.get("stage")), a_text(call.get("model"))
     for name in ("prompt_tokens", "completion_tokens"):
         if call.get(name) is not None:
@@ -922,18 +922,18 @@ def read_queries(path: Path) -> dict[str, str | None]:
             pairs = [line.rstrip("\r").split("\t") for line in lines]
             return unique([(an_id(query.strip()), words) for query, words in pairs])
         if ".json" in path.suffixes or text.lstrip().startswith("["):
-            raise NotChecked("JSON that is not JSON Lines")
+            raise UncheckedError("JSON that is not JSON Lines")
         if not text.lstrip().startswith("{") and not names & ids and "," not in lines[0]:
-            raise NotChecked("a format that has to be guessed")
+            raise UncheckedError("a format that has to be guessed")
     spelled = ("query", "text", *QUERY_TEXT[1:], "title")
     given = {"query_id": ("query_id", "qid", "_id", "id"), "text": spelled}
     others = {*CONTEXTS, "relevant", "evidence", "spans", "karat", "any_of", "start"}
     if any(name.encode() in data for name in others):
-        raise NotChecked("gold")
+        raise UncheckedError("gold")
     table = rows_table(path, given)
     judged = table.find((*OWN_ID, *DOC_ID), but=table.query) and table.find(GRADE)
     if judged or not table.rows:
-        raise NotChecked("gold")
+        raise UncheckedError("gold")
     query = table.need((*QUERY_ID, "_id", "id", "topic"))
     words = table.find(("text", *QUERY_TEXT, "title"))
     texts = [cell_text(value) for value in table.column(words)] if words else []
@@ -965,7 +965,7 @@ def read_saved_scores(path: Path) -> dict[str, dict[str, float | None]]:
                 pa.parquet.read_metadata(io.BytesIO(data)).metadata[b"karat"], keys_once=False
             )
         except (pa.ArrowException, OSError, KeyError, TypeError) as error:
-            raise Refused(str(error)) from error
+            raise RefusedError(str(error)) from error
         table = arrow_table(data, "parquet")
         rows = [dict(zip(table.names, row, strict=True)) for row in table.rows]
         counts = an_object(an_object(facts).get("counts"))
@@ -974,8 +974,6 @@ def read_saved_scores(path: Path) -> dict[str, dict[str, float | None]]:
     values: dict[str, dict[str, float | None]] = {}
     for row in rows:
         query = an_id(an_object(row).get("query_id"))
-        if query in values:
-            refuse("a query is repeated")
         values[query] = {}
         for name in a_list(names):
             number = None if row.get(name) is None else json_number(row[name], 0, 1 + 1e-9)
@@ -988,7 +986,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         data = content_of(path)
         settings = tomllib.loads(text_of(data) if data.strip() else "")
     except (ValueError, RecursionError) as error:
-        raise Refused(str(error)) from error
+        raise RefusedError(str(error)) from error
     if not set(settings) <= {"conventions", "gate"}:
         refuse("an unknown section")
     if not all(isinstance(table, dict) for table in settings.values()):

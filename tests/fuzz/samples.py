@@ -14,7 +14,7 @@ TEXTS = (
     "Cards are accepted, and so is cash.",
     "A lost parcel is searched for by the courier.",
     "Der Rücktritt gilt für 30 Tage 😀 ab Kauf.",
-    "Say \"no\" to it, or don't; both work.",
+    'Say "no" to it, or don\'t; both work.',
     "Prices, taxes and fees are listed in the table.",
 )
 
