@@ -20,7 +20,7 @@ from typing import Any
 import karat
 from fuzz import plain_readers as plain
 from fuzz.inputs import PAIRED, Input
-from fuzz.plain_readers import UncheckedError, PlainGold, PlainItem, PlainRun, RefusedError
+from fuzz.plain_readers import PlainGold, PlainItem, PlainRun, RefusedError, UncheckedError
 from karat.cli import main as karat_main
 from karat.config import Config
 from karat.data.files import Source

@@ -250,21 +250,18 @@ def change_columns(draw: random.Random, columns: dict[str, list[Any]]) -> str:
 
     def retype() -> None:
         name = draw.choice(list(columns))
-        kind: Callable[[Any], Any] = draw.choice(
-            [
-                str,
-                lambda v: float(len(str(v))),
-                lambda v: len(str(v)),
-                lambda v: [v],
-                lambda v: {"a": v},
-            ]
-            + [
-                lambda v: str(v).encode(),
-                lambda v: None,
-                lambda v: bool(v),
-                lambda v: [str(v), "x"],
-            ]
-        )
+        kinds: list[Callable[[Any], Any]] = [
+            str,
+            bool,
+            lambda value: float(len(str(value))),
+            lambda value: len(str(value)),
+            lambda value: [value],
+            lambda value: {"a": value},
+            lambda value: str(value).encode(),
+            lambda value: None,
+            lambda value: [str(value), "x"],
+        ]
+        kind = draw.choice(kinds)
         columns[name] = [kind(value) for value in columns[name]]
 
     def replace() -> None:
@@ -356,7 +353,7 @@ def separated(draw: random.Random, rows: list[Row], odd: bool, separator: str | 
 def delimited(
     draw: random.Random, names: list[str], rows: list[Row], odd: bool, separator: str
 ) -> bytes:
-    """Write CSV or TSV; `odd` varies quotes, line ends and the separator, and may drop the header."""
+    """Write CSV or TSV; `odd` varies quotes, line ends, separator and header."""
     file = io.StringIO(newline="")
     ends = draw.choice(["\n", "\r\n"]) if odd else "\n"
     quoting = draw.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]) if odd else 0

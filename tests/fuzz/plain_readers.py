@@ -1,6 +1,6 @@
 """Slow and obvious readers of every format, in plain Python; PyArrow reads Parquet and Arrow.
 
-They follow docs/formats.md, not the code of karat. `RefusedError` says that an input has no meaning.
+They follow docs/formats.md, not the code of karat. `RefusedError`: the input has no meaning.
 """
 
 from __future__ import annotations
