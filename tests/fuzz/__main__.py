@@ -5,6 +5,12 @@
 
 Every input has a seed of its own: `--seed S --count N` are the seeds S to S+N-1 of each format.
 A worker notes the input that it is about to read, so that the input that ends it is known.
+
+The counts are: inputs tried, accepted and refused; numbers and tables checked; commands run;
+and the faults: traceback, wrong (a table or a number), exit code, message (control characters, or
+longer than 2,000 characters), warning (not one of karat's), noise (text on stderr that karat did
+not write), abort, hang (20 seconds), memory (4 GB). Where only one of karat and the plain reader
+accepts an input, it is counted as a disagreement, to be looked at by hand (lines with ~).
 """
 
 from __future__ import annotations
@@ -18,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -47,11 +54,12 @@ def main() -> int:
     started = time.monotonic()
     counts: dict[str, Counter[str]] = {}
     failures: dict[str, list[Any]] = {}
-    for name in formats:
-        counts[name], rows = supervise(name, options.seed, options.count, found)
-        for row in rows:
-            failures.setdefault(f"{name}: {row['kind']}: {row['what']}", []).append(row)
-        print(summary(name, counts[name]), flush=True)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        supervised = pool.map(lambda n: supervise(n, options.seed, options.count, found), formats)
+        for name, (counts[name], rows) in zip(formats, supervised, strict=True):
+            for row in rows:
+                failures.setdefault(f"{name}: {row['kind']}: {row['what']}", []).append(row)
+            print(summary(name, counts[name]), flush=True)
     seconds = time.monotonic() - started
     total = sum(counts.values(), Counter())
     print(summary("all", total), f"| {total['tried'] / seconds:.0f} inputs per second")
@@ -60,10 +68,15 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m fuzz",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--format", action="append", choices=FORMATS, help="repeat for several")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=1000, help="inputs per format")
+    parser.add_argument("--jobs", type=int, default=1, help="formats at the same time")
     parser.add_argument("--found", default="fuzz-found", help="folder for inputs that fail")
     parser.add_argument("--examples", type=int, default=1, help="failing inputs shown per kind")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -144,9 +157,10 @@ def work(name: str, seed: int, count: int, folder: Path) -> None:
             outcome = check(made, files, stage)
             written = os.fstat(2).st_size
             if written:
+                text = (folder / "noise").read_text("utf-8", "replace")[:500]
+                outcome.fault("noise", "something else wrote to stderr", text)
                 noise.truncate(0)
                 os.lseek(2, 0, os.SEEK_SET)
-                outcome.fault("noise", "something else wrote to stderr", written)
             outcome.faults = [
                 ("memory" if "MemoryError" in what else kind, what, detail)
                 for kind, what, detail in outcome.faults
