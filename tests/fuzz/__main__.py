@@ -25,6 +25,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -132,6 +133,7 @@ def watch(name: str, seed: int, count: int, folder: Path) -> str | None:
 
 def work(name: str, seed: int, count: int, folder: Path) -> None:
     """Read inputs one after the other, in a worker process."""
+    import_module("scipy.special")  # which the limit could keep from being loaded later
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     noise = (folder / "noise").open("wb")

@@ -119,7 +119,10 @@ def change_table(draw: random.Random, names: list[str], rows: list[Row]) -> str:
             ]
 
     def rename() -> None:
-        names[draw.randrange(len(names))] = draw.choice(COLUMN_NAMES)
+        at = draw.randrange(len(names))
+        names[at] = draw.choice(
+            [draw.choice(COLUMN_NAMES), names[at].upper(), f'{names[at]} "', f"{names[at]} "]
+        )
 
     def drop_column() -> None:
         at = draw.randrange(len(names))
@@ -149,6 +152,11 @@ def change_table(draw: random.Random, names: list[str], rows: list[Row]) -> str:
     def widen_row() -> None:
         draw.choice(rows).append(text_value(draw))
 
+    def move_value() -> None:  # one row is too long and another one too short
+        value = draw.choice(rows).pop()
+        row = draw.choice(rows)
+        row.insert(draw.randrange(len(row) + 1), value)
+
     def duplicate_row() -> None:
         rows.insert(draw.randrange(len(rows) + 1), list(draw.choice(rows)))
 
@@ -168,7 +176,15 @@ def change_table(draw: random.Random, names: list[str], rows: list[Row]) -> str:
     change = draw.choice(
         [replace_value] * 6
         + [replace_column, quote_numbers, rename, rename, drop_column, duplicate_column]
-        + [swap_columns, move_column, cut_row, widen_row, duplicate_row, same_item_again]
+        + [
+            swap_columns,
+            move_column,
+            cut_row,
+            widen_row,
+            move_value,
+            duplicate_row,
+            same_item_again,
+        ]
         + [drop_row, shuffle, shuffle]
     )
     change()

@@ -458,12 +458,17 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+class TooLong:
+    """A number of more digits than Python reads: refused where it matters."""
+
+
 def json_value(text: str | bytes, *, keys_once: bool) -> Any:
     try:
         return json.loads(
             text,
             object_pairs_hook=once if keys_once else None,
             parse_constant=lambda word: refuse(word),
+            parse_int=lambda digits: int(digits) if len(digits) < 1000 else TooLong(),
         )
     except (ValueError, RecursionError) as error:
         raise RefusedError(str(error)) from error
@@ -925,6 +930,10 @@ def read_queries(path: Path) -> dict[str, str | None]:
             raise UncheckedError("JSON that is not JSON Lines")
         if not text.lstrip().startswith("{") and not names & ids and "," not in lines[0]:
             raise UncheckedError("a format that has to be guessed")
+        if (".csv" in path.suffixes and "\t" in lines[0]) or (
+            ".tsv" in path.suffixes and "," in lines[0]
+        ):
+            raise UncheckedError("a separator that has to be guessed")
     spelled = ("query", "text", *QUERY_TEXT[1:], "title")
     given = {"query_id": ("query_id", "qid", "_id", "id"), "text": spelled}
     others = {*CONTEXTS, "relevant", "evidence", "spans", "karat", "any_of", "start"}
@@ -949,8 +958,8 @@ def unique(pairs: list[tuple[str, str | None]]) -> dict[str, str | None]:
 
 def read_saved_scores(path: Path) -> dict[str, dict[str, float | None]]:
     """Return the values of every query by measure, of a file with one run."""
-    data = path.read_bytes()
-    if path.suffix == ".json":
+    data = content_of(path)
+    if ".json" in path.suffixes:
         document = an_object(json_value(data, keys_once=False))
         runs = document.get("runs")
         if not isinstance(runs, list) or len(runs) != 1:
@@ -969,7 +978,9 @@ def read_saved_scores(path: Path) -> dict[str, dict[str, float | None]]:
         table = arrow_table(data, "parquet")
         rows = [dict(zip(table.names, row, strict=True)) for row in table.rows]
         counts = an_object(an_object(facts).get("counts"))
-        rows = [row for row in rows if row.get("run") in counts]
+        if any(not isinstance(row.get("run"), str) for row in rows):
+            raise UncheckedError("the names of the runs are not text")
+        rows = [row for row in rows if row["run"] in counts]
         names = facts.get("measures")
     values: dict[str, dict[str, float | None]] = {}
     for row in rows:
