@@ -34,6 +34,7 @@ QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id")
 QUERY_TEXT = ("query", "question", "user_input", "prompt")
 DOC_ID = ("doc_id", "docid", "docno", "corpus-id")
 OWN_ID = ("item_id", "chunk_id", "id")
+LISTS = ("relevant", "relevant_ids", "expected", "expected_ids", "judgments")
 GRADE = ("grade", "rel", "relevance", "label", "score")
 CONTEXTS = (
     "retrieved_contexts",
@@ -336,6 +337,9 @@ def delimited_table(data: bytes, separator: str) -> Table:
         refuse("no line")
     if any(len(row) != len(rows[0]) for row in rows):
         refuse("rows of different lengths")
+    named = [name for name in rows[0] if name.strip()]
+    if len(set(named)) < len(named):
+        refuse("two columns of one name")
     return Table(rows[0], [[value or None for value in row] for row in rows[1:] if any(row)])
 
 
@@ -366,7 +370,7 @@ def holds_contexts(names: Iterable[str]) -> bool:
 def table_gold(table: Table) -> PlainGold:
     if holds_contexts(table.names):
         return ragas_gold(ragas_of_table(table))
-    query = table.query or refuse("no query id")
+    query = table.query
     start, grade = table.find(["start"]), table.find(GRADE)
     item = table.find((*OWN_ID, *DOC_ID), but=query)
     places = start and (item is None or item.strip().lower() in DOC_ID)
@@ -374,7 +378,7 @@ def table_gold(table: Table) -> PlainGold:
         refuse("a run")
     if not table.rows:
         refuse("no rows")
-    ids = [an_id(value) for value in table.column(query)]
+    ids = query_ids(table)
     gold = PlainGold(queries=set(ids))
     words = table.find(QUERY_TEXT, but=query)
     if words and len(set(ids)) < len(set(zip(ids, map(repr, table.column(words)), strict=True))):
@@ -394,6 +398,14 @@ def table_gold(table: Table) -> PlainGold:
             refuse("an evidence text is missing")
         gold.evidence = [(q, text or "") for q, text in zip(ids, texts, strict=True)]
         return gold
+    listed = table.find(LISTS)
+    if item is None and grade is None and listed:
+        for name, cell in zip(ids, table.column(listed), strict=True):
+            gold.judgments += [(name, one, 1) for one in dict.fromkeys(ids_in_cell(cell))]
+        gold.judged = set(ids)
+        if len(gold.judged) < len(ids):
+            raise UncheckedError("several lists of a query")
+        return gold
     items = [an_id(value) for value in table.column(item or refuse("no item id"))]
     grades = [a_whole_number(value) for value in table.column(grade or refuse("no grade"))]
     gold.judgments = list(zip(ids, items, grades, strict=True))
@@ -408,10 +420,30 @@ def cell_text(value: Any) -> str | None:
     return a_text(value)
 
 
+def query_ids(table: Table) -> list[str]:
+    """Return the ids of the queries; without such a column, hashes of their texts."""
+    if table.query is not None:
+        return [an_id(value) for value in table.column(table.query)]
+    texts = table.column(table.find(QUERY_TEXT) or refuse("no query id"))
+    return [hashed(text) if isinstance(text, str) and text else refuse("no text") for text in texts]
+
+
+def ids_in_cell(cell: Any) -> list[str]:
+    """Return the ids in a cell: a list, or one that is written as text, or separated by ;."""
+    if cell is None or (isinstance(cell, str) and not cell.strip(" ;")):
+        raise UncheckedError("an empty list")
+    if isinstance(cell, str) and cell.strip().startswith("["):
+        cell = list_in_cell(cell)
+    if isinstance(cell, str):
+        return [an_id(one.strip()) for one in cell.split(";") if one.strip()]
+    return [an_id(one) for one in a_list(cell)]
+
+
 def table_run(table: Table) -> PlainRun:
     if holds_contexts(table.names):
         return ragas_run(ragas_of_table(table))
-    query = table.query or refuse("no query id")
+    query = table.query
+    names = query_ids(table)
     start = table.find(["start"])
     item = table.find(OWN_ID if start else (*OWN_ID, *DOC_ID), but=query)
     text = table.find(["text"])
@@ -423,7 +455,7 @@ def table_run(table: Table) -> PlainRun:
     if not table.rows:
         refuse("no rows")
     lists: dict[str, list[tuple[Any, PlainItem]]] = {}
-    for row in table.rows:
+    for name, row in zip(names, table.rows, strict=True):
         cells = dict(zip(reversed(table.names), reversed(row), strict=True))
         one = PlainItem(None if item is None else an_id(cells[item]))
         one.score = a_score(cells[score]) if score else None
@@ -437,7 +469,7 @@ def table_run(table: Table) -> PlainRun:
             if one.end is not None and not 0 <= one.start <= one.end <= LARGEST_OFFSET:
                 refuse("not a span")
         order = a_whole_number(cells[rank]) if rank else 0
-        lists.setdefault(an_id(cells[query]), []).append((order, one))
+        lists.setdefault(name, []).append((order, one))
     run = PlainRun()
     for name, listed in lists.items():
         if rank:
@@ -527,6 +559,8 @@ def native_gold(records: list[Any]) -> PlainGold:
     gold = PlainGold(texts={})
     for given in records:
         record = known_keys(an_object(given))
+        if record.get("query_id") is None and record.get("query"):
+            raise UncheckedError("a query without an id")
         query = an_id(record.get("query_id"))
         if query in gold.queries:
             refuse("a query is repeated")
@@ -540,18 +574,30 @@ def native_gold(records: list[Any]) -> PlainGold:
             gold.judged.add(query)
             if isinstance(relevant, dict):
                 pairs = [(an_id(item), json_grade(grade)) for item, grade in relevant.items()]
+            elif any(isinstance(one, dict) for one in a_list(relevant)):
+                pairs = [judgment_object(an_object(one)) for one in relevant]
             else:
                 pairs = [(item, 1) for item in dict.fromkeys(map(an_id, a_list(relevant)))]
             gold.judgments += [(query, item, grade) for item, grade in pairs]
         if record.get("spans") is not None:
             for span in a_list(record["spans"]):
                 gold.spans.append(native_span(query, an_object(span)))
+        if isinstance(record.get("evidence"), str):
+            record["evidence"] = [record["evidence"]]
         if record.get("evidence") is not None:
             for text in a_list(record["evidence"]):
+                if isinstance(text, dict):
+                    raise UncheckedError("evidence as objects")
                 gold.evidence.append(
                     (query, a_text(text) or ("" if text == "" else refuse("null")))
                 )
     return gold
+
+
+def judgment_object(judgment: dict[str, Any]) -> tuple[str, int]:
+    if set(judgment) != {"chunk_id", "grade"}:
+        raise UncheckedError("other keys of a judgment")
+    return an_id(judgment["chunk_id"]), json_grade(judgment["grade"])
 
 
 def json_grade(value: Any) -> int:

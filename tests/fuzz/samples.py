@@ -59,11 +59,15 @@ def run_rows(data: Sample) -> list[Row]:
 
 def gold_columns(data: Sample, draw: random.Random) -> tuple[list[str], list[Row]]:
     """Return a gold table: judgments, spans or evidence texts."""
-    shape = draw.choice(["judgments", "judgments", "judgments", "spans", "evidence"])
+    shape = draw.choice([*["judgments"] * 5, "spans", "spans", "evidence", "lists"])
     query_id = draw.choice(["query_id", "qid", "query-id", "Query_ID"])
     if shape == "evidence":
         rows = [[query, data.texts[item]] for query, item, _ in gold_rows(data)]
         return [query_id, "evidence"], rows
+    if shape == "lists":
+        gap = draw.choice([";", "; "])
+        rows = [[query, gap.join(data.grades[query])] for query in data.grades]
+        return [query_id, draw.choice(["relevant_ids", "expected"])], rows
     if shape == "spans":
         rows = []
         for query, item, grade in gold_rows(data):
@@ -108,6 +112,8 @@ def gold_records(data: Sample, draw: random.Random) -> list[Record]:
         record: Record = {"query_id": query, "query": data.queries[query], "relevant": grades}
         if draw.random() < 0.2:
             record["relevant"] = list(grades)
+        elif draw.random() < 0.1:
+            record["relevant"] = [{"chunk_id": item, "grade": g} for item, g in grades.items()]
         if draw.random() < 0.3:
             record["spans"] = [
                 {"doc_id": item, "start": at, "end": at + 9, "text": data.texts[item][at : at + 9]}
@@ -115,6 +121,8 @@ def gold_records(data: Sample, draw: random.Random) -> list[Record]:
             ]
         if draw.random() < 0.3:
             record["evidence"] = [data.texts[item] for item in grades]
+        if draw.random() < 0.05:
+            record["evidence"] = draw.choice(TEXTS)
         if draw.random() < 0.3:
             record["category"] = draw.choice(["billing", "other", 3])
         records.append(record)
@@ -137,6 +145,8 @@ def run_records(data: Sample, draw: random.Random) -> list[Record]:
         record: Record = {"query_id": query, "results": list(scores) if plain else results}
         if timed:
             record["latency_ms"] = {"total": draw.choice([5, 12.5, 80.25]), "rerank": 1.5}
+            if draw.random() < 0.1:
+                record["latency_ms"] = 12.5
         if draw.random() < 0.2:
             record["calls"] = [
                 {"stage": "rerank", "model": "m", "prompt_tokens": 12, "price_per_1k": 0.5}
