@@ -38,7 +38,7 @@ MEMORY = 4 << 30
 COLUMNS = (
     *("tried", "accepted", "refused", "checked", "commands", "traceback", "wrong", "exit code"),
     *("message", "warning", "noise", "abort", "hang", "memory"),
-    *("karat reads, plain refuses", "plain reads, karat refuses"),
+    *("karat reads, plain refuses", "plain reads, karat refuses", "karat reads, PyArrow refuses"),
 )
 
 

@@ -158,6 +158,8 @@ def paired(made: Input, path: Path, outcome: Outcome, stage: Callable[[str], Non
     if name is not None and not outcome.faults:
         reader: Any = plain.read_gold if made.kind == "gold" else plain.read_run
         expected = plainly(outcome, outcome.accepted, lambda: reader(file, name))
+    if result is not None and expected is None and made.undamaged and outcome.disagreement:
+        same_size(made, name, outcome, result)
     values: Values | None = None
     if result is not None and expected is not None:
         compare: Any = compare_gold if made.kind == "gold" else compare_run
@@ -170,6 +172,20 @@ def paired(made: Input, path: Path, outcome: Outcome, stage: Callable[[str], Non
     if made.draw.random() < COMMAND_SHARE:
         stage("command")
         commands(made, path, outcome, result, values)
+
+
+def same_size(made: Input, name: str | None, outcome: Outcome, result: Any) -> None:
+    """Check that no row is lost from a damaged file that PyArrow refuses and Polars reads."""
+    with contextlib.suppress(RefusedError):
+        table = plain.arrow_table(made.undamaged or b"", str(name))
+        if plain.holds_contexts(table.names):
+            return
+        if made.kind == "gold":
+            sizes = (result.judgments, result.spans, result.evidence)
+            rows = sum(0 if frame is None else frame.height for frame in sizes)
+        else:
+            rows = result.results.height
+        outcome.same("rows of a damaged file", rows, len(table.rows))
 
 
 def touched(result: Any) -> Any:
@@ -645,4 +661,5 @@ def tally(counts: Counter[str], outcome: Outcome) -> None:
     for kind in {kind for kind, _, _ in outcome.faults}:
         counts[kind] += 1
     if outcome.disagreement is not None:
-        counts[outcome.disagreement[0]] += 1
+        damaged = outcome.disagreement[1].startswith("PyArrow")
+        counts["karat reads, PyArrow refuses" if damaged else outcome.disagreement[0]] += 1

@@ -40,6 +40,8 @@ class Input:
     named: str | None = None
     """The format that is given to the reader; None if it is to be detected."""
     changes: list[str] = field(default_factory=list)
+    undamaged: bytes | None = None
+    """Columns before their bytes were changed."""
 
     def write(self, folder: Path) -> Path:
         for name, content in self.files.items():
@@ -134,7 +136,7 @@ def columnar(made: Input) -> None:
         names, rows = table(made)
         columns = {name: [row[at] for row in rows] for at, name in enumerate(names)}
     made.changes += [change_columns(draw, columns) for _ in rounds(made)]
-    content = column_bytes(draw, columns, made.format)
+    content = made.undamaged = column_bytes(draw, columns, made.format)
     if draw.random() < 0.3 and made.changes:
         content = change_bytes(draw, content, tail=True)
         made.changes.append("footer")

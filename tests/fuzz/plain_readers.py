@@ -1020,7 +1020,7 @@ def read_saved_scores(path: Path) -> dict[str, dict[str, float | None]]:
                 pa.parquet.read_metadata(io.BytesIO(data)).metadata[b"karat"], keys_once=False
             )
         except (pa.ArrowException, OSError, KeyError, TypeError) as error:
-            raise RefusedError(str(error)) from error
+            raise RefusedError(f"PyArrow: {error}") from error
         table = arrow_table(data, "parquet")
         rows = [dict(zip(table.names, row, strict=True)) for row in table.rows]
         counts = an_object(an_object(facts).get("counts"))
