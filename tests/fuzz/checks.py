@@ -455,22 +455,41 @@ def compare_printed(outcome: Outcome, printed: str, values: Values) -> None:
 
 def convert(made: Input, path: Path, outcome: Outcome, result: Any) -> None:
     """Convert to another format, read that, and compare."""
-    ending = made.draw.choice([".jsonl", ".csv", ".tsv", ".parquet", ".arrow", ".json", ".txt"])
-    target = path.parent / f"converted{ending}"
+    name = made.draw.choice(["jsonl", "jsonl", *(other for other in PAIRED if other != "jsonl")])
+    target = path.parent / "converted"
     named = [] if made.named is None else ["--from", made.named]
-    code, _ = command(outcome, "convert", path, target, "--kind", made.kind, *named)
+    words = ["convert", path, target, "--kind", made.kind, "--to", name, *named]
+    code, _ = command(outcome, *words)
     if code != 0 or result is None:
         return
+    if made.kind == "gold" and too_large(result):
+        return
     read: Any = karat.Gold.read if made.kind == "gold" else karat.Run.read
-    name = {".txt": "trec"}.get(ending, ending[1:])
-    again = guarded(outcome, lambda: read(target, format=name))
+    again = guarded(outcome, lambda: read(target, format=None if name == "beir" else name))
     content = judgments_of if made.kind == "gold" else ids_of
-    before = content(result)
+    before: Any = content(result)
     if again is None:
         if before:
-            outcome.fault("wrong", f"what convert wrote as {ending} cannot be read")
-    else:
-        outcome.same(f"converted to {ending}", content(again), before)
+            outcome.fault("wrong", f"what convert wrote as {name} cannot be read", outcome.refusal)
+        return
+    after: Any = content(again)
+    if name == "ragas" and made.kind == "gold":  # which has no grades, and judges evidence texts
+        if not before:
+            return
+        before, after = ({k for k, grade in d.items() if grade > 0} for d in (before, after))
+    outcome.same(f"converted to {name}", after, before)
+    if name == "jsonl" and made.kind == "gold":
+        for table in ("spans", "evidence"):
+            rows = [getattr(gold, table) for gold in (again, result)]
+            held = [[] if frame is None else sorted(frame.rows(), key=repr) for frame in rows]
+            outcome.same(f"{table} converted to {name}", *held)
+
+
+def too_large(gold: karat.Gold) -> bool:
+    """Return whether a grade is so large that JSON and every measure refuse it."""
+    grades = gold.judgments["grade"].to_list()
+    grades += [] if gold.spans is None else gold.spans["grade"].to_list()
+    return any(abs(grade) >= plain.LARGEST_GRADE for grade in grades)
 
 
 def judgments_of(gold: karat.Gold) -> dict[tuple[str, str], int]:
