@@ -104,6 +104,8 @@ def supervise(
             counts += Counter(json.loads(held[-1])) if held else Counter()
         if ended is None:
             break
+        if "seed" not in note:
+            raise RuntimeError("the worker did not start")
         kind = "~oracle" if note.get("stage") == "plain" else ended
         counts[ended] += kind == ended
         counts["tried"] += 1
@@ -121,7 +123,8 @@ def watch(name: str, seed: int, count: int, folder: Path) -> str | None:
         (folder / file).touch()
     words = [sys.executable, "-m", "fuzz", "--worker", str(folder), "--format", name]
     words += ["--seed", str(seed), "--count", str(count)]
-    worker = subprocess.Popen(words, cwd=folder)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    worker = subprocess.Popen(words, cwd=folder, env=environment)
     while worker.poll() is None:
         time.sleep(0.1)
         if time.time() - (folder / "note").stat().st_mtime > HANG:
