@@ -15,7 +15,8 @@ import polars as pl
 import pytest
 
 import karat
-from karat.data import Gold, Run
+from karat.data import Chunks, Corpus, Gold, Run
+from karat.data.queries import read_queries
 from karat.errors import SWAPPED, InputError, KaratWarning
 from support.effort import FULL
 from support.errors import refused
@@ -540,3 +541,72 @@ def test_json_without_queries_is_refused_with_its_path(tmp_path, content):
     path.write_text(content)
     with refused(path=path):
         Gold.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        (
+            "text after a closing quote.tsv",
+            'query_id\titem_id\tgrade\n"q"\t"a"q"\t1\n"r"\tb"\t2\n',
+            2,
+        ),
+        ("quote in a name.csv", 'query_id,item_id,grade,5"\nq1,a,1,3"\nq1,b,1,x\n', 1),
+        ("names that differ in case.csv", "Query_ID,query_id,item_id,grade\nq1,q,a,1\n", 1),
+        ("grade that is too large.csv", "query_id,item_id,grade\nq1,a,2147483648\n", 2),
+        ("grade that is too large.qrels", "q1 0 a 1\nq1 0 b 2147483648\n", 2),
+        ("decimal grade that is too large.qrels", "q1 0 a 1.0\nq1 0 b 2147483648.0\n", 2),
+    ],
+)
+def test_gold_that_would_be_misread_is_refused(tmp_path, name, content, line):
+    path = tmp_path / name
+    path.write_text(content)
+    with refused(path=path, line=line):
+        Gold.read(path)
+
+
+def test_quotes_inside_unquoted_values_are_read_as_they_are(tmp_path):
+    path = tmp_path / "gold.csv"
+    path.write_text('query_id,item_id,grade,query\nq1,a,1,what is "foo" bar\nq2,b,1,"say ""hi"""\n')
+    assert Gold.read(path).queries["text"].to_list() == ['what is "foo" bar', 'say "hi"']
+
+
+@pytest.mark.parametrize("score", ['"0.5"', '"1_000"', "true"])
+def test_score_in_json_that_is_not_a_number_is_refused(tmp_path, score):
+    path = tmp_path / "run.json"
+    path.write_text(f'{{"q1": {{"a": 1.5, "b": {score}}}}}')
+    with refused(path=path, field="score"):
+        Run.read(path)
+
+
+@pytest.mark.parametrize("kind", [Chunks, Corpus])
+def test_table_without_rows_is_refused(tmp_path, kind):
+    path = tmp_path / "table.csv"
+    path.write_text("item_id,doc_id,start,end,text\n")
+    with refused(path=path):
+        kind.read(path)
+
+
+def test_query_text_must_be_text():
+    table = pl.DataFrame({"query_id": ["q"], "query": [["a"]], "item_id": ["d"], "grade": [1]})
+    with refused():
+        Gold.of(table)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "qrels", "parquet"])
+def test_highest_grade_of_an_item_judged_twice_is_written(tmp_path, ending):
+    gold = Gold.of(pl.DataFrame({"query_id": ["q"] * 3, "item_id": [*"aab"], "grade": [3, 0, 1]}))
+    path = tmp_path / f"gold.{ending}"
+    gold.write(path)
+    run = {"q": {"a": 2.0, "b": 1.0}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KaratWarning)
+        assert karat.evaluate(Gold.read(path), run, ["RR", "nDCG"])["RR"] == 1.0
+
+
+@pytest.mark.parametrize("name", ["q.jsonl", "q.json"])
+def test_queries_that_are_not_utf8_are_refused(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b'{"query_id": "q1", "query": "caf\xe9"}\n')
+    with refused(path=path):
+        read_queries(path)

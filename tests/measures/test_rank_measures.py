@@ -136,7 +136,7 @@ def part_of_variants(part: int) -> list[Variant]:
 # Few ids and few scores, so that hits, repeats and ties are common. Some ids differ only in case,
 # normal form or a NUL, and some sort differently as UTF-16 and as bytes.
 QUERIES = ["q1", "Q1", "ж", "😀", "10"]
-ITEMS = ["a", "A", "a\0", "é", "e\u0301", "\uffee", "😀", "字", "10", "9", "filler 3"]
+ITEMS = ["a", "A", "a\x01", "é", "e\u0301", "\uffee", "😀", "字", "10", "9", "filler 3"]
 GRADES = [-100, -1, 0, 0, 1, 1, 2, 3, 40]
 SCORES = [1.0, math.nextafter(1.0, 2.0), 0.0, -0.0, -1.5]
 GAPS = [0] * 10 + [1, 2, 7, 120]

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import polars as pl
 
-from karat import Gold, Run
+from karat import Chunks, Gold, Run, evaluate
 from karat.data.columns import Columns
 from messages.cases import Section, written
 from support.paths import GOLDEN
@@ -362,5 +362,22 @@ case(
     "a query has another text in a file of queries",
     lambda: Gold.of([{"query_id": "q1", "query": "pay", "relevant": ["a"]}]).with_query_texts(
         {"q1": "pay by card"}
+    ),
+)
+
+# What the fuzzers found
+
+gold("text follows a closing quote", "a.csv", 'query_id,item_id,grade\nq1,"a"b,1\n')
+gold("a quote is inside the name of a column", "a.csv", 'query_id,item_id,grade,5"\nq1,a,1,3"\n')
+gold("names of columns differ in case", "a.csv", "Query_ID,query_id,item_id,grade\nq1,q,a,1\n")
+gold("a grade in a CSV file is too large", "a.csv", "query_id,item_id,grade\nq1,a,2147483648\n")
+run("a score in JSON is text", "run.json", '{"q1": {"a": "0.5"}}')
+file("a table of chunks has no rows", Chunks.read, "a.csv", "item_id,doc_id,start,end\n")
+case(
+    "a grade in a table that was not read is too large",
+    lambda: evaluate(
+        Gold(pl.DataFrame({"query_id": ["q1"], "item_id": ["a"], "grade": [1 << 31]})),
+        {"q1": ["a"]},
+        "nDCG",
     ),
 )

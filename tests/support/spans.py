@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 # Few documents and short ones, so that spans overlap, touch, nest and repeat; ids that differ only
 # in case, normal form or a NUL, and one document that several queries share.
 QUERIES = ["q1", "Q1", "ж", "😀", "10"]
-DOCUMENTS = ["d", "D", "d\0", "é", "e\u0301", "😀", "7"]
+DOCUMENTS = ["d", "D", "d\x01", "é", "e\u0301", "😀", "7"]
 
 
 # Near the beginning, often of no length, and few enough that two stretches are often equal.

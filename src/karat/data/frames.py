@@ -24,6 +24,7 @@ QUERY_TEXT = ("query", "question", "user_input", "prompt")
 DOC_ID = ("doc_id", "docid", "docno", "corpus-id")
 ITEM_ID = ("item_id", "chunk_id", "id", *DOC_ID)
 GRADE = ("grade", "rel", "relevance", "label", "score")
+LARGEST_GRADE = 1 << 31  # no grade is that large, and sums of such grades would not be exact
 LONGEST_ID = 1 << 16
 TOO_LONG = f"is longer than {LONGEST_ID:,} bytes"
 HAS_NUL = "contains a NUL character"
@@ -131,9 +132,25 @@ def are_ragas_rows(records: Sequence[Any]) -> bool:
 
 
 def column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:
-    """Return the column of a frame that goes by one of these names, in their order."""
+    """Return the column of a frame that has one of these names, in their order."""
     lower = {name.strip().lower(): name for name in reversed(frame.columns)}
-    return next((lower[name] for name in names if name in lower), None)
+    found = next((name for name in names if name in lower), None)
+    if found is None:
+        return None
+    if len(lower) < frame.width:
+        _refuse_same_name(frame, found)
+    return lower[found]
+
+
+def _refuse_same_name(frame: pl.DataFrame, name: str) -> None:
+    """Refuse columns whose names differ only in case or white space."""
+    same = [column for column in frame.columns if column.strip().lower() == name]
+    if len(same) > 1:
+        raise InputError(
+            f"the columns {same[0]!r} and {same[1]!r} have the same name",
+            field=same[1],
+            hint="rename one of them",
+        )
 
 
 def query_id_column(frame: pl.DataFrame) -> str | None:
@@ -383,7 +400,9 @@ def whole_numbers(
     bad = numbers.is_null()
     if bad.any():
         at = first(bad)
-        raise locate(at, values.name, f"{_shown(values[at - 1])} is no integer", hint)
+        raise locate(at, values.name, f"{_shown(values[at - 1])} is not an integer", hint)
+    if field == "grade" and (bad := numbers.abs() >= LARGEST_GRADE).any():
+        raise locate(first(bad), values.name, f"{numbers[first(bad) - 1]} is too large", hint)
     return numbers.cast(pl.Int64).alias(field)
 
 

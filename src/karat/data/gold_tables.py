@@ -131,8 +131,10 @@ def queries_table(table: pl.DataFrame) -> pl.DataFrame:
     text = frames.column(table, ("query", "text", *frames.QUERY_TEXT, "title"))
     known = table.with_columns(frames.ids(table[query], "query_id"))
     known = known.drop(query) if query != "query_id" else known
-    if text is not None and text != "text":
-        known = known.rename({"text": "text_field"}, strict=False).rename({text: "text"})
+    if text is not None:
+        known = known.with_columns(frames.texts(table[text], text))
+        if text != "text":
+            known = known.rename({"text": "text_field"}, strict=False).rename({text: "text"})
     twice = known["query_id"].is_duplicated()
     if twice.any():
         raise InputError(

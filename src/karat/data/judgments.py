@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from karat.data.frames import LARGEST_GRADE
 from karat.data.lists import repeated, text_id, text_items, text_keys, text_list
 from karat.errors import InputError, KaratWarning, counted
-
-LARGEST_GRADE = 1 << 31  # no grade is that large, and sums of such grades would not be exact
 
 
 def judgments_of(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:

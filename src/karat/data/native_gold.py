@@ -13,6 +13,7 @@ import polars as pl
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.files import Source
 from karat.data.frames import (
+    LARGEST_GRADE,
     LARGEST_PLACE,
     PLACE_HINT,
     QUERY_ID,
@@ -23,7 +24,6 @@ from karat.data.frames import (
 )
 from karat.data.gold import Gold
 from karat.data.gold_tables import ANY_OF, NO_EVIDENCE, NO_JUDGMENTS, SPANS
-from karat.data.judgments import LARGEST_GRADE
 from karat.data.losses import Written
 from karat.data.native_lines import (
     Header,
@@ -161,7 +161,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> Written:
             line["query"] = row.pop("text")
         line |= {key: value for key, value in row.items() if value is not None}
         if query in relevant or query in empty:
-            line["relevant"] = {r["item_id"]: r["grade"] for r in relevant.get(query, [])}
+            line["relevant"] = _highest_grades(relevant.get(query, []))
         if query in any_of:
             line["any_of"] = _lists_by_group(any_of[query])
         if query in spans or query in gold.empty_spans:
@@ -170,6 +170,15 @@ def write_gold(gold: Gold, file: IO[bytes]) -> Written:
             line["evidence"] = [piece["text"] for piece in evidence.get(query, [])]
         file.write(encode(line) + b"\n")
     return Written(gold.queries.height, gold.judgments.height)
+
+
+def _highest_grades(judgments: list[dict[str, Any]]) -> dict[str, int]:
+    """Return the grades of a query; of an item that is judged twice, the highest counts."""
+    grades: dict[str, int] = {}
+    for judgment in judgments:
+        item, grade = judgment["item_id"], judgment["grade"]
+        grades[item] = max(grade, grades.get(item, grade))
+    return grades
 
 
 def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse) -> Gold:

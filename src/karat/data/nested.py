@@ -68,6 +68,7 @@ def read_run(source: Source) -> Run:
     """Read scores; the score alone decides the order."""
 
     def run_of(content: Any) -> Run:
+        _refuse_other_scores(content)
         run = Run.of(content, name=source.name, columns=source.columns)
         scores = None if run.lists is None else run.lists.scores
         if scores is not None and np.isinf(scores).any():  # JSON has no infinity: it was 1e999
@@ -81,6 +82,22 @@ def read_run(source: Source) -> Run:
         return run
 
     return placed(source, run_of)
+
+
+def _refuse_other_scores(content: Any) -> None:
+    """Refuse scores that are not numbers in JSON: Python reads "0.5", "1_000" and true as such."""
+    if not isinstance(content, dict):
+        return
+    for query, items in content.items():
+        kinds = set(map(type, items.values())) if isinstance(items, dict) else set()
+        if not kinds <= {int, float} and kinds <= {int, float, str, bool}:
+            for item, score in items.items():
+                if isinstance(score, (str, bool)):
+                    raise InputError(
+                        f"query {query!r}, item {item!r}: {score!r} is not a number",
+                        field="score",
+                        hint="write scores as numbers, without quotes",
+                    )
 
 
 def write_gold(gold: Gold, file: IO[bytes]) -> Written:

@@ -116,10 +116,10 @@ def _of_file(source: Source) -> pl.DataFrame:
 
 
 def _first_keys(source: Source) -> set[str]:
-    """Return the keys of the first line, or none if it is no object of JSON."""
+    """Return the keys of the first line, or none if it is not a JSON object."""
     try:
         first = msgspec.json.decode(native.first_line(source))
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return set()
     return source.columns.rename_names(first) if isinstance(first, dict) else set()
 

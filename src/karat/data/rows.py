@@ -54,6 +54,8 @@ def read(
     if name not in NAMES:
         raise unknown(name)
     found = _lines(source, line) if name == "jsonl" else tables.READERS[name](source)
+    if not found[0].height:
+        raise source.error("the table has no rows", hint="check the command that wrote it")
     return tables.made(make, found, source)
 
 

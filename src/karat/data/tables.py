@@ -94,11 +94,11 @@ def _read_text(source: Source, separator: str) -> Found:
     body = text.lstrip("\r\n")
     top = text[: len(text) - len(body)].count("\n")
     _refuse_lone_cr(source, body, top)
+    content = body.encode()
+    _refuse_stray_quotes(source, content, separator, top)
     _refuse_same_names(source, body, separator, top)
     try:
-        table = pl.read_csv(
-            body.encode(), separator=separator, infer_schema=False, extra_columns="raise"
-        )
+        table = pl.read_csv(content, separator=separator, infer_schema=False, extra_columns="raise")
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _ragged(source, text, separator) or source.error(
             f"this is no table: {str(error).splitlines()[0]}",
@@ -136,6 +136,36 @@ def _refuse_same_names(source: Source, body: str, separator: str, top: int) -> N
             line=top + 1,
             field=twice[0],
             hint="rename one of them",
+        )
+
+
+def _refuse_stray_quotes(source: Source, content: bytes, separator: str, top: int) -> None:
+    """Refuse text after a closing quote, and a quote inside an unquoted name of a column.
+
+    Polars reads on to the next quote there, so that rows disappear without an error. Inside other
+    unquoted values it takes quotes as they are.
+    """
+    if b'"' not in content:
+        return
+    codes = np.frombuffer(content, np.uint8)
+    quotes = np.flatnonzero(codes == _QUOTE)
+    opening, closing = quotes[::2], quotes[1::2]
+    is_edge = np.zeros(256, np.bool_)
+    is_edge[[*separator.encode(), *b'\n\r"']] = True
+    # A quote inside a quoted value is doubled: one that closes it, and one that opens it again.
+    opens_value = is_edge[codes[np.maximum(opening - 1, 0)]] | (opening == 0)
+    last = codes.size - 1
+    ends_value = is_edge[codes[np.minimum(closing + 1, last)]] | (closing == last)
+    in_names = opening[~opens_value & (opening < content.find(b"\n"))]
+    behind_values = closing[opens_value[: closing.size] & ~ends_value]
+    stray = np.concatenate([in_names, behind_values])
+    if stray.size:
+        raise source.error(
+            "text follows a closing quote"
+            if behind_values.size
+            else "a quote is inside the name of a column",
+            line=top + content.count(b"\n", 0, int(stray.min())) + 1,
+            hint='quote the whole value, and write a quote inside it twice: "5"" disk"',
         )
 
 
@@ -378,6 +408,7 @@ def _text_format(name: str, separator: str) -> Format:
     )
 
 
+_QUOTE = ord('"')
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 READERS: dict[str, Callable[[Source], Found]] = {
     "csv": _mapped(lambda source: _read_text(source, ",")),

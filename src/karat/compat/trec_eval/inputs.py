@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
-from karat.data.judgments import LARGEST_GRADE
+from karat.data.frames import LARGEST_GRADE
 
 PREFERENCES = ("query", "group", "subgroup", "item", "level")
 JUDGMENTS = ("query", "group", "item", "grade")
