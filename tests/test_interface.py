@@ -1,6 +1,6 @@
 """The public interface, compared with tests/golden/interface.txt, so that no feature gets lost.
 
-Names with their signatures, flags of the command line, properties of the JSON documents, exit codes.
+Names with their signatures, flags of the command line, properties of JSON documents, exit codes.
 `make messages` (KARAT_UPDATE=1) rewrites the file after an intended change.
 """
 
@@ -58,7 +58,7 @@ def members(kind: type) -> Iterator[str]:
 
 
 def signature(value: object) -> str:
-    if not callable(value) or isinstance(value, type) and issubclass(value, tuple):
+    if not callable(value) or (isinstance(value, type) and issubclass(value, tuple)):
         return ""
     try:
         shown = str(inspect.signature(value))

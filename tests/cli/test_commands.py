@@ -531,7 +531,7 @@ def test_terminated_process_leaves_no_partial_file(files):
     Path("stopped.py").write_text(
         "import os, signal\n"
         "from karat.cli import main as command\n"
-        "from karat.data.files import writing\n"
+        "from karat.files import writing\n"
         "def stopped():\n"
         "    with writing('x.run') as file:\n"
         "        file.write(b'half')\n"

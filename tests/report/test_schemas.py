@@ -16,8 +16,8 @@ import karat
 from karat.cli.main import main
 from karat.conventions import CHOICES
 from karat.evaluation.spending import spending
+from karat.format import to_json
 from karat.measures.declare import REGISTRY
-from karat.report.document import encoded
 from karat.report.schemas import DOCUMENTS, schema
 from karat.report.sheet import WORDS
 from karat.stats.comparison import PAIRS, TESTS
@@ -77,7 +77,7 @@ def spending_document(path):
     """Return the document about the time and cost of a run."""
     spent = spending(karat.Run.read(path), path=path)
     settings = {"jobs": [8, 4], "prices": "a list"}
-    return json.loads(encoded(replace(spent, settings=settings).as_dict()))
+    return json.loads(to_json(replace(spent, settings=settings).as_dict()))
 
 
 def combinations(*choices):

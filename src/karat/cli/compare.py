@@ -61,10 +61,10 @@ def compare_command(
 ) -> None:
     """Compare runs pair by pair: differences, intervals, tests, and what moved."""
     from karat.evaluation import compare
+    from karat.format import to_json
     from karat.report import comparison_files
     from karat.report.comparison import comparison_document
     from karat.report.comparison_text import show
-    from karat.report.document import encoded
 
     wanted = Outputs.of(output, comparison_files.check)
     comparison = compare(
@@ -84,7 +84,7 @@ def compare_command(
         comparison.scores, comparison=comparison, making=making(how, report_texts)
     )
     if json:
-        print(encoded(comparison_document(sheet)).decode())
+        print(to_json(comparison_document(sheet)))
     else:
         show(sheet)
     for path in written:

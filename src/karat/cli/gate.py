@@ -47,8 +47,8 @@ def gate_command(
     """
     from karat.errors import KaratError
     from karat.evaluation import gate
+    from karat.format import to_json
     from karat.report import verdict_files
-    from karat.report.document import encoded
     from karat.report.verdict import Entry
 
     wanted = Outputs.of(output, verdict_files.check)
@@ -75,7 +75,7 @@ def gate_command(
     for path in wanted.pages:
         assert verdict.basis is not None
         verdict.basis.report(verdict, path, making(how, report_texts))
-    print(encoded(verdict_files.document([entry])).decode() if json else verdict)
+    print(to_json(verdict_files.document([entry])) if json else verdict)
     for path in [*written, *wanted.pages]:
         print(f"wrote {path}", file=sys.stderr)
     if not json:

@@ -27,12 +27,12 @@ def locate_command(
 ) -> None:
     """Find where evidence texts stand in the documents; exit 1 if some are not placed."""
     from karat.data import native
-    from karat.data.files import check_writable
     from karat.data.formats import for_writing
     from karat.errors import InputError
+    from karat.files import check_writable
+    from karat.format import to_json
     from karat.match.locate import locate
     from karat.report import location
-    from karat.report.document import encoded
 
     if output is not None:
         if for_writing(output) is not native.FORMAT:
@@ -42,7 +42,7 @@ def locate_command(
     if output is not None:
         located.gold.write(output)
     if json:
-        print(encoded(location.document(located)).decode())
+        print(to_json(location.document(located)))
     else:
         location.show(located)
     if output is not None:

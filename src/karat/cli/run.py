@@ -217,9 +217,9 @@ def _run(request: Request, output: Path, *, overwrite: bool, shown: bool) -> Run
 
 
 def _show(told: Spending | Estimate, as_json: bool) -> None:
-    from karat.report.document import encoded
+    from karat.format import to_json
 
-    print(encoded(told.as_dict()).decode() if as_json else told)
+    print(to_json(told.as_dict()) if as_json else told)
 
 
 def _headers(given: Sequence[str]) -> dict[str, str]:

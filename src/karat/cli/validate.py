@@ -31,7 +31,7 @@ def validate_command(
     """
     from karat.data.files import Unopened
     from karat.evaluation import validate
-    from karat.report.document import encoded
+    from karat.format import to_json
 
     found = validate(
         Unopened(gold, gold_format),
@@ -39,6 +39,6 @@ def validate_command(
         chunks=chunks,
         runs=[Unopened(run, run_format) for run in runs or ()],
     )
-    print(encoded(found.as_dict()).decode() if json else found)
+    print(to_json(found.as_dict()) if json else found)
     if not found.ok:
         raise typer.Exit(1)

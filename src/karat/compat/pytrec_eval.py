@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from karat.arrays import Floats
 from karat.compat.trec_eval.catalogue import ENTRIES, NICKNAMES, Asked
 from karat.compat.trec_eval.topics import Topics
 from karat.conventions import Conventions
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
-from karat.match.hits import Floats
 from karat.match.ids import match_ids
 from karat.match.prepared import prepare
 

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from karat.arrays import Floats
 from karat.errors import InputError, counted
 from karat.evaluation.scores import Scores
-from karat.match.hits import Floats
 from karat.measures import Measure, ScoreTable, parse
 from karat.report.checks import Blamed, Check
 from karat.stats.groups import groups, of_queries

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from karat.data.files import check_writable, writing
 from karat.data.gold import Gold
 from karat.evaluation.comparison import Comparison
 from karat.evaluation.opened import Opened
@@ -16,6 +15,7 @@ from karat.evaluation.page.noticing import few_labelled, notices
 from karat.evaluation.page.picturing import picture
 from karat.evaluation.page.provenance import inputs
 from karat.evaluation.scores import Scores
+from karat.files import check_writable, writing
 from karat.report.endings import written_twice
 from karat.report.making import Making
 from karat.report.page import html

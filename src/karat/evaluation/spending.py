@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from karat.arrays import Floats
 from karat.data.run import Run
-from karat.match.hits import Floats
 from karat.match.usage import Usage
 from karat.measures.combine import COMBINE, combine
 from karat.measures.run.cost import prices_of

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from karat.arrays import Flags, Floats, Ints
 from karat.data.run import Run
-from karat.match.hits import Flags, Floats, Ints, Places
+from karat.match.hits import Places
 from karat.match.numbers import asked, failed, numbers_of
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from karat.arrays import Flags, Ints
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
 from karat.match.evidence import Found, match_evidence
-from karat.match.hits import Flags, Hits, Ints
+from karat.match.hits import Hits
 from karat.match.ids import match_ids, stands_again
 from karat.match.level import documents
 from karat.match.numbers import listed

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.report.sheet import Sheet
-from karat.report.tables import best, declaration, group_fields, group_parts
+from karat.report.tables import declaration, group_fields, group_parts, measure_named
 
 SURE, DOUBTFUL, POSSIBLE, REST = "█", "▓", "░", "·"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -51,7 +51,7 @@ def drawn(sheets: Sequence[Sheet]) -> Drawing:
     rows = zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True)
     for at, same in enumerate(rows):
         values = [row["value"] for row in same]
-        leader = best(same[0]["measure"], values) if len(set(values)) > 1 else None
+        leader = measure_named(same[0]["measure"]).best(values) if len(set(values)) > 1 else None
         for column, row in enumerate(same, start=1):
             leads = leader is not None and row["value"] == leader
             drawing[at, column] = Drawn(_ends(row), leads)

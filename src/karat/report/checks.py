@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from karat.errors import counted
-from karat.report.tables import number, probability
+from karat.format import probability
+from karat.report.tables import number
 from karat.stats.rules import Rule, plain
 
 _GUILT = {

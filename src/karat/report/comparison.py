@@ -9,10 +9,11 @@ from typing import Any
 import polars as pl
 
 from karat.errors import counted
+from karat.format import probability
 from karat.report.calculation import Change
 from karat.report.document import document
 from karat.report.sheet import Sheet
-from karat.report.tables import BETTER, WORSE, better, declaration, probability
+from karat.report.tables import BETTER, WORSE, declaration, measure_named
 from karat.stats.comparison import PAIRS, Choices
 from karat.stats.corrections import TITLES
 from karat.stats.inference import FEW_GEOMETRIC
@@ -185,4 +186,4 @@ def mark(row: Row) -> str:
     # Signed ranks may tell runs apart whose means are the same.
     if p is None or p >= ALPHA or not difference:
         return ""
-    return BETTER if better(row["measure"], difference, 0.0) else WORSE
+    return BETTER if measure_named(row["measure"]).is_better(difference, 0.0) else WORSE

@@ -6,9 +6,9 @@ from typing import IO
 
 import polars as pl
 
+from karat.format import to_json
 from karat.report.comparison import ComparisonSheet, comparison_document
 from karat.report.comparison_text import markdown
-from karat.report.document import encoded
 from karat.report.endings import REPORT, Endings
 from karat.report.latex import latex
 
@@ -42,10 +42,16 @@ def _write_queries(sheet: ComparisonSheet, file: IO[bytes]) -> None:
             rows.write_csv(file, include_header=at == number == 0)
 
 
+def _json(sheet: ComparisonSheet) -> bytes:
+    return f"{to_json(comparison_document(sheet))}\n".encode()
+
+
 _ENDINGS: Endings[ComparisonSheet] = Endings(
     "a comparison",
     {
-        ".json": lambda sheet, file: file.write(encoded(comparison_document(sheet)) + b"\n"),
+        ".json": lambda sheet, file: file.write(
+            f"{to_json(comparison_document(sheet))}\n".encode()
+        ),
         ".csv": _write_csv,
         ".md": lambda sheet, file: file.write(markdown(sheet).encode()),
         ".tex": lambda sheet, file: file.write(latex(sheet).encode()),

@@ -9,10 +9,11 @@ from typing import Any
 import polars as pl
 
 from karat.errors import counted
+from karat.format import probability
 from karat.report.bars import Drawing, drawn
 from karat.report.comparison import ComparisonSheet, Moved, Row, mark, tests
 from karat.report.sheet import methods
-from karat.report.tables import BETTER, WORSE, label, number, probability, signed, table_rows
+from karat.report.tables import BETTER, WORSE, label, number, signed, table_rows
 from karat.report.terminal import WIDTH, short
 from karat.stats import corrections
 from karat.stats.groups import FEW

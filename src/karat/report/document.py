@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import polars as pl
 
+from karat.format import to_json
 from karat.measures import parse
 from karat.report.sheet import Sheet, left_out, noted, rests_on_few
 from karat.report.tables import group_fields, group_parts
@@ -37,12 +37,7 @@ def document(sheets: Sequence[Sheet]) -> dict[str, Any]:
 
 def print_document(sheets: Sequence[Sheet]) -> None:
     """Print the document to standard output."""
-    print(encoded(document(sheets)).decode())
-
-
-def encoded(whole: dict[str, Any]) -> bytes:
-    """Return a document as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(whole))
+    print(to_json(document(sheets)))
 
 
 def _run(sheet: Sheet) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Generic, TypeVar
 
-from karat.data.files import check_writable, writing
 from karat.errors import InputError
+from karat.files import check_writable, writing
 
 Content = TypeVar("Content")
 Writer = Callable[[Content, IO[bytes]], object]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from karat.errors import counted
+from karat.format import amount, duration
 from karat.report.load import load
-from karat.report.tables import amount
 from karat.report.terminal import WIDTH
 from karat.version import __version__
 
@@ -108,17 +107,3 @@ class Estimate:
             yield f"{unpriced} among them without a price or its tokens, in no sum"
         if self.failed:
             yield f"{counted(self.failed, 'query')} of the {self.based_on:,} failed"
-
-
-def duration(seconds: float) -> str:
-    """Say how long something takes, as exactly as an estimate can be.
-
-    >>> duration(0.4), duration(59), duration(125), duration(7300)
-    ('1 s', '59 s', '2 min 5 s', '2 h 1 min')
-    """
-    whole = math.ceil(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600:,} h {whole % 3600 // 60} min"

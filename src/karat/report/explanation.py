@@ -9,10 +9,10 @@ from typing import Any
 
 from karat.conventions import HELP, Conventions
 from karat.errors import printable
+from karat.format import amount
 from karat.measures import Measure
 from karat.measures.declare import UNITS, spelled
 from karat.report.calculation import MOST_ROWS, TOP, Calculation, Row, changes
-from karat.report.tables import amount
 from karat.report.terminal import WIDTH, plain_lines, short
 
 _ITEM_WIDTH = 24

@@ -11,7 +11,8 @@ import msgspec
 import polars as pl
 
 from karat.data.files import Source, Unopened, path_of
-from karat.report.document import document, encoded
+from karat.format import to_json
+from karat.report.document import document
 from karat.report.endings import REPORT, Endings
 from karat.report.latex import latex_of_scores
 from karat.report.markdown import markdown
@@ -40,7 +41,7 @@ def holds_scores(given: Any) -> bool:
 
 
 def _write_json(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    file.write(encoded(document(sheets)) + b"\n")
+    file.write(f"{to_json(document(sheets))}\n".encode())
 
 
 def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:

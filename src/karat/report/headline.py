@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from karat.format import probability
 from karat.report.comparison import ComparisonSheet, Row, mark
 from karat.report.comparison_tables import HEADS
 from karat.report.sheet import Sheet, unequal_texts
-from karat.report.tables import (
-    BETTER,
-    WORSE,
-    best,
-    better,
-    number,
-    probability,
-    signed,
-    with_interval,
-)
+from karat.report.tables import BETTER, WORSE, measure_named, number, signed, with_interval
 from karat.stats.power import ALPHA
 
 _NAMED = 3
@@ -118,7 +110,7 @@ def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: Row) -> s
     name = sheet.label(measure)
     if ahead is None or row["p_corrected"] is None:
         return f"{leader} has the best {name}; its difference from {rival} was not tested"
-    if not better(measure, ahead, 0.0):
+    if not measure_named(measure).is_better(ahead, 0.0):
         return (
             f"{leader} has the best {name}, but not on the queries for which both it and "
             f"{rival} have a value"
@@ -167,7 +159,7 @@ def _p(sheet: ComparisonSheet, row: Row) -> str:
 
 def _leading(measure: str, values: Mapping[str, float | None]) -> list[str]:
     """Return the runs with the best value, none where no run has one."""
-    leader = best(measure, values.values())
+    leader = measure_named(measure).best(values.values())
     return [name for name, value in values.items() if value is not None and value == leader]
 
 

@@ -11,7 +11,7 @@ from karat.report.comparison import ComparisonSheet, tests
 from karat.report.comparison_tables import TESTS
 from karat.report.sheet import Sheet, methods, remarks
 from karat.report.significance import letter, significant
-from karat.report.tables import best, label, number, with_interval
+from karat.report.tables import label, measure_named, number, with_interval
 from karat.stats import corrections
 from karat.stats.power import ALPHA
 
@@ -72,7 +72,7 @@ def _table(
     """Return a table of values by run and measure, the best bold; it needs the package booktabs."""
     rows = {sheet.name: list(sheet.summary.iter_rows(named=True)) for sheet in sheets}
     leaders = [
-        best(same[0]["measure"], [row["value"] for row in same])
+        measure_named(same[0]["measure"]).best([row["value"] for row in same])
         for same in zip(*rows.values(), strict=True)
     ]
     measures = sheets[0].summary["measure"].to_list()

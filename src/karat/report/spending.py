@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from karat.errors import counted, printable
+from karat.format import amount
 from karat.report.load import load
 from karat.report.sheet import rests_on_few
-from karat.report.tables import amount
 from karat.report.terminal import WIDTH, short, wide_lines
 from karat.version import __version__
 

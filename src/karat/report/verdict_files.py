@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from karat.report.document import encoded
+from karat.format import to_json
 from karat.report.endings import REPORT, Endings
 from karat.report.verdict_junit import junit
 from karat.report.verdict_text import markdown
@@ -31,7 +31,7 @@ _ENDINGS: Endings[Sequence[Entry]] = Endings(
     {
         ".xml": lambda entries, file: file.write(junit(entries)),
         ".md": lambda entries, file: file.write(markdown(entries).encode()),
-        ".json": lambda entries, file: file.write(encoded(document(entries)) + b"\n"),
+        ".json": lambda entries, file: file.write(f"{to_json(document(entries))}\n".encode()),
     },
     hint=f"{REPORT}; .xml is JUnit",
 )

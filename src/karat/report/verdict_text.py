@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from karat.errors import printable
+from karat.format import probability
 from karat.report.checks import Blamed, Check
 from karat.report.markdown import escape, piped
-from karat.report.tables import probability
 from karat.report.terminal import WIDTH, plain_lines, short, width_of
 
 if TYPE_CHECKING:

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from karat.arrays import Floats
 from karat.errors import counted
 from karat.evaluation.opened import Opened
 from karat.evaluation.page.outcomes import ANSWERED, NOT_AT_HAND
 from karat.evaluation.page.unfound import unfound
 from karat.evaluation.scores import Scores
-from karat.match.hits import Floats
 from karat.match.numbers import listed
 from karat.match.spans import Coverage
 from karat.measures import Measure
 from karat.report.page.model import Notice, Queries
-from karat.report.tables import better, number
+from karat.report.tables import measure_named, number
 from karat.report.terminal import short
 from karat.stats.apart import apart
 
@@ -68,7 +68,9 @@ def _unjudged(scores: Sequence[Scores]) -> Iterator[Notice]:
         return
     measure = same[0]["measure"]
     best = reduce(
-        lambda a, b: b if better(measure, same[b]["value"], same[a]["value"]) else a,
+        lambda a, b: (
+            b if measure_named(measure).is_better(same[b]["value"], same[a]["value"]) else a
+        ),
         range(len(scores)),
     )
     if len(scores) == 1 and same[0]["judged"] <= 1 - _UNJUDGED:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from karat.arrays import Ints
 from karat.evaluation.opened import Opened
-from karat.match.hits import Ints
 from karat.match.numbers import asked
 from karat.match.spans import Least
 from karat.measures import Measure

@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from karat.arrays import Flags, Ints
 from karat.evaluation.opened import Opened
 from karat.evaluation.page.outcomes import relevant_from
 from karat.match.evidence import Found
-from karat.match.hits import Flags, Hits, Ints, merged
+from karat.match.hits import Hits, merged
 from karat.match.numbers import numbers_of
 from karat.match.spans import Coverage
 from karat.measures import Measure

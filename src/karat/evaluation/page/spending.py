@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from karat.arrays import Floats
 from karat.data.chunks import Chunks
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.evaluation.opened import Opened
 from karat.evaluation.spending import TOTAL, by_stage, by_stage_and_model
 from karat.match.described import described
-from karat.match.hits import Floats
 from karat.match.level import documents
 from karat.match.numbers import asked, listed
 from karat.match.usage import Usage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Floats
+from karat.arrays import Floats
 from karat.match.usage import Usage
 from karat.measures.declare import measure
 from karat.measures.workings import is_heard, note_places

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from karat.match.hits import Floats
+from karat.arrays import Floats
 from karat.match.usage import Usage
 from karat.measures.declare import Param, measure, word
 from karat.measures.workings import note_places

@@ -13,12 +13,12 @@ from karat.report.significance import letter, significant
 from karat.report.tables import (
     BETTER,
     WORSE,
-    best,
     counts,
     declaration,
     holes,
     interval,
     label,
+    measure_named,
     number,
 )
 from karat.stats.power import ALPHA
@@ -112,7 +112,7 @@ def values(sheets: Sequence[Sheet], marks: Marks) -> Markup:
 
 def _row(same: Sequence[Row], marks: Marks, sheet: Sheet) -> Markup:
     measure, most = same[0]["measure"], full(same)
-    leading = best(measure, [row["value"] for row in same])
+    leading = measure_named(measure).best([row["value"] for row in same])
     apart = any(row["value"] != leading for row in same)
     cells = []
     for name, row in zip(marks.names, same, strict=True):
