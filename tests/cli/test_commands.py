@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import karat
-from karat.report.endings import Endings
+from karat.report.writers import Writers
 from support.commands import check_refused
 from support.errors import refused
 
@@ -262,7 +262,7 @@ def test_two_files_are_written_completely_or_not_at_all(files):
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    endings = Endings("x", {".csv": lambda _, file: file.write(b"new")}, queries={".csv": full})
+    endings = Writers("x", {".csv": lambda _, file: file.write(b"new")}, queries={".csv": full})
     Path("s.csv").write_text("before")
     listed = sorted(files.iterdir())
     with refused(path="s.queries.csv") as error:

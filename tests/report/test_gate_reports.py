@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 import karat
-from karat.report import verdict_files
-from karat.report.verdict import Entry
+from karat.evaluation.verdict import Entry
+from karat.report import verdict as verdict_files
 from support.commands import check_refused
 from support.errors import refused
 

@@ -29,10 +29,9 @@ def locate_command(
     from karat.data import native
     from karat.data.formats import for_writing
     from karat.errors import InputError
+    from karat.evaluation.location import locate
     from karat.files import check_writable
     from karat.format import to_json
-    from karat.match.locate import locate
-    from karat.report import location
 
     if output is not None:
         if for_writing(output) is not native.FORMAT:
@@ -42,9 +41,9 @@ def locate_command(
     if output is not None:
         located.gold.write(output)
     if json:
-        print(to_json(location.document(located)))
+        print(to_json(located.as_dict()))
     else:
-        location.show(located)
+        print(located)
     if output is not None:
         print(f"wrote {output}", file=sys.stderr)
     if located.incomplete:

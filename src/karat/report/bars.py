@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.report.sheet import Sheet
-from karat.report.tables import declaration, group_fields, group_parts, measure_named
+from karat.report.tables import declaration, measure_named
 
 SURE, DOUBTFUL, POSSIBLE, REST = "█", "▓", "░", "·"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -62,8 +62,8 @@ def drawn_groups(sheet: Sheet) -> Drawing:
     """Return how the values of groups are drawn: a row a group, a column a measure."""
     return {
         (at, column): Drawn(_ends(row), best=False)
-        for at, (_, part) in enumerate(group_parts(sheet))
-        for column, row in enumerate(part.iter_rows(named=True), start=len(group_fields(sheet)))
+        for at, (_, part) in enumerate(sheet.group_parts)
+        for column, row in enumerate(part.iter_rows(named=True), start=len(sheet.group_fields))
     }
 
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import polars as pl
-
 from karat.format import format_number
 from karat.measures import Declaration, Measure, parse
 from karat.report.sheet import Sheet
@@ -128,22 +126,15 @@ def group_table(sheet: Sheet) -> Table | None:
     """Return heads and a row a group, where groups were asked."""
     if sheet.groups is None:
         return None
-    fields = group_fields(sheet)
+    fields = sheet.group_fields
     rows = []
-    for key, part in group_parts(sheet):
+    for key, part in sheet.group_parts:
         values = [with_interval(row) for row in part.iter_rows(named=True)]
         labels = ["–" if label is None else str(label) for label in key]
         mark = "*" if part["small"].any() else ""
         rows.append([*labels, *values, counts(part["n"]) + mark])
     measures = [label(measure, sheet) for measure in sheet.summary["measure"]]
     return [*fields, *measures, "n"], rows
-
-
-def group_parts(sheet: Sheet) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
-    """Return each group as its labels and a row a measure."""
-    assert sheet.groups is not None
-    fields = group_fields(sheet)
-    return list(sheet.groups.partition_by(fields, as_dict=True, maintain_order=True).items())
 
 
 def query_table(sheet: Sheet) -> Table | None:
@@ -153,16 +144,9 @@ def query_table(sheet: Sheet) -> Table | None:
     measures = sheet.summary["measure"].to_list()
     rows = [
         [query, *(number(v, m) for m, v in zip(measures, values, strict=True))]
-        for query, *values in sheet.per_query.iter_rows()
+        for query, *values in sheet.scores.per_query.iter_rows()
     ]
     return ["query_id", *(label(measure, sheet) for measure in measures)], rows
-
-
-def group_fields(sheet: Sheet) -> list[str]:
-    """Return the fields that the groups of a sheet are made by."""
-    assert sheet.groups is not None
-    known = [*sheet.summary.columns, "small"]
-    return [name for name in sheet.groups.columns if name not in known]
 
 
 @cache

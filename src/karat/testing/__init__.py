@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from karat.report.verdict import Entry, Verdict
+    from karat.evaluation.verdict import Entry, Verdict
 
 __all__ = ["assert_gate"]
 
@@ -49,9 +49,9 @@ def start_recording() -> list[Entry]:
 def _record(verdict: Verdict | None, error: str | None = None) -> None:
     if _recorded is None:
         return
-    from karat.report.verdict import Entry
+    from karat.evaluation.verdict import Entry
 
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
     # The scores behind a verdict would stay in memory until the last test.
-    kept = None if verdict is None else replace(verdict, basis=None)
+    kept = None if verdict is None else replace(verdict, scores=None, baseline_scores=None)
     _recorded.append(Entry(test or "gate", kept, error))

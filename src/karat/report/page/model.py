@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from karat.evaluation.verdict import Verdict
 from karat.report.comparison import ComparisonSheet
 from karat.report.sheet import Sheet
-from karat.report.verdict import Verdict
 
 Json = dict[str, Any]
 
