@@ -47,7 +47,7 @@ def gate_command(
     """
     from karat.errors import KaratError
     from karat.evaluation import gate
-    from karat.evaluation.verdict import Entry, document
+    from karat.evaluation.verdict import GateEntry, document
     from karat.format import to_json
     from karat.report import verdict as verdict_files
 
@@ -67,10 +67,10 @@ def gate_command(
     except KaratError as error:
         # What was written by an earlier gate must not be taken for the answer to this one.
         for path in wanted.files:
-            verdict_files.write([Entry(run, None, str(error))], path)
+            verdict_files.write([GateEntry(run, None, str(error))], path)
         wanted.write_failure(run, str(error))
         raise
-    entry = Entry(verdict.run, verdict)
+    entry = GateEntry(verdict.run, verdict)
     written = [each for path in wanted.files for each in verdict_files.write([entry], path)]
     wanted.write_verdict(verdict, report_options(how, report_texts))
     print(to_json(document([entry])) if json else verdict)

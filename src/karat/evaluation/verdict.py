@@ -104,7 +104,7 @@ class Verdict(Result):
 
 
 @dataclass(frozen=True)
-class Entry:
+class GateEntry:
     """One gate of a report: its verdict, or why there is none."""
 
     title: str
@@ -239,7 +239,7 @@ def _scored(scores: Scores) -> dict[str, Any]:
     return told
 
 
-def document(entries: Sequence[Entry]) -> dict[str, Any]:
+def document(entries: Sequence[GateEntry]) -> dict[str, Any]:
     """Return a report as plain data; `passed` is null where a gate could not be judged."""
     outcomes = [entry.passed for entry in entries]
     unknown = None in outcomes or not outcomes

@@ -83,7 +83,7 @@ def write(result: Result, path: str | os.PathLike[str]) -> None:
     """Write a result in the format that the extension names."""
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.scores import Scores
-    from karat.evaluation.verdict import Entry, Verdict
+    from karat.evaluation.verdict import GateEntry, Verdict
 
     match result:
         case Scores():
@@ -99,7 +99,7 @@ def write(result: Result, path: str | os.PathLike[str]) -> None:
         case Verdict():
             from karat.report import verdict
 
-            verdict.write([Entry(result.run, result)], path)
+            verdict.write([GateEntry(result.run, result)], path)
         case _:
             raise _unknown(result)
 

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from karat.errors import printable
 from karat.evaluation.checks import Blamed, Check
-from karat.evaluation.verdict import Entry, Verdict, document
+from karat.evaluation.verdict import GateEntry, Verdict, document
 from karat.format import probability, to_json
 from karat.report.markdown import escape, piped
 from karat.report.terminal import WIDTH, plain_lines, short, width_of
@@ -36,7 +36,7 @@ def text(verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
-def markdown(entries: Sequence[Entry]) -> str:
+def markdown(entries: Sequence[GateEntry]) -> str:
     """Return the gates of a report as Markdown, one after the other."""
     return "\n".join(part for entry in entries for part in _sections(entry))
 
@@ -70,7 +70,7 @@ def check_rows(verdict: Verdict) -> tuple[list[str], list[list[str]]]:
     return heads, rows
 
 
-def _sections(entry: Entry) -> Iterator[str]:
+def _sections(entry: GateEntry) -> Iterator[str]:
     verdict = entry.verdict
     title = "" if verdict is not None and entry.title == verdict.run else f"{entry.title}: "
     if verdict is None:
@@ -104,7 +104,7 @@ def _wrapped(sentence: str, indent: str) -> list[str]:
 ANSWERED = "every query was answered"
 
 
-def junit(entries: Sequence[Entry]) -> bytes:
+def junit(entries: Sequence[GateEntry]) -> bytes:
     """Return a report as JUnit XML.
 
     That queries have no answer is no failure, and must not be overlooked: a case of its own is
@@ -154,7 +154,7 @@ def _clean(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
-_WRITERS: Writers[Sequence[Entry]] = Writers(
+_WRITERS: Writers[Sequence[GateEntry]] = Writers(
     "a verdict",
     {
         ".xml": lambda entries, file: file.write(junit(entries)),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from karat.evaluation.verdict import Entry
+    from karat.evaluation.verdict import GateEntry
 
 OPTION = "--karat-report"
 _OUTPUT = "karat_gates"
@@ -74,5 +74,5 @@ class Reporter:
         terminalreporter.write_line(f"karat: {gates}, written to {self.path}")
 
 
-def _title(entry: Entry) -> str:
+def _title(entry: GateEntry) -> str:
     return entry.title

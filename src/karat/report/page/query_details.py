@@ -24,7 +24,7 @@ from karat.match.spans import WANTED
 from karat.match.usage_table import UsageTable
 from karat.measures.run.cost import prices_of
 from karat.report.page.model import Json
-from karat.report.page.ranked_lists import BEGINNING, Shown
+from karat.report.page.ranked_lists import BEGINNING, ScoredLists
 
 MOST_LISTED = 50
 """How many items are kept of an ideal list, and of what a list misses."""
@@ -32,7 +32,7 @@ MOST_LISTED = 50
 
 def details(
     scores: Sequence[Scores],
-    runs: Sequence[Shown | None],
+    runs: Sequence[ScoredLists | None],
     queries: pl.DataFrame,
     numbers: Sequence[int],
 ) -> dict[int, Json]:
@@ -85,7 +85,7 @@ def _cut(placed: Row) -> Json:
     return placed | {"text": text[:MOST_TEXT], "length": len(text)}
 
 
-def _spans(shown: Shown, numbers: Sequence[int]) -> dict[int, list[Row]]:
+def _spans(shown: ScoredLists, numbers: Sequence[int]) -> dict[int, list[Row]]:
     """Return the spans that should be found, if they and the run are counted in one way."""
     gold, run = shown.opened.gold, shown.opened.run
     wanted: dict[int, list[Row]] = {}
@@ -100,7 +100,7 @@ def _spans(shown: Shown, numbers: Sequence[int]) -> dict[int, list[Row]]:
 
 
 def _told(
-    score: Scores, shown: Shown, query_ids: pl.Series, numbers: Sequence[int]
+    score: Scores, shown: ScoredLists, query_ids: pl.Series, numbers: Sequence[int]
 ) -> dict[int, Json]:
     """Return what a run says of some queries, and how their values come about."""
     ids = query_ids[numbers]
@@ -225,7 +225,7 @@ def parts(placed: Iterable[Row]) -> list[tuple[int, str]]:
     ]
 
 
-def results_of(run: Shown, numbers: Sequence[int], texts: Texts) -> dict[int, list[Row]]:
+def results_of(run: ScoredLists, numbers: Sequence[int], texts: Texts) -> dict[int, list[Row]]:
     """Return the items of some queries that are shown: rank, item, score, place and text."""
     places = run.places.filter(pl.col("query").is_in(numbers))
     items = run.opened.run.results[places["row"].to_numpy()]

@@ -21,7 +21,7 @@ ANSWERED, MISSING, FAILED, NOT_AT_HAND = range(4)
 
 
 @dataclass(frozen=True, eq=False)
-class Sought:
+class GoldFound:
     """Per query: how much gold wants, how much of it a run found, and the first rank that did."""
 
     wanted: Ints
@@ -34,7 +34,7 @@ def first_of_gold(measures: Iterable[Measure]) -> Measure | None:
     return next((measure for measure in measures if measure.declaration.reads_gold), None)
 
 
-def sought(reading: Reading, family: Family, measure: Measure | None) -> Sought:
+def gold_found(reading: Reading, family: Family, measure: Measure | None) -> GoldFound:
     """Return what a run found over its whole lists, of one kind of gold.
 
     What counts as relevant, and how much of a span, is as the measure says, if it does.
@@ -43,19 +43,19 @@ def sought(reading: Reading, family: Family, measure: Measure | None) -> Sought:
     if family == "rank":
         rel = relevant_from(measure)
         relevant = reading.data.relevant(rel)
-        return Sought(reading.data.n_relevant(rel), relevant.count, relevant.first_rank)
+        return GoldFound(reading.data.n_relevant(rel), relevant.count, relevant.first_rank)
     pieces = reading.data.pieces
     if family == "span":
         pieces = pieces(params.get("min_overlap", Least()))
     new = pieces.new
     found = np.bincount(new.query, new.grade, new.n_queries).astype(np.int64)
-    return Sought(pieces.count, found, pieces.covering.first_rank)
+    return GoldFound(pieces.count, found, pieces.covering.first_rank)
 
 
-def nothing_sought(n_queries: int) -> Sought:
+def nothing_wanted(n_queries: int) -> GoldFound:
     """Return that nothing is known to be wanted: no measure reads gold."""
     none = np.zeros(n_queries, np.int64)
-    return Sought(none, none, none)
+    return GoldFound(none, none, none)
 
 
 def relevant_from(measure: Measure | None) -> int:
@@ -64,7 +64,7 @@ def relevant_from(measure: Measure | None) -> int:
     return rel
 
 
-def outcomes(opened: Opened, held: Sought) -> Outcomes:
+def outcomes(opened: Opened, held: GoldFound) -> Outcomes:
     """Say what became of each query in a run."""
     query_ids, run = opened.session.prepared.query_ids, opened.run
     present, _ = asked(query_ids, run)

@@ -17,14 +17,14 @@ from karat.report.page.model import Outcomes, Queries
 from karat.report.page.query_details import details
 from karat.report.page.query_status import (
     FAILED,
-    Sought,
+    GoldFound,
     first_of_gold,
+    gold_found,
     not_at_hand,
-    nothing_sought,
+    nothing_wanted,
     outcomes,
-    sought,
 )
-from karat.report.page.ranked_lists import RankedLists, Shown
+from karat.report.page.ranked_lists import RankedLists, ScoredLists
 from karat.stats.telling import telling
 
 _QUERY_TEXT = 120
@@ -46,13 +46,13 @@ def queries(
     measure = first_of_gold(scores[0].table.measures)
     with warnings.catch_warnings():  # whatever there is to warn of was said when runs were scored
         warnings.simplefilter("ignore", KaratWarning)
-        held = [None if run is None else _sought(run, measure) for run in opened]
+        held = [None if run is None else _gold_found(run, measure) for run in opened]
         became = [
             not_at_hand(ids.len()) if run is None or found is None else outcomes(run, found)
             for run, found in zip(opened, held, strict=True)
         ]
         wanted = next((found.wanted for found in held if found), np.zeros(ids.len(), np.int64))
-        runs = [None if run is None else Shown(run, measure) for run in opened]
+        runs = [None if run is None else ScoredLists(run, measure) for run in opened]
         numbers = _telling(scores, became, texts)
         at_hand = any(runs)
         return Queries(
@@ -87,11 +87,11 @@ def _known(scores: Sequence[Scores], ids: pl.Series) -> pl.DataFrame:
     return known.select(as_text(column) for column in known.iter_columns())
 
 
-def _sought(run: Opened, measure: Measure | None) -> Sought:
+def _gold_found(run: Opened, measure: Measure | None) -> GoldFound:
     if measure is None:
-        return nothing_sought(run.session.prepared.query_ids.len())
+        return nothing_wanted(run.session.prepared.query_ids.len())
     family = measure.declaration.family
-    return sought(run.readings[family], family, measure)
+    return gold_found(run.readings[family], family, measure)
 
 
 def as_text(field: pl.Series) -> pl.Series:

@@ -21,7 +21,7 @@ from karat.match.spans import Coverage
 from karat.measures import Measure
 from karat.measures.declare import Family
 from karat.report.page.model import Json
-from karat.report.page.query_status import relevant_from, sought
+from karat.report.page.query_status import gold_found, relevant_from
 
 MOST_BELOW = 40
 """How many hits are shown below them at most."""
@@ -33,7 +33,7 @@ HITS = pl.Schema({**_WHOLE, "evidence": pl.List(pl.Int64())})
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class ScoredLists:
     """The lists of a run, as the first measure that reads gold reads them.
 
     At the level of documents that is the first chunk of each, and where unjudged items are skipped,
@@ -193,7 +193,7 @@ class RankedLists(Sequence[Json]):
     A run that is not at hand has an empty list.
     """
 
-    def __init__(self, runs: Sequence[Shown | None]) -> None:
+    def __init__(self, runs: Sequence[ScoredLists | None]) -> None:
         shown = next(run for run in runs if run is not None)
         self._n = n = shown.opened.session.prepared.query_ids.len()
         self._items, self._places = _side_by_side(runs, n)
@@ -268,7 +268,9 @@ class _Columns:
             yield [column[start - begin : end - begin] for column in columns]
 
 
-def _side_by_side(runs: Sequence[Shown | None], n_queries: int) -> tuple[_Columns, list[_Columns]]:
+def _side_by_side(
+    runs: Sequence[ScoredLists | None], n_queries: int
+) -> tuple[_Columns, list[_Columns]]:
     """Return the different items of each query, and the places of each run with their numbers.
 
     Items are numbered within their query, in the order in which they first come up.
@@ -294,7 +296,7 @@ def _side_by_side(runs: Sequence[Shown | None], n_queries: int) -> tuple[_Column
     return _Columns(items, n_queries), places
 
 
-def _wanted(shown: Shown) -> pl.DataFrame:
+def _wanted(shown: ScoredLists) -> pl.DataFrame:
     """Return the relevant items of each query, the highest grades first."""
     if "rank" not in shown.families:
         return pl.DataFrame(schema={"query": pl.Int64, "item_id": pl.String, "grade": pl.Int64})
@@ -304,13 +306,13 @@ def _wanted(shown: Shown) -> pl.DataFrame:
     return ordered.group_by("query", maintain_order=True).head(MOST_WANTED)
 
 
-def _counts(shown: Shown) -> dict[str, list[int]]:
+def _counts(shown: ScoredLists) -> dict[str, list[int]]:
     """Count by kind of gold what should be found in each query; -1 where gold does not say."""
     kinds: dict[Family, str] = {"rank": "items", "span": "spans", "evidence": "evidence"}
     counts = {}
     for family, kind in kinds.items():
         if family in shown.families:
             reading = shown.opened.readings[family]
-            wanted = sought(reading, family, shown.measure).wanted
+            wanted = gold_found(reading, family, shown.measure).wanted
             counts[kind] = np.where(reading.given, wanted, -1).tolist()
     return counts
