@@ -24,8 +24,8 @@ else:
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Write a file beside its place and rename it when it is whole; a failure leaves nothing.
 
-    A link keeps pointing to its file, a file keeps its permissions, and what is no plain file,
-    such as a pipe, is written into as it is.
+    A link keeps pointing to its file, a file keeps its permissions, and what is not a plain
+    file, such as a pipe, is written into directly.
     """
     check_writable(path)
     target = Path(path).resolve()

@@ -25,13 +25,13 @@ from karat.measures.scoring import scored, tallies
 from karat.measures.workings import listening
 
 TOP = 20
-"""How many ranks are shown whatever stands there; beyond them, only what counts."""
+"""How many ranks are always shown; beyond them, only what counts."""
 MOST_ROWS = 60
 
 
 @dataclass(frozen=True)
 class Calculation:
-    """How the value of one query came about: what the kernel noted, and what it returned."""
+    """How the value of one query is calculated: what the kernel recorded and returned."""
 
     run: str
     value: float | None
@@ -43,7 +43,7 @@ class Calculation:
     """The ranks that the measure counted."""
     ideal: list[Row]
     missed: list[Row]
-    """What the measure would have rewarded, with its rank where it stands too far down."""
+    """What the measure would have rewarded, with its rank if it is too far down."""
     matches: list[Row]
     """For each evidence, what covers it or comes nearest to it."""
     numbers: dict[str, Any]
@@ -78,7 +78,7 @@ class Calculation:
 
 @dataclass(frozen=True)
 class Change:
-    """Where an item stands in two lists, if it does, and what it brings to each."""
+    """The ranks of an item in two lists, if it is there, and what it adds to each."""
 
     item: str
     grade: int | None
@@ -94,7 +94,7 @@ class Change:
 
     @property
     def moved(self) -> bool:
-        """Whether the item brings anything at all, and stands or brings otherwise than before."""
+        """Whether the item adds anything at all, and its rank or what it adds differs."""
         before, after = (self.rank_a, self.brought_a), (self.rank_b, self.brought_b)
         return before != after and (self.brought_a != 0 or self.brought_b != 0)
 
@@ -196,7 +196,7 @@ def _matched(gold: PreparedGold, reading: Reading, exactly: float) -> dict[str, 
 
 
 def _missed(measure: Measure, lists: Rows, query: int, end: int) -> list[Row]:
-    """Return what the measure would have rewarded, and where it stands if it does further down."""
+    """Return what the measure would have rewarded, with its rank if it is further down."""
     params = measure.params
     rewards = "rel" in params or "gain" in params or measure.needs_largest_grade
     if not rewards or not measure.declaration.higher_is_better:

@@ -144,8 +144,8 @@ class Check:
 
     def shown(self, value: float | None) -> str:
         """Show a number of this measure; one that would look like nothing in short form."""
-        told = parse(self.rule.measure).format(value)
-        return f"{value:.1g}" if value and not told.strip("-0.,") else told
+        formatted = parse(self.rule.measure).format(value)
+        return f"{value:.1g}" if value and not formatted.strip("-0.,") else formatted
 
     @property
     def guilt(self) -> str:
@@ -155,7 +155,7 @@ class Check:
     def as_dict(self) -> dict[str, Any]:
         """Return the check as plain data; absent: it does not apply."""
         rule = self.rule
-        told: dict[str, Any] = {
+        plain: dict[str, Any] = {
             "measure": rule.measure,
             "threshold": str(rule),
             "kind": rule.kind,
@@ -166,9 +166,9 @@ class Check:
             "reason": self.reason,
         }
         if rule.field is not None:
-            told["by"] = {rule.field: rule.value}
+            plain["by"] = {rule.field: rule.value}
         if rule.compares:
-            told |= {
+            plain |= {
                 "confidence": rule.confidence,
                 "strict": rule.strict,
                 "baseline": self.baseline,
@@ -181,14 +181,14 @@ class Check:
                 "only_baseline": self.only_baseline,
             }
         if not self.passed:
-            told |= {
+            plain |= {
                 "miss": self.miss,
                 "to_blame": self.to_blame,
                 "blamed": [
                     {k: v for k, v in asdict(each).items() if v is not None} for each in self.blamed
                 ],
             }
-        return told
+        return plain
 
 
 MOST_BLAMED = 5
@@ -300,7 +300,7 @@ def _need(rule: Rule, n: int, value: float | None, least: int = LEAST_QUERIES) -
 
 
 def _worst(order: Floats, wrong: Flags) -> list[int]:
-    """Return where the lowest of the wrong ones stand; of equal ones, the first."""
+    """Return the positions of the lowest of the wrong ones; of equal ones, the first."""
     places = np.flatnonzero(wrong)
     worst: list[int] = places[np.argsort(order[places], kind="stable")][:MOST_BLAMED].tolist()
     return worst

@@ -217,7 +217,7 @@ class Moved:
     value_b: float
     difference: float
     changes: list[Change] | None
-    """None where the lists are not at hand."""
+    """None if the lists are not available."""
     text: str | None = None
 
 
@@ -276,7 +276,7 @@ class Comparison(Result):
 
     @property
     def test(self) -> str:
-        """The test that `p` is of: randomization, t or wilcoxon."""
+        """The significance test of `p`: randomization, t or wilcoxon."""
         return self.choices.test
 
     @property
@@ -286,13 +286,13 @@ class Comparison(Result):
 
     @property
     def confidence(self) -> float:
-        """How sure the intervals are."""
+        """The confidence level of the intervals."""
         return self.choices.confidence
 
     def moved(self, measure: str | Measure | None = None, n: int = 5) -> pl.DataFrame:
         """Return the queries that rose most and fell most, at most n each, for every pair.
 
-        A row a pair, measure and query: a, b, measure, query_id, text where it is known, value_a,
+        One row per pair, measure and query: a, b, measure, query_id, text if it is known, value_a,
         value_b, difference.
         """
         if n < 1:
@@ -320,8 +320,8 @@ class Comparison(Result):
     def changes(self, query: str | int, measure: str | Measure, a: str, b: str) -> pl.DataFrame:
         """Return what changed in the list of a query from run a to run b, most telling first.
 
-        A row an item: item, grade, rank_a, rank_b, and what it brings to the measure in each. A
-        rank is null where the item stands too far down to count, or not at all.
+        One row per item: item, grade, rank_a, rank_b, and what it adds to the measure in each. A
+        rank is null if the item is too far down to count, or not in the list.
         """
         self._known(a, b)
         if str(query) not in self._tables[a].frame["query_id"]:
@@ -347,7 +347,7 @@ class Comparison(Result):
                 )
 
     def queries_needed(self, difference: float) -> pl.DataFrame:
-        """Return how many queries it would take to show a difference, a row a pair and measure."""
+        """Return how many queries would show a difference, one row per pair and measure."""
         if not math.isfinite(difference) or difference == 0:
             raise InputError(
                 f"{difference} is no difference that queries could show",
@@ -393,17 +393,16 @@ class Comparison(Result):
         return [(one, other) for one, other in pairs if a in (None, one) and b in (None, other)]
 
     def report(self, path: str | os.PathLike[str], *, texts: int = REPORT_TEXTS) -> None:
-        """Write an HTML page that a person opens, down to each query.
+        """Write an HTML page that shows everything down to each query.
 
-        For `texts` queries, the most telling ones, it holds the texts of their lists and their
-        calculations.
+        It holds the texts of the lists and the calculations of the `texts` most telling queries.
         """
         self._write_page(path, texts=texts)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison; the ending says how: json, csv, md, tex.
+        """Write the comparison in the format of the extension: json, csv, md, tex.
 
-        A csv has the queries in a second file beside it.
+        For csv, the queries are in a second file next to it.
         """
         self._write(path)
 

@@ -53,8 +53,8 @@ class Example:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is known, as plain data."""
-        held = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {name: value for name, value in held.items() if value is not None}
+        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -83,33 +83,33 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as plain data."""
-        told: dict[str, Any] = {
+        plain: dict[str, Any] = {
             "severity": self.severity,
             "kind": self.kind,
             "source": self.source,
             "count": self.count,
             "examples": [example.as_dict() for example in self.examples],
         }
-        return told | ({"hint": self.hint} if self.hint else {})
+        return plain | ({"hint": self.hint} if self.hint else {})
 
 
 EXAMPLES = 3
 _PLACE = ("query_id", "item_id", "doc_id", "start", "end")
 
 Row = dict[str, Any]
-Said = str | tuple[str, str | None]
+Problem = str | tuple[str, str | None]
 """What is wrong with a row, and perhaps a hint."""
 
 
 @dataclass(frozen=True)
 class Finder:
-    """Makes the findings of one source; `line` tells on which line of which file a query stands."""
+    """Makes the findings of one source; `line` returns the file and line of a query."""
 
     source: str
     line: Callable[[str], tuple[str, int] | None] = lambda _: None
 
     def found(
-        self, kind: str, rows: pl.DataFrame, say: Callable[[Row], Said], hint: str | None = None
+        self, kind: str, rows: pl.DataFrame, say: Callable[[Row], Problem], hint: str | None = None
     ) -> Iterator[Finding]:
         """Yield one finding where there are such rows; its examples do not hang on their order."""
         if not rows.height:
@@ -120,8 +120,8 @@ class Finder:
         examples = [self._example(row, say(row)) for row in first.iter_rows(named=True)]
         yield Finding(kind, self.source, rows.height, tuple(examples), hint)
 
-    def _example(self, row: Row, said: Said) -> Example:
-        problem, hint = (said, None) if isinstance(said, str) else said
+    def _example(self, row: Row, described: Problem) -> Example:
+        problem, hint = (described, None) if isinstance(described, str) else described
         query = row.get("query_id")
         path, line = (None if query is None else self.line(query)) or (None, None)
         place = {name: row.get(name) for name in _PLACE}

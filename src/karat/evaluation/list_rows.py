@@ -45,7 +45,7 @@ class Rows:
         return [dict(zip(self.columns, row, strict=True)) for row in listed]
 
     def first_ranks(self, query: int, cutoff: int | None = None) -> dict[str, int]:
-        """Return at which rank each item of a query stands first."""
+        """Return the first rank of each item of a query."""
         begin, stop = self.bounds[query], self.bounds[query + 1]
         first: dict[str, int] = {}
         for rank, item in enumerate(self.columns["item"][begin:stop][:cutoff], 1):
@@ -115,7 +115,7 @@ def _numbered(gold: PreparedGold, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_ranks(listed: pl.DataFrame) -> pl.DataFrame:
-    """Put its rank before each row, which stand in that order."""
+    """Add the rank to each row; rows are in that order."""
     return listed.select(
         "query",
         pl.int_range(1, pl.len() + 1).over("query").alias("rank"),
@@ -156,7 +156,7 @@ class Notes:
 
 
 class _Table:
-    """What was noted of places, which stand in the order of their queries."""
+    """What was recorded of places, in the order of their queries."""
 
     def __init__(self, noted: Noted | NotedOthers, n_queries: int, family: Family) -> None:
         self.are_others = isinstance(noted, NotedOthers)
@@ -178,7 +178,7 @@ class _Table:
             yield self._ranks[at], {name: each[at] for name, each in self.columns.items()}
 
     def others(self, query: int, lists: Rows) -> Iterator[tuple[int, Row]]:
-        """Yield the ranks of items that stand at none of the places, each item once."""
+        """Yield the ranks of items that are at none of the places, each item once."""
         known = set(self._ranks[self._bounds[query] : self._bounds[query + 1]])
         for rank in lists.first_ranks(query, self._cutoff).values():
             if rank not in known:
@@ -190,6 +190,6 @@ def _words(name: str) -> str:
 
 
 def _plain(values: Any) -> list[Any]:
-    """Return what NumPy holds as Python's own; what is no number is none."""
+    """Return NumPy values as Python values; NaN becomes None."""
     listed: list[Any] = np.asarray(values).tolist()
     return [None if isinstance(one, float) and math.isnan(one) else one for one in listed]

@@ -1,4 +1,4 @@
-"""From evidence to spans: where the texts that should be found stand in the documents."""
+"""Locations of evidence texts: the spans of the documents that they are quoted from."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Located(Result):
-    """Gold with the spans that its evidence stands for, and what became of each evidence."""
+    """Gold with the spans of its evidence texts, and the outcome for each of them."""
 
     gold: Gold
-    """The gold that was given, and a span for each evidence that stands at exactly one place."""
+    """The given gold, with a span for each evidence text that is at exactly one place."""
     report: pl.DataFrame
-    """A row for each evidence of a query: query_id, evidence, outcome, ratio, places (how many),
+    """One row per evidence text of a query: query_id, evidence, outcome, ratio, places (how many),
     and doc_id, start, end where it was placed."""
     places: pl.DataFrame
     """The places of what is ambiguous: query_id, evidence, doc_id, start, end, ratio."""
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many evidences had each outcome."""
+        """How many evidence texts had each outcome."""
         found = dict(self.report["outcome"].value_counts().iter_rows())
         return {outcome: found.get(outcome, 0) for outcome in OUTCOMES}
 
@@ -78,7 +78,7 @@ class Located(Result):
 
 
 def locate(gold: Any, corpus: Any, threshold: float = 0.9) -> Located:
-    r"""Find where the evidence of gold stands in the documents of a corpus.
+    r"""Find the evidence texts of gold in the documents of a corpus.
 
     Each text is searched for in three ways, and the first that finds anything decides: letter by
     letter; with all white space left out; and by similarity, in lower case and with white space

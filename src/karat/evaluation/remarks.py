@@ -145,7 +145,7 @@ def unequal_text_notes(scores: Sequence[Scores]) -> list[str]:
 
 
 def rests_on_few(measure: str, n: int) -> bool:
-    """Tell whether a value over so many queries says less than its name promises."""
+    """Return whether a value over n queries says less than its name promises."""
     return 0 < n < parse(measure).declaration.least_queries
 
 
@@ -163,7 +163,7 @@ def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]
 
 
 def noted(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
-    """Return what was scored and should be known of, by reason."""
+    """Return what was scored and should be known, by reason."""
     reasons = (
         "missing",
         "failed",

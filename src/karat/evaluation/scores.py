@@ -72,12 +72,12 @@ class Scores(Result):
 
     @property
     def per_query(self) -> pl.DataFrame:
-        """A row a query: query_id, then one column a measure; null where it is left out."""
+        """One row per query: query_id, then one column per measure; null where it is left out."""
         return self.table.frame
 
     @cached_property
     def matches(self) -> pl.DataFrame:
-        """A row an evidence: by which rank it is covered, how and where; or what comes nearest.
+        """One row per evidence text: the rank that covers it, how and where; or the nearest text.
 
         Scores that were read from a file do not hold them.
         """
@@ -107,8 +107,8 @@ class Scores(Result):
     def by(self, *fields: Field, intervals: bool = True) -> pl.DataFrame:
         """Return the summary for each value of a field of the queries, or of several.
 
-        In place of a field may stand a function that gets the fields of a query, `query_id` and
-        `text` among them, and returns its group. `small` marks groups of fewer than 5 queries.
+        Instead of a field, a function may be given. It gets the fields of a query, with `query_id`
+        and `text`, and returns its group. `small` marks groups of fewer than 5 queries.
         """
         return groups.by(self.table, self.queries, fields, intervals=intervals)
 
@@ -165,17 +165,17 @@ class Scores(Result):
         by: Field | Sequence[Field] | None = None,
         texts: int = REPORT_TEXTS,
     ) -> None:
-        """Write an HTML page that a person opens, down to each query.
+        """Write an HTML page that shows everything down to each query.
 
-        Groups are by the fields of the queries that have few values, or by those named. For `texts`
-        queries, the most telling ones, it holds the texts of their lists and their calculations.
+        Groups are made by the fields of the queries that have few values, or by `by`. The page
+        holds the texts of the lists and the calculations of the `texts` most telling queries.
         """
         self._write_page(path, by=groups.fields_of(by), texts=texts)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the scores; the ending says how: json, parquet, csv, md, tex.
+        """Write the scores in the format of the extension: json, parquet, csv, md, tex.
 
-        With every query, but for md and tex; a csv has them in a second file beside it.
+        With every query, except in md and tex; for csv they are in a second file next to it.
         """
         self._write(path)
 

@@ -51,8 +51,8 @@ class Times:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the times as plain data."""
-        told = {name: value for name, value in asdict(self).items() if name != "stage"}
-        return told | ({"note": f"p99 of {counted(self.n, 'sample')}"} if self.few else {})
+        times = {name: value for name, value in asdict(self).items() if name != "stage"}
+        return times | ({"note": f"p99 of {counted(self.n, 'sample')}"} if self.few else {})
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,9 @@ class Usage(Result):
     @property
     def prices(self) -> str | None:
         """Where prices come from that calls did not bring, None where that is not known."""
-        told = self.settings.get("prices")
+        prices = self.settings.get("prices")
         is_needed = self.costs is not None and self.costs.by_name
-        return told if is_needed and isinstance(told, str) else None
+        return prices if is_needed and isinstance(prices, str) else None
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `karat run --json` prints; absent: not known."""
@@ -135,17 +135,17 @@ class Usage(Result):
             "retried": self.retried,
             "varied": self.varied,
         }
-        told: dict[str, Any] = {
+        plain: dict[str, Any] = {
             "karat": __version__,
             "run": {name: value for name, value in run.items() if value is not None},
             "settings": dict(self.settings),
         }
         if self.times:
-            told["latency"] = {"load": self.load} if self.load else {}
-            told["latency"]["stages"] = {each.stage: each.as_dict() for each in self.times}
+            plain["latency"] = {"load": self.load} if self.load else {}
+            plain["latency"]["stages"] = {each.stage: each.as_dict() for each in self.times}
         if self.costs is not None:
-            told["cost"] = self.costs.as_dict() | ({"prices": self.prices} if self.prices else {})
-        return told
+            plain["cost"] = self.costs.as_dict() | ({"prices": self.prices} if self.prices else {})
+        return plain
 
 
 TOTAL = "total"
@@ -187,7 +187,7 @@ def by_stage(timings: UsageTable) -> dict[str, Floats]:
 
 
 def by_stage_and_model(calls: UsageTable) -> list[Part]:
-    """Return what each model took in each stage; calls without a price stand in rows apart."""
+    """Return what each model took in each stage; calls without a price have rows of their own."""
     return _parts(_with_prices(calls), ["stage", "model"], apart=["unpriced"])
 
 

@@ -148,7 +148,7 @@ class Validation(Result):
 
     @property
     def frame(self) -> pl.DataFrame:
-        """A row a finding: severity, kind, source, count, meaning."""
+        """One row per finding: severity, kind, source, count, meaning."""
         names = ("severity", "kind", "source", "count", "meaning")
         rows = [[getattr(found, name) for name in names] for found in self.findings]
         kinds = {name: pl.Int64 if name == "count" else pl.String for name in names}

@@ -26,7 +26,7 @@ from karat.version import __version__
 
 @dataclass(frozen=True)
 class Verdict(Result):
-    """What a gate found; it is true if every check passed."""
+    """The outcome of a gate; it is true if every check passed."""
 
     run: str
     baseline: str | None
@@ -70,18 +70,18 @@ class Verdict(Result):
     def summary(self) -> str:
         """Everything in one line; queries without an answer are never passed over."""
         total = counted(len(self.checks), "threshold")
-        told = (
+        outcome = (
             f"{self.run} passed {total}"
             if self.passed
             else f"{self.run} failed {len(self.failures)} of {total}"
         )
         if self.baseline is not None:
-            told += f" (baseline {self.baseline})"
-        return told if self.unanswered is None else f"{told}; with {self.unanswered}"
+            outcome += f" (baseline {self.baseline})"
+        return outcome if self.unanswered is None else f"{outcome}; with {self.unanswered}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the verdict as plain data."""
-        told: dict[str, Any] = {
+        plain: dict[str, Any] = {
             "run": self.run,
             "passed": self.passed,
             "unanswered": {"failed": self.failed, "missing": self.missing},
@@ -89,16 +89,16 @@ class Verdict(Result):
             "checks": [check.as_dict() for check in self.checks],
             "remarks": list(self.remarks),
         }
-        return told | ({} if self.baseline is None else {"baseline": self.baseline})
+        return plain | ({} if self.baseline is None else {"baseline": self.baseline})
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the verdict; the ending says how: .xml for JUnit, .md, .json."""
+        """Write the verdict in the format of the extension: .xml for JUnit, .md, .json."""
         self._write(path)
 
     def report(self, path: str | os.PathLike[str], *, texts: int = REPORT_TEXTS) -> None:
-        """Write an HTML page: the verdict, and the scores it rests on.
+        """Write an HTML page with the verdict and the scores that it is based on.
 
-        For `texts` queries, the most telling ones, it holds texts and calculations.
+        It holds texts and calculations of the `texts` most telling queries.
         """
         self._write_page(path, texts=texts)
 
@@ -140,13 +140,13 @@ def gate(
     score_threshold: float | None = None,
     fail_on_error: float = MAX_FAILED,
 ) -> Verdict:
-    """Tell whether a run keeps to its thresholds; the verdict is true if it does.
+    """Check a run against thresholds; the verdict is true if it passes all of them.
 
     `thresholds` are texts such as "nDCG@10 >= 0.6", or a mapping as in karat.toml. Without them,
     thresholds and conventions come from `config`, and else from the nearest karat.toml or
-    pyproject.toml; with both, they go before the file's for the same measure. The `baseline` of
-    max_drop and max_rise is a run, or scores, or a path to either. The other options are those of
-    `evaluate`. What cannot be judged is an error.
+    pyproject.toml; with both, they replace those of the file for the same measure. The `baseline`
+    of max_drop and max_rise is a run, or scores, or a path to either. The other options are those
+    of `evaluate`. What cannot be judged is an error.
 
     >>> gold, run = {"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["c", "b"]}
     >>> verdict = gate(gold, run, "RR >= 0.8")
@@ -196,7 +196,7 @@ def gate(
 
 
 def _config(given: Config | str | os.PathLike[str] | None, thresholds: Thresholds | None) -> Config:
-    """Take settings from what is given; the nearest file speaks only where nothing else does."""
+    """Return the settings: as given, else of the nearest file if no thresholds are given."""
     if isinstance(given, Config):
         return given
     if given is not None:
@@ -230,13 +230,13 @@ def _remarks(
 
 
 def _scored(scores: Scores) -> dict[str, Any]:
-    """Say how it was scored, as the JSON of scores does."""
-    told: dict[str, Any] = {"conventions": scores.conventions.as_dict(), "level": scores.level}
+    """Return how it was scored, as the JSON of scores does."""
+    plain: dict[str, Any] = {"conventions": scores.conventions.as_dict(), "level": scores.level}
     if scores.matching is not None:
-        told["matching"] = scores.matching
+        plain["matching"] = scores.matching
     if scores.settings:
-        told["settings"] = scores.settings.as_dict()
-    return told
+        plain["settings"] = scores.settings.as_dict()
+    return plain
 
 
 def document(entries: Sequence[GateEntry]) -> dict[str, Any]:

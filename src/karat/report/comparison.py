@@ -163,7 +163,7 @@ class ComparisonSheet:
 
 
 def mark(row: Row) -> str:
-    """Return what stands before a difference that is shown: whether b is better or worse."""
+    """Return the mark of a significant difference: whether b is better or worse."""
     difference, p = row["difference"], row["p_corrected"]
     # Signed ranks may tell runs apart whose means are the same.
     if p is None or p >= ALPHA or not difference:

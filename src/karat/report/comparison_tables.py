@@ -1,4 +1,4 @@
-"""The tables of a comparison as people read them, and what must be said beside them."""
+"""The tables of a comparison as people read them, and the notes on them."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def show(sheet: ComparisonSheet) -> None:
 
 
 def _below(sheet: ComparisonSheet, drawn: Sequence[str] = ()) -> Iterator[str]:
-    """Yield what stands below the tables."""
+    """Yield what comes below the tables."""
     for a, b in sheet.names:
         own = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
         if own:
@@ -149,14 +149,14 @@ _OF_B = "\0b"  # no measure ends so
 
 
 def _write_csv(sheet: ComparisonSheet, file: IO[bytes]) -> None:
-    """Write a row a pair and measure, or a row for each group of these where groups are asked."""
+    """Write one row per pair and measure, or per group of these if there are groups."""
     frame = sheet.pairs if sheet.groups is None else sheet.groups
     labels = {name: sheet.label(name) for name in sheet.measures}
     frame.with_columns(pl.col("measure").replace(labels)).write_csv(file)
 
 
 def _write_queries(sheet: ComparisonSheet, file: IO[bytes]) -> None:
-    """Write a row a pair, measure and query, pair by pair: of many, only one is in memory."""
+    """Write one row per pair, measure and query; only one pair is in memory at a time."""
     values = {run.name: run.scores.per_query for run in sheet.runs}
     for at, (a, b) in enumerate(sheet.names):
         both = values[a].join(values[b], on="query_id", how="full", coalesce=True, suffix=_OF_B)

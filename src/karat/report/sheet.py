@@ -82,9 +82,9 @@ def remarks(sheets: Sequence[Sheet]) -> list[str]:
 
 
 def methods(sheets: Sequence[Sheet]) -> list[str]:
-    """Say how intervals came about: one sentence, or one for each way there is.
+    """Return how intervals were computed: one sentence, or one per method.
 
-    Runs are named where their intervals were made in another way than those of most runs.
+    Runs are named if their intervals were computed by another method than those of most runs.
     """
     if "method" not in sheets[0].summary.columns:
         return []
@@ -112,7 +112,7 @@ def methods(sheets: Sequence[Sheet]) -> list[str]:
 
 
 def _of_groups(sheet: Sheet) -> Iterator[str]:
-    """Yield how intervals of groups came about where those of all queries did not."""
+    """Yield the methods of intervals of groups that differ from those of all queries."""
     if sheet.groups is None:
         return
     of_all = _methods(sheet)

@@ -51,7 +51,7 @@ def with_interval(row: Mapping[str, Any]) -> str:
 def interval(row: Mapping[str, Any]) -> str:
     """Show the interval of a value: a dash where it has none, nothing where none was asked for.
 
-    The ends are shown with a digit less than the value, as they are no surer than that.
+    The ends are shown with a digit less than the value, since they are less certain.
     """
     measure = row["measure"]
     if "method" not in row or row["value"] is None:
@@ -123,7 +123,7 @@ Table = tuple[list[str], list[list[str]]]
 
 
 def group_table(sheet: Sheet) -> Table | None:
-    """Return heads and a row a group, where groups were asked."""
+    """Return heads and one row per group, if there are groups."""
     if sheet.groups is None:
         return None
     fields = sheet.group_fields
@@ -138,7 +138,7 @@ def group_table(sheet: Sheet) -> Table | None:
 
 
 def query_table(sheet: Sheet) -> Table | None:
-    """Return heads and a row a query, where queries were asked."""
+    """Return heads and one row per query, if queries are shown."""
     if not sheet.show_queries:
         return None
     measures = sheet.summary["measure"].to_list()

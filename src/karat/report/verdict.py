@@ -57,7 +57,7 @@ def _blamed(query: Blamed, check: Check) -> str:
 
 
 def check_rows(verdict: Verdict) -> tuple[list[str], list[list[str]]]:
-    """Return heads and a row a check: its outcome, its threshold, and the numbers."""
+    """Return heads and one row per check: its outcome, its threshold, and the numbers."""
     compares = any(check.rule.compares for check in verdict.checks)
     heads = ["", "threshold", "value", *(["baseline", "bound", "p"] if compares else []), "n"]
     rows = []

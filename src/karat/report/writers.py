@@ -15,7 +15,7 @@ from karat.files import check_writable, writing
 Content = TypeVar("Content")
 Writer = Callable[[Content, IO[bytes]], object]
 QUERIES = ".queries"
-"""What stands before the ending of the second file, which holds the queries."""
+"""What comes before the extension of the second file, which holds the queries."""
 
 REPORT = "; a report is .html, in Python `.report(path)`"
 """What a hint says of pages: they show far more than a sheet and are written apart."""

@@ -1,4 +1,4 @@
-"""The HTML report: what stands on a page of scores, of a comparison or of a verdict."""
+"""The HTML report: what a page shows of scores, of a comparison or of a verdict."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build_page(
     by: Sequence[Field] = (),
     options: ReportOptions | None = None,
 ) -> Page:
-    """Put a page together; of runs that are not at hand, as of saved scores, it shows values."""
+    """Build a page; of runs that cannot be opened, such as saved scores, it shows values."""
     options = options or ReportOptions()
     if comparison is not None:
         by = comparison.by
@@ -138,6 +138,6 @@ def _title(scores: Sequence[Scores], verdict: Verdict | None) -> str:
 
 
 def write_failure(title: str, problem: str, path: str | os.PathLike[str]) -> None:
-    """Write a page that says why there is no answer."""
+    """Write a page that states why there is no answer."""
     with writing(path) as file:
         html.write_failure(title, problem, file)

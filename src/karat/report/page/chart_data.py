@@ -26,7 +26,7 @@ from karat.report.page.query_status import first_of_gold
 
 
 def picture(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Picture:
-    """Return what charts show of runs; only runs whose lists are at hand have anything to show."""
+    """Return what charts show of runs; runs that cannot be opened have nothing to show."""
     runs = {score.name: one for score, one in zip(scores, opened, strict=True) if one is not None}
     by_depth, by_recall = curves(runs)
     return Picture(
@@ -142,7 +142,7 @@ def latencies(runs: Mapping[str, Opened]) -> pl.DataFrame | None:
 
 
 def costs(runs: Mapping[str, Opened]) -> pl.DataFrame | None:
-    """Return a row for each stage and model; calls without a price stand in a row of their own."""
+    """Return a row for each stage and model; calls without a price have a row of their own."""
     rows = [
         (name, *(getattr(part, column) for column in list(_COSTS)[1:]))
         for name, opened in runs.items()

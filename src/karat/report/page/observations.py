@@ -38,7 +38,7 @@ _NAME_WIDTH = 60
 def notices(
     scores: Sequence[Scores], opened: Sequence[Opened | None], queries: Queries
 ) -> list[Notice]:
-    """Return what stands out, the gravest first; a run whose lists are not at hand is None."""
+    """Return what stands out, the most severe first; a run that cannot be opened is None."""
     kinds: list[Iterable[Notice]] = [
         _unanswered(scores),
         _unjudged(scores),

@@ -25,7 +25,7 @@ from karat.version import __version__
 def inputs(scores: Sequence[Scores], *, settings: str | None = None) -> list[Input]:
     """Return every file that went in, each once, and what was given in memory.
 
-    `settings` is the path of the karat.toml that was heeded.
+    `settings` is the path of the karat.toml whose settings apply.
     """
     given: dict[tuple[str, str | None, str], None] = {}
     for origin in filter(None, (score.origin for score in scores)):
@@ -38,7 +38,7 @@ def inputs(scores: Sequence[Scores], *, settings: str | None = None) -> list[Inp
             given["run", path_of(score.origin.source), score.name] = None
     if settings is not None:
         given["settings", settings, settings] = None
-    return [each for told in given for each in _inputs(*told)]
+    return [each for source in given for each in _inputs(*source)]
 
 
 def _inputs(role: str, path: str | None, name: str) -> Iterator[Input]:
@@ -86,7 +86,7 @@ def made(page: Page) -> Markup:
         else tag("p", "Nothing was read from files."),
         tag("h3", "Conventions"),
         scrolled(_conventions(page.sheets[0]), "Conventions"),
-        [_settings(name, told) for name, told in page.run_settings.items() if told],
+        [_settings(name, known) for name, known in page.run_settings.items() if known],
     )
 
 

@@ -38,7 +38,7 @@ class ScoredLists:
 
     At the level of documents that is the first chunk of each, and where unjudged items are skipped,
     only what is judged; measures of spans and evidence read every chunk all the same. So what those
-    find stands beside the list only where it is the list that they read, and the other way round.
+    find is shown next to the list only if it is the list that they read, and vice versa.
     """
 
     opened: Opened

@@ -58,7 +58,7 @@ class Marks:
         self.lettered = named_by_letter and bool(self._beaten)
 
     def of(self, run: str, measure: str) -> Markup | None:
-        """Return what stands beside a value of a run."""
+        """Return the mark next to a value of a run."""
         beaten = self._beaten.get((run, measure), [])
         if self.baseline is not None:
             if self.baseline in beaten:
@@ -72,7 +72,7 @@ class Marks:
         return tag("span", f"{BETTER} {told}", class_="sign rose")
 
     def head(self, at: int) -> Markup | None:
-        """Return what stands beside the name of a run."""
+        """Return the mark next to the name of a run."""
         if self.lettered:
             return tag("span", letter(at), class_="letter")
         is_baseline = self.names[at] == self.baseline
