@@ -38,33 +38,33 @@ def details(
 ) -> dict[int, Json]:
     """Return what is known of some queries, by their numbers.
 
-    `queries` has a row a query: its id, its text where there is one, its fields as text.
+    `queries` has one row per query: its id, its text if it has one, its fields as text.
     """
     shown = next(run for run in runs if run is not None)
     texts, spans = Texts.of(shown.opened), _spans(shown, numbers)
     evidence = evidence_of(shown.opened, numbers)
     results = [{} if run is None else results_of(run, numbers, texts) for run in runs]
-    told = [
-        {} if run is None else _told(score, run, queries["query_id"], numbers)
+    of_runs = [
+        {} if run is None else _of_run(score, run, queries["query_id"], numbers)
         for score, run in zip(scores, runs, strict=True)
     ]
-    made = {}
+    by_number = {}
     for number, row in zip(numbers, queries[numbers].iter_rows(named=True), strict=True):
         known = {name: value for name, value in row.items() if value is not None}
         wanted = spans.get(number, [])
         listed = [each.get(number, []) for each in results]
-        made[number] = {
+        by_number[number] = {
             "text": known.get("text"),
             "fields": {n: v for n, v in known.items() if n not in ("query_id", "text")},
             "spans": [_cut(span | {"text": texts.text(span)}) for span in wanted],
             "evidence": evidence[number],
             "runs": [
                 _NOTHING | each.get(number, {}) | {"results": list(map(_cut, items))}
-                for each, items in zip(told, listed, strict=True)
+                for each, items in zip(of_runs, listed, strict=True)
             ],
             "documents": documents(wanted, listed, texts),
         }
-    return made
+    return by_number
 
 
 _NOTHING: Json = {
@@ -99,41 +99,41 @@ def _spans(shown: ScoredLists, numbers: Sequence[int]) -> dict[int, list[Row]]:
     return wanted
 
 
-def _told(
+def _of_run(
     score: Scores, shown: ScoredLists, query_ids: pl.Series, numbers: Sequence[int]
 ) -> dict[int, Json]:
-    """Return what a run says of some queries, and how their values come about."""
+    """Return what a run says of some queries, and how their values are calculated."""
     ids = query_ids[numbers]
     run = shown.opened.run.only(ids)
     number_of = dict(zip(ids, numbers, strict=True))
-    told: dict[int, Json] = {number: {"calculations": {}} for number in numbers}
+    details: dict[int, Json] = {number: {"calculations": {}} for number in numbers}
     if run.errors is not None:
         for error in run.errors.iter_rows(named=True):
-            told[number_of[error.pop("query_id")]]["error"] = error
+            details[number_of[error.pop("query_id")]]["error"] = error
     if run.timings is not None:
         for query, stage, ms in run.timings.iter_rows():
-            spent = told[number_of[query]].setdefault("timings", {})
+            spent = details[number_of[query]].setdefault("timings", {})
             spent[stage] = spent.get(stage, 0.0) + ms
     if run.calls is not None:
         calls = UsageTable.of(ids, run, run.calls)
         priced = calls.table.with_columns(usd=pl.Series(prices_of(calls), nan_to_null=True))
         columns = ("stage", "model", "prompt_tokens", "completion_tokens", "usd")
         for at, call in zip(calls.places.query, priced.select(columns).to_dicts(), strict=True):
-            told[numbers[at]].setdefault("calls", []).append(call)
+            details[numbers[at]].setdefault("calls", []).append(call)
     found = shown.opened.found
     for (query, measure), calculation in retraced(score, run, ids, score.table.measures):
         number = number_of[query]
-        plain = told[number]["calculations"][measure.name] = _plain(calculation)
+        plain = details[number]["calculations"][measure.name] = _plain(calculation)
         if measure.declaration.family != "evidence":
             continue
         assert found is not None, "evidence was measured"
         if found.ids is None:
             for row in plain["rows"]:
                 row["item"] = row["item"][:BEGINNING]
-        if "matches" not in told[number]:
+        if "matches" not in details[number]:
             matches = [match_of(match, found, number) for match in calculation.matches]
-            told[number]["matches"] = matches
-    return told
+            details[number]["matches"] = matches
+    return details
 
 
 def _plain(calculation: Calculation) -> Json:
