@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         gate,
         validate,
     )
+    from karat.evaluation.location import Located, locate
     from karat.functional import (
         average_precision,
         calculate_overlap,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from karat.live.marks import record_call, stage
     from karat.live.retrieve import retrieve
     from karat.match.judging import to_judgments
-    from karat.match.locate import Located, locate
     from karat.match.texts import Matching
     from karat.measures import Plan, ScoreTable, score
 
@@ -77,6 +77,7 @@ _HOMES = {
         "gate",
         "validate",
     ),
+    "karat.evaluation.location": ("Located", "locate"),
     "karat.functional": (
         "average_precision",
         "calculate_overlap",
@@ -90,7 +91,6 @@ _HOMES = {
     "karat.live.marks": ("record_call", "stage"),
     "karat.live.retrieve": ("retrieve",),
     "karat.match.judging": ("to_judgments",),
-    "karat.match.locate": ("Located", "locate"),
     "karat.match.texts": ("Matching",),
     "karat.measures": ("Plan", "ScoreTable", "score"),
 }

@@ -9,14 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karat.conventions import Conventions
-from karat.data.files import Source, decode, too_large
 from karat.errors import ConventionError, InputError
+
+if TYPE_CHECKING:
+    from karat.data.files import Source
 
 KARAT, PYPROJECT = "karat.toml", "pyproject.toml"
 SECTIONS = ("conventions", "gate")
+REPORT_TEXTS = 500
+"""For how many queries an HTML report holds texts and calculations, if nothing else is set."""
 _PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
 
 
@@ -62,6 +66,8 @@ def _candidates(folder: str | os.PathLike[str]) -> Iterator[str]:
 
 def _read(path: str | os.PathLike[str]) -> Config | None:
     """Read a file, or return None for a pyproject.toml that does not speak of karat."""
+    from karat.data.files import Source, decode  # which import Polars
+
     source = Source(path)
     content = source.read()
     shared = source.path.name == PYPROJECT

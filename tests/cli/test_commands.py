@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import karat
-from karat.report.endings import Endings
+from karat.report.writers import Writers
 from support.commands import check_refused
 from support.errors import refused
 
@@ -268,7 +268,7 @@ def test_two_files_are_written_completely_or_not_at_all(files):
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    endings = Endings("x", {".csv": lambda _, file: file.write(b"new")}, queries={".csv": full})
+    endings = Writers("x", {".csv": lambda _, file: file.write(b"new")}, queries={".csv": full})
     Path("s.csv").write_text("before")
     listed = sorted(files.iterdir())
     with refused(path="s.queries.csv") as error:
@@ -518,7 +518,7 @@ def test_terminated_process_leaves_no_partial_file(files):
     Path("stopped.py").write_text(
         "import os, signal\n"
         "from karat.cli import main as command\n"
-        "from karat.data.files import writing\n"
+        "from karat.files import writing\n"
         "def stopped():\n"
         "    with writing('x.run') as file:\n"
         "        file.write(b'half')\n"

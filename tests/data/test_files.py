@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.data import Gold, Run, files
+from karat import files
+from karat.data import Gold, Run
 from karat.errors import InputError, KaratWarning
 from support.effort import examples
 from support.errors import refused

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from karat.conventions import Conventions
 from karat.data.gold import Gold
 from karat.data.run import Run
-from karat.evaluation.calculating import calculation, calculations
+from karat.evaluation.calculation import calculation, calculations
 from karat.match.prepared import PreparedGold
 from karat.measures import REGISTRY, Plan
 from support.effort import examples

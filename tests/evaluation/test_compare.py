@@ -4,6 +4,7 @@ import math
 import os
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import ConventionError, InputError, KaratWarning, MeasureError
+from karat.report.comparison import ComparisonSheet
 from oracles import comparison as compare_oracle
 from support.effort import examples
 from support.errors import refused
@@ -169,7 +171,7 @@ def test_values_that_differ_by_rounding_alone_have_not_moved():
     one = karat.evaluate(gold, {"q1": ["a"], "q2": ["x", "a"]}, "RR")
     other = karat.evaluate(gold, {"q1": ["a"], "q2": ["a"]}, "RR")
     nudged = one.table.frame.with_columns(RR=pl.Series([1 - 2**-53, 0.5]))
-    one.table = karat.ScoreTable(one.table.measures, nudged, one.table.counts)
+    one = replace(one, table=karat.ScoreTable(one.table.measures, nudged, one.table.counts))
     comparison = karat.compare(None, {"one": one, "other": other})
     assert comparison.moved()["query_id"].to_list() == ["q2"]
     assert comparison.pairs["ties"].item() == 1
@@ -204,7 +206,7 @@ def test_each_run_is_opened_once_for_a_sheet(tmp_path, monkeypatch):
     paths = [tmp_path / f"{name}.run" for name in ("old", "new", "third")]
     comparison = karat.compare(GOLD, paths, "RR")
     assert opened == ["old.run", "new.run", "third.run"]
-    comparison.sheet()
+    ComparisonSheet(comparison)
     assert sorted(opened[3:]) == ["new.run", "old.run", "third.run"]
 
 

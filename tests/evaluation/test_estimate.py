@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from karat.data.native_run import Failure
 from karat.data.native_usage import Call
-from karat.evaluation.estimating import estimate
+from karat.evaluation.estimate import estimate
 from karat.live.exchange import Line, Pace
 from support.effort import examples
 from support.errors import refused

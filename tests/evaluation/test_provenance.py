@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 
 import karat
-from karat.evaluation.page.provenance import inputs
 from karat.report.page.model import Input
+from karat.report.page.provenance import inputs
 
 QRELS, RUN = "q1 0 a 1\nq2 0 b 1\n", "q1 Q0 a 1 0.5 r\nq2 Q0 x 1 0.5 r\n"
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.data import Run
-from karat.evaluation.spending import spending
-from karat.report.load import load, loaded
+from karat.evaluation.usage import load, loaded, usage
 from oracles import usage as usage_oracle
 from support.effort import examples
 
@@ -52,7 +51,7 @@ def answered(run):
 @given(run=runs, chance=st.randoms(use_true_random=False))
 def test_times_are_those_of_plain_loops(run, chance):
     chance.shuffle(run)
-    summaries = spending(Run.of(run)).times
+    summaries = usage(Run.of(run)).times
     ms_by_stage = {}
     for line in answered(run):
         for stage, ms in line["latency_ms"].items():
@@ -90,7 +89,7 @@ def totals_of(calls):
 def test_costs_are_those_of_plain_loops(run, chance):
     every = [call for line in answered(run) for call in line["calls"]]
     chance.shuffle(run)
-    cost = spending(Run.of(run)).as_dict().get("cost")
+    cost = usage(Run.of(run)).as_dict().get("cost")
     if not every:
         assert cost is None
         return
@@ -116,7 +115,7 @@ def test_costs_are_those_of_plain_loops(run, chance):
 @examples(30, 300)
 @given(run=runs)
 def test_failed_retried_and_varied_queries_are_counted(run):
-    counts = spending(Run.of(run)).as_dict()["run"]
+    counts = usage(Run.of(run)).as_dict()["run"]
     failed = Counter(line["error"]["type"] for line in run if "error" in line)
     retried = [
         line
@@ -135,7 +134,7 @@ def test_failed_retried_and_varied_queries_are_counted(run):
 @examples(40, 300)
 @given(run=runs)
 def test_measures_over_the_same_queries_are_equal_to_the_bit(run):
-    spent, gold = spending(Run.of(run)), {line["query_id"]: ["a"] for line in run}
+    spent, gold = usage(Run.of(run)), {line["query_id"]: ["a"] for line in run}
     expected = {
         karat.measures.parse(f'latency.{how}(stage="{summary.stage}")').name: getattr(summary, how)
         for summary in spent.times
@@ -158,7 +157,7 @@ def timed(n, **more):
 
 @pytest.mark.parametrize(("n", "marked"), [(99, True), (100, False)])
 def test_99th_percentile_of_few_samples_is_marked(n, marked):
-    spent = spending(Run.of(timed(n)))
+    spent = usage(Run.of(timed(n)))
     (row,) = [line for line in str(spent).splitlines() if line.startswith("total")]
     assert row.split()[-2].endswith("*") == marked
     assert ("* p99 of fewer than 100 samples" in str(spent)) == marked
@@ -177,7 +176,7 @@ def test_report_shows_latency_and_cost():
         name="hybrid",
     )
     run.settings.update(jobs=[8, 2], rate=5, prices="a list 1.0")
-    assert str(spending(run)).splitlines() == [
+    assert str(usage(run)).splitlines() == [
         "hybrid: 3 queries, 1 failed (1 Timeout), 2 asked again",
         "",
         "latency [ms]  n  mean   p50   p90    p99   max",
@@ -201,7 +200,7 @@ def test_lines_fit_a_terminal_and_hold_no_control_characters():
     call = {"stage": name, "model": name, "prompt_tokens": 2**53 - 1, "price_in": 9.0}
     run = Run.of(timed(3, calls=[call], error={"type": name}), name=name)
     run.settings.update(prices=name, jobs=3)
-    shown = str(spending(run))
+    shown = str(usage(run))
     assert "\x1b" not in shown
     assert max(map(len, shown.splitlines())) <= 80
 
@@ -228,7 +227,7 @@ def test_source_of_prices_is_named_only_where_prices_may_have_been_looked_up():
     def is_named(**call):
         run = Run.of([{"query_id": "q", "results": [], "calls": [{"model": "m"} | call]}])
         run.settings["prices"] = "a list 1.0"
-        return "prices" in spending(run).as_dict()["cost"]
+        return "prices" in usage(run).as_dict()["cost"]
 
     assert is_named(prompt_tokens=5, price_in=0.1, price_out=0.2)
     assert is_named(prompt_tokens=5)
@@ -249,4 +248,4 @@ def test_source_of_prices_is_named_only_where_prices_may_have_been_looked_up():
 def test_installing_prices_is_suggested_where_it_may_help(settings, call, shown):
     run = Run.of([{"query_id": "q", "results": [], "calls": [call]}])
     run.settings.update(settings)
-    assert ("pip install 'karat[live]'" in str(spending(run))) == shown
+    assert ("pip install 'karat[live]'" in str(usage(run))) == shown

@@ -14,6 +14,8 @@ from karat.data import Gold, Run
 from karat.data.native_usage import CALLS, TIMINGS
 from karat.errors import ConventionError, MeasureError
 from karat.measures import REGISTRY, Plan, ScoreTable, parse, score
+from karat.report import scores as scores_files
+from karat.report.sheet import Sheet
 from oracles import usage as usage_oracle
 from support.effort import examples
 from support.errors import refused
@@ -367,7 +369,7 @@ def test_written_scores_are_read_back(tmp_path, ending):
     read = karat.Scores.read(tmp_path / f"scores.{ending}")
     assert read.per_query.equals(scores.per_query)
     assert read.summary().equals(scores.summary())
-    assert read.sheet().remarks() == scores.sheet().remarks()
+    assert Sheet(read).remarks() == Sheet(scores).remarks()
 
 
 @pytest.mark.parametrize("ending", ["json", "parquet"])
@@ -377,14 +379,14 @@ def test_latency_under_load_is_marked_wherever_it_is_shown(tmp_path, ending):
     path = tmp_path / f"scores.{ending}"
     scores = karat.evaluate(GOLD, run, ["latency.mean", "cost.sum"])
     remark = "latency while asked 8 at a time"
-    assert remark in scores.sheet().remarks()
+    assert remark in Sheet(scores).remarks()
     scores.write(path)
-    assert remark in karat.Scores.read(path).sheet().remarks()
+    assert remark in Sheet(karat.Scores.read(path)).remarks()
     scores.write(tmp_path / "scores.md")
     assert f"hybrid: {remark}" in (tmp_path / "scores.md").read_text()
-    assert remark not in karat.evaluate(GOLD, run, "cost.sum").sheet().remarks()
+    assert remark not in Sheet(karat.evaluate(GOLD, run, "cost.sum")).remarks()
     run.settings.update(jobs=1)
-    assert remark not in karat.evaluate(GOLD, run, "latency.mean").sheet().remarks()
+    assert remark not in Sheet(karat.evaluate(GOLD, run, "latency.mean")).remarks()
 
 
 def timed(n):
@@ -407,11 +409,11 @@ def timed(n):
 )
 def test_99th_percentile_of_few_samples_is_marked(tmp_path, n, by, remarks, notes):
     gold, run = timed(n)
-    sheet = karat.evaluate(gold, run, ["latency.p99", "latency.p90"]).sheet(by=by)
+    sheet = Sheet(karat.evaluate(gold, run, ["latency.p99", "latency.p90"]), by=by)
     assert sheet.remarks() == remarks
-    karat.report.files.write([sheet], tmp_path / "scores.md")
+    scores_files.write([sheet], tmp_path / "scores.md")
     assert all(remark in (tmp_path / "scores.md").read_text() for remark in remarks)
-    (document,) = karat.report.document.document([sheet])["runs"]
+    (document,) = scores_files.json_document([sheet])["runs"]
     shown = [document["measures"], *(group["measures"] for group in document.get("groups", ()))]
     assert [measures["latency.p99"].get("note") for measures in shown] == notes
     assert not any("note" in measures["latency.p90"] for measures in shown)

@@ -3,10 +3,10 @@
 from unittest.mock import patch
 
 from karat import Run, compare, evaluate, explain
-from karat.evaluation.estimating import estimate
-from karat.evaluation.page.listing import queries
+from karat.evaluation.estimate import estimate
 from karat.evaluation.scores import Scores
 from karat.live.exchange import Pace
+from karat.report.page.query_table import queries
 from messages.cases import Section
 
 SECTION = Section("evaluation")
@@ -144,7 +144,7 @@ case("saved scores have no lists to draw", lambda: Scores.read(saved()).plot("cu
 
 
 def without_altair():
-    with patch("karat.evaluation.plotting.find_spec", return_value=None):
+    with patch("karat.report.charts.plot.find_spec", return_value=None):
         evaluate(GOLD, OLD, "RR").plot()
 
 

@@ -1,7 +1,7 @@
 """Thresholds of gates, and what keeps one from being judged."""
 
 from karat import evaluate, gate
-from karat.report.verdict import Verdict
+from karat.evaluation.verdict import Verdict
 from messages.cases import Section, written
 
 SECTION = Section("gate")

@@ -5,10 +5,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 from karat import compare, evaluate
-from karat.evaluation import reporting
 from karat.evaluation.scores import Scores
-from karat.report import verdict_files
-from karat.report.page import scripts
+from karat.report import verdict as verdict_files
+from karat.report.page import build, scripts
 from karat.report.page.packing import packed
 from karat.report.schemas import schema
 from messages.cases import Section, written
@@ -27,7 +26,7 @@ def scores():
 
 case("scores are written with an unknown ending", lambda: scores().write("scores.docx"))
 case("a page keeps texts of -1 queries", lambda: scores().report("page.html", texts=-1))
-case("a page is written twice", lambda: reporting.check(["page.html", "page.html"]))
+case("a page is written twice", lambda: build.check(["page.html", "page.html"]))
 case("a verdict is written twice", lambda: verdict_files.check(["a.md", "a.md"]))
 case(
     "a page has other queries than its scores",

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from karat import Run, compare, evaluate
 from karat.errors import MeasureError
-from karat.evaluation.page.picturing import picture
 from karat.measures import parse
 from karat.report.charts import KINDS
 from karat.report.charts.distribution import histogram
@@ -25,6 +24,8 @@ from karat.report.charts.speed import latency, latency_histogram
 from karat.report.charts.theme import COLOURS
 from karat.report.charts.thinning import binned, cumulative, edges, slack
 from karat.report.charts.tradeoff import front, tradeoffs
+from karat.report.page.chart_data import picture
+from karat.report.sheet import Sheet
 from support.charts import charts_of_page, gold_and_runs, scores_of_runs
 from support.effort import examples
 from support.errors import refused
@@ -235,7 +236,7 @@ def test_captions_of_latency_describe_the_load():
     runs["alone"].settings.update(jobs=1)
     runs["loaded"].settings.update(jobs=[8, 4], rate=2)
     both = compare(gold, runs, "RR")
-    loads = {score.name: score.sheet().load for score in both.scores}
+    loads = {score.name: score.load for score in both.scores}
     frame = picture(both.scores, [score.origin.opened() for score in both.scores]).latencies
     load = ", asked 8, then 4 at a time, at most 2 begun a second."
     for draw in (latency, latency_histogram):
@@ -250,7 +251,7 @@ def test_groups_are_coloured_by_difference_and_small_groups_are_marked():
         for n in range(9)
     ]
     run = {f"q{n}": ["a", "x"] if n < 6 else ["x", "a"] for n in range(9)}
-    drawing = groups(evaluate(gold, run, "RR").sheet(by=("kind",)), ["RR"])
+    drawing = groups(Sheet(evaluate(gold, run, "RR"), by=("kind",)), ["RR"])
     cells = {row["names"]: row for row in _data(drawing.on_page().spec)}
     assert cells["easy"]["side"] == "better"
     assert cells["hard"]["side"] == "worse"
@@ -261,7 +262,7 @@ def test_groups_are_coloured_by_difference_and_small_groups_are_marked():
 
 def test_line_separator_in_a_name_is_made_visible():
     gold = [{"query_id": "q1", "kind": "two\u2028lines", "relevant": ["a"]}]
-    drawing = groups(evaluate(gold, {"q1": ["a"]}, "RR").sheet(by=("kind",)), ["RR"])
+    drawing = groups(Sheet(evaluate(gold, {"q1": ["a"]}, "RR"), by=("kind",)), ["RR"])
     assert "two⟨U+2028⟩lines" in _svg(drawing.on_page().spec)
 
 
@@ -273,7 +274,7 @@ def test_groups_with_similar_names_keep_separate_rows():
     ]
     run = {"q0": ["a"], "q1": ["x"]}
     scores = evaluate(gold, run, "RR")
-    cells = _data(groups(scores.sheet(by=("one", "two")), ["RR"]).on_page().spec)
+    cells = _data(groups(Sheet(scores, by=("one", "two")), ["RR"]).on_page().spec)
     assert len({cell["group"] for cell in cells}) == 2
 
 
@@ -374,7 +375,7 @@ def test_impossible_charts_are_refused_with_a_hint(tmp_path):
 
 def test_missing_altair_is_reported_with_the_install_command(monkeypatch):
     scores = evaluate({"q": ["a"]}, {"q": ["a"]}, "RR")
-    monkeypatch.setattr("karat.evaluation.plotting.find_spec", lambda _: None)
+    monkeypatch.setattr("karat.report.charts.plot.find_spec", lambda _: None)
     with refused(field="plot") as error:
         scores.plot()
     assert error.value.hint == "pip install 'karat[report]'"

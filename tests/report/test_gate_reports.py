@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 import karat
-from karat.report import verdict_files
-from karat.report.verdict import Entry
+from karat.evaluation.verdict import GateEntry
+from karat.report import verdict as verdict_files
 from support.commands import check_refused
 from support.errors import refused
 
@@ -283,9 +283,11 @@ def test_verdict_fits_80_columns(files):
 
 def test_report_without_a_verdict_has_neither_passed_nor_failed():
     assert verdict_files.document([])["passed"] is None
-    judged = Entry("t", karat.gate({"q": ["a"], "p": ["a"]}, {"q": ["a"], "p": ["a"]}, "RR >= 1"))
+    judged = GateEntry(
+        "t", karat.gate({"q": ["a"], "p": ["a"]}, {"q": ["a"], "p": ["a"]}, "RR >= 1")
+    )
     assert verdict_files.document([judged])["passed"] is True
-    assert verdict_files.document([judged, Entry("u", None, "no")])["passed"] is None
+    assert verdict_files.document([judged, GateEntry("u", None, "no")])["passed"] is None
 
 
 def test_unknown_extension_is_refused(tmp_path):

@@ -15,11 +15,11 @@ import pytest
 import karat
 from karat.cli.main import main
 from karat.conventions import CHOICES
-from karat.evaluation.spending import spending
+from karat.evaluation.remarks import WORDS
+from karat.evaluation.usage import usage
+from karat.format import to_json
 from karat.measures.declare import REGISTRY
-from karat.report.document import encoded
 from karat.report.schemas import DOCUMENTS, schema
-from karat.report.sheet import WORDS
 from karat.stats.comparison import PAIRS, TESTS
 from karat.stats.corrections import CORRECTIONS
 from karat.stats.intervals import METHODS
@@ -73,11 +73,11 @@ def check(document, content):
     validator(document).validate(content)
 
 
-def spending_document(path):
+def usage_document(path):
     """Return the document about the time and cost of a run."""
-    spent = spending(karat.Run.read(path), path=path)
+    spent = usage(karat.Run.read(path), path=path)
     settings = {"jobs": [8, 4], "prices": "a list"}
-    return json.loads(encoded(replace(spent, settings=settings).as_dict()))
+    return json.loads(to_json(replace(spent, settings=settings).as_dict()))
 
 
 def combinations(*choices):
@@ -246,7 +246,7 @@ def texts(tmp_path_factory):
             with redirect_stdout(printed), redirect_stderr(printed), suppress(SystemExit):
                 main()
         written = {document: Path(f"{document}.json").read_text() for document in commands}
-        return written | {"run": json.dumps(spending_document("old.jsonl"))}
+        return written | {"run": json.dumps(usage_document("old.jsonl"))}
 
 
 @pytest.fixture

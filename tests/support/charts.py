@@ -8,9 +8,10 @@ from functools import cache
 import polars as pl
 
 from karat import Evaluator
-from karat.evaluation.page.picturing import picture
 from karat.report.charts import charts
+from karat.report.page.chart_data import picture
 from karat.report.page.model import Page, Queries
+from karat.report.sheet import Sheet
 
 HOSTILE = '</script><img src=x onerror="alert(1)">'
 
@@ -60,8 +61,8 @@ def charts_of_page():
         title="",
         created="",
         command=None,
-        sheets=[score.sheet() for score in scores],
-        groups=[score.sheet(by=("kind",)) for score in scores],
+        sheets=[Sheet(score) for score in scores],
+        groups=[Sheet(score, by=("kind",)) for score in scores],
         comparison=None,
         verdict=None,
         inputs=[],

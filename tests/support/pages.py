@@ -55,7 +55,7 @@ def _sheets(measures: tuple[str, ...]) -> tuple[Sheet, ...]:
     }
     runs["a"][IDS[0]] = ["d8", "d9"]
     evaluator = karat.Evaluator(gold, list(measures))
-    return tuple(evaluator(karat.Run.of(run, name=name)).sheet() for name, run in runs.items())
+    return tuple(Sheet(evaluator(karat.Run.of(run, name=name))) for name, run in runs.items())
 
 
 def some_queries() -> Queries:
@@ -200,7 +200,7 @@ FIELDS = [{"query_id": query, "kind": f"k{n % 3}"} for n, query in enumerate(GOL
 
 
 def of_sheets(sheets: list[Sheet], comparison: ComparisonSheet | None = None) -> Page:
-    ids = sheets[0].per_query["query_id"]
+    ids = sheets[0].scores.per_query["query_id"]
     return Page(
         title="a report",
         created="2026-01-01T00:00:00Z",
@@ -225,11 +225,11 @@ def of_sheets(sheets: list[Sheet], comparison: ComparisonSheet | None = None) ->
 
 
 def scored() -> Page:
-    return of_sheets([karat.evaluate(GOLD, FAIR, MEASURES).sheet()])
+    return of_sheets([Sheet(karat.evaluate(GOLD, FAIR, MEASURES))])
 
 
 def compared(runs: dict[str, dict[str, list[str]]], **choices: str) -> Page:
     gold = karat.Gold.of(judgments=GOLD, queries=FIELDS)
     comparison = karat.compare(gold, runs, MEASURES, **choices)
-    sheets = [scores.sheet(by=("kind",)) for scores in comparison.scores]
-    return of_sheets(sheets, comparison.sheet())
+    sheets = [Sheet(scores, by=("kind",)) for scores in comparison.scores]
+    return of_sheets(sheets, ComparisonSheet(comparison))

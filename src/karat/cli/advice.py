@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from karat.data.files import Unopened
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.scores import Scores
-    from karat.report.verdict import Verdict
+    from karat.evaluation.verdict import Verdict
 
 Words = list[str]
 
@@ -94,7 +94,7 @@ def after_gate(
     how: Scoring, gold: str, run: str, baseline: str | None, verdict: Verdict
 ) -> Words | None:
     """Return what to do after a gate that failed: explain the query that is most to blame."""
-    from karat.report.files import holds_scores
+    from karat.evaluation.saved_scores import holds_scores
 
     blamed = [check for check in verdict.failures if check.blamed]
     if not blamed or not _readable_again(gold, run):

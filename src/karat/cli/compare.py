@@ -10,8 +10,8 @@ import typer
 
 from karat.cli.advice import advise, after_compare
 from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, scoring
-from karat.cli.outputs import Outputs, ReportTexts, making
-from karat.report.making import TEXTS
+from karat.cli.outputs import Outputs, ReportTexts, report_options
+from karat.config import REPORT_TEXTS
 
 
 @scoring
@@ -57,16 +57,15 @@ def compare_command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     preset: Preset = None,
-    report_texts: ReportTexts = TEXTS,
+    report_texts: ReportTexts = REPORT_TEXTS,
 ) -> None:
     """Compare runs pair by pair: differences, intervals, tests, and what moved."""
     from karat.evaluation import compare
-    from karat.report import comparison_files
-    from karat.report.comparison import comparison_document
-    from karat.report.comparison_text import show
-    from karat.report.document import encoded
+    from karat.format import to_json
+    from karat.report import comparison_text
+    from karat.report.comparison import ComparisonSheet
 
-    wanted = Outputs.of(output, comparison_files.check)
+    wanted = Outputs.of(output, comparison_text.check)
     with how.columns.checked():
         comparison = compare(
             how.gold(gold),
@@ -79,15 +78,15 @@ def compare_command(
             preset=preset,
             **how.keywords,
         )
-    sheet = comparison.sheet(moved=moved, difference=difference)
-    written = [each for path in wanted.files for each in comparison_files.write(sheet, path)]
+    sheet = ComparisonSheet(comparison, moved, difference)
+    written = [each for path in wanted.files for each in comparison_text.write(sheet, path)]
     written += wanted.write_pages(
-        comparison.scores, comparison=comparison, making=making(how, report_texts)
+        comparison.scores, comparison=comparison, options=report_options(how, report_texts)
     )
     if json:
-        print(encoded(comparison_document(sheet)).decode())
+        print(to_json(sheet.as_dict()))
     else:
-        show(sheet)
+        comparison_text.show(sheet)
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
     if not json:

@@ -10,8 +10,8 @@ import typer
 
 from karat.cli.advice import advise, after_eval
 from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, repeated, scoring
-from karat.cli.outputs import Outputs, ReportTexts, making
-from karat.report.making import TEXTS
+from karat.cli.outputs import Outputs, ReportTexts, report_options
+from karat.config import REPORT_TEXTS
 
 
 @scoring
@@ -39,25 +39,28 @@ def evaluate_command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     preset: Preset = None,
-    report_texts: ReportTexts = TEXTS,
+    report_texts: ReportTexts = REPORT_TEXTS,
 ) -> None:
     """Score runs against gold: measures as rows, runs as columns."""
     from karat.evaluation import Evaluator
-    from karat.report import files, terminal
-    from karat.report.document import print_document
+    from karat.format import to_json
+    from karat.report import scores as scores_files
+    from karat.report import terminal
+    from karat.report.sheet import Sheet
 
-    wanted = Outputs.of(output, files.check)
+    wanted = Outputs.of(output, scores_files.check)
     with how.columns.checked():
         evaluator = Evaluator(how.gold(gold), measures, preset=preset, **how.keywords)
         scores = evaluator.all([how.run(run) for run in runs])
     sheets = [
-        score.sheet(by=tuple(by or ()), per_query=per_query, intervals=intervals, medians=median)
+        Sheet(score, tuple(by or ()), per_query, intervals=intervals, show_medians=median)
         for score in scores
     ]
-    written = [each for path in wanted.files for each in files.write(sheets, path)]
-    written += wanted.write_pages(scores, by=tuple(by or ()), making=making(how, report_texts))
+    written = [each for path in wanted.files for each in scores_files.write(sheets, path)]
+    report = report_options(how, report_texts)
+    written += wanted.write_pages(scores, by=tuple(by or ()), options=report)
     if json:
-        print_document(sheets)
+        print(to_json(scores_files.json_document(sheets)))
     else:
         terminal.show(sheets)
     for path in written:

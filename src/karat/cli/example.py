@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from karat.data.files import writing
 from karat.errors import InputError
+from karat.files import writing
 
 GOLD = "support-faq.jsonl"
 RUNS = ("bm25.run", "hybrid.jsonl")

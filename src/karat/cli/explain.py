@@ -33,7 +33,7 @@ def explain_command(
     With --gold, --run and --query the calculation is shown for that query.
     """
     from karat.evaluation import explain
-    from karat.report.document import encoded
+    from karat.format import to_json
 
     with how.columns.checked():
         explanation = explain(
@@ -44,4 +44,4 @@ def explain_command(
             other=None if other is None else how.run(other),
             **how.keywords,
         )
-    print(encoded(explanation.as_dict()).decode() if json else explanation)
+    print(to_json(explanation.as_dict()) if json else explanation)

@@ -10,8 +10,8 @@ import typer
 
 from karat.cli.advice import advise, after_gate
 from karat.cli.options import Gold, Scoring, scoring
-from karat.cli.outputs import Outputs, ReportTexts, making
-from karat.report.making import TEXTS
+from karat.cli.outputs import Outputs, ReportTexts, report_options
+from karat.config import REPORT_TEXTS
 
 
 @scoring
@@ -39,7 +39,7 @@ def gate_command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     preset: Annotated[str | None, typer.Option(metavar="NAME", help="Conventions.")] = None,
-    report_texts: ReportTexts = TEXTS,
+    report_texts: ReportTexts = REPORT_TEXTS,
 ) -> None:
     """Hold a run against thresholds, of karat.toml or --require.
 
@@ -47,9 +47,9 @@ def gate_command(
     """
     from karat.errors import KaratError
     from karat.evaluation import gate
-    from karat.report import verdict_files
-    from karat.report.document import encoded
-    from karat.report.verdict import Entry
+    from karat.evaluation.verdict import GateEntry, document
+    from karat.format import to_json
+    from karat.report import verdict as verdict_files
 
     wanted = Outputs.of(output, verdict_files.check)
     if how.config.gate:
@@ -68,15 +68,13 @@ def gate_command(
     except KaratError as error:
         # What was written by an earlier gate must not be taken for the answer to this one.
         for path in wanted.files:
-            verdict_files.write([Entry(run, None, str(error))], path)
+            verdict_files.write([GateEntry(run, None, str(error))], path)
         wanted.write_failure(run, str(error))
         raise
-    entry = Entry(verdict.run, verdict)
+    entry = GateEntry(verdict.run, verdict)
     written = [each for path in wanted.files for each in verdict_files.write([entry], path)]
-    for path in wanted.pages:
-        assert verdict.basis is not None
-        verdict.basis.report(verdict, path, making(how, report_texts))
-    print(encoded(verdict_files.document([entry])).decode() if json else verdict)
+    wanted.write_verdict(verdict, report_options(how, report_texts))
+    print(to_json(document([entry])) if json else verdict)
     for path in [*written, *wanted.pages]:
         print(f"wrote {path}", file=sys.stderr)
     if not json:

@@ -32,12 +32,12 @@ def locate_command(
     """Find where evidence texts stand in the documents; exit 1 if some are not placed."""
     from karat.data import native
     from karat.data.columns import Columns
-    from karat.data.files import Unopened, check_writable
+    from karat.data.files import Unopened
     from karat.data.formats import for_writing
     from karat.errors import InputError
-    from karat.match.locate import locate
-    from karat.report import location
-    from karat.report.document import encoded
+    from karat.evaluation.location import locate
+    from karat.files import check_writable
+    from karat.format import to_json
 
     if output is not None:
         if for_writing(output) is not native.FORMAT:
@@ -50,9 +50,9 @@ def locate_command(
     if output is not None:
         located.gold.write(output)
     if json:
-        print(encoded(location.document(located)).decode())
+        print(to_json(located.as_dict()))
     else:
-        location.show(located)
+        print(located)
     if output is not None:
         print(f"wrote {output}", file=sys.stderr)
     if located.incomplete:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from karat.cli.options import Scoring
-from karat.report.making import Making
+from karat.report.options import ReportOptions
 
 if TYPE_CHECKING:
     from karat.evaluation.scores import Scores
+    from karat.evaluation.verdict import Verdict
 
 ReportTexts = Annotated[
     int,
@@ -41,33 +42,42 @@ class Outputs:
         wanted = cls([path for path in given if path not in pages], pages)
         check(wanted.files)
         if pages:
-            from karat.evaluation import reporting
+            from karat.report.page import build
 
-            reporting.check(pages)
+            build.check(pages)
         return wanted
 
     def write_pages(self, scores: Sequence[Scores], **about: Any) -> list[Path]:
         """Make a page once, where one is asked for, and write it; return where it is."""
         if self.pages:
-            from karat.evaluation import reporting
+            from karat.report.page import build
 
-            page = reporting.page(scores, **about)
+            page = build.build_page(scores, **about)
             for path in self.pages:
-                reporting.write(page, path)
+                build.write(page, path)
         return self.pages
+
+    def write_verdict(self, verdict: Verdict, options: ReportOptions) -> None:
+        """Make a page of a verdict once, where one is asked for, and write it."""
+        if self.pages:
+            from karat.report.page import build
+
+            page = build.verdict_page(verdict, options)
+            for path in self.pages:
+                build.write(page, path)
 
     def write_failure(self, title: str, problem: str) -> None:
         """Write into every page why there is no answer."""
         if self.pages:
-            from karat.evaluation import reporting
+            from karat.report.page import build
 
             for path in self.pages:
-                reporting.write_failure(title, problem, path)
+                build.write_failure(title, problem, path)
 
 
-def making(how: Scoring, texts: int) -> Making:
+def report_options(how: Scoring, texts: int) -> ReportOptions:
     """Return what a page says of its own making."""
     ours = Path(sys.argv[0]).stem in ("karat", "__main__")
     command = shlex.join(["karat", *sys.argv[1:]]) if ours else None
-    heeded = how.config.path if how.config.conventions or how.config.gate else None
-    return Making(texts, command, None if heeded is None else str(heeded))
+    config = how.config.path if how.config.conventions or how.config.gate else None
+    return ReportOptions(texts, command, None if config is None else str(config))

@@ -64,7 +64,7 @@ class Quiet:
         if self.retries:
             words.append(counted(self.retries, "retry"))
         if self.rate and self.done < self.total:
-            from karat.report.estimate import duration
+            from karat.format import duration
 
             words.append(f"{duration((self.total - self.done) / self.rate)} left")
         return ", ".join(words)

@@ -18,9 +18,9 @@ from karat.errors import InputError, RetrieverError, counted, printable
 
 if TYPE_CHECKING:
     from karat.data.run import Run
+    from karat.evaluation.estimate import Estimate
+    from karat.evaluation.usage import Usage
     from karat.live.request import Request
-    from karat.report.estimate import Estimate
-    from karat.report.spending import Spending
 
 
 def run_command(
@@ -182,8 +182,8 @@ def run_command(
     from karat.data.columns import Columns
     from karat.data.files import Unopened, plain_name
     from karat.data.native_run import run_of_lines
-    from karat.evaluation.estimating import estimate
-    from karat.evaluation.spending import spending
+    from karat.evaluation.estimate import estimate
+    from karat.evaluation.usage import usage
     from karat.live.failures import checked_share, max_in_a_row, too_many_failed
     from karat.live.request import Request
 
@@ -228,7 +228,7 @@ def run_command(
         return
     assert output is not None
     run = _run(request, output, overwrite=overwrite, shown=shown)
-    _show(spending(run, path=str(output)), json)
+    _show(usage(run, path=str(output)), json)
     print(f"wrote {output}", file=sys.stderr)
     if problem := too_many_failed(run, fail_on_error):
         raise RetrieverError(problem)
@@ -254,10 +254,10 @@ def _run(request: Request, output: Path, *, overwrite: bool, shown: bool) -> Run
             raise
 
 
-def _show(told: Spending | Estimate, as_json: bool) -> None:
-    from karat.report.document import encoded
+def _show(told: Usage | Estimate, as_json: bool) -> None:
+    from karat.format import to_json
 
-    print(encoded(told.as_dict()).decode() if as_json else told)
+    print(to_json(told.as_dict()) if as_json else told)
 
 
 def _headers(options: Sequence[str], file: Path | None) -> dict[str, str]:

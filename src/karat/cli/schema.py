@@ -11,7 +11,7 @@ def schema_command(
     document: Annotated[str, typer.Argument(metavar="scores|comparison|verdict|run")],
 ) -> None:
     """Print the JSON Schema of what eval, compare, gate or run write as JSON."""
-    from karat.report.document import encoded
+    from karat.format import to_json
     from karat.report.schemas import schema
 
-    print(encoded(schema(document)).decode())
+    print(to_json(schema(document)))

@@ -41,7 +41,7 @@ def validate_command(
     from karat.data.columns import Columns
     from karat.data.files import Unopened
     from karat.evaluation import validate
-    from karat.report.document import encoded
+    from karat.format import to_json
 
     mapping = Columns.of(columns or ())
     with mapping.checked():
@@ -51,6 +51,6 @@ def validate_command(
             chunks=table_file(chunks, mapping),
             runs=[Unopened(run, run_format, mapping) for run in runs or ()],
         )
-    print(encoded(found.as_dict()).decode() if json else found)
+    print(to_json(found.as_dict()) if json else found)
     if not found.ok:
         raise typer.Exit(1)

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from karat.arrays import Floats, Ints
 from karat.compat.trec_eval.catalogue import ENTRIES, NICKNAMES, Asked
 from karat.compat.trec_eval.computing import Compute
 from karat.compat.trec_eval.topics import Topics
@@ -25,7 +26,7 @@ from karat.data.gold import Gold
 from karat.data.lists import Lists
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
-from karat.match.hits import Floats, Hits, Ints
+from karat.match.hits import Hits
 from karat.match.ids import match_ids
 from karat.match.prepared import prepare
 from karat.measures.rank.interpolated import at_recall, average_at_recall

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from karat.data import beir, trec
 from karat.data.columns import Columns
-from karat.data.files import Source, check_writable
+from karat.data.files import Source
 from karat.data.folders import check_writable_folder
 from karat.data.format import KINDS, Format, Kind
 from karat.data.formats import (
@@ -27,6 +27,7 @@ from karat.data.gold import Gold
 from karat.data.losses import Written
 from karat.data.run import Run
 from karat.errors import SWAPPED, InputError, KaratWarning
+from karat.files import check_writable
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Files as karat reads and writes them: compression taken off, failures named, never half."""
+"""Input files: paths and globs, content with compression removed, errors that name the file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import gzip
 import io
 import os
 import re
-import secrets
-import stat
 import sys
 import zlib
 from contextlib import (
@@ -26,6 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from karat.data.columns import Columns
 from karat.errors import InputError
+from karat.files import path_is
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -33,7 +32,7 @@ else:
     from backports import zstd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 COMPRESSIONS = {".gz": b"\x1f\x8b\x08", ".zst": b"\x28\xb5\x2f\xfd"}
 ENDINGS = (
@@ -61,7 +60,6 @@ DEEPEST = 32
 """How deep lists and objects may be nested in a field: the work for it grows with the cube."""
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
 _LONG_NUMBER = re.compile("[0-9]{1000}")
-_SYSTEM_ERROR = re.compile(r"([^:\s][^:]*) \(os error \d+\)")
 _TORN = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 
 
@@ -86,7 +84,11 @@ def path_of(source: Any) -> str | None:
 def flows(path: str | os.PathLike[str]) -> bool:
     """Tell whether a path leads to a pipe or the like, which can be read only once."""
     found = Path(path)
-    return _is(Path.exists, found) and not _is(Path.is_file, found) and not _is(Path.is_dir, found)
+    return (
+        path_is(Path.exists, found)
+        and not path_is(Path.is_file, found)
+        and not path_is(Path.is_dir, found)
+    )
 
 
 class Source:
@@ -95,11 +97,11 @@ class Source:
     def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None) -> None:
         self.path = Path(path)
         self.columns = Columns() if columns is None else columns
-        if _is(Path.is_dir, self.path):
+        if path_is(Path.is_dir, self.path):
             raise InputError(
                 "this is a directory where a file is meant", path=path, hint=_inside(self.path)
             )
-        if not _is(Path.exists, self.path):
+        if not path_is(Path.exists, self.path):
             raise InputError("there is no such file", path=path, hint=_neighbour(self.path))
 
     @property
@@ -260,97 +262,15 @@ def _expanded(raw: IO[bytes], compression: str | None) -> AbstractContextManager
     return nullcontext(raw)
 
 
-@contextmanager
-def _compressing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to be written, with the compression that its ending names."""
-    with path.open("wb") as raw:
-        if path.suffix.lower() == ".gz":
-            # No name and no time in the header: same input, same bytes.
-            with gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
-                yield cast("IO[bytes]", file)
-        elif path.suffix.lower() == ".zst":
-            with zstd.ZstdFile(raw, "wb") as file:
-                yield cast("IO[bytes]", file)
-        else:
-            yield cast("IO[bytes]", raw)
-
-
 def expand(path: str | os.PathLike[str], columns: Columns | None = None) -> list[Source]:
     """Return the files that a path or a glob names, sorted by name."""
     text = os.fspath(path)
-    if glob.has_magic(text) and not _is(Path.exists, Path(text)):
+    if glob.has_magic(text) and not path_is(Path.exists, Path(text)):
         names = sorted(glob.glob(text, recursive=True))
         if not names:
             raise InputError("no file matches this pattern", path=text, hint="check the folder")
         return [Source(name, columns) for name in names]
     return [Source(text, columns)]
-
-
-@contextmanager
-def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Write a file beside its place and rename it when it is whole; a failure leaves nothing.
-
-    A link keeps pointing to its file, a file keeps its permissions, and what is no plain file,
-    such as a pipe, is written into as it is.
-    """
-    check_writable(path)
-    target = Path(path).resolve()
-    plain = _is(Path.is_file, target) or not _is(Path.exists, target)
-    beside = target.with_name(f".{secrets.token_hex(6)}{target.suffix}") if plain else target
-    try:
-        with _compressing(beside) as file:
-            yield file
-        if plain:
-            if _is(Path.exists, target):
-                beside.chmod(stat.S_IMODE(target.stat().st_mode))
-            beside.replace(target)
-    except Exception as error:
-        reason = system_reason(error)
-        if reason is None:
-            raise
-        raise InputError(f"it cannot be written ({reason})", path=path) from error
-    finally:
-        if plain:
-            with suppress(OSError):
-                beside.unlink()
-
-
-def system_reason(error: Exception) -> str | None:
-    """Return the operating system's reason for a failure, None if the cause is another.
-
-    Polars has it at the end of a text only, whatever the type of its error.
-
-    >>> system_reason(OSError("No space left on device (os error 28)"))
-    'No space left on device'
-    """
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    found = _SYSTEM_ERROR.search(str(error))
-    if found:
-        return found[1]
-    return str(error) if isinstance(error, OSError) else None
-
-
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that nothing can be written to, before anything is done for it."""
-    if _is(Path.is_dir, Path(path)):
-        raise InputError(
-            "this is a directory where a file is meant", path=path, hint="name a file in it"
-        )
-    check_parent(path)
-
-
-def check_parent(path: str | os.PathLike[str]) -> None:
-    """Refuse a path in a folder that does not exist or may not be written into."""
-    parent = Path(path).parent
-    if not _is(Path.is_dir, parent):
-        raise InputError(
-            "the folder to write into does not exist", path=path, hint=f"create {parent} first"
-        )
-    if not os.access(parent, os.W_OK):
-        raise InputError(
-            "the folder may not be written into", path=path, hint="check its permissions"
-        )
 
 
 def decode(content: bytes, source: Source) -> str:
@@ -418,14 +338,6 @@ def refuse_unreadable(content: bytes, source: Source) -> None:
         )
     if not content.removeprefix(BYTE_ORDER_MARK).strip(b" \t\r\n\v\f"):
         raise source.error("the file is empty", hint="check the command that wrote it")
-
-
-def _is(question: Callable[[Path], bool], path: Path) -> bool:
-    """Ask something of a path; one that the system cannot even look up is nothing."""
-    try:
-        return question(path)
-    except (OSError, ValueError):
-        return False
 
 
 def _inside(folder: Path) -> str:

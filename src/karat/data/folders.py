@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from karat.data.files import check_parent, system_reason
 from karat.errors import InputError
+from karat.files import check_parent, system_reason
 
 
 @contextmanager

@@ -10,13 +10,14 @@ import polars as pl
 
 from karat.data import beir, ir_datasets, native, nested, ragas, tables, trec
 from karat.data.columns import Columns
-from karat.data.files import Source, expand, refuse_unreadable, without_compression, writing
+from karat.data.files import Source, expand, refuse_unreadable, without_compression
 from karat.data.folders import writing_folder
 from karat.data.format import Format
 from karat.data.gold import Gold
 from karat.data.losses import Written
 from karat.data.run import Run
 from karat.errors import InputError
+from karat.files import writing
 
 # In the order in which content is asked what it is: the surest sign first.
 FORMATS = (

@@ -12,9 +12,10 @@ import msgspec
 import polars as pl
 
 from karat.data import tables
-from karat.data.files import Source, refuse_unreadable, without_compression, writing
+from karat.data.files import Source, refuse_unreadable, without_compression
 from karat.data.native_lines import Id, decoded, numbered
 from karat.errors import InputError
+from karat.files import writing
 
 ENDINGS = {
     ".jsonl": "jsonl",

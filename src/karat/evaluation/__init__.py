@@ -1,15 +1,12 @@
 """The verbs: evaluate, compare, explain, gate and validate, and what they return."""
 
-from karat.evaluation.comparing import compare
-from karat.evaluation.comparison import Comparison
+from karat.evaluation.comparison import Comparison, compare
 from karat.evaluation.evaluator import Evaluator, evaluate
-from karat.evaluation.explaining import explain
-from karat.evaluation.gating import gate
+from karat.evaluation.explanation import Explanation, explain
+from karat.evaluation.findings import Finding
 from karat.evaluation.scores import Scores
-from karat.evaluation.validating import validate
-from karat.report.explanation import Explanation
-from karat.report.validation import Finding, Validation
-from karat.report.verdict import Verdict
+from karat.evaluation.validation import Validation, validate
+from karat.evaluation.verdict import Verdict, gate
 
 __all__ = [
     "Comparison",

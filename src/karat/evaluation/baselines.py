@@ -8,9 +8,9 @@ from typing import Any
 from karat.data.files import path_of
 from karat.errors import InputError
 from karat.evaluation.evaluator import Evaluator
+from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
 from karat.measures import parse, parse_all
-from karat.report import files
 
 
 def baseline_scores(
@@ -18,7 +18,7 @@ def baseline_scores(
 ) -> Scores:
     """Return the scores of a baseline, which must have been made as ours were."""
     path = path_of(baseline)
-    if path is not None and files.holds_scores(baseline):
+    if path is not None and holds_scores(baseline):
         baseline = Scores.read(path)
     if not isinstance(baseline, Scores):
         # What is not compared, such as latency, the baseline need not hold.

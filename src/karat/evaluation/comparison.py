@@ -1,30 +1,226 @@
-"""A comparison of runs, with everything a person asks of it."""
+"""Comparisons: runs are scored, then paired by query."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from karat.errors import InputError
-from karat.evaluation.changing import Lists, Place
+from karat.config import REPORT_TEXTS
+from karat.conventions import Conventions
+from karat.data import frames
+from karat.data.files import Unopened, flows, path_of
+from karat.data.run import Run
+from karat.errors import InputError, KaratWarning
+from karat.evaluation.baselines import differences
+from karat.evaluation.calculation import Calculation, Change, Key, changes, retraced
+from karat.evaluation.document import document
+from karat.evaluation.evaluator import Evaluator, Measures
+from karat.evaluation.result import Result
+from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
-from karat.measures import Measure
-from karat.report import comparison_files
-from karat.report.comparison import FEW_PAIRS, ComparisonSheet, Moved
-from karat.report.comparison_text import text
-from karat.report.making import TEXTS, Making
+from karat.live.failures import MAX_FAILED
+from karat.match.texts import Matching
+from karat.measures import Measure, ScoreTable, parse_all
 from karat.stats import comparison as statistics
-from karat.stats.comparison import Choices
-from karat.stats.groups import Field
+from karat.stats.comparison import PAIRS, Choices
+from karat.stats.groups import Field, fields_of
 from karat.stats.moved import moved
 from karat.stats.pairs import pair
 
-_MOVED_SHOWN = 3
+
+def compare(
+    gold: Any,
+    runs: Mapping[str, Any] | Iterable[Any],
+    measures: Measures | None = None,
+    *,
+    baseline: str | None = None,
+    by: Field | Sequence[Field] | None = None,
+    test: str = "randomization",
+    correction: str = "holm",
+    confidence: float = 0.95,
+    conventions: Conventions | dict[str, Any] | None = None,
+    preset: str | None = None,
+    level: str = "item",
+    chunks: Any = None,
+    corpus: Any = None,
+    matching: Matching | None = None,
+    top_k: int | None = None,
+    score_threshold: float | None = None,
+    fail_on_error: float = MAX_FAILED,
+) -> Comparison:
+    """Compare runs pair by pair, each pair on the queries that both have a value for.
+
+    `runs` is `{name: run}` or a list; a run is whatever `evaluate` takes, or `Scores`, or the path
+    of saved ones. Gold may be None where all are scores. With a `baseline`, by name or path, every
+    other run is compared with it, else all with all. `by` is a field of the queries to compare by
+    as well, several of them, or a function, as `scores.by` takes them. `test` is randomization, t
+    or wilcoxon; `correction` is holm, bh, bonferroni, tukey or none.
+
+    >>> gold = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
+    >>> old, new = {q: ["x", "a"] for q in gold}, {q: ["a"] for q in gold}
+    >>> pairs = compare(gold, {"old": old, "new": new}, "RR").pairs
+    >>> pairs.select("a", "b", "difference", "wins").row(0)
+    ('old', 'new', 0.5, 3)
+    """
+    names, given = _listed(runs)
+    choices = Choices(test=test, correction=correction, confidence=confidence)
+    fields = fields_of(by)
+    sources = [_saved_or_run(source) for source in given]
+    saved = [source for source in sources if isinstance(source, Scores)]
+    if measures is None and saved and (preset is None or len(saved) == len(sources)):
+        measures = saved[0].table.measures
+    evaluator = None
+    if len(saved) < len(sources):
+        evaluator = Evaluator(
+            gold,
+            measures,
+            conventions=conventions,
+            preset=preset,
+            level=level,
+            chunks=chunks,
+            corpus=corpus,
+            matching=matching,
+            top_k=top_k,
+            score_threshold=score_threshold,
+            fail_on_error=fail_on_error,
+        )
+    scores = _scored(evaluator, names, sources, measures)
+    _refuse_the_same_name([score.name for score in scores])
+    _refuse_other_ways(scores)
+    if baseline is not None:
+        choices = replace(choices, baseline=_baseline(baseline, scores, given))
+    return Comparison(scores, choices, fields)
+
+
+def _listed(runs: Mapping[str, Any] | Iterable[Any]) -> tuple[list[str] | None, list[Any]]:
+    """Return the names, where they are given, and the runs."""
+    one = isinstance(runs, (str, os.PathLike, Unopened, Run, Scores)) or frames.is_table(runs)
+    given = [] if one else list(runs.values() if isinstance(runs, Mapping) else runs)
+    if len(given) < 2:
+        raise InputError(
+            "a comparison takes two runs or more",
+            field="runs",
+            hint="give {name: run, name: run} or [run, run]; gold comes before them",
+        )
+    names = [str(name) for name in runs] if isinstance(runs, Mapping) else None
+    _refuse_the_same_name(names or [])
+    return names, given
+
+
+def _saved_or_run(source: Any) -> Any:
+    """Take saved scores as scores; a run is opened when it is scored."""
+    path = path_of(source)
+    if path is None or flows(path):
+        return source
+    return Scores.read(path) if holds_scores(source) else source
+
+
+def _scored(
+    evaluator: Evaluator | None,
+    names: list[str] | None,
+    sources: list[Any],
+    measures: Measures | None,
+) -> list[Scores]:
+    """Score the runs that are not scored yet, one after the other; all in the order given."""
+    at = [number for number, source in enumerate(sources) if not isinstance(source, Scores)]
+    made: list[Scores] = []
+    if evaluator is not None:
+        unscored = [sources[number] for number in at]
+        made = evaluator.all(
+            unscored if names is None else {names[number]: sources[number] for number in at}
+        )
+    wanted = parse_all(measures or ()) if evaluator is None else evaluator.measures
+    saved = [source for source in sources if isinstance(source, Scores)]
+    if made and all(set(made[0].table.measures) <= set(each.table.measures) for each in saved):
+        wanted = made[0].table.measures
+    elif made:  # saved scores may lack latency and cost, which a preset adds where runs have them
+        made = [of_measures(score, wanted, score.name) for score in made]
+    scores = dict(zip(at, made, strict=True))
+    return [
+        scores[number]
+        if number in scores
+        else of_measures(source, wanted, None if names is None else names[number])
+        for number, source in enumerate(sources)
+    ]
+
+
+def of_measures(scores: Scores, measures: tuple[Measure, ...], name: str | None) -> Scores:
+    """Return scores under a name, of some of their measures."""
+    absent = [measure.name for measure in measures if measure not in scores.table.measures]
+    if absent:
+        raise InputError(
+            f"the scores of {scores.name!r} hold no {', '.join(absent)}",
+            field="runs",
+            hint=f"they hold {', '.join(scores.keys())}; score the run again for others",
+        )
+    return replace(
+        scores,
+        table=scores.table.only(measures),
+        origin=None if scores.origin is None else scores.origin.only(measures),
+        name=name or scores.name,
+    )
+
+
+def _refuse_the_same_name(names: list[str]) -> None:
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(
+            f"two runs are called {twice[0]!r}", field="runs", hint="give {name: run, name: run}"
+        )
+
+
+def _refuse_other_ways(scores: list[Scores]) -> None:
+    """Refuse scores that were made in another way than the first: they would not compare."""
+    first = scores[0]
+    for score in scores[1:]:
+        if differing := list(differences(score, first, first.keys())):
+            raise InputError(
+                f"the scores of {score.name!r} were made in another way than those of "
+                f"{first.name!r} here: {'; '.join(differing)}",
+                field="runs",
+                hint="score both with the same settings",
+            )
+
+
+def _baseline(wanted: str, scores: list[Scores], given: list[Any]) -> str:
+    """Return the name of the run that is called so, or was given by that path."""
+    names = [score.name for score in scores]
+    if wanted in names:
+        return wanted
+    for name, source in zip(names, given, strict=True):
+        if path_of(source) == os.fspath(wanted):
+            return name
+    near = get_close_matches(str(wanted), names, n=1)
+    raise InputError(
+        f"no run is called {wanted!r}",
+        field="baseline",
+        hint=f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names))}",
+    )
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A query that moved, and what changed in its list."""
+
+    a: str
+    b: str
+    measure: str
+    query_id: str
+    value_a: float
+    value_b: float
+    difference: float
+    changes: list[Change] | None
+    """None if the lists are not available."""
+    text: str | None = None
+
+
 _CHANGES = {
     "item": pl.String,
     "grade": pl.Int64,
@@ -35,28 +231,43 @@ _CHANGES = {
 }
 
 
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Result):
     """Runs compared pair by pair; each difference is the value of b less that of a."""
 
-    def __init__(
-        self,
-        scores: Sequence[Scores],
-        choices: Choices,
-        by: Sequence[Field] = (),
-    ) -> None:
-        self.scores = list(scores)
-        self.choices = choices
-        self.by = tuple(by)
-        self._tables = {score.name: score.table for score in scores}
-        self._lists = Lists({score.name: score for score in scores})
+    scores: Sequence[Scores]
+    choices: Choices
+    by: Sequence[Field] = ()
+
+    def __post_init__(self) -> None:
+        # Whatever cannot be compared is an error here, not when the result is read.
+        _ = self.pairs, self.groups
+
+    @cached_property
+    def _tables(self) -> dict[str, ScoreTable]:
+        return {score.name: score.table for score in self.scores}
+
+    @cached_property
+    def _queries(self) -> pl.DataFrame:
         # All scores of one gold know the same of its queries; saved ones may know less.
-        self._queries = max((score.queries for score in scores), key=lambda known: known.width)
-        self.pairs: pl.DataFrame = statistics.compared(self._tables, choices)
-        """A row a pair and measure: the difference, its interval, the tests, the power."""
-        self.groups: pl.DataFrame | None = None
-        """The same for each group of queries, where groups were asked for."""
-        if by:
-            self.groups = statistics.compared_by(self._tables, self._queries, by, choices)
+        return max((score.queries for score in self.scores), key=lambda known: known.width)
+
+    @cached_property
+    def pairs(self) -> pl.DataFrame:
+        """One row per pair and measure: the difference, its interval, the tests, the power."""
+        return statistics.compared(self._tables, self.choices)
+
+    @cached_property
+    def groups(self) -> pl.DataFrame | None:
+        """The same for each group of queries, if groups were asked for."""
+        if not self.by:
+            return None
+        return statistics.compared_by(self._tables, self._queries, self.by, self.choices)
+
+    @property
+    def pair_names(self) -> list[tuple[str, str]]:
+        """The pairs, each as the names of a and b."""
+        return list(self.pairs.select("a", "b").unique(maintain_order=True).iter_rows())
 
     @property
     def baseline(self) -> str | None:
@@ -65,7 +276,7 @@ class Comparison:
 
     @property
     def test(self) -> str:
-        """The test that `p` is of: randomization, t or wilcoxon."""
+        """The significance test of `p`: randomization, t or wilcoxon."""
         return self.choices.test
 
     @property
@@ -75,13 +286,13 @@ class Comparison:
 
     @property
     def confidence(self) -> float:
-        """How sure the intervals are."""
+        """The confidence level of the intervals."""
         return self.choices.confidence
 
     def moved(self, measure: str | Measure | None = None, n: int = 5) -> pl.DataFrame:
         """Return the queries that rose most and fell most, at most n each, for every pair.
 
-        A row a pair, measure and query: a, b, measure, query_id, text where it is known, value_a,
+        One row per pair, measure and query: a, b, measure, query_id, text if it is known, value_a,
         value_b, difference.
         """
         if n < 1:
@@ -91,7 +302,7 @@ class Comparison:
         if measure is not None:
             measures = (first.measure(self.scores[0].parse(measure)),)
         parts = []
-        for a, b in self.pairs.select("a", "b").unique(maintain_order=True).iter_rows():
+        for a, b in self.pair_names:
             for each in measures:
                 labels = {"a": a, "b": b, "measure": each.name}
                 rows = moved(pair(self._tables[a], self._tables[b], each), n)
@@ -109,14 +320,14 @@ class Comparison:
     def changes(self, query: str | int, measure: str | Measure, a: str, b: str) -> pl.DataFrame:
         """Return what changed in the list of a query from run a to run b, most telling first.
 
-        A row an item: item, grade, rank_a, rank_b, and what it brings to the measure in each. A
-        rank is null where the item stands too far down to count, or not at all.
+        One row per item: item, grade, rank_a, rank_b, and what it adds to the measure in each. A
+        rank is null if the item is too far down to count, or not in the list.
         """
         self._known(a, b)
         if str(query) not in self._tables[a].frame["query_id"]:
             raise InputError(f"there is no query {query!r}", field="query", hint="check its id")
         known = self._tables[a].measure(self.scores[0].parse(measure))
-        (found,) = self._lists.changes([Place(a, b, known, str(query))])
+        (found,) = self._changes([_Place(a, b, known, str(query))])
         if found is None:
             raise InputError(
                 f"the lists of {a!r} and {b!r} are not both at hand",
@@ -136,7 +347,7 @@ class Comparison:
                 )
 
     def queries_needed(self, difference: float) -> pl.DataFrame:
-        """Return how many queries it would take to show a difference, a row a pair and measure."""
+        """Return how many queries would show a difference, one row per pair and measure."""
         if not math.isfinite(difference) or difference == 0:
             raise InputError(
                 f"{difference} is no difference that queries could show",
@@ -145,35 +356,16 @@ class Comparison:
             )
         return statistics.queries_needed(self._tables, difference, self.choices)
 
-    def sheet(
-        self, *, moved: int | None = None, difference: float | None = None
-    ) -> ComparisonSheet:
-        """Return what is shown and written of this comparison.
+    def moved_queries(self, n: int) -> list[Moved]:
+        """Return the queries that moved most by the first measure, and what changed in the lists.
 
-        `moved` is how many queries that rose and that fell are shown of each pair, by the first
-        measure: 3 if it is not said, and none where there are more than 10 pairs.
+        At most n that rose and n that fell, for every pair.
         """
-        measures = self.scores[0].table.measures
-        if moved is None:
-            many = self.pairs.height > len(measures) * FEW_PAIRS
-            moved = 0 if many else _MOVED_SHOWN
-        return ComparisonSheet(
-            runs=[score.sheet() for score in self.scores],
-            choices=self.choices,
-            pairs=self.pairs,
-            groups=self.groups,
-            moved=self._moved(measures[0], moved) if moved else [],
-            difference=difference,
-            needed=None if difference is None else self.queries_needed(difference),
-        )
-
-    def _moved(self, measure: Measure, n: int) -> list[Moved]:
+        measure = self.scores[0].table.measures[0]
         rows = self.moved(measure, n).to_dicts()
-        places = [Place(row["a"], row["b"], measure, row["query_id"]) for row in rows]
-        return [
-            Moved(**row, changes=found)
-            for row, found in zip(rows, self._lists.changes(places), strict=True)
-        ]
+        places = [_Place(row["a"], row["b"], measure, row["query_id"]) for row in rows]
+        changes = self._changes(places)
+        return [Moved(**row, changes=each) for row, each in zip(rows, changes, strict=True)]
 
     def plot(
         self,
@@ -189,45 +381,131 @@ class Comparison:
         `scatter` sets run b against run a by a measure: the first, if none is said, and of every
         pair, if no run is said.
         """
-        from karat.evaluation.plotting import plot
-
         self._known(*(run for run in (a, b) if run is not None))
         if kind != "scatter" and (a, b) != (None, None):
             raise InputError(f"{kind} is not of a pair", field="plot", hint="leave a and b out")
-        return plot(self.scores, kind, by=by, measure=measure, pairs=self._pairs(a, b))
+        return self._plot(kind, by=by, measure=measure, pairs=self._pairs(a, b))
 
     def _pairs(self, a: str | None, b: str | None) -> list[tuple[str, str]]:
         if a is not None and b is not None:
             return [(a, b)]
-        pairs = self.pairs.select("a", "b").unique(maintain_order=True).iter_rows()
+        pairs = self.pair_names
         return [(one, other) for one, other in pairs if a in (None, one) and b in (None, other)]
 
-    def report(self, path: str | os.PathLike[str], *, texts: int = TEXTS) -> None:
-        """Write an HTML page that a person opens, down to each query.
+    def report(self, path: str | os.PathLike[str], *, texts: int = REPORT_TEXTS) -> None:
+        """Write an HTML page that shows everything down to each query.
 
-        For `texts` queries, the most telling ones, it holds the texts of their lists and their
-        calculations.
+        It holds the texts of the lists and the calculations of the `texts` most telling queries.
         """
-        from karat.evaluation import reporting
-
-        page = reporting.page(self.scores, comparison=self, making=Making(texts))
-        reporting.write(page, path)
+        self._write_page(path, texts=texts)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison; the ending says how: json, csv, md, tex.
+        """Write the comparison in the format of the extension: json, csv, md, tex.
 
-        A csv has the queries in a second file beside it.
+        For csv, the queries are in a second file next to it.
         """
-        comparison_files.write(self.sheet(), path)
+        self._write(path)
 
-    def __str__(self) -> str:
-        return text(self.sheet())
+    def _changes(self, places: Iterable[_Place]) -> list[list[Change] | None]:
+        """Return for each place what changed, the most telling change first.
 
-    def _repr_html_(self) -> str:
-        from karat.report.notebook import comparison_html
+        None if a run cannot be opened, since it was given as saved scores. Each run is opened
+        once.
+        """
+        looked_at = list(places)
+        wanted: dict[str, dict[Measure, dict[str, None]]] = {}
+        for place in looked_at:
+            if place.measure.declaration.reads_gold and self._can_be_opened(place):
+                for run in (place.a, place.b):
+                    queries = wanted.setdefault(run, {}).setdefault(place.measure, {})
+                    queries[place.query] = None
+        by_name = {score.name: score for score in self.scores}
+        known = {run: _calculated(by_name[run], queries) for run, queries in wanted.items()}
+        return [self._changed(place, known) for place in looked_at]
 
-        return comparison_html(self.sheet(moved=0))
+    def _can_be_opened(self, place: _Place) -> bool:
+        pair_of_runs = [score for score in self.scores if score.name in (place.a, place.b)]
+        return all(score.origin is not None for score in pair_of_runs)
+
+    def _changed(
+        self, place: _Place, known: dict[str, dict[Key, Calculation]]
+    ) -> list[Change] | None:
+        if not self._can_be_opened(place):
+            return None
+        if not place.measure.declaration.reads_gold:  # speed and cost are of no item
+            return []
+        first, second = (known[run][place.query, place.measure] for run in (place.a, place.b))
+        return [change for change in changes(first, second) if change.moved]
 
     def __repr__(self) -> str:
         names = ", ".join(repr(score.name) for score in self.scores)
         return f"<Comparison of {names}: {', '.join(self.scores[0].keys())}>"
+
+
+class _Place(NamedTuple):
+    """A query to look at: by which measure, from which run to which."""
+
+    a: str
+    b: str
+    measure: Measure
+    query: str
+
+
+def _calculated(scores: Scores, wanted: Mapping[Measure, Iterable[str]]) -> dict[Key, Calculation]:
+    """Calculate values of some queries again; warnings were given when the run was scored."""
+    assert scores.origin is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KaratWarning)
+        run = scores.origin.session.opened(
+            scores.origin.source, {query for queries in wanted.values() for query in queries}
+        )
+        return {
+            key: calculation
+            for measure, queries in wanted.items()
+            for key, calculation in retraced(scores, run, list(queries), [measure])
+        }
+
+
+def tests(frame: pl.DataFrame) -> int:
+    """Return how many tests of a measure there are, at most: what it was corrected over."""
+    return max(part["p_corrected"].count() for part in frame.partition_by("measure"))
+
+
+def comparison_document(
+    comparison: Comparison, moved: Sequence[Moved] = (), needed: pl.DataFrame | None = None
+) -> dict[str, Any]:
+    """Return the numbers as plain data; absent: not asked; null: undefined.
+
+    `moved` holds queries that moved, `needed` what `comparison.queries_needed` returned.
+    """
+    choices = comparison.choices
+    whole = document(comparison.scores) | {
+        "baseline": choices.baseline,
+        "test": choices.test,
+        "correction": choices.correction,
+        "tests": tests(comparison.pairs),
+        "confidence": choices.confidence,
+        "pairs": _labelled(comparison, comparison.pairs.to_dicts()),
+    }
+    if comparison.groups is not None:
+        numbers = _labelled(comparison, comparison.groups.select(PAIRS.keys()).to_dicts())
+        labels = comparison.groups.select(pl.exclude(PAIRS.keys())).to_dicts()
+        whole["groups"] = [{"by": by, **row} for by, row in zip(labels, numbers, strict=True)]
+        whole["group_tests"] = tests(comparison.groups)
+    if moved:
+        whole["moved"] = _labelled(comparison, [_moved(each) for each in moved])
+    if needed is not None:
+        whole["queries_needed"] = _labelled(comparison, needed.to_dicts())
+    return whole
+
+
+def _labelled(comparison: Comparison, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    label = comparison.scores[0].label
+    return [row | {"measure": label(row["measure"])} for row in rows]
+
+
+def _moved(moved: Moved) -> dict[str, Any]:
+    plain = asdict(moved)
+    if moved.text is None:
+        del plain["text"]
+    return plain

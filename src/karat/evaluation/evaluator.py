@@ -16,15 +16,15 @@ from karat.data.run import Run
 from karat.engines.local import LocalSession, Outcome
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.opened import Origin
+from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
 from karat.evaluation.settings import settings_of
+from karat.evaluation.usage import loaded
 from karat.live.exchange import Search
 from karat.live.failures import MAX_FAILED, failures
 from karat.match.texts import Matching
 from karat.measures import Measure
 from karat.measures.presets import preset_named
-from karat.report import files
-from karat.report.load import loaded
 
 Measures = str | Measure | Iterable[str | Measure]
 
@@ -165,7 +165,7 @@ class Evaluator:
     def _outcomes(self, sources: Sequence[Any], names: Sequence[str | None]) -> list[Outcome]:
         """Score runs; what is measured where no measure was named may depend on all of them."""
         for source in sources:
-            if files.holds_scores(source):
+            if holds_scores(source):
                 raise InputError(
                     "these are scores that karat saved, not a run",
                     path=path_of(source),

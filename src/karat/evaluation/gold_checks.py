@@ -10,8 +10,7 @@ import polars as pl
 
 from karat.data.lenient import Reading
 from karat.errors import counted
-from karat.evaluation.finding import EXAMPLES, Finder
-from karat.report.validation import Example, Finding
+from karat.evaluation.findings import EXAMPLES, Example, Finder, Finding
 
 
 def note_findings(reading: Reading) -> Iterator[Finding]:

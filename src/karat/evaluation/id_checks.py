@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from karat.evaluation.finding import Finder, a_few
-from karat.report.validation import Finding
+from karat.evaluation.findings import Finder, Finding, a_few
 
 
 class Wanted:

@@ -34,7 +34,7 @@ def worst(scores: Scores) -> Telling | None:
 def most_moved(comparison: Comparison) -> Telling | None:
     """Return the query that moved most by the first measure, of the runs that are furthest apart.
 
-    Only runs whose lists are at hand are looked at, which saved scores have none of.
+    Only runs whose lists are available are looked at; saved scores have none.
     """
     tables = {score.name: score.table for score in comparison.scores if score.origin is not None}
     measure = comparison.scores[0].table.measures[0]

@@ -26,14 +26,14 @@ class Origin:
     session: LocalSession
     source: Any
     found: Found | None
-    """Which texts cover which evidence, where that was asked: too dear to be done again."""
+    """Which texts cover which evidence, if that was asked: too expensive to compute again."""
 
     def only(self, measures: Iterable[Measure]) -> Origin:
         """Return where the scores of some of the measures come from."""
         return replace(self, session=self.session.only(measures))
 
     def opened(self) -> Opened:
-        """Open the run again; whatever there is to warn of was said when it was scored."""
+        """Open the run again; warnings were given when it was scored."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", KaratWarning)
             run = self.session.opened(self.source)
@@ -42,7 +42,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Opened:
-    """A run whose lists are at hand, as they were scored."""
+    """A run with its lists as they were scored."""
 
     session: LocalSession
     source: Any

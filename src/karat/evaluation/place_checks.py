@@ -11,8 +11,7 @@ import polars as pl
 from karat.data.corpus import Corpus
 from karat.data.offset_causes import explain_offsets, text_lengths
 from karat.data.places import Placed, fault, placed
-from karat.evaluation.finding import Finder, Row
-from karat.report.validation import Finding
+from karat.evaluation.findings import Finder, Finding, Row
 
 
 def span_findings(

@@ -5,89 +5,79 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
+from karat.config import REPORT_TEXTS
 from karat.conventions import Conventions
 from karat.data.shaping import Settings
 from karat.errors import InputError
 from karat.evaluation.opened import Origin
+from karat.evaluation.remarks import left_out, noted
+from karat.evaluation.result import Result
 from karat.match.evidence import Found
 from karat.match.matches import matches
 from karat.measures import Measure, ScoreTable
 from karat.measures.presets import preset_named
-from karat.report import files, saved_scores
-from karat.report.making import TEXTS, Making
-from karat.report.sheet import Sheet, left_out, noted
-from karat.report.tables import number
 from karat.stats import groups
 from karat.stats.groups import Field
 from karat.stats.summary import summary
 
 
-class Scores:
+@dataclass(frozen=True, eq=False, repr=False)
+class Scores(Result):
     """What a run scored, query by query and over all."""
 
-    def __init__(
-        self,
-        table: ScoreTable,
-        *,
-        name: str,
-        conventions: Conventions,
-        queries: pl.DataFrame,
-        level: str = "item",
-        matching: str | None = None,
-        settings: Settings | None = None,
-        load: str | None = None,
-        notes: tuple[str, ...] = (),
-        delivered: dict[str, float] | None = None,
-        origin: Origin | None = None,
-        path: str | None = None,
-        preset: str | None = None,
-    ) -> None:
-        self.table = table
-        self.name = name
-        self.conventions = conventions
-        self.level = level
-        self.matching = matching
-        """When a text covers an evidence, in words, where evidence was measured."""
-        self.settings = settings or Settings()
-        """Which part of each list was scored."""
-        self.load = load
-        """How many questions shared the retriever, in words; None where it had one at a time."""
-        self.notes = notes
-        """What a reader of the numbers must know about how they were made, in sentences."""
-        self.delivered = delivered or {}
-        """The mean number of characters up to rank k, by measure of spans or evidence at k."""
-        self.origin = origin
-        """What was scored, to be opened again; None for scores that were read from a file."""
-        self.path = path
-        """The file that they were read from, if they were."""
-        self.queries = queries
-        self.preset = preset
-        """The preset they were made with; reports use its names for measures."""
+    table: ScoreTable
+    _: KW_ONLY
+    name: str
+    conventions: Conventions
+    queries: pl.DataFrame
+    """The queries of gold with their fields."""
+    level: str = "item"
+    matching: str | None = None
+    """When a text covers an evidence text, in words, if evidence was measured."""
+    settings: Settings = field(default_factory=Settings)
+    """Which part of each list was scored."""
+    load: str | None = None
+    """How many queries shared the retriever, in words; None if it had one at a time."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the numbers must know about how they were made, in sentences."""
+    delivered: dict[str, float] = field(default_factory=dict)
+    """The mean number of characters up to rank k, by measure of spans or evidence at k."""
+    origin: Origin | None = None
+    """What was scored, to be opened again; None for scores that were read from a file."""
+    path: str | None = None
+    """The file that they were read from, if they were."""
+    preset: str | None = None
+    """The preset they were made with; reports use its names for measures."""
 
     def summary(self, *, intervals: bool = True) -> pl.DataFrame:
-        """Return one row a measure: its value, a 95% interval, spread, and what was left out.
+        """Return one row per measure: its value, a 95% interval, spread, and what was left out.
 
         Without intervals, `low`, `high` and `method` are absent.
         """
-        return self._summary if intervals else summary(self.table, intervals=False)
+        return self._with_intervals if intervals else self._without_intervals
 
     @cached_property
-    def _summary(self) -> pl.DataFrame:
+    def _with_intervals(self) -> pl.DataFrame:
         return summary(self.table)
+
+    @cached_property
+    def _without_intervals(self) -> pl.DataFrame:
+        return summary(self.table, intervals=False)
 
     @property
     def per_query(self) -> pl.DataFrame:
-        """A row a query: query_id, then one column a measure; null where it is left out."""
+        """One row per query: query_id, then one column per measure; null where it is left out."""
         return self.table.frame
 
     @cached_property
     def matches(self) -> pl.DataFrame:
-        """A row an evidence: by which rank it is covered, how and where; or what comes nearest.
+        """One row per evidence text: the rank that covers it, how and where; or the nearest text.
 
         Scores that were read from a file do not hold them.
         """
@@ -117,8 +107,8 @@ class Scores:
     def by(self, *fields: Field, intervals: bool = True) -> pl.DataFrame:
         """Return the summary for each value of a field of the queries, or of several.
 
-        In place of a field may stand a function that gets the fields of a query, `query_id` and
-        `text` among them, and returns its group. `small` marks groups of fewer than 5 queries.
+        Instead of a field, a function may be given. It gets the fields of a query, with `query_id`
+        and `text`, and returns its group. `small` marks groups of fewer than 5 queries.
         """
         return groups.by(self.table, self.queries, fields, intervals=intervals)
 
@@ -129,6 +119,10 @@ class Scores:
     def parse(self, measure: str | Measure) -> Measure:
         """Return the measure that a name means here: a preset may have names of its own."""
         return preset_named(self.preset).parse(measure)
+
+    def label(self, measure: str) -> str:
+        """Return the name that reports print for a measure: a preset may have its own."""
+        return preset_named(self.preset).label(measure)
 
     def keys(self) -> list[str]:
         """Return the names of the measures; with them, scores turn into a dict."""
@@ -150,36 +144,6 @@ class Scores:
         """What was scored and should be known of, by reason."""
         return noted(self.table.counts, self.conventions)
 
-    def sheet(
-        self,
-        *,
-        by: tuple[Field, ...] = (),
-        per_query: bool = False,
-        intervals: bool = True,
-        medians: bool = False,
-    ) -> Sheet:
-        """Return what is shown and written of these scores."""
-        return Sheet(
-            name=self.name,
-            preset=self.preset,
-            conventions=self.conventions,
-            level=self.level,
-            matching=self.matching,
-            settings=self.settings,
-            load=self.load,
-            notes=self.notes,
-            delivered=self.delivered,
-            summary=self.summary(intervals=intervals),
-            counts=self.table.counts,
-            groups=self.by(*by, intervals=intervals) if by else None,
-            per_query=self.per_query,
-            weights=self.table.weights,
-            holes=self.table.holes,
-            queries=self.queries,
-            show_queries=per_query,
-            show_medians=medians,
-        )
-
     def plot(
         self,
         kind: str = "values",
@@ -192,65 +156,40 @@ class Scores:
         latency and cost take a run that tells of them, groups takes `by`, a field of the queries
         or several; `measure` draws one measure only.
         """
-        from karat.evaluation.plotting import plot
-
-        return plot([self], kind, by=by, measure=measure)
+        return self._plot(kind, by=by, measure=measure)
 
     def report(
         self,
         path: str | os.PathLike[str],
         *,
         by: Field | Sequence[Field] | None = None,
-        texts: int = TEXTS,
+        texts: int = REPORT_TEXTS,
     ) -> None:
-        """Write an HTML page that a person opens, down to each query.
+        """Write an HTML page that shows everything down to each query.
 
-        Groups are by the fields of the queries that have few values, or by those named. For `texts`
-        queries, the most telling ones, it holds the texts of their lists and their calculations.
+        Groups are made by the fields of the queries that have few values, or by `by`. The page
+        holds the texts of the lists and the calculations of the `texts` most telling queries.
         """
-        from karat.evaluation import reporting
-
-        page = reporting.page([self], by=groups.fields_of(by), making=Making(texts))
-        reporting.write(page, path)
+        self._write_page(path, by=groups.fields_of(by), texts=texts)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the scores; the ending says how: json, parquet, csv, md, tex.
+        """Write the scores in the format of the extension: json, parquet, csv, md, tex.
 
-        With every query, but for md and tex; a csv has them in a second file beside it.
+        With every query, except in md and tex; for csv they are in a second file next to it.
         """
-        briefly = os.fspath(path).lower().endswith(".md")
-        files.write([self.sheet(per_query=not briefly)], path)
+        self._write(path)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, run: str | None = None) -> Scores:
         """Read scores that were written as .json or .parquet; `run` picks one of several."""
-        saved = saved_scores.read(path, run)
-        table = ScoreTable(
-            saved.measures, saved.per_query, saved.counts, saved.weights, saved.unjudged
-        )
-        return cls(
-            # Whoever sorted the file another way must not change which query is drawn when.
-            table.rows(saved.per_query["query_id"].arg_sort()),
-            name=saved.name,
-            conventions=saved.conventions,
-            level=saved.level,
-            matching=saved.matching,
-            settings=saved.settings,
-            load=saved.load,
-            notes=saved.notes,
-            delivered=saved.delivered,
-            queries=saved.queries,
-            path=os.fspath(path),
-            preset=saved.preset,
-        )
+        from karat.evaluation.saved_scores import read_scores
 
-    def _repr_html_(self) -> str:
-        from karat.report.notebook import scores_html
+        return read_scores(path, run=run)
 
-        return scores_html(self.sheet())
+    def __str__(self) -> str:
+        return repr(self)
 
     def __repr__(self) -> str:
-        values: dict[str, Any] = {name: self[name] for name in self.keys()}
-        label = preset_named(self.preset).label
-        shown = ", ".join(f"{label(name)} {number(value, name)}" for name, value in values.items())
-        return f"<Scores {self.name!r}: {shown}>"
+        table = self.table
+        values = [f"{self.label(m.name)} {m.format(table.value(m))}" for m in table.measures]
+        return f"<Scores {self.name!r}: {', '.join(values)}>"

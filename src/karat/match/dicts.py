@@ -6,8 +6,9 @@ from itertools import chain, repeat
 
 import numpy as np
 
+from karat.arrays import Flags, Floats, Ints
 from karat.data.lists import Lists
-from karat.match.hits import Flags, Floats, Hits, Ints, Places, places
+from karat.match.hits import Hits, Places, places
 from karat.match.prepared import PreparedGold
 
 # Stands for 'not judged' where grades are looked up; no reader lets such a grade in.

@@ -6,11 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from karat.arrays import Flags, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

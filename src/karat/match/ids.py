@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from karat.arrays import Flags, Ints
 from karat.conventions import Conventions
 from karat.data.order import Segments
 from karat.data.run import Run
 from karat.errors import ConventionError, InputError
 from karat.match.dicts import match_dicts
-from karat.match.hits import Flags, Hits, Ints, Places, judged_only, places
+from karat.match.hits import Hits, Places, judged_only, places
 from karat.match.keys import keys, surely_distinct
 from karat.match.numbers import numbers_of
 from karat.match.prepared import PreparedGold

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from karat.arrays import Floats
 from karat.data.chunks import Chunks
 from karat.data.gold import Gold
 from karat.errors import InputError, KaratWarning, counted
-from karat.match.hits import Floats
 from karat.match.spans import Least, numbered_documents, stretches, wanted_spans
 from karat.match.stretches import overlapping
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from karat.arrays import Flags, Ints
 from karat.data.run import Run
-from karat.match.hits import Flags, Ints
 
 
 def numbers_of(query_ids: pl.Series, wanted: pl.Series) -> Ints:

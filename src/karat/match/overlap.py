@@ -8,8 +8,8 @@ from itertools import chain, islice
 import numpy as np
 import polars as pl
 
+from karat.arrays import Flags
 from karat.data.run import Run
-from karat.match.hits import Flags
 from karat.match.prepared import PreparedGold
 
 

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from karat.match.hits import Flags, Ints, Places
+from karat.arrays import Flags, Ints
+from karat.match.hits import Places
 
 
 @dataclass(frozen=True, eq=False)

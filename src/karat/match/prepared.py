@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from karat.arrays import Flags, Ints
 from karat.data.frames import LARGEST_GRADE
 from karat.data.gold import Gold
 from karat.data.gold_tables import NO_EVIDENCE
 from karat.errors import InputError, KaratWarning, counted
-from karat.match.hits import Alternatives, Flags, Ints, Places, ideal
+from karat.match.hits import Alternatives, Places, ideal
 from karat.match.keys import keys
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from karat.arrays import Flags, Ints
 from karat.data.chunks import Chunks
 from karat.data.gold import Gold
 from karat.data.gold_tables import NO_SPANS
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.match.described import described
-from karat.match.hits import Flags, Ints, Places
+from karat.match.hits import Places
 from karat.match.numbers import listed, numbers_of
 from karat.match.pieces import Pieces
 from karat.match.prepared import PreparedGold

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from karat.match.hits import Flags, Ints
+from karat.arrays import Flags, Ints
 
 _MANY = 8  # pairs to look at for each stretch, before it pays to go by size
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from karat.match.hits import Floats, Ints, Places
+from karat.arrays import Floats, Ints
+from karat.match.hits import Places
 
 
 def divide(numerator: Any, denominator: Any) -> Floats:

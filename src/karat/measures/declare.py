@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
+from karat.arrays import Floats, Ints
 from karat.errors import InputError, MeasureError
-from karat.match.hits import Floats, Ints
+from karat.format import format_number
 from karat.match.spans import Budget, Least
 
 Cutoff = Literal["none", "optional", "budget", "share"]
@@ -122,6 +123,24 @@ class Measure:
     def needs_largest_grade(self) -> bool:
         """Whether it is scaled by the largest grade of the whole gold."""
         return self.declaration.needs_largest_grade(self.params)
+
+    def format(self, value: float | None) -> str:
+        """Return a value as text: with four decimals, or as an amount of its unit."""
+        declaration = self.declaration
+        is_amount = declaration.unit is not None
+        return format_number(value, is_amount=is_amount, is_whole=declaration.whole)
+
+    def is_better(self, value: float, other: float) -> bool:
+        """Return whether a value is better than another one."""
+        return value > other if self.declaration.higher_is_better else value < other
+
+    def best(self, values: Iterable[float | None]) -> float | None:
+        """Return the best of some values, None if there is no value."""
+        leader = None
+        for value in values:
+            if value is not None and (leader is None or self.is_better(value, leader)):
+                leader = value
+        return leader
 
     def __str__(self) -> str:
         return self.name

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from karat.match.hits import Floats
+from karat.arrays import Floats
 from karat.measures.declare import Family, Measure
 from karat.measures.plan import Plan
 from karat.measures.rank.judged import judged_share

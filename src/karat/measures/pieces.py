@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Floats, Places
+from karat.arrays import Floats
+from karat.match.hits import Places
 from karat.match.pieces import Pieces
 from karat.measures.arrays import discount, divide
 from karat.measures.workings import note, note_places

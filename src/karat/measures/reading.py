@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from karat.arrays import Flags, Ints
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
 from karat.match.evidence import Found, match_evidence
-from karat.match.hits import Flags, Hits, Ints
+from karat.match.hits import Hits
 from karat.match.ids import match_ids, stands_again
 from karat.match.level import documents
 from karat.match.numbers import listed
 from karat.match.prepared import PreparedGold
 from karat.match.spans import match_spans
-from karat.match.usage import Usage
+from karat.match.usage_table import UsageTable
 from karat.measures.declare import Family, Measure
 from karat.measures.plan import Plan
 from karat.measures.rank.gain import worth
@@ -118,7 +119,7 @@ def _timed(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
             field="latency_ms",
             hint='write them into each line of a native run: "latency_ms": {"total": 123.4}',
         )
-    timings = Usage.of(gold.query_ids, run, run.timings)
+    timings = UsageTable.of(gold.query_ids, run, run.timings)
     lacking = [
         timings.present & (timings.where(**measure.params).places.count == 0)
         for measure in plan.of_family("latency")
@@ -134,7 +135,7 @@ def _called(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
             hint='write them into the lines of a native run: "calls": [{"model": "…", '
             '"prompt_tokens": 812, "completion_tokens": 64, "price_per_1k": 0.002}]',
         )
-    calls = Usage.of(gold.query_ids, run, run.calls)
+    calls = UsageTable.of(gold.query_ids, run, run.calls)
     wanted = [calls.holding(measure.params) for measure in plan.of_family("cost")]
     unpriced = np.isnan(prices_of(calls)) & np.logical_or.reduce(wanted)
     return _of_the_run(calls, {"unpriced": calls.places.where(unpriced).count})
@@ -148,7 +149,7 @@ def _delivered(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
             hint='write them into the results of a native run: {"id": "…", "tokens": 128}; '
             "karat run --tokenizer counts them",
         )
-    results = Usage.of(gold.query_ids, run, run.results)
+    results = UsageTable.of(gold.query_ids, run, run.results)
     unknown = results.places.where(np.isnan(tokens_of(results)))
     lacking = [
         unknown.within(measure.cutoff).count > 0
@@ -158,7 +159,7 @@ def _delivered(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     return _of_the_run(results, {"no_tokens": np.logical_or.reduce(lacking)})
 
 
-def _of_the_run(usage: Usage, counts: Mapping[str, Ints | Flags]) -> Reading:
+def _of_the_run(usage: UsageTable, counts: Mapping[str, Ints | Flags]) -> Reading:
     """Return a reading of which gold has no say but for its queries."""
     every = np.ones(usage.present.size, np.bool_)
     known = {**counts, "not_run": ~usage.asked}

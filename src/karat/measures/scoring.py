@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from karat.arrays import Flags, Floats, Ints
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError, counted
-from karat.match.hits import Flags, Floats, Ints
 from karat.match.numbers import asked, failed
 from karat.match.prepared import PreparedGold, prepare
 from karat.measures.declare import OF_THE_RUN, Family, Measure

@@ -7,7 +7,7 @@ al. 2008, MRR as in Voorhees 1999, both over evidence texts instead of documents
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -121,8 +121,8 @@ def evaluate_coverage(
     speed = {stage: latencies(stage) for stage in stages_timed(opened)}
     cost = [] if opened.calls is None else list(map(parse, COSTS))
     timed = [measure for measures in speed.values() for measure in measures]
-    scores = evaluator.only([*parse_all(MEASURES), *timed, *cost])(opened)
-    scores.preset = "coverage"  # its names, not its environment variables
+    scored = evaluator.only([*parse_all(MEASURES), *timed, *cost])(opened)
+    scores = replace(scored, preset="coverage")  # its names, not its environment variables
     names = dict(zip(MEASURES, NAMES, strict=True))
     return CoverageReport(
         metrics={name: scores[measure] for measure, name in names.items()},

@@ -1,1 +1,156 @@
-"""How people see it: terminal, documents, tables in files."""
+"""Results as text, files, HTML pages and charts.
+
+Each function takes any result that has such a form. The modules that render it are loaded then, so
+that importing this package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from karat.config import REPORT_TEXTS
+
+if TYPE_CHECKING:
+    from karat.evaluation.result import Result
+    from karat.measures import Measure
+    from karat.stats.groups import Field
+
+
+def text(result: Result) -> str:
+    """Return a result as plain text of 80 columns."""
+    from karat.evaluation.comparison import Comparison
+    from karat.evaluation.estimate import Estimate
+    from karat.evaluation.explanation import Explanation
+    from karat.evaluation.location import Located
+    from karat.evaluation.usage import Usage
+    from karat.evaluation.validation import Validation
+    from karat.evaluation.verdict import Verdict
+
+    match result:
+        case Comparison():
+            from karat.report import comparison, comparison_text
+
+            return comparison_text.text(comparison.ComparisonSheet(result))
+        case Verdict():
+            from karat.report import verdict
+
+            return verdict.text(result)
+        case Explanation():
+            from karat.report import explanation
+
+            return explanation.text(result)
+        case Validation():
+            from karat.report import validation
+
+            return validation.text(result)
+        case Usage():
+            from karat.report import usage
+
+            return usage.text(result)
+        case Estimate():
+            from karat.report import estimate
+
+            return estimate.text(result)
+        case Located():
+            from karat.report import location
+
+            return location.text(result)
+    raise _unknown(result)
+
+
+def html(result: Result) -> str | None:
+    """Return a result as a notebook shows it, None if it has no such form."""
+    from karat.evaluation.comparison import Comparison
+    from karat.evaluation.scores import Scores
+
+    match result:
+        case Scores():
+            from karat.report.page.values import scores_html
+            from karat.report.sheet import Sheet
+
+            return scores_html(Sheet(result))
+        case Comparison():
+            from karat.report.comparison import ComparisonSheet
+            from karat.report.page.pairs import comparison_html
+
+            return comparison_html(ComparisonSheet(result, n_moved=0))
+    return None
+
+
+def write(result: Result, path: str | os.PathLike[str]) -> None:
+    """Write a result in the format that the extension names."""
+    from karat.evaluation.comparison import Comparison
+    from karat.evaluation.scores import Scores
+    from karat.evaluation.verdict import GateEntry, Verdict
+
+    match result:
+        case Scores():
+            from karat.report import scores
+            from karat.report.sheet import Sheet
+
+            is_markdown = os.fspath(path).lower().endswith(".md")
+            scores.write([Sheet(result, show_queries=not is_markdown)], path)
+        case Comparison():
+            from karat.report import comparison, comparison_text
+
+            comparison_text.write(comparison.ComparisonSheet(result), path)
+        case Verdict():
+            from karat.report import verdict
+
+            verdict.write([GateEntry(result.run, result)], path)
+        case _:
+            raise _unknown(result)
+
+
+def write_page(
+    result: Result,
+    path: str | os.PathLike[str],
+    *,
+    by: Sequence[Field] = (),
+    texts: int = REPORT_TEXTS,
+) -> None:
+    """Write an HTML page that shows a result down to each query."""
+    from karat.evaluation.comparison import Comparison
+    from karat.evaluation.scores import Scores
+    from karat.evaluation.verdict import Verdict
+    from karat.report.options import ReportOptions
+    from karat.report.page import build
+
+    options = ReportOptions(texts)
+    match result:
+        case Scores():
+            page = build.build_page([result], by=by, options=options)
+        case Comparison():
+            page = build.build_page(result.scores, comparison=result, options=options)
+        case Verdict():
+            page = build.verdict_page(result, options)
+        case _:
+            raise _unknown(result)
+    build.write(page, path)
+
+
+def plot(
+    result: Result,
+    kind: str,
+    *,
+    by: Field | Sequence[Field] | None = None,
+    measure: str | Measure | None = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> Any:
+    """Return an Altair chart of scores or of a comparison."""
+    from karat.evaluation.comparison import Comparison
+    from karat.evaluation.scores import Scores
+    from karat.report.charts.plot import plot as plot_scores
+
+    match result:
+        case Scores():
+            return plot_scores([result], kind, by=by, measure=measure)
+        case Comparison():
+            return plot_scores(result.scores, kind, by=by, measure=measure, pairs=pairs)
+    raise _unknown(result)
+
+
+def _unknown(result: Result) -> TypeError:
+    return TypeError(f"a {type(result).__name__} cannot be shown in this form")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.report.sheet import Sheet
-from karat.report.tables import best, declaration, group_fields, group_parts
+from karat.report.tables import declaration, measure_named
 
 SURE, DOUBTFUL, POSSIBLE, REST = "█", "▓", "░", "·"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -51,7 +51,7 @@ def drawn(sheets: Sequence[Sheet]) -> Drawing:
     rows = zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True)
     for at, same in enumerate(rows):
         values = [row["value"] for row in same]
-        leader = best(same[0]["measure"], values) if len(set(values)) > 1 else None
+        leader = measure_named(same[0]["measure"]).best(values) if len(set(values)) > 1 else None
         for column, row in enumerate(same, start=1):
             leads = leader is not None and row["value"] == leader
             drawing[at, column] = Drawn(_ends(row), leads)
@@ -62,8 +62,8 @@ def drawn_groups(sheet: Sheet) -> Drawing:
     """Return how the values of groups are drawn: a row a group, a column a measure."""
     return {
         (at, column): Drawn(_ends(row), best=False)
-        for at, (_, part) in enumerate(group_parts(sheet))
-        for column, row in enumerate(part.iter_rows(named=True), start=len(group_fields(sheet)))
+        for at, (_, part) in enumerate(sheet.group_parts)
+        for column, row in enumerate(part.iter_rows(named=True), start=len(sheet.group_fields))
     }
 
 

@@ -1,19 +1,20 @@
-"""What is shown of a comparison, whatever shows it."""
+"""Comparisons and the choices of what to show of them, whatever shows them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from karat.errors import counted
-from karat.report.calculation import Change
-from karat.report.document import document
+from karat.evaluation.comparison import Comparison, Moved, comparison_document, tests
+from karat.format import probability
 from karat.report.sheet import Sheet
-from karat.report.tables import BETTER, WORSE, better, declaration, probability
-from karat.stats.comparison import PAIRS, Choices
+from karat.report.tables import BETTER, WORSE, declaration, measure_named
+from karat.stats.comparison import PAIRS
 from karat.stats.corrections import TITLES
 from karat.stats.inference import FEW_GEOMETRIC
 from karat.stats.power import ALPHA
@@ -23,41 +24,57 @@ Row = dict[str, Any]
 
 FEW_PAIRS = 10
 """More pairs are shown below each other, and without the queries that moved."""
+_MOVED_SHOWN = 3
 
 
-@dataclass(frozen=True)
-class Moved:
-    """A query that moved, and what changed in its list."""
-
-    a: str
-    b: str
-    measure: str
-    query_id: str
-    value_a: float
-    value_b: float
-    difference: float
-    changes: list[Change] | None
-    """None where the lists are not at hand."""
-    text: str | None = None
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ComparisonSheet:
-    """The numbers of a comparison, and what must stand beside them."""
+    """A comparison, and what is shown of it."""
 
-    runs: list[Sheet]
-    choices: Choices
-    pairs: pl.DataFrame
-    groups: pl.DataFrame | None
-    moved: list[Moved] = field(default_factory=list)
+    comparison: Comparison
+    n_moved: int | None = None
+    """How many queries that rose and that fell are shown of each pair, by the first measure: 3 if
+    it is None, or 0 if there are more than 10 pairs."""
     difference: float | None = None
-    needed: pl.DataFrame | None = None
-    """How many queries it would take to show the difference, where that was asked."""
+    """Show how many queries it would take to show this difference."""
+
+    def __post_init__(self) -> None:
+        _ = self.moved, self.needed  # whatever is wrong is an error before anything is shown
+
+    @cached_property
+    def runs(self) -> list[Sheet]:
+        """The scores of each run."""
+        return [Sheet(score) for score in self.comparison.scores]
+
+    @cached_property
+    def moved(self) -> list[Moved]:
+        """The queries that moved most."""
+        n = self.n_moved
+        if n is None:
+            n = 0 if self.many else _MOVED_SHOWN
+        return self.comparison.moved_queries(n) if n else []
+
+    @cached_property
+    def needed(self) -> pl.DataFrame | None:
+        """How many queries it would take to show the difference, if that was asked."""
+        if self.difference is None:
+            return None
+        return self.comparison.queries_needed(self.difference)
 
     @property
+    def pairs(self) -> pl.DataFrame:
+        """One row per pair and measure."""
+        return self.comparison.pairs
+
+    @property
+    def groups(self) -> pl.DataFrame | None:
+        """One row per pair, measure and group, if there are groups."""
+        return self.comparison.groups
+
+    @cached_property
     def names(self) -> list[tuple[str, str]]:
         """The pairs, each as the names of a and b."""
-        return list(self.pairs.select("a", "b").unique(maintain_order=True).iter_rows())
+        return self.comparison.pair_names
 
     @property
     def many(self) -> bool:
@@ -68,6 +85,10 @@ class ComparisonSheet:
     def measures(self) -> list[str]:
         """The names of the measures, in the order asked."""
         return self.pairs["measure"].unique(maintain_order=True).to_list()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is shown as plain data."""
+        return comparison_document(self.comparison, self.moved, self.needed)
 
     def label(self, measure: str) -> str:
         """Return the name that is printed for a measure."""
@@ -80,7 +101,7 @@ class ComparisonSheet:
 
     def corrects(self, frame: pl.DataFrame) -> bool:
         """Tell whether there is more than one test to correct for."""
-        return self.choices.correction != "none" and tests(frame) > 1
+        return self.comparison.correction != "none" and tests(frame) > 1
 
     def remarks(self) -> Iterator[str]:
         """Say of each pair which queries it does not rest on, and what cannot be shown."""
@@ -121,7 +142,7 @@ class ComparisonSheet:
 
     def alone(self, row: Row) -> str:
         """Return the sentence for a difference that is significant only before correction."""
-        how = TITLES[self.choices.correction]
+        how = TITLES[self.comparison.correction]
         return (
             f"significant alone (p {probability(row['p'])}), not after {how} over "
             f"{tests(self.pairs):,} pairs (p {probability(row['p_corrected'])})"
@@ -141,48 +162,10 @@ class ComparisonSheet:
                 )
 
 
-def tests(frame: pl.DataFrame) -> int:
-    """Return how many tests of a measure there are, at most: what it was corrected over."""
-    return max(part["p_corrected"].count() for part in frame.partition_by("measure"))
-
-
-def comparison_document(sheet: ComparisonSheet) -> dict[str, Any]:
-    """Return the numbers as plain data; absent: not asked; null: undefined."""
-    whole = document(sheet.runs) | {
-        "baseline": sheet.choices.baseline,
-        "test": sheet.choices.test,
-        "correction": sheet.choices.correction,
-        "tests": tests(sheet.pairs),
-        "confidence": sheet.choices.confidence,
-        "pairs": _labelled(sheet, sheet.pairs.to_dicts()),
-    }
-    if sheet.groups is not None:
-        numbers = _labelled(sheet, sheet.groups.select(PAIRS.keys()).to_dicts())
-        labels = sheet.groups.select(sheet.group_fields).to_dicts()
-        whole["groups"] = [{"by": by, **row} for by, row in zip(labels, numbers, strict=True)]
-        whole["group_tests"] = tests(sheet.groups)
-    if sheet.moved:
-        whole["moved"] = _labelled(sheet, [_moved(moved) for moved in sheet.moved])
-    if sheet.needed is not None:
-        whole["queries_needed"] = _labelled(sheet, sheet.needed.to_dicts())
-    return whole
-
-
-def _labelled(sheet: ComparisonSheet, rows: list[Row]) -> list[Row]:
-    return [row | {"measure": sheet.label(row["measure"])} for row in rows]
-
-
-def _moved(moved: Moved) -> dict[str, Any]:
-    told = asdict(moved)
-    if moved.text is None:
-        del told["text"]
-    return told
-
-
 def mark(row: Row) -> str:
-    """Return what stands before a difference that is shown: whether b is better or worse."""
+    """Return the mark of a significant difference: whether b is better or worse."""
     difference, p = row["difference"], row["p_corrected"]
     # Signed ranks may tell runs apart whose means are the same.
     if p is None or p >= ALPHA or not difference:
         return ""
-    return BETTER if better(row["measure"], difference, 0.0) else WORSE
+    return BETTER if measure_named(row["measure"]).is_better(difference, 0.0) else WORSE

@@ -1,4 +1,4 @@
-"""The tables of a comparison as people read them, and what must be said beside them."""
+"""The tables of a comparison as people read them, and the notes on them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 import polars as pl
 
 from karat.errors import counted
+from karat.evaluation.comparison import Moved, tests
+from karat.format import probability
 from karat.report.bars import Drawing, drawn
-from karat.report.comparison import ComparisonSheet, Moved, Row, mark, tests
+from karat.report.comparison import ComparisonSheet, Row, mark
 from karat.report.sheet import methods
-from karat.report.tables import BETTER, WORSE, label, number, probability, signed, table_rows
+from karat.report.tables import BETTER, WORSE, label, number, signed, table_rows
 from karat.report.terminal import WIDTH, short
 from karat.stats import corrections
 from karat.stats.groups import FEW
@@ -159,11 +161,13 @@ def _tested(sheet: ComparisonSheet, row: Row, corrected: bool) -> dict[str, str]
     measure = row["measure"]
     cells = {
         "difference": f"{mark(row)} {signed(row['difference'], measure)}".lstrip(),
-        f"{100 * sheet.choices.confidence:g}% interval": interval(row["low"], row["high"], measure),
+        f"{100 * sheet.comparison.confidence:g}% interval": interval(
+            row["low"], row["high"], measure
+        ),
         "p": probability(row["p"]),
     }
     if corrected:
-        cells[HEADS[sheet.choices.correction]] = probability(row["p_corrected"])
+        cells[HEADS[sheet.comparison.correction]] = probability(row["p_corrected"])
     return cells
 
 
@@ -195,13 +199,16 @@ def legend(sheet: ComparisonSheet) -> list[str]:
     frames = [sheet.pairs, *([] if sheet.groups is None else [sheet.groups])]
     if not any(mark(row) for frame in frames for row in frame.iter_rows(named=True)):
         return []
-    p = HEADS[sheet.choices.correction] if any(map(sheet.corrects, frames)) else "p"
+    p = HEADS[sheet.comparison.correction] if any(map(sheet.corrects, frames)) else "p"
     return [f"{BETTER} better, {WORSE} worse: {p} < {ALPHA}"]
 
 
 def notes(sheet: ComparisonSheet) -> list[str]:
     """Say what was tested how, and what the columns mean."""
-    tested = [f"p: {TESTS[sheet.choices.test]}, two-sided", _corrected(sheet, sheet.pairs, "pairs")]
+    tested = [
+        f"p: {TESTS[sheet.comparison.test]}, two-sided",
+        _corrected(sheet, sheet.pairs, "pairs"),
+    ]
     said = [
         "; ".join(filter(None, tested)),
         "intervals and p are those of each pair alone; marks and verdict use the corrected p"
@@ -209,7 +216,7 @@ def notes(sheet: ComparisonSheet) -> list[str]:
         else "",
         *_methods(sheet),
         "Wilcoxon's test has no interval of the mean: that of the sign-flip test is shown"
-        if sheet.choices.test == "wilcoxon"
+        if sheet.comparison.test == "wilcoxon"
         else "",
         "W/T/L: wins, ties and losses of the run named first, by query (better, equal, worse)",
         "dz: the mean difference / its standard deviation over queries",
@@ -224,7 +231,7 @@ def notes(sheet: ComparisonSheet) -> list[str]:
 
 
 def _corrected(sheet: ComparisonSheet, frame: pl.DataFrame, of_what: str) -> str:
-    n, how = tests(frame), sheet.choices.correction
+    n, how = tests(frame), sheet.comparison.correction
     if n < 2:
         return ""
     if how == "none":

@@ -1,19 +1,27 @@
-"""A comparison as text: lines, ruled tables in a terminal, Markdown."""
+"""Comparisons as text, in a terminal, as Markdown, and in files."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import IO
+
+import polars as pl
 
 from karat.errors import printable
+from karat.evaluation.comparison import Moved
+from karat.evaluation.remarks import scoring_notes
+from karat.format import to_json
 from karat.report.bars import LEGEND
-from karat.report.comparison import ComparisonSheet, Moved
+from karat.report.comparison import ComparisonSheet
 from karat.report.comparison_tables import between, change_words, legend, notes, sections, title
-from karat.report.headline import of_comparison, pairs_of_best
+from karat.report.conclusion import of_comparison, pairs_of_best
+from karat.report.latex import latex
 from karat.report.markdown import escape, folded, listed, piped, values
 from karat.report.sheet import remarks
 from karat.report.tables import number, signed
 from karat.report.terminal import WIDTH, print_wide, short, wide_lines, width_of
+from karat.report.writers import REPORT, Writers
 
 _ID_WIDTH = 24
 _LEAST_TEXT = 12  # less of a query's text says nothing
@@ -47,7 +55,7 @@ def show(sheet: ComparisonSheet) -> None:
 
 
 def _below(sheet: ComparisonSheet, drawn: Sequence[str] = ()) -> Iterator[str]:
-    """Yield what stands below the tables."""
+    """Yield what comes below the tables."""
     for a, b in sheet.names:
         own = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
         if own:
@@ -65,7 +73,7 @@ def _below(sheet: ComparisonSheet, drawn: Sequence[str] = ()) -> Iterator[str]:
 
 def _remarks(sheet: ComparisonSheet) -> list[str]:
     """Return what must be known beside the numbers."""
-    return [*sheet.remarks(), *remarks(sheet.runs), *sheet.runs[0].way()]
+    return [*sheet.remarks(), *remarks(sheet.runs), *scoring_notes(sheet.runs[0].scores)]
 
 
 def _moved(moved: Moved) -> Iterator[str]:
@@ -135,3 +143,47 @@ def _moved_cells(moved: Moved) -> list[str]:
         change_words(moved),
         signed(moved.difference, moved.measure),
     ]
+
+
+_OF_B = "\0b"  # no measure ends so
+
+
+def _write_csv(sheet: ComparisonSheet, file: IO[bytes]) -> None:
+    """Write one row per pair and measure, or per group of these if there are groups."""
+    frame = sheet.pairs if sheet.groups is None else sheet.groups
+    labels = {name: sheet.label(name) for name in sheet.measures}
+    frame.with_columns(pl.col("measure").replace(labels)).write_csv(file)
+
+
+def _write_queries(sheet: ComparisonSheet, file: IO[bytes]) -> None:
+    """Write one row per pair, measure and query; only one pair is in memory at a time."""
+    values = {run.name: run.scores.per_query for run in sheet.runs}
+    for at, (a, b) in enumerate(sheet.names):
+        both = values[a].join(values[b], on="query_id", how="full", coalesce=True, suffix=_OF_B)
+        both = both.sort("query_id")
+        for n, measure in enumerate(sheet.measures):
+            one, other = pl.col(measure), pl.col(measure + _OF_B)
+            rows = both.select(
+                pl.lit(a).alias("a"),
+                pl.lit(b).alias("b"),
+                pl.lit(sheet.label(measure)).alias("measure"),
+                "query_id",
+                one.alias("value_a"),
+                other.alias("value_b"),
+                (other - one).alias("difference"),
+            )
+            rows.write_csv(file, include_header=at == n == 0)
+
+
+_WRITERS: Writers[ComparisonSheet] = Writers(
+    "a comparison",
+    {
+        ".json": lambda sheet, file: file.write(f"{to_json(sheet.as_dict())}\n".encode()),
+        ".csv": _write_csv,
+        ".md": lambda sheet, file: file.write(markdown(sheet).encode()),
+        ".tex": lambda sheet, file: file.write(latex(sheet).encode()),
+    },
+    queries={".csv": _write_queries},
+    hint=REPORT,
+)
+write, check = _WRITERS.write, _WRITERS.check

@@ -1,18 +1,19 @@
-"""A measure explained: what it means, and how its value comes about on a query."""
+"""Explanations as text: what a measure means, and how its value comes about on a query."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from karat.conventions import HELP, Conventions
 from karat.errors import printable
+from karat.evaluation.calculation import MOST_ROWS, TOP, Calculation, changes
+from karat.evaluation.explanation import Explanation
+from karat.evaluation.list_rows import Row
+from karat.format import amount
 from karat.measures import Measure
 from karat.measures.declare import UNITS, spelled
-from karat.report.calculation import MOST_ROWS, TOP, Calculation, Row, changes
-from karat.report.tables import amount
 from karat.report.terminal import WIDTH, plain_lines, short
 
 _ITEM_WIDTH = 24
@@ -21,88 +22,39 @@ _LABEL = 13
 _HEADS = ["item", "grade", "rank 1", "rank 2", "brought 1", "2", "2 − 1"]
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """What a measure means, with calculations on an example or on data; print it."""
+def text(explanation: Explanation) -> str:
+    """Return an explanation as text of 80 columns."""
+    return "\n".join(_lines(explanation))
 
-    measure: Measure
-    query: str | None
-    calculations: list[Calculation]
-    conventions: Conventions
-    level: str
-    matching: str | None = None
 
-    @property
-    def difference(self) -> float | None:
-        """The second run's value less the first's, where there are two."""
-        if len(self.calculations) < 2:
-            return None
-        first, second = (calculation.value for calculation in self.calculations)
-        return None if first is None or second is None else second - first
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        declaration = self.measure.declaration
-        whole: dict[str, Any] = {
-            "measure": self.measure.name,
-            "title": declaration.title,
-            "formula": declaration.formula,
-            "parameters": {param.name: param.help for param in declaration.params},
-            "edges": declaration.edges,
-            "differs": declaration.differs,
-            "cites": list(declaration.cites),
-            "over_queries": declaration.combine,
-            "conventions": self.conventions.as_dict(),
-            "level": self.level,
-            "matching": self.matching,
-            "query": self.query,
-            "calculations": [
-                {
-                    "run": calculation.run,
-                    "value": calculation.value,
-                    "list": calculation.rows,
-                    "ideal": calculation.ideal,
-                    "missed": calculation.missed,
-                    "matches": calculation.matches,
-                    "numbers": calculation.numbers,
-                    "remarks": calculation.remarks,
-                }
-                for calculation in self.calculations
-            ],
-        }
-        if len(self.calculations) == 2:
-            whole["difference"] = self.difference
-        return whole
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        if self.query is None:
-            yield from _meaning(self.measure, self.conventions)
-            if self.matching:
-                yield from _field("Covered", self.matching)
-            yield ""
-            yield "Example"
-            yield ""
-        else:
-            title = self.measure.declaration.title
-            query = short(repr(self.query), _TITLE_WIDTH)
-            yield from textwrap.wrap(f"{self.measure}: {title}, for query {query}", WIDTH)
-            yield from _field("Formula", self.measure.declaration.formula)
-            if departures := self.conventions.departures():
-                words = ", ".join(f"{name}={word}" for name, word in departures.items())
-                yield from _field("Conventions", words)
-            if self.level != "item":
-                yield from _field("Level", self.level)
-            if self.matching:
-                yield from _field("Covered", self.matching)
-            yield ""
-        if len(self.calculations) == 2:
-            first, second = self.calculations
-            yield from _side_by_side(self.measure, first, second, self.difference)
-        else:
-            yield from _calculated(self.measure, self.calculations[0], self.query is not None)
+def _lines(explanation: Explanation) -> Iterator[str]:
+    if explanation.query is None:
+        yield from _meaning(explanation.measure, explanation.conventions)
+        if explanation.matching:
+            yield from _field("Covered", explanation.matching)
+        yield ""
+        yield "Example"
+        yield ""
+    else:
+        title = explanation.measure.declaration.title
+        query = short(repr(explanation.query), _TITLE_WIDTH)
+        yield from textwrap.wrap(f"{explanation.measure}: {title}, for query {query}", WIDTH)
+        yield from _field("Formula", explanation.measure.declaration.formula)
+        if departures := explanation.conventions.departures():
+            words = ", ".join(f"{name}={word}" for name, word in departures.items())
+            yield from _field("Conventions", words)
+        if explanation.level != "item":
+            yield from _field("Level", explanation.level)
+        if explanation.matching:
+            yield from _field("Covered", explanation.matching)
+        yield ""
+    if len(explanation.calculations) == 2:
+        first, second = explanation.calculations
+        yield from _side_by_side(explanation.measure, first, second, explanation.difference)
+    else:
+        yield from _calculated(
+            explanation.measure, explanation.calculations[0], explanation.query is not None
+        )
 
 
 def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:

@@ -7,11 +7,13 @@ from string import ascii_letters
 from types import MappingProxyType
 
 from karat.errors import printable
-from karat.report.comparison import ComparisonSheet, tests
+from karat.evaluation.comparison import tests
+from karat.evaluation.remarks import scoring_notes
+from karat.report.comparison import ComparisonSheet
 from karat.report.comparison_tables import TESTS
 from karat.report.sheet import Sheet, methods, remarks
 from karat.report.significance import letter, significant
-from karat.report.tables import best, label, number, with_interval
+from karat.report.tables import label, measure_named, number, with_interval
 from karat.stats import corrections
 from karat.stats.power import ALPHA
 
@@ -44,7 +46,7 @@ def latex(sheet: ComparisonSheet) -> str:
         for run in sheet.runs
         for row in run.summary.iter_rows(named=True)
     }
-    named = letters if sheet.choices.baseline is None else {}
+    named = letters if sheet.comparison.baseline is None else {}
     return _table(sheet.runs, _caption(sheet), values, named, marks)
 
 
@@ -57,7 +59,7 @@ def latex_of_scores(sheets: Sequence[Sheet]) -> str:
     }
     said = [*methods(sheets), *(["Best values are bold"] if len(sheets) > 1 else [])]
     caption = ". ".join(map(escape, said))
-    beside = [*remarks(sheets), *sheets[0].way()]
+    beside = [*remarks(sheets), *scoring_notes(sheets[0].scores)]
     comments = "".join(f"% {printable(remark)}\n" for remark in beside)
     return comments + _table(sheets, caption, values)
 
@@ -72,7 +74,7 @@ def _table(
     """Return a table of values by run and measure, the best bold; it needs the package booktabs."""
     rows = {sheet.name: list(sheet.summary.iter_rows(named=True)) for sheet in sheets}
     leaders = [
-        best(same[0]["measure"], [row["value"] for row in same])
+        measure_named(same[0]["measure"]).best([row["value"] for row in same])
         for same in zip(*rows.values(), strict=True)
     ]
     measures = sheets[0].summary["measure"].to_list()
@@ -112,7 +114,7 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
     """
     marks: dict[tuple[str, str], str] = {}
     beaten: dict[tuple[str, str], set[str]] = {}
-    baseline = sheet.choices.baseline
+    baseline = sheet.comparison.baseline
     for winner, loser, measure in significant(sheet):
         if baseline is None:
             beaten.setdefault((winner, measure), set()).add(loser)
@@ -127,15 +129,15 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
 
 
 def _caption(sheet: ComparisonSheet) -> str:
-    choices, n = sheet.choices, tests(sheet.pairs)
-    how = TESTS[choices.test]
-    if n > 1 and choices.correction != "none":
-        how += f", corrected by {corrections.TITLES[choices.correction]} over {n} pairs"
+    comparison, n = sheet.comparison, tests(sheet.pairs)
+    how = TESTS[comparison.test]
+    if n > 1 and comparison.correction != "none":
+        how += f", corrected by {corrections.TITLES[comparison.correction]} over {n} pairs"
         how += ", each measure by itself"
-    if choices.baseline is None:
+    if comparison.baseline is None:
         said = "Letters mark the runs that a value is significantly better than"
     else:
-        name = escape(choices.baseline)
+        name = escape(comparison.baseline)
         said = f"$\\dagger$ and $\\ddagger$ mark values significantly better and worse than {name}"
     return f"{said} ({escape(how)}; $\\alpha = {ALPHA}$). Best values are bold"
 

@@ -1,10 +1,10 @@
-"""What became of evidence that was located: a table of counts, and what a person must look at."""
+"""Locations of evidence texts as text: a table of counts, and what a person must look at."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
-from karat.match.locate import AMBIGUOUS, NOT_FOUND, Located
+from karat.evaluation.location import AMBIGUOUS, NOT_FOUND, Located
 from karat.report.terminal import WIDTH, plain_lines, short
 
 _MOST = 5
@@ -12,46 +12,28 @@ _QUERY_WIDTH = 24
 _ENDING = 10  # the last column and the gaps
 
 
-def show(located: Located) -> None:
-    """Print how many evidences had each outcome, then the first that were not placed."""
+def text(located: Located) -> str:
+    """Return how many evidence texts had each outcome, then the first that have no span."""
+    return "\n".join(_lines(located))
+
+
+def _lines(located: Located) -> Iterator[str]:
     rows = [[outcome, f"{count:,}"] for outcome, count in located.counts.items()]
-    print("\n".join(plain_lines(["outcome", "evidence"], rows, 1)))
+    yield from plain_lines(["outcome", "evidence"], rows, 1)
     for outcome in (AMBIGUOUS, NOT_FOUND):
-        held = located.report.filter(outcome=outcome)
-        if not held.height:
+        unplaced = located.report.filter(outcome=outcome)
+        if not unplaced.height:
             continue
         rows = [
-            [short(query, _QUERY_WIDTH), _on_one_line(text), f"{places:,}"]
-            for query, text, places in held.select("query_id", "evidence", "places")
+            [short(query, _QUERY_WIDTH), _on_one_line(evidence), f"{places:,}"]
+            for query, evidence, places in unplaced.select("query_id", "evidence", "places")
             .head(_MOST)
             .iter_rows()
         ]
-        print()
-        print("\n".join(plain_lines(["query", outcome, "places"], rows, 2)))
-        if held.height > _MOST:
-            print(f"and {held.height - _MOST:,} more")
-
-
-def document(located: Located) -> dict[str, Any]:
-    """Return the counts, and all that was not placed, as plain data."""
-    places = located.places.partition_by("query_id", "evidence", as_dict=True)
-    ambiguous = [
-        {
-            "query_id": query,
-            "evidence": text,
-            "places": places[query, text].drop("query_id", "evidence").to_dicts(),
-        }
-        for query, text in located.report.filter(outcome=AMBIGUOUS)
-        .select("query_id", "evidence")
-        .iter_rows()
-    ]
-    not_found = located.report.filter(outcome=NOT_FOUND).select("query_id", "evidence").to_dicts()
-    return {
-        "counts": located.counts,
-        "ambiguous": ambiguous,
-        "not_found": not_found,
-        "incomplete": located.incomplete,
-    }
+        yield ""
+        yield from plain_lines(["query", outcome, "places"], rows, 2)
+        if unplaced.height > _MOST:
+            yield f"and {unplaced.height - _MOST:,} more"
 
 
 def _on_one_line(text: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from karat.evaluation.remarks import scoring_notes
 from karat.markup import shown
-from karat.report.headline import of_scores
+from karat.report.conclusion import of_scores
 from karat.report.sheet import Sheet, methods, remarks
 from karat.report.tables import group_table, query_table, table_heads, table_rows
 
@@ -21,7 +22,7 @@ def markdown(sheets: Sequence[Sheet]) -> str:
             for table in (group_table(sheet), query_table(sheet))
             if table is not None
         ]
-    if told := [*remarks(sheets), *sheets[0].way()]:
+    if told := [*remarks(sheets), *scoring_notes(sheets[0].scores)]:
         parts.append(listed(told))
     if told := methods(sheets):
         parts.append(folded("how the intervals came about", told))

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import polars as pl
-
-from karat.measures import Declaration, parse
+from karat.format import format_number
+from karat.measures import Declaration, Measure, parse
 from karat.report.sheet import Sheet
 
-_LEAST = 0.0001
 BETTER, WORSE = "▲", "▼"
 """What marks a significant difference."""
 
 
 def number(value: float | object | None, measure: str | None = None) -> str:
     """Show four decimals, whole numbers whole, and a dash where there is no value."""
-    if value is None:
-        return "–"
-    if not isinstance(value, float):
-        return str(value)
-    if measure is not None and value.is_integer() and declaration(measure).whole:
-        return f"{value:,.0f}"
-    if measure is not None and declaration(measure).unit is not None:
-        return amount(value)
-    return f"{value:.4f}"
-
-
-def amount(value: float) -> str:
-    """Show an amount of any size: two decimals, or as many as three digits take.
-
-    >>> amount(1234.5), amount(0.25), amount(0.0000123)
-    ('1,234.50', '0.250', '0.0000123')
-    """
-    decimals = 2 - math.floor(math.log10(value)) if value > 0 else 2
-    return f"{value:,.{max(2, decimals)}f}"
+    if measure is None or not isinstance(value, float):
+        return format_number(value)
+    return measure_named(measure).format(value)
 
 
 def signed(value: float | None, measure: str) -> str:
@@ -70,7 +51,7 @@ def with_interval(row: Mapping[str, Any]) -> str:
 def interval(row: Mapping[str, Any]) -> str:
     """Show the interval of a value: a dash where it has none, nothing where none was asked for.
 
-    The ends are shown with a digit less than the value, as they are no surer than that.
+    The ends are shown with a digit less than the value, since they are less certain.
     """
     measure = row["measure"]
     if "method" not in row or row["value"] is None:
@@ -142,12 +123,12 @@ Table = tuple[list[str], list[list[str]]]
 
 
 def group_table(sheet: Sheet) -> Table | None:
-    """Return heads and a row a group, where groups were asked."""
+    """Return heads and one row per group, if there are groups."""
     if sheet.groups is None:
         return None
-    fields = group_fields(sheet)
+    fields = sheet.group_fields
     rows = []
-    for key, part in group_parts(sheet):
+    for key, part in sheet.group_parts:
         values = [with_interval(row) for row in part.iter_rows(named=True)]
         labels = ["–" if label is None else str(label) for label in key]
         mark = "*" if part["small"].any() else ""
@@ -156,54 +137,24 @@ def group_table(sheet: Sheet) -> Table | None:
     return [*fields, *measures, "n"], rows
 
 
-def group_parts(sheet: Sheet) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
-    """Return each group as its labels and a row a measure."""
-    assert sheet.groups is not None
-    fields = group_fields(sheet)
-    return list(sheet.groups.partition_by(fields, as_dict=True, maintain_order=True).items())
-
-
 def query_table(sheet: Sheet) -> Table | None:
-    """Return heads and a row a query, where queries were asked."""
+    """Return heads and one row per query, if queries are shown."""
     if not sheet.show_queries:
         return None
     measures = sheet.summary["measure"].to_list()
     rows = [
         [query, *(number(v, m) for m, v in zip(measures, values, strict=True))]
-        for query, *values in sheet.per_query.iter_rows()
+        for query, *values in sheet.scores.per_query.iter_rows()
     ]
     return ["query_id", *(label(measure, sheet) for measure in measures)], rows
 
 
-def group_fields(sheet: Sheet) -> list[str]:
-    """Return the fields that the groups of a sheet are made by."""
-    assert sheet.groups is not None
-    known = [*sheet.summary.columns, "small"]
-    return [name for name in sheet.groups.columns if name not in known]
-
-
 @cache
+def measure_named(name: str) -> Measure:
+    """Return the measure of a canonical name."""
+    return parse(name)
+
+
 def declaration(measure: str) -> Declaration:
     """Return what is declared of a measure."""
-    return parse(measure).declaration
-
-
-def better(measure: str, value: float, other: float) -> bool:
-    """Tell whether a value of a measure is better than another."""
-    return value > other if declaration(measure).higher_is_better else value < other
-
-
-def best(measure: str, values: Iterable[float | None]) -> float | None:
-    """Return the best of some values of a measure, None where there is no value."""
-    leader = None
-    for value in values:
-        if value is not None and (leader is None or better(measure, value, leader)):
-            leader = value
-    return leader
-
-
-def probability(p: float | None) -> str:
-    """Show a p; one too small to show is not shown as 0."""
-    if p is None:
-        return "–"
-    return f"<{_LEAST:.4f}" if p < _LEAST else f"{p:.4f}"
+    return measure_named(measure).declaration

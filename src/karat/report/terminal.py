@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from unicodedata import combining, east_asian_width
 
 from karat.errors import printable
+from karat.evaluation.remarks import scoring_notes
 from karat.report.bars import CHARACTERS, LEGEND, Drawing, Drawn, drawn, drawn_groups
 from karat.report.sheet import Sheet, methods, remarks
 from karat.report.tables import (
     BETTER,
     WORSE,
-    group_fields,
     group_table,
     query_table,
     table_heads,
@@ -38,7 +38,7 @@ def show(sheets: Sequence[Sheet]) -> None:
     bars = print_wide(heads, table_rows(sheets), 1, n_last=1, drawing=drawn(sheets))
     for sheet in sheets:
         if (table := group_table(sheet)) is not None:
-            fields = group_fields(sheet)
+            fields = sheet.group_fields
             print(f"\n{short(sheet.name, _LABEL_WIDTH)} by {', '.join(map(printable, fields))}")
             bars |= print_wide(*table, len(fields), drawing=drawn_groups(sheet))
     for sheet in sheets:
@@ -182,7 +182,7 @@ def _print_remarks(sheets: Sequence[Sheet]) -> None:
         print("\n".join(textwrap.wrap(printable(method), WIDTH, subsequent_indent="  ")))
     for remark in remarks(sheets):
         print(printable(remark))
-    for line in sheets[0].way():
+    for line in scoring_notes(sheets[0].scores):
         print("\n".join(textwrap.wrap(line, WIDTH, subsequent_indent="  ")))
 
 

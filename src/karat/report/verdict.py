@@ -1,121 +1,166 @@
-"""A verdict: whether a run keeps to its thresholds, and what must be known beside that."""
+"""Verdicts as text, Markdown, JUnit XML and JSON."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+import textwrap
+from collections.abc import Iterator, Sequence
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from karat.errors import InputError, counted
-from karat.report import verdict_files, verdict_text
-from karat.report.checks import Check
-from karat.report.making import TEXTS, Making
+from karat.errors import printable
+from karat.evaluation.checks import Blamed, Check
+from karat.evaluation.verdict import GateEntry, Verdict, document
+from karat.format import probability, to_json
+from karat.report.markdown import escape, piped
+from karat.report.terminal import WIDTH, plain_lines, short, width_of
+from karat.report.writers import REPORT, Writers
 
-
-class Basis(Protocol):
-    """The scores that a verdict rests on, which can show themselves beside it."""
-
-    def report(self, verdict: Verdict, path: str | os.PathLike[str], making: Making) -> None:
-        """Write a page that opens with the verdict."""
+_ID_WIDTH = 32
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What a gate found; it is true if every check passed."""
-
-    run: str
-    baseline: str | None
-    checks: tuple[Check, ...]
-    failed: int = 0
-    """How many queries the retriever failed on."""
-    missing: int = 0
-    """How many queries of gold are not in the run."""
-    remarks: tuple[str, ...] = ()
-    """What was left out or counted, and how it was scored, in sentences."""
-    scored: dict[str, Any] = field(default_factory=dict)
-    """By which conventions, level, matching rule and settings."""
-    basis: Basis | None = field(default=None, repr=False, compare=False)
-    """What it rests on, for a report of it."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether every check passed."""
-        return all(check.passed for check in self.checks)
-
-    def __bool__(self) -> bool:
-        return self.passed
-
-    @property
-    def failures(self) -> tuple[Check, ...]:
-        """The checks that failed."""
-        return tuple(check for check in self.checks if not check.passed)
-
-    @property
-    def unanswered(self) -> str | None:
-        """Which queries have no answer in the run, in words, where there are any."""
-        parts = [
-            f"{counted(self.failed, 'query')} that the retriever failed on" if self.failed else "",
-            f"{counted(self.missing, 'query')} not in the run" if self.missing else "",
-        ]
-        return " and ".join(filter(None, parts)) or None
-
-    @property
-    def summary(self) -> str:
-        """Everything in one line; queries without an answer are never passed over."""
-        total = counted(len(self.checks), "threshold")
-        told = (
-            f"{self.run} passed {total}"
-            if self.passed
-            else f"{self.run} failed {len(self.failures)} of {total}"
-        )
-        if self.baseline is not None:
-            told += f" (baseline {self.baseline})"
-        return told if self.unanswered is None else f"{told}; with {self.unanswered}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the verdict as plain data."""
-        told: dict[str, Any] = {
-            "run": self.run,
-            "passed": self.passed,
-            "unanswered": {"failed": self.failed, "missing": self.missing},
-            **self.scored,
-            "checks": [check.as_dict() for check in self.checks],
-            "remarks": list(self.remarks),
-        }
-        return told | ({} if self.baseline is None else {"baseline": self.baseline})
-
-    def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the verdict; the ending says how: .xml for JUnit, .md, .json."""
-        verdict_files.write([Entry(self.run, self)], path)
-
-    def report(self, path: str | os.PathLike[str], *, texts: int = TEXTS) -> None:
-        """Write an HTML page: the verdict, and the scores it rests on.
-
-        For `texts` queries, the most telling ones, it holds texts and calculations.
-        """
-        if self.basis is None:
-            raise InputError("the scores of this verdict are not at hand", hint="judge again")
-        self.basis.report(self, path, Making(texts))
-
-    def __str__(self) -> str:
-        return verdict_text.text(self)
+def text(verdict: Verdict) -> str:
+    """Return a verdict as a terminal of 80 columns shows it."""
+    heads, rows = check_rows(verdict)
+    columns = list(zip(heads, *rows, strict=True))
+    others = sum(max(map(width_of, column)) + 2 for at, column in enumerate(columns) if at != 1)
+    room = max(WIDTH - others, len(heads[1]))
+    cut = [[short(cell, room) if at == 1 else cell for at, cell in enumerate(r)] for r in rows]
+    lines = plain_lines(heads, cut, 2)
+    for check in verdict.failures:
+        lines += ["", *_wrapped(f"failed: {check.name}", "")]
+        for sentence in explained(check):
+            lines += _wrapped(sentence, "  ")
+    if verdict.failures:
+        lines.append("")
+    for remark in [*verdict.remarks, verdict.summary]:
+        lines += _wrapped(remark, "")
+    return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One gate of a report: its verdict, or why there is none."""
+def markdown(entries: Sequence[GateEntry]) -> str:
+    """Return the gates of a report as Markdown, one after the other."""
+    return "\n".join(part for entry in entries for part in _sections(entry))
 
-    title: str
-    verdict: Verdict | None
-    error: str | None = None
 
-    @property
-    def passed(self) -> bool | None:
-        """Whether it passed; None where it could not be judged."""
-        return None if self.verdict is None else self.verdict.passed
+def explained(check: Check) -> Iterator[str]:
+    """Say by how much a check failed, and which queries are to blame."""
+    yield check.reason
+    if check.blamed:
+        listed = ", ".join(_blamed(each, check) for each in check.blamed)
+        of_all = f" (of {check.to_blame:,})" if check.to_blame > len(check.blamed) else ""
+        yield f"{check.guilt}{of_all}: {listed}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the entry as plain data."""
-        if self.verdict is None:
-            return {"title": self.title, "passed": None, "error": self.error}
-        return {"title": self.title, **self.verdict.as_dict()}
+
+def _blamed(query: Blamed, check: Check) -> str:
+    name, value = short(query.query_id, _ID_WIDTH), check.shown(query.value)
+    before = "" if query.baseline is None else f"{check.shown(query.baseline)} → "
+    return f"{name} {before}{value}"
+
+
+def check_rows(verdict: Verdict) -> tuple[list[str], list[list[str]]]:
+    """Return heads and one row per check: its outcome, its threshold, and the numbers."""
+    compares = any(check.rule.compares for check in verdict.checks)
+    heads = ["", "threshold", "value", *(["baseline", "bound", "p"] if compares else []), "n"]
+    rows = []
+    for check in verdict.checks:
+        bound = "–" if check.bound is None else check.shown(check.bound)
+        baseline = check.shown(check.baseline)
+        compared = [baseline, bound, probability(check.p)] if compares else []
+        outcome = "passed" if check.passed else "FAILED"
+        rows.append([outcome, check.name, check.shown(check.value), *compared, f"{check.n:,}"])
+    return heads, rows
+
+
+def _sections(entry: GateEntry) -> Iterator[str]:
+    verdict = entry.verdict
+    title = "" if verdict is not None and entry.title == verdict.run else f"{entry.title}: "
+    if verdict is None:
+        yield f"### {escape(title)}could not be judged\n\n{_quoted(entry.error or '')}\n"
+        return
+    yield f"### {escape(title + verdict.summary)}\n"
+    yield piped(*check_rows(verdict), n_labels=2)
+    for check in verdict.failures:
+        sentences = "".join(f"- {escape(sentence)}\n" for sentence in explained(check))
+        yield f"**{escape(check.name)}**\n\n{sentences}"
+    if verdict.remarks:
+        if verdict.failures:
+            yield "**remarks**\n"  # or they would go on the list of the last failure
+        yield "".join(f"- {escape(remark)}\n" for remark in verdict.remarks)
+
+
+def _quoted(message: str) -> str:
+    return "".join(f"    {printable(line)}\n" for line in message.splitlines())
+
+
+def _wrapped(sentence: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        printable(sentence),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_on_hyphens=False,
+    )
+
+
+ANSWERED = "every query was answered"
+
+
+def junit(entries: Sequence[GateEntry]) -> bytes:
+    """Return a report as JUnit XML.
+
+    That queries have no answer is no failure, and must not be overlooked: a case of its own is
+    marked as skipped.
+    """
+    root = Element("testsuites", name="karat")
+    for entry in entries:
+        suite = SubElement(root, "testsuite", name=_clean(entry.title))
+        if entry.verdict is None:
+            message = _clean(entry.error or "")
+            case = SubElement(suite, "testcase", classname=_clean(entry.title), name="gate")
+            told = SubElement(case, "error", message=message.partition("\n")[0], type="InputError")
+            told.text = message
+        else:
+            _fill(suite, entry.title, entry.verdict)
+        _count(suite)
+    _count(root)
+    indent(root)
+    made: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return made + b"\n"
+
+
+def _fill(suite: Element, title: str, verdict: Verdict) -> None:
+    for check in verdict.checks:
+        case = SubElement(suite, "testcase", classname=_clean(title), name=_clean(check.name))
+        if not check.passed:
+            told = SubElement(case, "failure", message=_clean(check.reason), type=check.rule.kind)
+            told.text = _clean("\n".join(explained(check)))
+    case = SubElement(suite, "testcase", classname=_clean(title), name=ANSWERED)
+    if verdict.unanswered is not None:
+        SubElement(case, "skipped", message=_clean(verdict.unanswered))
+    SubElement(suite, "system-out").text = _clean("\n".join([verdict.summary, *verdict.remarks]))
+
+
+def _count(within: Element) -> None:
+    for word, tag in (
+        ("tests", "testcase"),
+        ("failures", "failure"),
+        ("errors", "error"),
+        ("skipped", "skipped"),
+    ):
+        within.set(word, str(sum(1 for _ in within.iter(tag))))
+
+
+def _clean(text: str) -> str:
+    """Return a text without the characters that XML cannot hold, line by line."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+_WRITERS: Writers[Sequence[GateEntry]] = Writers(
+    "a verdict",
+    {
+        ".xml": lambda entries, file: file.write(junit(entries)),
+        ".md": lambda entries, file: file.write(markdown(entries).encode()),
+        ".json": lambda entries, file: file.write(f"{to_json(document(entries))}\n".encode()),
+    },
+    hint=f"{REPORT}; .xml is JUnit",
+)
+write, check = _WRITERS.write, _WRITERS.check

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from karat.match.hits import Floats
+from karat.arrays import Floats
 from karat.stats.groups import FEW
 from karat.stats.power import ALPHA
 

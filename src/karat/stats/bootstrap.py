@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from karat.match.hits import Floats
+from karat.arrays import Floats
 
 _ROUNDING = 1e-9
 """What is as close as this, of the whole range, is the same number: 1/3 + 1/3 and 2/3."""

@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
+from karat.arrays import Floats
 from karat.errors import InputError
-from karat.match.hits import Floats
 from karat.measures.declare import Measure
 from karat.measures.table import ScoreTable
 from karat.stats.corrections import CORRECTIONS, correct

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Floats
+from karat.arrays import Floats
 
 CORRECTIONS = ("holm", "bh", "bonferroni", "tukey", "none")
 TITLES = {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import PCG64
 from numpy.typing import NDArray
 
-from karat.match.hits import Floats, Ints
+from karat.arrays import Floats, Ints
 
 SEED = 20261115
 RESAMPLES = 10_000

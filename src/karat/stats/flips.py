@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from karat.match.hits import Floats
+from karat.arrays import Floats
 from karat.measures.combine import LEAST_OF_GEOMETRIC
 from karat.stats.draws import coin_flips, every_pattern
 from karat.stats.samples import SAME

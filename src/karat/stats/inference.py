@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from karat.match.hits import Floats
+from karat.arrays import Floats
 from karat.stats.draws import coin_flips, every_pattern, resamples, slices
 from karat.stats.flips import Flips, sign_flips, too_few
 from karat.stats.intervals import CONFIDENCE, Interval, share_limit

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from karat.arrays import Floats
 from karat.errors import InputError, counted, printable
-from karat.match.hits import Floats
 from karat.measures.declare import Measure
 from karat.measures.table import ScoreTable
 from karat.stats.samples import SAME, Sample

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from karat.match.hits import Floats
+from karat.arrays import Floats
 from karat.measures.arrays import logarithm
 from karat.measures.combine import LEAST_OF_GEOMETRIC, SHARES, combine, micro
 from karat.measures.declare import Combine, Measure

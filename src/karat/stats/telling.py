@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Flags, Floats, Ints
+from karat.arrays import Flags, Floats, Ints
 
 
 def telling(values: Floats, failed: Flags, n: int, *, higher_is_better: bool = True) -> Ints:

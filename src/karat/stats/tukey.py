@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.random import PCG64
 
-from karat.match.hits import Floats
+from karat.arrays import Floats
 from karat.stats.draws import SEED, below
 from karat.stats.whole import whole
 

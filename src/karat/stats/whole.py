@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Floats, Ints
+from karat.arrays import Floats, Ints
 
 
 def whole(columns: Floats, rounding: Floats | float = 0.0) -> tuple[Floats, Ints]:

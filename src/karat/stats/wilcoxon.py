@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from karat.match.hits import Floats, Ints
+from karat.arrays import Floats, Ints
 
 MOST_EXACT = 50
 

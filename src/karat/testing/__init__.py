@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from karat.report.verdict import Entry, Verdict
+    from karat.evaluation.verdict import GateEntry, Verdict
 
 __all__ = ["assert_gate"]
 
-_recorded: list[Entry] | None = None
+_recorded: list[GateEntry] | None = None
 """What was asserted, for a report; None where nobody asked for one."""
 
 
@@ -39,7 +39,7 @@ def assert_gate(gold: Any, run: Any, thresholds: Any = None, **options: Any) -> 
     return verdict
 
 
-def start_recording() -> list[Entry]:
+def start_recording() -> list[GateEntry]:
     """Keep what is asserted from now on, in the list that is returned."""
     global _recorded
     _recorded = []
@@ -49,9 +49,9 @@ def start_recording() -> list[Entry]:
 def _record(verdict: Verdict | None, error: str | None = None) -> None:
     if _recorded is None:
         return
-    from karat.report.verdict import Entry
+    from karat.evaluation.verdict import GateEntry
 
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
     # The scores behind a verdict would stay in memory until the last test.
-    kept = None if verdict is None else replace(verdict, basis=None)
-    _recorded.append(Entry(test or "gate", kept, error))
+    kept = None if verdict is None else replace(verdict, scores=None, baseline_scores=None)
+    _recorded.append(GateEntry(test or "gate", kept, error))

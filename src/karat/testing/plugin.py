@@ -5,12 +5,13 @@ pytest imports this in every test run, so nothing heavy is imported unless the r
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from karat.report.verdict import Entry
+    from karat.evaluation.verdict import GateEntry
 
 OPTION = "--karat-report"
 _OUTPUT = "karat_gates"
@@ -37,11 +38,11 @@ class Reporter:
 
     def __init__(self, path: str) -> None:
         from karat.errors import InputError
-        from karat.report import verdict_files
+        from karat.report import verdict
         from karat.testing import start_recording
 
         try:
-            verdict_files.check([path])
+            verdict.check([path])
         except InputError as error:
             raise pytest.UsageError(f"{OPTION}: {error}") from None
         self.path = path
@@ -50,26 +51,20 @@ class Reporter:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take over what a worker of pytest-xdist has recorded."""
-        import msgspec
-
-        from karat.report.verdict import Entry
-
         sent = getattr(node, "workeroutput", {}).get(_OUTPUT)
         if sent is not None:
-            self.entries += msgspec.json.decode(sent, type=list[Entry])
+            self.entries += pickle.loads(sent)  # noqa: S301  from a worker of this run
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the report; a worker hands its part over instead."""
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
-            import msgspec
-
-            output[_OUTPUT] = msgspec.json.encode(self.entries)
+            output[_OUTPUT] = pickle.dumps(self.entries)
             return
-        from karat.report import verdict_files
+        from karat.report import verdict
 
         # By test and not by time, so that workers change nothing.
-        verdict_files.write(sorted(self.entries, key=_title), self.path)
+        verdict.write(sorted(self.entries, key=_title), self.path)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Say where the report is."""
@@ -79,5 +74,5 @@ class Reporter:
         terminalreporter.write_line(f"karat: {gates}, written to {self.path}")
 
 
-def _title(entry: Entry) -> str:
+def _title(entry: GateEntry) -> str:
     return entry.title

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat import Evaluator, Gold, Run, compare, evaluate
-from karat.evaluation.page.curving import depths
-from karat.evaluation.page.picturing import picture
+from karat.report.page.chart_data import depths, picture
 from oracles import evidence as evidence_oracle
 from oracles import rank as oracle
 from oracles import spans as span_oracle

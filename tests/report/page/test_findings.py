@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.evaluation.page.noticing import notices
-from karat.evaluation.page.unfound import unfound
 from karat.evaluation.scores import Scores
 from karat.report.page.model import Outcomes, Queries
+from karat.report.page.observations import notices, unfound
 from support.effort import examples
 
 # These tests are about items that are not in the run, which karat warns about.

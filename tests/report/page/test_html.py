@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 import karat
+from karat.report.comparison import ComparisonSheet
 from karat.report.page import html, scripts
 from karat.report.page.model import Input, Notice, Page
+from karat.report.sheet import Sheet
 from karat.report.tables import with_interval
 from support.errors import refused
 from support.pages import (
@@ -197,7 +199,7 @@ def test_marks_of_many_runs_are_counts() -> None:
 def test_every_run_has_a_column() -> None:
     evaluate = karat.Evaluator(GOLD, ["RR"])
     names = [f"run {n}" for n in range(37)]
-    page = of_sheets([evaluate(karat.Run.of(FAIR, name=name)).sheet() for name in names])
+    page = of_sheets([Sheet(evaluate(karat.Run.of(FAIR, name=name))) for name in names])
     heads = Document(page).section("headline").one("thead").all("th")
     assert [head.text.strip() for head in heads] == ["measure", *names, "n"]
 
@@ -227,7 +229,7 @@ def test_queries_that_moved_have_buttons() -> None:
 
 def test_one_run_without_intervals_has_no_marks() -> None:
     scores = karat.evaluate(GOLD, FAIR, MEASURES)
-    document = Document(of_sheets([scores.sheet(intervals=False)]))
+    document = Document(of_sheets([Sheet(scores, intervals=False)]))
     section = document.section("headline")
     assert section.all("span", **{"class": "interval"}) == []
     assert section.all("span", **{"class": "sign"}) == []
@@ -237,7 +239,7 @@ def test_one_run_without_intervals_has_no_marks() -> None:
 
 def test_saved_scores_can_be_shown(tmp_path: Path) -> None:
     karat.evaluate(GOLD, FAIR, MEASURES).write(tmp_path / "scores.parquet")
-    sheet = karat.Scores.read(tmp_path / "scores.parquet").sheet()
+    sheet = Sheet(karat.Scores.read(tmp_path / "scores.parquet"))
     cell = Document(of_sheets([sheet])).section("headline").one("tbody").all("td")[0]
     assert float(cell.attributes["data-value"] or "") == sheet.summary["value"][0]
 
@@ -245,7 +247,7 @@ def test_saved_scores_can_be_shown(tmp_path: Path) -> None:
 def test_measure_without_a_value_is_a_dash() -> None:
     gold = karat.Gold.of(judgments={"q": {"a": 0}})
     scores = karat.evaluate(gold, {"q": ["a"]}, ["RR"], conventions={"no_gold": "skip"})
-    cell = Document(of_sheets([scores.sheet()])).section("headline").one("tbody").all("td")[0]
+    cell = Document(of_sheets([Sheet(scores)])).section("headline").one("tbody").all("td")[0]
     assert cell.one("span", **{"class": "number"}).text == "–"
     assert "data-value" not in cell.attributes
 
@@ -282,7 +284,7 @@ def test_page_shows_how_to_reproduce_it() -> None:
     section = Document(page).section("made")
     for word in ("karat eval 'my gold' run", "ab" * 32, "1,234", karat.__version__, "20261115"):
         assert word in section.text
-    for name, word in page.sheets[0].conventions.as_dict().items():
+    for name, word in page.sheets[0].scores.conventions.as_dict().items():
         assert f"{name}={word}" in section.text
     (settings,) = section.all("details")
     assert json.loads(settings.one("pre").text) == {"top_k": 20, "model": "<m>"}
@@ -290,7 +292,7 @@ def test_page_shows_how_to_reproduce_it() -> None:
 
 def test_changed_conventions_are_marked() -> None:
     scores = karat.evaluate(GOLD, FAIR, ["RR"], conventions={"missing": "skip"})
-    section = Document(of_sheets([scores.sheet()])).section("made")
+    section = Document(of_sheets([Sheet(scores)])).section("made")
     assert [strong.text for strong in section.all("strong")] == ["changed"]
 
 
@@ -301,9 +303,9 @@ def document_with(name: str) -> Document:
         judgments=GOLD, queries=[{"query_id": q, "kind": name, "text": name} for q in GOLD]
     )
     comparison = karat.compare(gold, {name: GOOD, "other": FAIR}, ["RR"], by=["kind"])
-    sheets = [scores.sheet(by=("kind",)) for scores in comparison.scores]
+    sheets = [Sheet(scores, by=("kind",)) for scores in comparison.scores]
     page = replace(
-        of_sheets(sheets, comparison.sheet()),
+        of_sheets(sheets, ComparisonSheet(comparison)),
         title=name,
         command=name,
         inputs=[Input("run", name)],

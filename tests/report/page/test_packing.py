@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
+from karat.report.comparison import ComparisonSheet
 from karat.report.page.packing import packed
+from karat.report.sheet import Sheet
 from support.errors import refused
 from support.pages import IDS, TEXTS, a_list, a_page, some_queries
 
@@ -45,12 +47,14 @@ def test_ids_and_texts_are_unpacked_unchanged():
 
 def test_values_are_exact_and_missing_values_are_nan():
     page = a_page()
-    first = page.sheets[0].per_query
+    first = page.sheets[0].scores.per_query
     holes = first.with_columns(
         pl.when(pl.col("query_id") == "q3").then(None).otherwise(pl.col("RR")).alias("RR")
     )
-    done = packed(replace(page, sheets=[replace(page.sheets[0], per_query=holes), page.sheets[1]]))
-    for run, frame in enumerate((holes, page.sheets[1].per_query)):
+    scores = page.sheets[0].scores
+    with_holes = Sheet(replace(scores, table=replace(scores.table, frame=holes)))
+    done = packed(replace(page, sheets=[with_holes, page.sheets[1]]))
+    for run, frame in enumerate((holes, page.sheets[1].scores.per_query)):
         for at, measure in enumerate(("nDCG@10", "RR")):
             values = numbers(done, done.json["values"][run][at], "d")
             assert [None if math.isnan(v) else v for v in values] == frame[measure].to_list()
@@ -137,7 +141,7 @@ def test_selected_runs_are_the_first_compared_pair():
     assert packed(replace(page, sheets=page.sheets[:1], queries=queries)).json["pair"] is None
     gold = {query: {"d": 1} for query in IDS}
     runs = {name: {query: ["d"] for query in IDS} for name in ("a", "b", "c")}
-    compared = karat.compare(gold, runs, ["RR"], baseline="c").sheet()
+    compared = ComparisonSheet(karat.compare(gold, runs, ["RR"], baseline="c"))
     page = replace(page, sheets=compared.runs, comparison=compared)
     assert packed(page).json["pair"] == [2, 0]
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import karat
-from karat.evaluation.page.listing import queries
+from karat.report.page.query_table import queries
 from support.errors import refused
 from support.paths import SHARED_DATA
 

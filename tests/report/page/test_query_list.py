@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.evaluation.page import ranking, shown
-from karat.evaluation.page.listing import queries
+from karat.report.page import ranked_lists
+from karat.report.page.query_table import queries
 from karat.stats.telling import telling
 from oracles import query_list as oracle
 from support.effort import FULL, examples
@@ -66,10 +66,9 @@ def small_limits():
     """Show less than usual, so that short lists are cut as well."""
     stack = ExitStack()
     for module, name, size in (
-        (shown, "TOP", 3),
-        (ranking, "TOP", 3),
-        (shown, "MOST_BELOW", 2),
-        (ranking, "MOST_WANTED", 2),
+        (ranked_lists, "TOP", 3),
+        (ranked_lists, "MOST_BELOW", 2),
+        (ranked_lists, "MOST_WANTED", 2),
     ):
         stack.enter_context(patch.object(module, name, size))
     return stack

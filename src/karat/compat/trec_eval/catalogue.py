@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from karat.arrays import Floats
 from karat.compat.trec_eval import computing, groups
 from karat.compat.trec_eval.computing import Compute
 from karat.compat.trec_eval.parameters import Pairs, numbers, pairs, points, ranks
 from karat.compat.trec_eval.topics import Topics
-from karat.match.hits import Floats
 from karat.measures.rank.interpolated import ELEVEN_POINTS
 
 RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)

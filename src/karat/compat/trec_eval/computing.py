@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from karat.arrays import Floats
 from karat.compat.trec_eval.parameters import Pairs
 from karat.compat.trec_eval.topics import Topics
-from karat.match.hits import Floats
 from karat.measures.arrays import logarithm
 from karat.measures.combine import LEAST_OF_GEOMETRIC
 from karat.measures.rank.interpolated import average_at_recall, relevant_needed

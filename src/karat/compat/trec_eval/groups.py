@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from karat.arrays import Floats
 from karat.compat.trec_eval.topics import Topics
-from karat.match.hits import Floats
 
 
 def average(topics: Topics, name: str, **given: Any) -> Floats:

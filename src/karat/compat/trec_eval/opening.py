@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from karat.arrays import Flags
 from karat.compat.trec_eval.flags import Request
 from karat.compat.trec_eval.inputs import Preference, read_groups, read_preferences
 from karat.compat.trec_eval.preferences import judge, measured
@@ -19,7 +20,7 @@ from karat.data.files import Source
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
-from karat.match.hits import Flags, Hits, judged_only
+from karat.match.hits import Hits, judged_only
 from karat.match.ids import match_ids
 from karat.match.prepared import PreparedGold
 

@@ -8,10 +8,10 @@ from typing import IO, Any
 
 import numpy as np
 
+from karat.arrays import Floats
 from karat.compat.trec_eval.catalogue import Asked
 from karat.compat.trec_eval.flags import Request
 from karat.compat.trec_eval.topics import Topics
-from karat.match.hits import Floats
 
 Zscores = dict[tuple[str, str], tuple[float, float]]
 

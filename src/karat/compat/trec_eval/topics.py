@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from karat.match.hits import Flags, Floats, Hits, Ints
+from karat.arrays import Flags, Floats, Ints
+from karat.match.hits import Hits
 from karat.measures import REGISTRY
 
 

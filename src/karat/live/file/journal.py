@@ -35,11 +35,11 @@ from types import TracebackType
 
 import msgspec
 
-from karat.data.files import check_writable
 from karat.data.native import ENDINGS
 from karat.data.native_lines import Header
 from karat.data.native_run import Failure
 from karat.errors import InputError, KaratWarning, counted, printable
+from karat.files import check_writable
 from karat.live.exchange import Line, encoded
 from karat.live.file.agreement import agreed, differences
 from karat.live.file.held import HeldFile

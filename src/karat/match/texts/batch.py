@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from karat.match.hits import Ints
+from karat.arrays import Ints
 from karat.match.texts.cascade import Codes, Texts, decide
 from karat.match.texts.matching import Matching
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Indel
 
+from karat.arrays import Flags, Ints
 from karat.errors import InputError
-from karat.match.hits import Flags, Ints
 from karat.match.texts.matching import Judge, Matching
 from karat.match.texts.ratios import sequence_ratio, token_share, tokens, window_ratio
 

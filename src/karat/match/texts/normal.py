@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from karat.match.hits import Ints
+from karat.arrays import Ints
 
 ZERO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff"
 """Zero-width space, non-joiner and joiner, word joiner, byte order mark."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Ints
+from karat.arrays import Ints
 from karat.match.texts.batch import Covering, Listed
 from karat.match.texts.matching import Matching
 

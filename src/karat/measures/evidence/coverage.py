@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
+from karat.arrays import Floats, Ints
 from karat.match.evidence import Found
-from karat.match.hits import Floats, Ints
 from karat.measures.arrays import divide
 from karat.measures.declare import measure
 from karat.measures.workings import note, note_places

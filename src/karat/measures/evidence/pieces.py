@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from karat.arrays import Floats
 from karat.match.evidence import Found
-from karat.match.hits import Floats
 from karat.measures import pieces
 from karat.measures.declare import measure
 from karat.measures.evidence.coverage import LEFT_OUT

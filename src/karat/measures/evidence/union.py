@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from karat.arrays import Floats
 from karat.match.evidence import Found
-from karat.match.hits import Floats
 from karat.measures.arrays import divide
 from karat.measures.declare import Param, measure, whole_number_from
 from karat.measures.evidence.coverage import LEFT_OUT

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from karat.match.hits import Floats, Hits
+from karat.arrays import Floats
+from karat.match.hits import Hits
 from karat.measures.arrays import divide, logarithm
 from karat.measures.declare import REL, Param, measure, one_of
 from karat.measures.references import BUCKLEY, MANNING, ROBERTSON, YILMAZ

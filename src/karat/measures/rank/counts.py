@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from karat.match.hits import Floats, Hits
+from karat.arrays import Floats
+from karat.match.hits import Hits
 from karat.measures.declare import REL, measure
 from karat.measures.workings import note_places
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Floats, Hits
+from karat.arrays import Floats
+from karat.match.hits import Hits
 from karat.measures.arrays import divide
 from karat.measures.declare import REL, measure
 from karat.measures.references import VOORHEES

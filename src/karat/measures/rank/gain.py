@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from karat.arrays import Floats, Ints
 from karat.errors import MeasureError
-from karat.match.hits import Floats, Hits, Ints, Places
+from karat.match.hits import Hits, Places
 from karat.measures.arrays import discount, divide
 from karat.measures.declare import GAIN, measure
 from karat.measures.references import JARVELIN

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from karat.match.hits import Floats, Hits, Ints, Places
+from karat.arrays import Floats, Ints
+from karat.match.hits import Hits, Places
 from karat.measures.arrays import discount, divide, logarithm, running, running_at
 from karat.measures.declare import GAIN, REL, measure
 from karat.measures.rank.gain import in_best_order, worth

@@ -7,7 +7,8 @@ from functools import reduce
 
 import numpy as np
 
-from karat.match.hits import Floats, Hits, Ints
+from karat.arrays import Floats, Ints
+from karat.match.hits import Hits
 from karat.measures.declare import REL, measure
 from karat.measures.references import MANNING
 from karat.measures.workings import note, note_places

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Flags, Floats, Hits, Ints
+from karat.arrays import Flags, Floats, Ints
+from karat.match.hits import Hits
 from karat.measures.arrays import divide
 from karat.measures.declare import REL, Param, measure, number_above_zero, one_of
 from karat.measures.references import MANNING

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from karat.arrays import Floats
 from karat.errors import MeasureError
-from karat.match.hits import Floats, Hits, Places, merged
+from karat.match.hits import Hits, Places, merged
 from karat.measures.arrays import divide, power
 from karat.measures.declare import REL, Param, measure, one_of, share, whole_number_from
 from karat.measures.references import CHAPELLE, MOFFAT

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from karat.match.hits import Floats, Hits
+from karat.arrays import Floats
+from karat.match.hits import Hits
 from karat.measures.arrays import divide
 from karat.measures.declare import REL, Param, measure, number, number_above_zero, whole_number_from
 from karat.measures.rank.sets import precision, recall

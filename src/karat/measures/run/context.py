@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from karat.match.hits import Floats
-from karat.match.usage import Usage
+from karat.arrays import Floats
+from karat.match.usage_table import UsageTable
 from karat.measures.declare import measure
 from karat.measures.workings import is_heard, note_places
 
@@ -24,7 +24,7 @@ from karat.measures.workings import is_heard, note_places
     differs="tokens are those in the run, by whatever tokenizer counted them; none is guessed from "
     "characters",
 )
-def context_tokens(results: Usage, k: int | None) -> Floats:
+def context_tokens(results: UsageTable, k: int | None) -> Floats:
     tokens = tokens_of(results)
     kept = results.places.rank <= (tokens.size if k is None else k)
     delivered = results.places.where(kept)
@@ -34,6 +34,6 @@ def context_tokens(results: Usage, k: int | None) -> Floats:
     return np.where(results.present, delivered.total(tokens[kept]), np.nan)
 
 
-def tokens_of(results: Usage) -> Floats:
+def tokens_of(results: UsageTable) -> Floats:
     """Return the tokens of each result, NaN where they are not known."""
     return results.floats("tokens")

@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from karat.match.hits import Floats
-from karat.match.usage import Usage
+from karat.arrays import Floats
+from karat.match.usage_table import UsageTable
 from karat.measures.declare import Param, measure, word
 from karat.measures.workings import note_places
 
@@ -46,14 +46,14 @@ _FORMULA = (
     formula=f"{_FORMULA}sum",
     combine="sum",
 )
-def cost(calls: Usage, _: None, stage: str | None, model: str | None) -> Floats:
+def cost(calls: UsageTable, _: None, stage: str | None, model: str | None) -> Floats:
     made = calls.where(stage=stage, model=model)
     prices = prices_of(made)
     note_places(made.places, USD=prices)
     return np.where(calls.present, made.total(prices), np.nan)
 
 
-def prices_of(calls: Usage) -> Floats:
+def prices_of(calls: UsageTable) -> Floats:
     """Return what each call costs in USD, NaN where that is not known."""
     # Not with Polars, which divides by 1000 as it multiplies by 0.001: other digits.
     columns = ("prompt_tokens", "completion_tokens", "price_per_1k", "price_in", "price_out")

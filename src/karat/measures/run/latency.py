@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from karat.match.hits import Floats
-from karat.match.usage import Usage
+from karat.arrays import Floats
+from karat.match.usage_table import UsageTable
 from karat.measures.declare import Param, measure, word
 from karat.measures.workings import note_places
 
@@ -65,7 +65,7 @@ _latency = partial(
     combine="max",
     differs="the same everywhere",
 )
-def latency(timings: Usage, _: None, stage: str) -> Floats:
+def latency(timings: UsageTable, _: None, stage: str) -> Floats:
     timed = timings.where(stage=stage)
     note_places(timed.places)
     return np.where(timed.places.count > 0, timed.total(timed.table["ms"].to_numpy()), np.nan)

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from karat.match.hits import Flags, Floats, Ints
+from karat.arrays import Flags, Floats, Ints
 from karat.match.spans import Budget, Coverage, Covered
 from karat.measures.arrays import divide
 from karat.measures.declare import measure

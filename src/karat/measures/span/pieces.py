@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from karat.match.hits import Floats
+from karat.arrays import Floats
 from karat.match.spans import Coverage, Least
 from karat.measures import pieces
 from karat.measures.declare import MIN_OVERLAP, measure

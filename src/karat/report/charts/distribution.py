@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from karat.arrays import Floats
 from karat.errors import counted
-from karat.match.hits import Floats
 from karat.measures import parse
 from karat.report.charts.drawing import Drawing
 from karat.report.charts.theme import axis, by_run, rows, tooltips

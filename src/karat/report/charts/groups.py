@@ -13,7 +13,7 @@ from karat.measures import parse
 from karat.report.charts.drawing import Drawing
 from karat.report.charts.theme import COLOURS, legend, listed, rows, tooltips
 from karat.report.sheet import Sheet
-from karat.report.tables import group_fields, label, number, with_interval
+from karat.report.tables import label, number, with_interval
 from karat.stats.groups import FEW
 
 MOST_GROUPS = 50
@@ -32,7 +32,7 @@ def groups(
     cells = [cell for cell in _cells(sheet) if cell["measure"] in measures]
     if not cells:
         return None
-    fields = ", ".join(group_fields(sheet))
+    fields = ", ".join(sheet.group_fields)
     names = list(dict.fromkeys(cell["group"] for cell in cells))
     kept = _largest(cells, names)
     return Drawing(
@@ -49,7 +49,7 @@ def _cells(sheet: Sheet) -> list[dict[str, Any]]:
     if sheet.groups is None:
         return []
     overall = dict(sheet.summary.select("measure", "value").iter_rows())
-    fields = group_fields(sheet)
+    fields = sheet.group_fields
     parts = sheet.groups.partition_by(fields, as_dict=True, maintain_order=True)
     labels = _distinct([_label(key, part["n"]) for key, part in parts.items()])
     return [

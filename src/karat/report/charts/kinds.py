@@ -47,7 +47,7 @@ class Subject:
     @property
     def loads(self) -> dict[str, str | None]:
         """How many questions shared the retriever, run by run."""
-        return {sheet.name: sheet.load for sheet in self.sheets}
+        return {sheet.name: sheet.scores.load for sheet in self.sheets}
 
     @property
     def measures(self) -> list[Measure]:
@@ -82,7 +82,9 @@ def _distribution(of: Subject) -> list[Drawing]:
     """Draw the chosen measure, or the first few; whether 0 or 1 is more often, its value says."""
     some = of.measures if of.chosen else [m for m in of.of_gold if not m.declaration.binary]
     drawn = [
-        distribution(m.name, {sheet.name: sheet.per_query[m.name] for sheet in of.sheets}, at)
+        distribution(
+            m.name, {sheet.name: sheet.scores.per_query[m.name] for sheet in of.sheets}, at
+        )
         for at, m in enumerate(some[:MOST_DISTRIBUTIONS], 1)
     ]
     return [drawing for drawing in drawn if drawing is not None]
@@ -137,7 +139,7 @@ def _tradeoff(of: Subject) -> list[Drawing]:
 def _scatter(of: Subject) -> list[Drawing]:
     measure = (of.of_gold or of.measures)[0]
     tables = {
-        sheet.name: ScoreTable((measure,), sheet.per_query, {}, sheet.weights)
+        sheet.name: ScoreTable((measure,), sheet.scores.per_query, {}, sheet.scores.table.weights)
         for sheet in of.sheets
     }
     drawn = [

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from karat.match.hits import Floats, Ints
+from karat.arrays import Floats, Ints
 
 BINS = 20
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)

@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from karat.format import amount
 from karat.measures import Measure
 from karat.report.charts.drawing import Drawing
 from karat.report.charts.theme import QUIET, axis, by_run, listed, rows, tooltips
-from karat.report.tables import amount, label, number
+from karat.report.tables import label, number
 
 
 def tradeoffs(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from karat.evaluation.checks import Blamed, Check
+from karat.evaluation.verdict import Verdict
 from karat.markup import Markup, joined, named, tag
-from karat.report.checks import Blamed, Check
 from karat.report.page.buttons import query_button
-from karat.report.page.headline import scrolled, sentences
-from karat.report.verdict import Verdict
-from karat.report.verdict_text import check_rows
+from karat.report.page.values import scrolled, sentences
+from karat.report.verdict import check_rows
 
 
 def gate(verdict: Verdict) -> Markup:

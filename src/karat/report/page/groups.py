@@ -7,13 +7,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from karat.markup import Markup, joined, named, tag
-from karat.report.page.headline import exact, scrolled
+from karat.report.page.values import exact, scrolled
 from karat.report.sheet import Sheet
 from karat.report.tables import (
     counts,
     declaration,
-    group_fields,
-    group_parts,
     interval,
     label,
     number,
@@ -37,12 +35,12 @@ def grouped(sheets: Sequence[Sheet]) -> Markup | None:
 
 def _run(sheet: Sheet) -> Markup:
     assert sheet.groups is not None
-    fields, groups = group_fields(sheet), sheet.groups
+    fields, groups = sheet.group_fields, sheet.groups
     most = {measure: _most(groups, measure) for measure in sheet.summary["measure"]}
     heads = [tag("th", named(field), scope="col", class_="label") for field in fields]
     heads += [tag("th", label(measure, sheet), scope="col") for measure in most]
     rows = []
-    for key, part in group_parts(sheet):
+    for key, part in sheet.group_parts:
         labels = [named("–" if value is None else str(value)) for value in key]
         small = "*" if part["small"].any() else ""
         rows.append(

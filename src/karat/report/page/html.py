@@ -7,18 +7,19 @@ from typing import IO
 
 import msgspec
 
+from karat.errors import counted
 from karat.markup import Child, Markup, brief, joined, named, tag
+from karat.report import conclusion
 from karat.report.charts import Chart, charts
 from karat.report.page.buttons import show_button
 from karat.report.page.gate import gate, sign
 from karat.report.page.groups import grouped
-from karat.report.page.header import header
-from karat.report.page.headline import LONGEST, headline
-from karat.report.page.made import made
 from karat.report.page.model import Notice, Page
 from karat.report.page.packing import packed
 from karat.report.page.pairs import pairs
+from karat.report.page.provenance import made, when
 from karat.report.page.scripts import check_installed, digest, own, styles, vega
+from karat.report.page.values import LONGEST, headline
 
 __all__ = ["check_installed", "write", "write_failure"]
 
@@ -144,3 +145,27 @@ def _json(value: object) -> str:
 
 def _data(name: str, kind: str, content: str) -> str:
     return f'<script type="{kind}" id="{name}">{content}</script>\n'
+
+
+def header(page: Page) -> Markup:
+    """Return the title, the verdict and the facts that tell one page from another."""
+    judged = None if page.verdict is None else (sign(page.verdict.passed), " ")
+    facts = [
+        counted(page.queries.ids.len(), "query"),
+        counted(len(page.sheets), "run"),
+        when(page.created),
+    ]
+    return tag(
+        "header",
+        tag("h1", named(page.title, 200)),
+        tag("p", judged, named(_said(page), LONGEST), class_="lead"),
+        tag("p", [tag("span", fact) for fact in facts], class_="about"),
+    )
+
+
+def _said(page: Page) -> str:
+    if page.verdict is not None:
+        return page.verdict.summary
+    if page.comparison is not None:
+        return conclusion.of_comparison(page.comparison)
+    return conclusion.of_scores(page.sheets)

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from karat.evaluation.verdict import Verdict
 from karat.report.comparison import ComparisonSheet
 from karat.report.sheet import Sheet
-from karat.report.verdict import Verdict
 
 Json = dict[str, Any]
 
@@ -62,7 +62,7 @@ class Outcomes:
     """What became of each query in one run, row by row."""
 
     status: pl.Series
-    """0 answered, 1 not in the run, 2 failed, 3 only the scores are at hand (UInt8)."""
+    """0 answered, 1 not in the run, 2 failed, 3 only the scores are available (UInt8)."""
     found: pl.Series
     """How many items count as found, by the kind of gold that the first measure reads (Int32)."""
     first: pl.Series
@@ -71,7 +71,7 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class Queries:
-    """Everything a page knows of the queries; all columns have a row a query, in one order."""
+    """Everything a page knows of the queries; all columns have one row per query, in one order."""
 
     ids: pl.Series
     texts: pl.Series | None
@@ -79,9 +79,9 @@ class Queries:
     fields: pl.DataFrame
     """The fields of the queries, as text."""
     wanted: pl.Series
-    """How much should be found: relevant items, spans or evidences; 0 if not known (Int32)."""
+    """How much should be found: relevant items, spans or evidence texts; 0 if not known (Int32)."""
     outcomes: list[Outcomes]
-    """One a run; empty where the lists are not at hand."""
+    """One per run; empty if the lists are not available."""
     lists: Sequence[Json]
     """One a query: what each run returned, as docs of the page's data tell; may be empty."""
     details: dict[int, Json] = field(default_factory=dict)

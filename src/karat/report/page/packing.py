@@ -39,7 +39,7 @@ def packed(page: Page) -> Packed:
     """Pack the values, lists and details of all queries."""
     queries = page.queries
     for sheet in page.sheets:
-        if not sheet.per_query["query_id"].equals(queries.ids):
+        if not sheet.scores.per_query["query_id"].equals(queries.ids):
             raise InputError(
                 f"{sheet.name} was scored on other queries, or in another order",
                 hint="score all runs against the same gold",
@@ -57,7 +57,7 @@ def packed(page: Page) -> Packed:
         "fields": [_field(blocks, column) for column in queries.fields.iter_columns()],
         "wanted": blocks.numbers(queries.wanted, "<i4"),
         "values": [
-            [blocks.numbers(sheet.per_query[name], "<f8") for name in measures]
+            [blocks.numbers(sheet.scores.per_query[name], "<f8") for name in measures]
             for sheet in page.sheets
         ],
         "outcomes": [_outcomes(blocks, each) for each in queries.outcomes],

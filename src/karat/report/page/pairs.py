@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from karat.data.notebook import boxed
+from karat.evaluation.comparison import Moved
 from karat.markup import Markup, joined, named, table, tag
-from karat.report.comparison import ComparisonSheet, Moved
+from karat.report.comparison import ComparisonSheet
 from karat.report.comparison_tables import change_words, notes, sections, title
 from karat.report.page.buttons import query_button
-from karat.report.page.headline import scrolled, sentences
+from karat.report.page.values import headline, scrolled, sentences
 from karat.report.sheet import methods
 from karat.report.tables import number, signed
 
@@ -70,3 +72,8 @@ def _moved(moved: Moved) -> list[Markup]:
         named(number(moved.value_b, measure)),
         named(signed(moved.difference, measure)),
     ]
+
+
+def comparison_html(sheet: ComparisonSheet) -> Markup:
+    """Return the values of the runs and the differences, as a notebook shows them."""
+    return boxed(headline(sheet.runs, sheet), differences(sheet), said(sheet))

@@ -1,0 +1,241 @@
+"""Explanations of a measure: in words, and step by step on a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from karat.conventions import Conventions
+from karat.data.corpus import Corpus
+from karat.data.gold import Gold
+from karat.data.run import Run
+from karat.data.shaping import Settings
+from karat.engines.local import chunks_of_run
+from karat.errors import InputError, RetrieverError
+from karat.evaluation.calculation import Calculation, calculation
+from karat.evaluation.result import Result
+from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
+from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents
+from karat.match.prepared import PreparedGold, prepare
+from karat.match.spans import wanted_spans
+from karat.match.texts import Matching
+from karat.measures import Measure, Plan, parse, score
+from karat.measures.declare import declared
+from karat.measures.run.known import check_run
+
+EXAMPLE_GOLD: dict[str, Any] = {
+    "query_id": "q",
+    "relevant": {"a": 3, "b": 2, "c": 1, "d": 0, "e": 1},
+    "spans": [{"doc_id": "d1", "start": 120, "end": 310}, {"doc_id": "d2", "start": 0, "end": 50}],
+    "evidence": ["Refunds are paid within 14 days", "to the card you paid with", "in euros"],
+}
+_PLACES = ("d1", 0), ("d3", 0), ("d1", 150), ("d2", 0), ("d1", 300), ("d3", 150)
+_TEXTS = (
+    "Orders may be returned within 30 days.",
+    "We ship to all of Europe.",
+    "Refunds are paid within fourteen days.",
+    "Money goes back to the card you paid with.",
+    "Refunds are paid within 14 days, to the card you paid with.",
+    "We pay in euros.",
+)
+EXAMPLE_RUN: dict[str, Any] = {
+    "query_id": "q",
+    "results": [
+        {"id": item, "doc_id": document, "start": start, "end": start + 200, "text": text}
+        | {"tokens": len(text.split())}
+        for item, (document, start), text in zip("bxadcy", _PLACES, _TEXTS, strict=True)
+    ],
+    "latency_ms": {"total": 123.4, "retrieval": 80.1, "rerank": 43.0},
+    "calls": [
+        {"stage": "retrieval", "model": "embedder", "prompt_tokens": 12, "price_in": 0.00002},
+        {"stage": "rerank", "model": "reranker", "price_per_call": 0.002},
+    ],
+}
+EXAMPLE_CHUNKS = pl.DataFrame(EXAMPLE_RUN["results"])
+
+
+def explain(
+    measure: str | Measure,
+    *,
+    gold: Any = None,
+    run: Any = None,
+    query: str | int | None = None,
+    other: Any = None,
+    conventions: Conventions | dict[str, Any] | None = None,
+    level: str = "item",
+    chunks: Any = None,
+    corpus: Any = None,
+    matching: Matching | None = None,
+    top_k: int | None = None,
+    score_threshold: float | None = None,
+    fail_on_error: float = MAX_FAILED,
+) -> Explanation:
+    """Say what a measure means; with gold, run and query, how its value comes about there.
+
+    `other` is a second run, shown side by side with what made the difference.
+
+    >>> gold, run = {"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}
+    >>> print(explain("AP", gold=gold, run=run, query="q1"))
+    AP: Average precision, for query 'q1'
+    Formula      Σ precision at the rank of each relevant item in the top k / all
+                 relevant items
+    <BLANKLINE>
+    run
+    rank  item  grade  precision
+    1     a         1     1.0000
+    2     x         –          –
+    3     b         1     0.6667
+    <BLANKLINE>
+    sum of precisions = 1.6666666666666665
+    divided by = 2
+    AP = 0.8333333333333333
+    """
+    words, settings = Conventions.of(conventions), Settings(top_k, score_threshold)
+    if gold is None and run is None and query is None and other is None:
+        if settings:
+            raise InputError(
+                "top_k and score_threshold need data to show",
+                field="list",
+                hint="give gold, run and query as well",
+            )
+        return _explain_in_words(measure, words, level, matching)
+    needed = {"gold": gold, "run": run, "query": query}
+    if lacking := [name for name, part in needed.items() if part is None]:
+        raise InputError(
+            f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} needed as well",
+            hint="a calculation needs gold, run and query",
+        )
+    opened, listed = Gold.open(gold), [run] if other is None else [run, other]
+    checked_share(fail_on_error)
+    runs = [Run.open(each).shaped(top_k, score_threshold) for each in listed]
+    for each in runs:
+        if problem := too_many_failed(each, fail_on_error, each.name):
+            raise RetrieverError(problem)
+    if words.duplicates == "set":
+        runs = [each.distinct("item_id") for each in runs]
+    if corpus is not None:
+        documents = Corpus.open(corpus)
+        opened = opened.in_code_points(documents)
+        runs = [each.in_code_points(documents) for each in runs]
+    asked = _known(query, opened)
+    asked_measure = parse(measure)
+    plans = [
+        _plan(asked_measure, opened, words, level, chunks_of_run(chunks, each.name), matching)
+        for each in runs
+    ]
+    if asked_measure.declaration.family == "span":
+        ids = DocumentIds.of(wanted_spans(opened)["doc_id"])
+        runs = [
+            each.with_results(with_renamed_documents(each.results, ids.renamed(document_ids(each))))
+            for each in runs
+        ]
+    for each, plan in zip(runs, plans, strict=True):
+        check_run(each, plan)
+        # Such a convention concerns all queries, as it does in evaluate.
+        if "error" in (words.missing, words.unknown, words.duplicates):
+            score(prepare(opened), each, plan)
+    judged = prepare(opened.only(asked))
+    calculations = [calculation(judged, each, plan) for each, plan in zip(runs, plans, strict=True)]
+    if settings:
+        calculations = [
+            replace(each, remarks=[*each.remarks, f"list: {settings}"]) for each in calculations
+        ]
+    return Explanation(asked_measure, asked, calculations, words, level, plans[0].rule)
+
+
+def _explain_in_words(
+    measure: str | Measure, conventions: Conventions, level: str, matching: Matching | None
+) -> Explanation:
+    if level != "item":
+        raise InputError(
+            "a level needs data to show", field="level", hint="give gold, run and query as well"
+        )
+    known = declared(measure) if isinstance(measure, str) else None
+    if known is not None and known.cutoff == "share":  # words alone need no point of recall
+        measure = f"{measure}@0.5"
+    gold = Gold.of([EXAMPLE_GOLD])
+    plan = _plan(parse(measure), gold, conventions, level, EXAMPLE_CHUNKS, matching)
+    example = calculation(prepare(gold), Run.of([EXAMPLE_RUN]), plan)
+    return Explanation(plan.measures[0], None, [example], conventions, level, plan.rule)
+
+
+def _plan(
+    measure: Measure,
+    gold: Gold,
+    conventions: Conventions,
+    level: str,
+    chunks: Any,
+    matching: Matching | None,
+) -> Plan:
+    return Plan.of(
+        measure,
+        conventions=conventions,
+        level=level,
+        largest_grade=PreparedGold(gold).largest_grade if measure.needs_largest_grade else None,
+        chunks=chunks,
+        matching=matching,
+    )
+
+
+def _known(query: str | int | None, gold: Gold) -> str:
+    name = str(query) if isinstance(query, int) and not isinstance(query, bool) else query
+    if not isinstance(name, str) or name not in gold.query_ids:
+        first = ", ".join(map(repr, gold.query_ids.head(3)))
+        raise InputError(f"gold has no query {query!r}", field="query", hint=f"it has {first}, …")
+    return name
+
+
+@dataclass(frozen=True)
+class Explanation(Result):
+    """What a measure means, with calculations on an example or on data; print it."""
+
+    measure: Measure
+    query: str | None
+    calculations: list[Calculation]
+    conventions: Conventions
+    level: str
+    matching: str | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """The second run's value less the first's, where there are two."""
+        if len(self.calculations) < 2:
+            return None
+        first, second = (calculation.value for calculation in self.calculations)
+        return None if first is None or second is None else second - first
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        declaration = self.measure.declaration
+        whole: dict[str, Any] = {
+            "measure": self.measure.name,
+            "title": declaration.title,
+            "formula": declaration.formula,
+            "parameters": {param.name: param.help for param in declaration.params},
+            "edges": declaration.edges,
+            "differs": declaration.differs,
+            "cites": list(declaration.cites),
+            "over_queries": declaration.combine,
+            "conventions": self.conventions.as_dict(),
+            "level": self.level,
+            "matching": self.matching,
+            "query": self.query,
+            "calculations": [
+                {
+                    "run": calculation.run,
+                    "value": calculation.value,
+                    "list": calculation.rows,
+                    "ideal": calculation.ideal,
+                    "missed": calculation.missed,
+                    "matches": calculation.matches,
+                    "numbers": calculation.numbers,
+                    "remarks": calculation.remarks,
+                }
+                for calculation in self.calculations
+            ],
+        }
+        if len(self.calculations) == 2:
+            whole["difference"] = self.difference
+        return whole

@@ -1,1 +1,0 @@
-"""What a page shows of scores, found out from the runs behind them; report/page lays it out."""

@@ -1,0 +1,108 @@
+"""Charts of scores and of comparisons, for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib.util import find_spec
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from karat.errors import InputError
+from karat.evaluation.opened import Opened
+from karat.measures import Measure, parse
+from karat.report.charts.drawing import together
+from karat.report.charts.kinds import KINDS, Subject
+from karat.report.page.chart_data import CURVED, costs, curves, latencies, tradeoffs
+from karat.report.page.model import Picture
+from karat.report.page.query_status import first_of_gold
+from karat.stats.groups import Field, fields_of
+
+if TYPE_CHECKING:
+    from karat.evaluation.scores import Scores
+from karat.report.sheet import Sheet
+
+_TIMED = ("latency", "latency_histogram")
+_OF_LISTS = ("curves", "precision_recall", *_TIMED, "cost", "tradeoff")
+_OF_NO_MEASURE = ("precision_recall", *_TIMED, "cost")
+_TIMINGS = 'runs with timings: "latency_ms": {"total": 123.4} in each line of a native run'
+_NEEDS = {
+    "values": "a measure that has a value",
+    "distribution": "a query that has a value",
+    "curves": "one of the measures " + ", ".join(n for names in CURVED.values() for n in names),
+    "precision_recall": "gold with judgments, and a measure of them such as nDCG@10",
+    "groups": "a field of the queries: by=…",
+    **dict.fromkeys(_TIMED, _TIMINGS),
+    "cost": "runs with calls that have a price",
+    "tradeoff": "two runs or more that say what they took: timings, calls of the stage generation, "
+    "or the texts of their items",
+    "scatter": "two runs: karat.compare(gold, {name: run, name: run}).plot('scatter')",
+}
+
+
+def plot(
+    scores: Sequence[Scores],
+    kind: str,
+    *,
+    by: Field | Sequence[Field] | None = None,
+    measure: str | Measure | None = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> Any:
+    """Draw one kind of chart of runs; several charts stand below each other."""
+    _check(kind, by, measure)
+    chosen = None if measure is None else scores[0].table.measure(parse(measure))
+    fields = fields_of(by)
+    names = [score.name for score in scores]
+    intervals = kind in ("values", "groups")
+    sheets = [Sheet(score, by=fields, intervals=intervals) for score in scores]
+    subject = Subject(
+        sheets,
+        sheets if fields else [],
+        _picture(scores, kind, chosen) if kind in _OF_LISTS else Picture(),
+        list(combinations(names, 2)) if pairs is None else list(pairs),
+        chosen,
+    )
+    drawings = KINDS[kind](subject)
+    if not drawings:
+        raise InputError(f"there is nothing to draw as {kind}", field="plot", hint=_NEEDS[kind])
+    return together(drawings)
+
+
+def _check(kind: str, by: object, measure: object) -> None:
+    if kind not in KINDS:
+        near = get_close_matches(str(kind), KINDS, n=1)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(
+            f"{kind!r} is no kind of chart", field="plot", hint=f"{meant}one of {', '.join(KINDS)}"
+        )
+    if by is not None and kind != "groups":
+        raise InputError(f"{kind} does not go by groups", field="by", hint="plot('groups', by=…)")
+    if measure is not None and kind in _OF_NO_MEASURE:
+        raise InputError(f"{kind} is not of one measure", field="measure", hint="leave it out")
+    if find_spec("altair") is None:
+        raise InputError(
+            "charts are drawn by Altair, which is not installed",
+            field="plot",
+            hint="pip install 'karat[report]'",
+        )
+
+
+def _picture(scores: Sequence[Scores], kind: str, chosen: Measure | None) -> Picture:
+    """Return what one kind of chart is drawn from; runs are opened for no other."""
+    runs: dict[str, Opened] = {
+        score.name: score.origin.opened() for score in scores if score.origin is not None
+    }
+    if not runs:
+        raise InputError(
+            "scores that were read from a file do not hold the lists",
+            field="plot",
+            hint=f"evaluate the run again to draw {kind}",
+        )
+    if kind in _TIMED:
+        return Picture(latencies=latencies(runs))
+    if kind == "cost":
+        return Picture(costs=costs(runs))
+    if kind == "tradeoff":
+        return Picture(tradeoffs=tradeoffs(runs, chosen or first_of_gold(scores[0].table.measures)))
+    by_depth, by_recall = curves(runs)
+    return Picture(curves=by_depth, precision_recall=by_recall)

@@ -1,0 +1,266 @@
+"""What to look at first: computed from the numbers, each in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import islice
+from operator import and_
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from karat.arrays import Floats
+from karat.errors import counted
+from karat.evaluation.opened import Opened
+from karat.evaluation.scores import Scores
+from karat.match.evidence import Found
+from karat.match.level import documents
+from karat.match.numbers import listed
+from karat.match.spans import Coverage, wanted_spans
+from karat.match.stretches import overlapping
+from karat.measures import Measure
+from karat.report.page.model import Notice, Queries
+from karat.report.page.query_status import ANSWERED, NOT_AT_HAND, first_of_gold, relevant_from
+from karat.report.tables import measure_named, number
+from karat.report.terminal import short
+from karat.stats.apart import apart
+
+_SHOWN = 3  # of one kind: whoever has 37 runs does not read 37 sentences
+_MOST_LABELS = 20  # a field with more values names queries rather than kinds of them
+_UNJUDGED = 0.1
+_AGAIN = 0.1
+_NAME_WIDTH = 60
+
+
+def notices(
+    scores: Sequence[Scores], opened: Sequence[Opened | None], queries: Queries
+) -> list[Notice]:
+    """Return what stands out, the most severe first; a run that cannot be opened is None."""
+    kinds: list[Iterable[Notice]] = [
+        _unanswered(scores),
+        _unjudged(scores),
+        _nothing_found(scores, queries),
+        _found_by_none(opened),
+        _groups(scores, queries),
+        _again(scores, opened),
+    ]
+    return [notice for kind in kinds for notice in islice(kind, _SHOWN)]
+
+
+def _unanswered(scores: Sequence[Scores]) -> Iterator[Notice]:
+    for score in scores:
+        counts = score.table.counts
+        if n := counts["failed"]:
+            text = f"The retriever failed on {_of(n, counts['queries'], 'query')} in {score.name}."
+            yield Notice("failed", text, {"run": score.name, "outcome": "failed"})
+        if n := max(counts["missing"], counts["not_run"]):
+            text = f"{_of(n, counts['queries'], 'query')} of gold {_are(n)} not in {score.name}."
+            yield Notice("missing", text, {"run": score.name, "outcome": "missing"})
+
+
+def _unjudged(scores: Sequence[Scores]) -> Iterator[Notice]:
+    """Say where items that nobody judged leave open which run is best."""
+    rows = [score.summary(intervals=False).to_dicts() for score in scores]
+    for same in zip(*rows, strict=True):
+        if all(row["judged"] is not None and row["value"] is not None for row in same):
+            break
+    else:
+        return
+    measure = same[0]["measure"]
+    best = reduce(
+        lambda a, b: (
+            b if measure_named(measure).is_better(same[b]["value"], same[a]["value"]) else a
+        ),
+        range(len(scores)),
+    )
+    if len(scores) == 1 and same[0]["judged"] <= 1 - _UNJUDGED:
+        share = f"{1 - same[0]['judged']:.0%} of the items that {measure} looks at"
+        yield Notice("unjudged", f"{share} were never judged; they count as irrelevant.")
+    for at in range(len(scores)):
+        if why := _unsafe(same[best], same[at]) if at != best else None:
+            names = f"{scores[best].name} is ahead of {scores[at].name} in {measure}, but "
+            yield Notice("unjudged", names + why.format(name=scores[at].name))
+
+
+def _unsafe(best: dict[str, Any], other: dict[str, Any]) -> str | None:
+    """Say why a lead may be one of judging: by a bound where there is one, else by shares."""
+    if best["value"] == other["value"] or other["judged"] == 1:
+        return None
+    if other["bound_high"] is not None and other["bound_high"] >= best["value"]:
+        most, lead = number(other["bound_high"]), number(best["value"])
+        return f"its unjudged items could lift {{name}} to {most}, not below {lead}."
+    if other["bound_high"] is None and best["judged"] - other["judged"] >= _UNJUDGED:
+        shares = f"{1 - other['judged']:.0%} of what {{name}} returned there was never judged"
+        return f"{shares}, against {1 - best['judged']:.0%} of the other."
+    return None
+
+
+def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
+    if not queries.outcomes:
+        return
+    wanted = queries.wanted > 0
+    total = int(wanted.sum())
+    nowhere = reduce(and_, (own.found == 0 for own in queries.outcomes), wanted)
+    at_hand = not any((own.status == NOT_AT_HAND).any() for own in queries.outcomes)
+    told = nowhere & (len(scores) > 1 and at_hand)
+    if n := int(told.sum()):
+        text = f"No run found anything for {_of(n, total, 'query')}."
+        yield Notice("nothing", text, {"outcome": "unfound"})
+    empty = [wanted & (own.status == ANSWERED) & (own.found == 0) for own in queries.outcomes]
+    for score, own in sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum())):
+        if (own & ~told).any():
+            n = int(own.sum())
+            text = f"{score.name} found nothing for {_of(n, total, 'query')}."
+            yield Notice("nothing", text, {"run": score.name, "outcome": "nothing"})
+
+
+def _found_by_none(opened: Sequence[Opened | None]) -> Iterator[Notice]:
+    at_hand = [each for each in opened if each is not None]
+    if len(at_hand) < len(opened):  # nobody knows what the lists of the others held
+        return
+    for kind in unfound(at_hand):
+        if not kind.left.height:
+            continue
+        query, piece = kind.left.row(0)
+        piece = " ".join(piece.split())  # evidence may go over lines
+        such = f"such as {short(repr(piece), _NAME_WIDTH)} for query {short(repr(query), 24)}"
+        n = kind.left.height
+        where = "in any list" if len(opened) == 1 else "in any list of any run"
+        text = f"{_of(n, kind.wanted, kind.what)} {_are(n)} not {where}, {such}."
+        yield Notice("unfound", text)
+
+
+def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
+    """Say which groups lie below the rest in the first measure that is a mean."""
+    measure = next((m for m in scores[0].table.measures if _is_mean(m)), None)
+    if measure is None:
+        return
+    higher = measure.declaration.higher_is_better
+    found = [
+        (score.name, field, group)
+        for score in scores
+        for field, groups in _labelled(score, measure, queries)
+        for group in apart(groups)
+        if (group.difference < 0) == higher
+    ]
+    for run, field, group in sorted(found, key=lambda each: -abs(each[2].difference)):
+        gap = f"{number(abs(group.difference))} {'below' if higher else 'above'} the rest"
+        value = f"{measure.name} is {number(group.mean)} over {counted(group.n, 'query')}"
+        text = f"{field} {short(repr(group.label), _NAME_WIDTH)} in {run}: {value}, {gap}."
+        yield Notice("group", text, {"field": field, "value": group.label, "run": run})
+
+
+def _is_mean(measure: Measure) -> bool:
+    declaration = measure.declaration
+    return declaration.reads_gold and declaration.combine == "mean"
+
+
+def _labelled(
+    score: Scores, measure: Measure, queries: Queries
+) -> Iterator[tuple[str, dict[str, Floats]]]:
+    """Yield the values of each group of queries, for every field with a few labels."""
+    values = score.per_query[measure.name]
+    for field in few_labelled(queries.fields):
+        known = pl.DataFrame({"label": queries.fields[field], "value": values}).drop_nulls()
+        parts = known.partition_by("label", as_dict=True, maintain_order=True)
+        yield field, {str(key[0]): part["value"].to_numpy() for key, part in parts.items()}
+
+
+def few_labelled(fields: pl.DataFrame) -> list[str]:
+    """Return the fields that tell kinds of queries apart: of two values or more, but few."""
+    return [each.name for each in fields.iter_columns() if 2 <= each.n_unique() <= _MOST_LABELS]
+
+
+def _again(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Iterator[Notice]:
+    """Say where lists hold again what they hold above already."""
+    for score, one in zip(scores, opened, strict=True):
+        if n := score.table.counts["repeats"]:
+            total = "" if one is None else f" of {_places(one):,}"
+            text = f"{n:,}{total} places of {score.name} hold an item that stands above already."
+            yield Notice("duplicates", text)
+        if one is not None and "span" in one.families:
+            coverage: Coverage = one.readings["span"].data
+            whole = coverage.within(None)
+            raw, merged = int(whole.raw.sum()), int(whole.merged.sum())
+            if raw and (share := 1 - merged / raw) >= _AGAIN:
+                text = f"{share:.0%} of the characters that {score.name} returned for a query"
+                yield Notice("duplicates", f"{text} stand in an item above already.")
+
+
+def _places(opened: Opened) -> int:
+    """Count the places of the lists that gold asks for."""
+    number, _ = listed(opened.session.prepared.query_ids, opened.run)
+    return int(np.count_nonzero(number >= 0))
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
+def _of(n: int, total: int, word: str) -> str:
+    """Say how many of how many, and what share that is.
+
+    >>> _of(3, 40, "query"), _of(1, 300, "query")
+    ('3 of 40 queries (8%)', '1 of 300 queries (0.3%)')
+    """
+    digits = 0 if 100 * n >= total else 1
+    return f"{n:,} of {counted(total, word)} ({n / total:.{digits}%})"
+
+
+_KEY = ["query_id", "item_id"]
+_NAME = {"query_id": pl.String, "piece": pl.String}
+
+
+@dataclass(frozen=True)
+class Unfound:
+    """Pieces of gold of one kind, and which of them no run found."""
+
+    what: str
+    wanted: int
+    left: pl.DataFrame
+    """(query_id, piece): what each is called, sorted."""
+
+
+def unfound(opened: Sequence[Opened]) -> list[Unfound]:
+    """Return for each kind of gold what every run missed; all were scored against one gold."""
+    ways = {"rank": _items, "span": _spans, "evidence": _evidence}
+    return [way(opened) for family, way in ways.items() if family in opened[0].families]
+
+
+def _items(opened: Sequence[Opened]) -> Unfound:
+    plan, gold = opened[0].plan, opened[0].gold
+    least = relevant_from(first_of_gold(plan.measures))
+    left = wanted = gold.judgments.filter(pl.col("grade") >= least).select(_KEY).unique()
+    for each in opened:
+        run = documents(each.run) if plan.level == "doc" else each.run
+        if run.results.height:  # a run that retrieved nothing has no columns to join by
+            left = left.join(run.results, on=_KEY, how="anti")
+    named = left.select("query_id", piece="item_id").sort("query_id", "piece")
+    return Unfound("relevant item", wanted.height, named)
+
+
+def _spans(opened: Sequence[Opened]) -> Unfound:
+    spans = wanted_spans(opened[0].gold)
+    touched = np.zeros(spans.height, np.bool_)
+    for each in opened:
+        coverage: Coverage = each.readings["span"].data  # its spans are the rows of gold, in order
+        touched[overlapping(coverage.items, coverage.spans)[1]] = True
+    name = pl.format("{}[{}:{}]", "doc_id", "start", "end")
+    held = spans.select("query_id", piece=name, empty=pl.col("start") == pl.col("end"))
+    pieces = held.with_columns(pl.Series("touched", touched)).filter(~pl.col("empty"))
+    distinct = pieces.unique(["query_id", "piece"])
+    left = distinct.filter(~pl.col("touched")).select("query_id", "piece")
+    return Unfound("span", distinct.height, left.sort("query_id", "piece"))
+
+
+def _evidence(opened: Sequence[Opened]) -> Unfound:
+    founds: list[Found] = [each.readings["evidence"].data for each in opened]
+    first, query_ids = founds[0], opened[0].session.prepared.query_ids
+    covered = np.concatenate([found.covering.evidence for found in founds])
+    left = np.setdiff1d(first.covering.counted, covered).tolist()
+    rows = [(query_ids[int(first.evidence.query[at])], first.evidence.text[at]) for at in left]
+    frame = pl.DataFrame(rows, schema=_NAME, orient="row")
+    return Unfound("evidence", first.covering.counted.size, frame.sort("query_id", "piece"))

@@ -1,0 +1,114 @@
+"""What a page knows of the queries of some scores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from karat.config import REPORT_TEXTS
+from karat.errors import InputError, KaratWarning
+from karat.evaluation.opened import Opened
+from karat.evaluation.scores import Scores
+from karat.measures import Measure
+from karat.report.page.model import Outcomes, Queries
+from karat.report.page.query_details import details
+from karat.report.page.query_status import (
+    FAILED,
+    GoldFound,
+    first_of_gold,
+    gold_found,
+    not_at_hand,
+    nothing_wanted,
+    outcomes,
+)
+from karat.report.page.ranked_lists import RankedLists, ScoredLists
+from karat.stats.telling import telling
+
+_QUERY_TEXT = 120
+"""How many characters of a query's text are known of every query."""
+
+
+def queries(
+    scores: Sequence[Scores], opened: Sequence[Opened | None], *, texts: int = REPORT_TEXTS
+) -> Queries:
+    """Bring together what is known of the queries, which are the same in all scores.
+
+    A run that is not opened has values alone. Texts, calculations and highlights are kept for the
+    queries that tell most, as many as `texts` says.
+    """
+    ids = scores[0].table.frame["query_id"]
+    _refuse_other_queries(scores, ids)
+    known = _known(scores, ids)
+    fields = [name for name in known.columns if name not in ("query_id", "text")]
+    measure = first_of_gold(scores[0].table.measures)
+    with warnings.catch_warnings():  # whatever there is to warn of was said when runs were scored
+        warnings.simplefilter("ignore", KaratWarning)
+        held = [None if run is None else _gold_found(run, measure) for run in opened]
+        became = [
+            not_at_hand(ids.len()) if run is None or found is None else outcomes(run, found)
+            for run, found in zip(opened, held, strict=True)
+        ]
+        wanted = next((found.wanted for found in held if found), np.zeros(ids.len(), np.int64))
+        runs = [None if run is None else ScoredLists(run, measure) for run in opened]
+        numbers = _telling(scores, became, texts)
+        at_hand = any(runs)
+        return Queries(
+            ids=ids,
+            texts=known["text"].str.head(_QUERY_TEXT) if "text" in known.columns else None,
+            fields=known.select(fields),
+            wanted=pl.Series("wanted", wanted, pl.Int32),
+            outcomes=became if at_hand else [],
+            lists=RankedLists(runs) if at_hand else (),
+            details=details(scores, runs, known, numbers) if at_hand else {},
+        )
+
+
+def _refuse_other_queries(scores: Sequence[Scores], ids: pl.Series) -> None:
+    for score in scores:
+        if not score.table.frame["query_id"].equals(ids):
+            raise InputError(
+                f"the scores of {score.name!r} are of other queries than those of "
+                f"{scores[0].name!r}",
+                field="runs",
+                hint="score all runs against the same gold",
+            )
+
+
+def _known(scores: Sequence[Scores], ids: pl.Series) -> pl.DataFrame:
+    """Return what is known of each query: its id, its text where there is one, fields as text.
+
+    All scores of one gold know the same of its queries; saved ones may know less.
+    """
+    known = max((score.queries for score in scores), key=lambda queries: queries.width)
+    known = ids.to_frame().join(known, on="query_id", how="left", maintain_order="left")
+    return known.select(as_text(column) for column in known.iter_columns())
+
+
+def _gold_found(run: Opened, measure: Measure | None) -> GoldFound:
+    if measure is None:
+        return nothing_wanted(run.session.prepared.query_ids.len())
+    family = measure.declaration.family
+    return gold_found(run.readings[family], family, measure)
+
+
+def as_text(field: pl.Series) -> pl.Series:
+    """Return a field of the queries as text; what has parts, as JSON."""
+    if not field.dtype.is_nested():
+        return field.cast(pl.String)
+    encoded = field.to_frame("value").select(pl.struct("value").struct.json_encode()).to_series()
+    inner = encoded.str.strip_prefix('{"value":').str.strip_suffix("}")
+    return inner.set(field.is_null(), None).alias(field.name)
+
+
+def _telling(scores: Sequence[Scores], became: Sequence[Outcomes], texts: int) -> list[int]:
+    first = scores[0].table.measures[0]
+    values = [score.table.frame[first.name].fill_null(float("nan")) for score in scores]
+    failed = np.logical_or.reduce([(one.status == FAILED).to_numpy() for one in became])
+    higher = first.declaration.higher_is_better
+    numbers: list[int] = telling(
+        np.array([column.to_numpy() for column in values]), failed, texts, higher_is_better=higher
+    ).tolist()
+    return numbers

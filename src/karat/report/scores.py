@@ -1,0 +1,86 @@
+"""Scores in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import IO, Any
+
+import polars as pl
+
+from karat.evaluation.document import document
+from karat.evaluation.saved_scores import write_parquet
+from karat.format import to_json
+from karat.report.latex import latex_of_scores
+from karat.report.markdown import markdown
+from karat.report.sheet import Sheet
+from karat.report.writers import REPORT, Writers
+
+
+def json_document(sheets: Sequence[Sheet]) -> dict[str, Any]:
+    """Return what is shown of the scores as plain data."""
+    return document(
+        [sheet.scores for sheet in sheets],
+        [sheet.groups for sheet in sheets],
+        per_query=sheets[0].show_queries,
+        intervals=sheets[0].intervals,
+    )
+
+
+def _write_json(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    file.write(f"{to_json(json_document(sheets))}\n".encode())
+
+
+def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    """Write a row for each run and measure, or for each group of these where groups are asked."""
+    frames = (
+        (
+            sheet.name,
+            (sheet.summary if sheet.groups is None else sheet.groups).with_columns(
+                pl.col("measure").replace(_labels(sheet))
+            ),
+        )
+        for sheet in sheets
+    )
+    _named(frames).write_csv(file)
+
+
+def _write_queries(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    """Write a row for each run and query."""
+    frames = ((sheet.name, sheet.scores.per_query.rename(_labels(sheet))) for sheet in sheets)
+    _named(frames).write_csv(file)
+
+
+def _labels(sheet: Sheet) -> dict[str, str]:
+    return {name: sheet.label(name) for name in sheet.summary["measure"]}
+
+
+def _named(frames: Iterable[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
+    """Return the rows of all runs, with the name of the run before them."""
+    return pl.concat(frame.select(pl.lit(name).alias("run"), pl.all()) for name, frame in frames)
+
+
+def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    write_parquet([sheet.scores for sheet in sheets], file)
+
+
+def _write_markdown(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    file.write(markdown(sheets).encode())
+
+
+def _write_latex(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    file.write(latex_of_scores(sheets).encode())
+
+
+_WRITERS: Writers[Sequence[Sheet]] = Writers(
+    "scores",
+    {
+        ".json": _write_json,
+        ".csv": _write_csv,
+        ".parquet": _write_parquet,
+        ".md": _write_markdown,
+        ".tex": _write_latex,
+    },
+    hint=REPORT,
+    queries={".csv": _write_queries},
+)
+write, check = _WRITERS.write, _WRITERS.check
