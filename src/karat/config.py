@@ -115,6 +115,8 @@ def _parsed(text: str, source: Source) -> dict[str, Any]:
             hint='names of measures stand in quotes: "nDCG@10" = ">= 0.6"',
         ) from None
     except (ValueError, RecursionError) as error:
+        from karat.data.files import too_large
+
         raise too_large(source, text, error) from error
 
 
