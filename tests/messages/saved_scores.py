@@ -46,6 +46,18 @@ def too_few_weights():
     Scores.read("scores.json")
 
 
+def two_runs_of_one_name():
+    evaluate(GOLD, RUN, ["RR"]).write("scores.json")
+    with open("scores.json") as file:
+        document = json.load(file)
+    document["runs"] *= 2
+    with open("scores.json", "w") as file:
+        json.dump(document, file)
+    Scores.read("scores.json")
+
+
+SECTION.case("two runs of saved scores have the same name", two_runs_of_one_name)
+damaged("a saved value is missing", lambda f: f.with_columns(RR=pl.Series([None, 1.0])))
 SECTION.case("a Parquet file was not written by karat", without_metadata)
 SECTION.case("a column has too few values", too_few_weights)
 damaged("a convention of saved scores is unknown", facts=lambda f: f | {"conventions": {"x": "y"}})

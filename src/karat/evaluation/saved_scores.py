@@ -50,11 +50,16 @@ class _ParquetFacts(msgspec.Struct):
     loads: dict[str, str | None] = {}
     notes: dict[str, list[str]] = {}
     delivered: dict[str, dict[str, float]] = {}
+    n: dict[str, dict[str, int]] = {}
+
+
+class _JsonMeasure(msgspec.Struct):
+    n: int | None = None
 
 
 class _JsonRun(msgspec.Struct):
     name: str
-    measures: dict[str, Any]
+    measures: dict[str, _JsonMeasure]
     counts: dict[str, int]
     per_query: list[dict[str, Any]] | None = None
     weights: dict[str, list[int]] = {}
@@ -115,6 +120,7 @@ def write_parquet(scores: Sequence[Scores], file: IO[bytes]) -> None:
         "loads": {each.name: each.load for each in scores},
         "notes": {each.name: each.notes for each in scores},
         "delivered": {each.name: each.delivered for each in scores},
+        "n": {each.name: _numbers_of_values(each) for each in scores},
     }
     metadata = {"karat": msgspec.json.encode(facts).decode()}
     pl.concat(frames).write_parquet(file, metadata=metadata)
@@ -129,6 +135,11 @@ def _storable(queries: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _numbers_of_values(scores: Scores) -> dict[str, int]:
+    """Return how many queries have a value, by measure."""
+    return {name: scores.per_query[name].count() for name in scores.keys()}
+
+
 def read_scores(path: str | os.PathLike[str], run: str | None = None) -> Scores:
     """Read the scores of one run from JSON or Parquet."""
     source = Source(path)
@@ -136,8 +147,9 @@ def read_scores(path: str | os.PathLike[str], run: str | None = None) -> Scores:
         raise source.error("scores are read from .json and .parquet", hint="write them so first")
     with _refusing_damage(source), without_panic_texts():
         read_file = _read_parquet if source.ending == ".parquet" else _read_json
-        scores = read_file(source, run)
+        scores, n = read_file(source, run)
         _check(source, scores)
+        _check_numbers_of_values(source, scores, n)
         # Whoever sorted the file another way must not change which query is drawn when.
         order = scores.per_query["query_id"].arg_sort()
         return replace(scores, table=scores.table.rows(order), path=os.fspath(path))
@@ -170,7 +182,7 @@ def _refusing_damage(source: Source) -> Iterator[None]:
         ) from error
 
 
-def _read_parquet(source: Source, run: str | None) -> Scores:
+def _read_parquet(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]:
     content = checked(source)
     metadata = pl.read_parquet_metadata(content).get("karat")
     if metadata is None:
@@ -186,7 +198,7 @@ def _read_parquet(source: Source, run: str | None) -> Scores:
         _behind("weight:", rows),
         _behind("hole:", rows),
     )
-    return Scores(
+    scores = Scores(
         table,
         name=name,
         conventions=Conventions.of(facts.conventions),
@@ -199,6 +211,7 @@ def _read_parquet(source: Source, run: str | None) -> Scores:
         delivered=facts.delivered.get(name, {}),
         preset=facts.preset,
     )
+    return scores, facts.n.get(name, {})
 
 
 def _behind(mark: str, rows: pl.DataFrame) -> pl.DataFrame:
@@ -207,9 +220,11 @@ def _behind(mark: str, rows: pl.DataFrame) -> pl.DataFrame:
     return marked.rename(lambda c: c.removeprefix(mark))
 
 
-def _read_json(source: Source, run: str | None) -> Scores:
+def _read_json(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]:
     document = msgspec.json.decode(source.read(), type=_JsonDocument)
     runs = {saved.name: saved for saved in document.runs}
+    if len(runs) < len(document.runs):
+        raise source.error("two runs have the same name", field="runs", hint="rename one of them")
     saved = runs[_pick(source, list(runs), run)]
     if saved.per_query is None:
         raise source.error(
@@ -228,7 +243,7 @@ def _read_json(source: Source, run: str | None) -> Scores:
         pl.DataFrame(saved.weights).rename(names, strict=False),
         pl.DataFrame(saved.holes, schema=dict.fromkeys(saved.holes, pl.Float64)),
     )
-    return Scores(
+    scores = Scores(
         table,
         name=saved.name,
         conventions=Conventions.of(document.conventions),
@@ -241,6 +256,8 @@ def _read_json(source: Source, run: str | None) -> Scores:
         delivered={names.get(name, name): mean for name, mean in saved.delivered.items()},
         preset=document.preset,
     )
+    n = {names[name]: entry.n for name, entry in saved.measures.items() if entry.n is not None}
+    return scores, n
 
 
 def _pick(source: Source, names: list[str], run: str | None) -> str:
@@ -286,6 +303,17 @@ def _check(source: Source, scores: Scores) -> None:
         for name in (judged_name(measure), bound_name(measure)):
             if name in scores.table.holes.columns:
                 _check_values(source, scores.table.holes, name, None)
+
+
+def _check_numbers_of_values(source: Source, scores: Scores, n: dict[str, int]) -> None:
+    """Refuse scores from which values were removed: they would be excluded from the mean."""
+    for name, count in _numbers_of_values(scores).items():
+        if count != n.get(name, count):
+            raise source.error(
+                f"{count:,} queries have a value, and the file says {n[name]:,}",
+                field=name,
+                hint=REMEDY,
+            )
 
 
 def _check_weights(source: Source, scores: Scores) -> None:

@@ -1,6 +1,7 @@
 """Saved scores are checked when they are read: nothing that no evaluation could have given."""
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import InputError
+from support.errors import refused
 
 GOLD = {"q1": {"a": 3}, "q2": {"b": 1}, "q3": ["z"]}
 RUN = {"q1": ["a"], "q2": ["x", "b"], "q3": ["y"]}
@@ -47,6 +49,7 @@ def test_scores_come_back_as_they_were(saved, ending):
         (lambda f: f.with_columns(RR=pl.lit("high")), "RR"),
         (lambda f: f.drop("RR"), None),
         (lambda f: f.head(2), "counts"),
+        (lambda f: f.with_columns(RR=pl.Series([None, 0.5, 0.0])), "RR"),
     ],
 )
 def test_rows_that_cannot_be_scores_are_refused(saved, frame, field):
@@ -55,6 +58,22 @@ def test_rows_that_cannot_be_scores_are_refused(saved, frame, field):
         karat.Scores.read("bad.parquet")
     assert error.value.path.endswith("bad.parquet")
     assert error.value.field == field
+
+
+def test_json_without_one_value_is_refused(saved):
+    document = json.loads(Path("s.json").read_text())
+    del document["runs"][0]["per_query"][0]["RR"]
+    Path("bad.json").write_text(json.dumps(document))
+    with refused(path="bad.json", field="RR"):
+        karat.Scores.read("bad.json")
+
+
+def test_json_with_two_runs_of_one_name_is_refused(saved):
+    document = json.loads(Path("s.json").read_text())
+    document["runs"] *= 2
+    Path("bad.json").write_text(json.dumps(document))
+    with refused(path="bad.json", field="runs"):
+        karat.Scores.read("bad.json")
 
 
 @pytest.mark.parametrize(
