@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         precision_at_k,
         recall_at_k,
     )
-    from karat.live.marks import record_call, stage
+    from karat.live.marks import carry, record_call, stage
     from karat.live.retrieve import retrieve
     from karat.match.judging import to_judgments
     from karat.match.locate import Located, locate
@@ -87,7 +87,7 @@ _HOMES = {
         "precision_at_k",
         "recall_at_k",
     ),
-    "karat.live.marks": ("record_call", "stage"),
+    "karat.live.marks": ("carry", "record_call", "stage"),
     "karat.live.retrieve": ("retrieve",),
     "karat.match.judging": ("to_judgments",),
     "karat.match.locate": ("Located", "locate"),
@@ -123,6 +123,7 @@ __all__ = [
     "__version__",
     "average_precision",
     "calculate_overlap",
+    "carry",
     "compare",
     "evaluate",
     "explain",

@@ -146,6 +146,16 @@ class Late(Fake):
 case("an attempt goes on after the timeout", going_on)
 running("a call is recorded too late", Late())
 
+
+def without_carry(query: str) -> list[str]:
+    thread = threading.Thread(target=karat.record_call)
+    thread.start()
+    thread.join()
+    return ["a"]
+
+
+running("a call is recorded in a thread without a query", without_carry)
+
 # Selection of queries
 
 
@@ -318,6 +328,8 @@ def generator():
 case("a stage has no name", lambda: karat.stage(""))
 case("a stage has the name of the total", lambda: karat.stage("total"))
 case("a stage is a generator", lambda: karat.stage("rerank")(generator))
+case("a carried function is a generator", lambda: karat.carry(generator))
+case("a carried function is its result", lambda: karat.carry(find("a query")))
 
 
 def call(name: str, **told) -> None:

@@ -16,7 +16,6 @@ from contextvars import copy_context
 
 from karat.data.native_usage import Call
 from karat.errors import KaratWarning
-from karat.live.asking.carrying import carrying
 from karat.live.asking.course import Course, StoppedError, Watch
 from karat.live.exchange import Line, Pace, Question, Retriever, Search
 
@@ -55,7 +54,7 @@ def ask_all(
         return
     asking = _Asking(done)
     course = Course(retriever, questions, search, pace, asking.hand_over, price, watch)
-    with carrying():
+    with course.unattributed.counting_outside():
         asking.complete(course)
     for remark in course.remarks():
         warnings.warn(KaratWarning(remark), stacklevel=2)

@@ -15,7 +15,7 @@ from karat.live.asking.lines import failure_of, line_of
 from karat.live.asking.pacing import Spacing, pause
 from karat.live.asking.places import Place, TaskPlace, ThreadPlace
 from karat.live.exchange import AttemptError, Line, Pace, Question, Retriever, Search
-from karat.live.marks import Late
+from karat.live.marks import Unattributed
 
 CLOSING = 5.0
 """Seconds that a retriever has for closing."""
@@ -71,7 +71,7 @@ class Course:
         self._done = done
         self._price = price
         self._watch = watch
-        self._late = Late()
+        self.unattributed = Unattributed()
         self._closing: Failure | None = None
         self._last_failure: Failure | None = None
         self._failures_in_a_row = 0
@@ -101,10 +101,17 @@ class Course:
                 f"{counted(given_up, 'attempt')} went on after the timeout, beside the "
                 f"{len(self._places)} at a time that are counted: times may be longer for it"
             )
-        if late := self._late.count:
+        if late := self.unattributed.late:
             yield (
-                f"{counted(late, 'mark')} (karat.stage, karat.record_call) came after the query "
-                "was finished or given up, and count nowhere"
+                f"not added to the run: {counted(late, 'record')} of karat.stage or "
+                "karat.record_call, made after the query had finished or timed out"
+            )
+        if outside := self.unattributed.outside:
+            yield (
+                f"not added to the run: {counted(outside, 'record')} of karat.stage or "
+                "karat.record_call, made in threads that belong to no query; if your retriever "
+                "starts these threads, wrap the function with karat.carry: "
+                "executor.submit(karat.carry(search), query)"
             )
         if self._closing:
             yield f"closing the retriever failed: {self._closing.type} {self._closing.message}"
@@ -178,7 +185,7 @@ class Course:
 
     async def _attempt(self, place: Place, question: Question) -> Outcome:
         await self._spacing.turn()
-        attempt = Attempt(self._retriever, question, self._search, self._late)
+        attempt = Attempt(self._retriever, question, self._search, self.unattributed)
         future, timeout = place.begin(attempt), self._pace.timeout
         await asyncio.wait((future,), timeout=timeout)
         # What others did in this loop meanwhile may have kept it from being asked at once.
