@@ -6,7 +6,7 @@ from karat import Run, compare, evaluate, explain
 from karat.evaluation.estimating import estimate
 from karat.evaluation.page.listing import queries
 from karat.evaluation.scores import Scores
-from karat.live.exchange import Pace
+from karat.live.options import RunOptions
 from messages.cases import Section
 
 SECTION = Section("evaluation")
@@ -60,7 +60,7 @@ def matches_of(query: str):
 
 
 case("a query of matches is unknown", lambda: matches_of("q9"))
-case("an estimate has no queries", lambda: estimate([], 10, Pace()))
+case("an estimate has no queries", lambda: estimate([], 10, RunOptions()))
 case(
     "scores on one page are of different queries",
     lambda: queries([evaluate(GOLD, OLD, "RR"), evaluate({"q1": ["a"]}, OLD, "RR")], [None, None]),

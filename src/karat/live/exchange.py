@@ -57,44 +57,6 @@ class Search:
         return {name: getattr(self, name) for name in SEARCH_SETTINGS}
 
 
-@dataclass(frozen=True)
-class Pace:
-    """How fast and how often a retriever is asked."""
-
-    jobs: int = 8
-    """How many questions are under way at a time."""
-    timeout: float | None = 60.0
-    """Seconds that an attempt may take."""
-    retries: int = 2
-    """How often a failed question is asked again."""
-    rate: float | None = None
-    """How many attempts begin in a second, at most."""
-    warmup: int = 0
-    """How many questions are asked first for nothing."""
-    repeat: int = 1
-    """How often each question is asked; the latency is the median, the list the first one."""
-    stop_after_failures: int = 10
-    """After how many failures of the same kind in a row the run stops; 0 for never."""
-
-    def __post_init__(self) -> None:
-        for name, least in (
-            ("jobs", 1),
-            ("retries", 0),
-            ("warmup", 0),
-            ("repeat", 1),
-            ("stop_after_failures", 0),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"{value!r} is no whole number from {least} up", field=name)
-        for name in ("timeout", "rate"):
-            value = getattr(self, name)
-            if value is not None and not (
-                isinstance(value, (int, float)) and math.isfinite(value) and value > 0
-            ):
-                raise InputError(f"{value!r} is no number above 0", field=name)
-
-
 SEARCH_SETTINGS = ("top_k", "score_threshold", "prefetch_limit", "rerank_top_n")
 
 
