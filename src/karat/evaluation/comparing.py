@@ -6,9 +6,9 @@ import copy
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
+from karat.checks import did_you_mean
 from karat.conventions import Conventions
 from karat.data import frames
 from karat.data.files import Unopened, flows, path_of
@@ -186,9 +186,8 @@ def _baseline(wanted: str, scores: list[Scores], given: list[Any]) -> str:
     for name, source in zip(names, given, strict=True):
         if path_of(source) == os.fspath(wanted):
             return name
-    near = get_close_matches(str(wanted), names, n=1)
     raise InputError(
         f"no run is called {wanted!r}",
         field="baseline",
-        hint=f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names))}",
+        hint=did_you_mean(wanted, names) or f"there are {', '.join(map(repr, names))}",
     )

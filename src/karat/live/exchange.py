@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from karat import checks
 from karat.data.native_run import Result, RunLine
 from karat.data.native_usage import Call
-from karat.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +38,10 @@ class Search:
 
     def __post_init__(self) -> None:
         for name in ("top_k", "prefetch_limit", "rerank_top_n"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(
-                    f"{value!r} is no whole number from 1 up", field=name, hint="20, for example"
-                )
-        threshold = self.score_threshold
-        if threshold is not None and not (
-            isinstance(threshold, (int, float)) and math.isfinite(threshold)
-        ):
-            raise InputError(
-                f"{threshold!r} is no finite number", field="score_threshold", hint="0.4, or none"
-            )
+            object.__setattr__(self, name, checks.integer(getattr(self, name), name, least=1))
+        if self.score_threshold is not None:
+            threshold = checks.finite(self.score_threshold, "score_threshold")
+            object.__setattr__(self, "score_threshold", threshold)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all settings by their names."""

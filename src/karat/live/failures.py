@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from karat import checks
 from karat.data.native_run import Failure
 from karat.data.run import Run
-from karat.errors import InputError, counted, printable
+from karat.errors import counted, printable
 
 MAX_FAILED = 0.05
 """The share of the queries that may fail, unless another limit is given."""
@@ -112,8 +113,4 @@ def _most_common(run: Run) -> tuple[str, str, str]:
 
 def checked_share(share: float) -> float:
     """Return the share of the queries that may fail; refuse a number outside 0 to 1."""
-    if not 0 <= share <= 1:
-        raise InputError(
-            f"{share!r} is not between 0 and 1", field="fail_on_error", hint="0.05 is 5%"
-        )
-    return share
+    return checks.share(share, "fail_on_error", hint="0.05 is 5%")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from karat import checks
 from karat.data.offsets import unit_named
-from karat.errors import InputError
 from karat.live.exchange import Search
 from karat.live.failures import MAX_FAILED, checked_share
 from karat.live.tokens import Tokenizer
@@ -60,18 +59,12 @@ class RunOptions:
         checked_share(self.fail_on_error)
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            if value is None and name in _OPTIONAL:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(
-                    f"{value!r} is not an integer greater than or equal to {least}", field=name
-                )
+            if value is not None or name not in _OPTIONAL:
+                object.__setattr__(self, name, checks.integer(value, name, least=least))
         for name in ("timeout", "rate"):
             value = getattr(self, name)
-            if value is not None and not (
-                isinstance(value, (int, float)) and math.isfinite(value) and value > 0
-            ):
-                raise InputError(f"{value!r} is not a number greater than 0", field=name)
+            if value is not None:
+                object.__setattr__(self, name, checks.positive(value, name))
         self.search()  # checks the settings of the search
         unit_named(self.offsets)
 
