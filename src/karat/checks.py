@@ -63,11 +63,9 @@ def one_of(value: Any, field: str, known: Iterable[str]) -> str:
     words = list(known)
     if value in words:
         return str(value)
-    raise InputError(
-        f"must be one of {', '.join(words)}; got {value!r}",
-        field=field,
-        hint=did_you_mean(value, words),
-    )
+    similar = did_you_mean(value, words) or ""
+    hint = f"{similar} choose one of {', '.join(words)}".lstrip()
+    raise InputError(f"unknown value {value!r}", field=field, hint=hint)
 
 
 def did_you_mean(
