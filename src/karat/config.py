@@ -7,10 +7,10 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from karat.checks import did_you_mean
 from karat.conventions import Conventions
 from karat.errors import ConventionError, InputError
 
@@ -81,8 +81,7 @@ def _read(path: str | os.PathLike[str]) -> Config | None:
     told = _table(told["tool"], "karat", source, "tool.") if shared else told
     for name in told:
         if name not in SECTIONS:
-            near = get_close_matches(name, SECTIONS, n=1)
-            hint = f"did you mean [{section}{near[0]}]?" if near else None
+            hint = did_you_mean(name, SECTIONS, show=lambda word: f"[{section}{word}]")
             known = " and ".join(f"[{section}{each}]" for each in SECTIONS)
             raise source.error(
                 "karat has no such setting", field=section + name, hint=hint or f"there are {known}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from difflib import get_close_matches
 from typing import Any
 
+from karat.checks import did_you_mean
 from karat.errors import ConventionError
 
 CHOICES = {
@@ -58,10 +58,9 @@ class Conventions:
             return given
         for name in given:
             if name not in CHOICES:
-                near = get_close_matches(str(name), CHOICES, n=1)
                 raise ConventionError(
                     f"there is no convention {name!r}",
-                    hint=f"did you mean {near[0]!r}?" if near else f"known: {', '.join(CHOICES)}",
+                    hint=did_you_mean(name, CHOICES) or f"known: {', '.join(CHOICES)}",
                 )
         return cls(**given)
 

@@ -13,6 +13,7 @@ import pytest
 
 import karat
 from karat.live import prices
+from karat.live.options import RunOptions
 from karat.live.request import Request
 from support.errors import refused
 from support.live_server import saying, serving
@@ -184,7 +185,8 @@ def test_dry_run_writes_nothing(run):
 def test_dry_run_asks_a_few_queries_once():
     queries = []
     texts = {f"q{number}": str(number) for number in range(50)}
-    request = Request.of(lambda query: queries.append(query) or [], texts, repeat=7, warmup=30)
+    options = RunOptions(repeat=7, warmup=30)
+    request = Request.of(lambda query: queries.append(query) or [], texts, options)
     assert len(request.tried()) == len(queries) == len(set(queries)) == 5
 
 

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karat.report.files import holds_scores
 
 from karat import Gold, Run
 from karat.data import arrow_layout, parquet_layout
@@ -23,6 +22,7 @@ from karat.data.files import EXPANDED_LIMIT, Source, zstd
 from karat.data.parquet_layout import DamagedLayoutError
 from karat.data.queries import read_queries
 from karat.evaluation import Scores
+from karat.evaluation.saved_scores import holds_scores
 from support.effort import examples
 from support.errors import refused
 from support.paths import GOLDEN

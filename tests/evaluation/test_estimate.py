@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from karat.data.native_run import Failure
 from karat.data.native_usage import Call
 from karat.evaluation.estimate import estimate
-from karat.live.exchange import Line, Pace
+from karat.live.exchange import Line
+from karat.live.options import RunOptions
 from support.effort import examples
 from support.errors import refused
 
@@ -21,7 +22,7 @@ def line(at, ms=200.0, calls=(READ,), **more):
 
 def test_first_queries_are_extrapolated_to_all():
     lines = [line(1, 100.0), line(2, 300.0), line(3, calls=[READ, READ])]
-    estimated = estimate(lines, 3000, Pace(jobs=8))
+    estimated = estimate(lines, 3000, RunOptions(jobs=8))
     assert (estimated.queries, estimated.asked, estimated.based_on) == (3000, 3000, 3)
     assert estimated.seconds == 0.2 * 3000 / 8
     assert (estimated.prompt_tokens, estimated.completion_tokens) == (400_000, 40_000)
@@ -43,7 +44,9 @@ def test_first_queries_are_extrapolated_to_all():
     rate=st.none() | st.sampled_from([0.5, 3.0, 1e6]),
 )
 def test_the_time_is_never_less_than_the_pace_allows(total, jobs, repeat, warmup, rate):
-    estimated = estimate([line(1)], total, Pace(jobs, rate=rate, warmup=warmup, repeat=repeat))
+    estimated = estimate(
+        [line(1)], total, RunOptions(jobs=jobs, rate=rate, warmup=warmup, repeat=repeat)
+    )
     asked = total * repeat + warmup
     assert estimated.asked == asked
     assert estimated.seconds >= 0.2 * asked / jobs * (1 - 1e-12)
@@ -56,24 +59,24 @@ def test_the_time_is_never_less_than_the_pace_allows(total, jobs, repeat, warmup
 
 
 def test_calls_without_a_price_are_reported_and_not_counted_as_free():
-    estimated = estimate([line(1, calls=[READ, Call(model="x")]), line(2)], 10, Pace())
+    estimated = estimate([line(1, calls=[READ, Call(model="x")]), line(2)], 10, RunOptions())
     assert math.isclose(estimated.usd, 0.02)
     assert "cost: at least 0.0200 USD (0.00200 each)" in str(estimated)
     assert "1 call among them without a price or its tokens, in no sum" in str(estimated)
-    unknown = estimate([line(1, calls=[Call(model="x")])], 10, Pace())
+    unknown = estimate([line(1, calls=[Call(model="x")])], 10, RunOptions())
     assert (unknown.usd, unknown.as_dict()["usd"], unknown.unpriced) == (None, None, 1)
     assert "cost:" not in str(unknown)
 
 
 def test_unknown_figures_are_not_shown():
-    estimated = estimate([Line("q1", [])], 10, Pace())
+    estimated = estimate([Line("q1", [])], 10, RunOptions())
     assert (estimated.seconds, estimated.prompt_tokens, estimated.usd) == (None, None, None)
     assert str(estimated).splitlines()[1:] == ["cost: no call of a model is known of"]
 
 
 def test_failures_and_rounds_are_shown():
     failed = line(2, error=Failure("Timeout"))
-    estimated = str(estimate([line(1), failed], 10, Pace(jobs=1, rate=2, warmup=3, repeat=2)))
+    estimated = str(estimate([line(1), failed], 10, RunOptions(jobs=1, rate=2, warmup=3, repeat=2)))
     assert "10 queries, asked 23 times in all; an estimate from 2 queries" in estimated
     assert "time: about 12 s, asked 1 at a time, at most 2 begun a second" in estimated
     assert "1 query of the 2 failed" in estimated
@@ -81,4 +84,4 @@ def test_failures_and_rounds_are_shown():
 
 def test_estimate_without_queries_is_refused():
     with refused(path=None, field=None):
-        estimate([], 10, Pace())
+        estimate([], 10, RunOptions())

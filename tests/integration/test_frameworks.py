@@ -83,6 +83,20 @@ def check_run(given):
         ]
 
 
+def staged(query):
+    """Return one id, in a stage with the name of the query."""
+    with karat.stage(query):
+        return ["a"]
+
+
+def check_stages(retriever):
+    """Check that each query has its own stage, however many run at a time."""
+    queries = {f"q{number}": f"stage {number}" for number in range(12)}
+    timings = karat.retrieve(retriever, queries, jobs=4).timings
+    stages = timings.filter(timings["stage"] != "total").select("query_id", "stage").rows()
+    assert sorted(stages) == sorted(queries.items())
+
+
 class TestLangChain:
     @pytest.fixture
     def documents(self):
@@ -198,6 +212,12 @@ class TestLangChain:
         assert retriever.is_async
         assert again == results
 
+    def test_stages_in_threads_of_a_chain_belong_to_their_query(self):
+        from langchain_core.runnables import RunnableLambda, RunnableParallel
+
+        parts = RunnableParallel(a=RunnableLambda(staged), b=RunnableLambda(staged))
+        check_stages(parts | RunnableLambda(lambda found: found["a"]))
+
     def test_id_is_read_from_the_metadata(self, documents):
         from langchain_core.documents import Document
 
@@ -287,6 +307,27 @@ class TestLlamaIndex:
         ]
         assert retriever.takes == frozenset()
 
+    @pytest.mark.parametrize("use_async", [False, True])
+    def test_stages_in_a_fusion_of_retrievers_belong_to_their_query(self, use_async):
+        from llama_index.core.llms import MockLLM
+        from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
+        from llama_index.core.schema import NodeWithScore, TextNode
+
+        class Staged(BaseRetriever):
+            def _retrieve(self, query_bundle):
+                (found,) = staged(query_bundle.query_str)
+                return [NodeWithScore(node=TextNode(text=found, id_=found), score=1.0)]
+
+        check_stages(
+            QueryFusionRetriever(
+                [Staged(), Staged()],
+                llm=MockLLM(),
+                num_queries=1,
+                use_async=use_async,
+                similarity_top_k=20,
+            )
+        )
+
 
 class TestHaystack:
     @pytest.fixture
@@ -357,6 +398,22 @@ class TestHaystack:
         retriever, results = asked(made(), search=wide)
         assert len(results) == 3
         assert retriever.takes == {"top_k", "prefetch_limit"}
+
+    def test_stages_in_threads_without_context_are_reported(self):
+        from haystack import Document, component
+        from haystack.components.retrievers import MultiQueryTextRetriever
+
+        @component
+        class Staged:
+            @component.output_types(documents=list[Document])
+            def run(self, query: str, top_k: int = 3, filters: dict | None = None):
+                return {"documents": [Document(id=item) for item in staged(query)]}
+
+        multiple = MultiQueryTextRetriever(retriever=Staged())
+        with pytest.warns(karat.KaratWarning, match="karat.carry"):
+            run = karat.retrieve(lambda query: multiple.run([query])["documents"], {"q": "text"})
+        assert run.results["item_id"].to_list() == ["a"]
+        assert run.timings["stage"].to_list() == ["total"]
 
     def test_component_without_a_text_input_is_refused(self, store):
         from haystack import Pipeline

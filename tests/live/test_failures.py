@@ -4,7 +4,8 @@ import pytest
 
 import karat
 from karat import Run
-from karat.live.failures import hint_for, max_in_a_row, too_many_failed
+from karat.live.failures import hint_for, too_many_failed
+from karat.live.options import RunOptions
 from support.fake_retrievers import without_pauses
 from support.live_server import saying, serving
 
@@ -115,8 +116,12 @@ def test_example_and_hint_are_those_of_the_most_common_failure():
 
 
 def test_run_in_which_all_may_fail_does_not_stop_by_default():
-    assert [max_in_a_row(None, share) for share in (0, 0.05, 1)] == [10, 10, 0]
-    assert max_in_a_row(3, 1) == 3
+    assert [RunOptions(fail_on_error=share).max_failures_in_a_row for share in (0, 0.05, 1)] == [
+        10,
+        10,
+        0,
+    ]
+    assert RunOptions(stop_after_failures=3, fail_on_error=1).max_failures_in_a_row == 3
 
     def search(query):
         raise RuntimeError("down")

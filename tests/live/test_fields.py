@@ -70,7 +70,7 @@ def test_invalid_field_is_refused(word):
 def test_hint_suggests_the_field_with_a_similar_name():
     with refused(field="field scores=s") as caught:
         Fields.of(["scores=s"])
-    assert "score?" in caught.value.hint
+    assert "'score'?" in caught.value.hint
 
 
 def test_field_named_twice_is_refused():

@@ -1,11 +1,12 @@
-"""Stages and calls that a retriever records belong to its query, in whichever thread or task."""
+"""Stages and calls that a retriever records belong to its query, in any task or carried thread."""
 
 import asyncio
 import contextlib
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,8 +16,6 @@ from hypothesis import strategies as st
 import karat
 from karat.data.native_usage import Call
 from karat.errors import KaratWarning
-from karat.live import marks
-from karat.live.asking.carrying import carrying
 from karat.live.exchange import Answer
 from support.effort import examples
 from support.errors import refused
@@ -87,29 +86,29 @@ def test_stage_has_the_time_between_its_begin_and_its_end(tree, in_tasks):
 
 
 def in_thread(work):
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=karat.carry(work))
     thread.start()
     thread.join()
 
 
 def in_timer(work):
-    timer = threading.Timer(0, work)
+    timer = threading.Timer(0, karat.carry(work))
     timer.start()
     timer.join()
 
 
 def in_pool(work):
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(work).result()
+        pool.submit(karat.carry(work)).result()
 
 
 def in_shared_pool(work):
-    SHARED.submit(work).result()
+    SHARED.submit(karat.carry(work)).result()
 
 
 def in_map(work):
     with ThreadPoolExecutor(1) as pool:
-        list(pool.map(lambda _: work(), [1]))
+        list(pool.map(karat.carry(lambda _: work()), [1]))
 
 
 def in_thread_of_a_pool(work):
@@ -119,7 +118,6 @@ def in_thread_of_a_pool(work):
 def in_loop_of_its_own(work):
     async def main():
         await asyncio.gather(asyncio.to_thread(work))
-        await asyncio.get_running_loop().run_in_executor(None, lambda: None)
 
     asyncio.run(main())
 
@@ -173,8 +171,10 @@ def test_stages_and_calls_are_recorded_in_tasks_and_executors():
         async with asyncio.TaskGroup() as group:
             for name in ("one", "two"):
                 group.create_task(work(name))
-        await loop.run_in_executor(None, lambda: karat.record_call(model=f"default {text}"))
-        await loop.run_in_executor(SHARED, lambda: karat.record_call(model=f"shared {text}"))
+        for pool, name in ((None, "default"), (SHARED, "shared")):
+            await loop.run_in_executor(
+                pool, karat.carry(lambda name=name: karat.record_call(model=f"{name} {text}"))
+            )
         return []
 
     found = run_queries(retrieve, "abcdefgh", jobs=4)
@@ -188,24 +188,93 @@ def test_stages_and_calls_are_recorded_in_tasks_and_executors():
         ]
 
 
-def test_thread_of_a_pool_does_not_keep_the_query_it_was_started_for():
-    # Work that belongs to no query must not be recorded for the query that started the thread.
+def test_carried_function_may_run_in_several_threads_at_a_time():
+    def retrieve(text):
+        meeting = threading.Barrier(3, timeout=HANGING)
+
+        def work(name):
+            with karat.stage(name):
+                meeting.wait()
+
+        with ThreadPoolExecutor(3) as pool, karat.stage("around"):
+            list(pool.map(karat.carry(work), "abc"))
+        return []
+
+    line = run_queries(retrieve, "x")["x"]
+    assert sorted(line.latency_ms) == ["a", "around", "b", "c", "total"]
+
+
+def test_carried_function_keeps_parameters_result_and_name():
+    def add(a, *, b):
+        """Add two numbers."""
+        return a + b
+
+    carried = karat.carry(add)
+    assert carried(1, b=2) == 3
+    assert (carried.__name__, carried.__doc__) == ("add", "Add two numbers.")
+
+
+def test_carry_copies_the_context_when_it_is_called():
+    variable = ContextVar("variable")
+    variable.set("before")
+    carried = karat.carry(variable.get)
+    variable.set("after")
+    assert carried() == "before"
+
+
+async def coroutine():
+    pass
+
+
+def generator():
+    yield
+
+
+async def async_generator():
+    yield
+
+
+@pytest.mark.parametrize(
+    "function", [3, coroutine, partial(coroutine), generator, async_generator], ids=repr
+)
+def test_carry_refuses_what_does_not_run_when_it_is_called(function):
+    with refused(path=None, line=None, field="carry"):
+        karat.carry(function)
+
+
+@pytest.mark.parametrize("in_tasks", [False, True])
+def test_stages_and_calls_in_threads_without_carry_are_counted_in_one_warning(in_tasks):
+    # The threads of the pool are started by one query and serve others later.
+    with ThreadPoolExecutor(2) as pool:
+
+        def work(text):
+            with karat.stage("search"):
+                karat.record_call(model=text)
+
+        def retrieve(text):
+            pool.submit(work, text).result()
+            return []
+
+        with pytest.warns(KaratWarning) as caught:
+            found = run_queries(both(retrieve)[in_tasks], "abcdef", jobs=3)
+    assert [list(line.latency_ms) for line in found.values()] == [["total"]] * 6
+    assert [line.calls for line in found.values()] == [None] * 6
+    (warning,) = caught
+    assert "12 records" in str(warning.message)
+    assert "karat.carry" in str(warning.message)
+
+
+def test_thread_of_a_pool_does_not_keep_the_query_of_a_carried_function():
     with ThreadPoolExecutor(1) as pool:
 
         def retrieve(text):
-            pool.submit(lambda: None).result()
-            aside = threading.Thread(target=hand_over, daemon=True)
-            token = marks.HERE.set(None)
-            aside.start()
-            marks.HERE.reset(token)
-            aside.join()
+            pool.submit(karat.carry(karat.record_call), model=text).result()
+            pool.submit(karat.record_call, model="without a query").result()
             return []
 
-        def hand_over():
-            pool.submit(karat.record_call, model="nobody's").result()
-
-        found = run_queries(retrieve, "ab", jobs=1)
-    assert [line.calls for line in found.values()] == [None, None]
+        with pytest.warns(KaratWarning, match=r"\b2 records"):
+            found = run_queries(retrieve, "ab", jobs=1)
+    assert [calls_of(line) for line in found.values()] == [[(None, "a")], [(None, "b")]]
 
 
 def test_generators_may_leave_their_stages_in_any_order(clock):
@@ -366,7 +435,7 @@ def test_late_stages_and_calls_are_counted_in_a_warning():
 
     def retrieve(text):
         if text == "a":
-            threads.append(threading.Thread(target=straggle))
+            threads.append(threading.Thread(target=karat.carry(straggle)))
             threads[0].start()
             return []
         returned.set()
@@ -395,37 +464,15 @@ def test_stages_and_calls_do_nothing_outside_a_run():
     assert search() == 1
 
 
-def test_threads_are_restored_when_all_runs_have_ended():
+def test_threading_is_never_patched():
     start, submit = threading.Thread.start, ThreadPoolExecutor.submit
-    with carrying():
-        with carrying():
-            assert threading.Thread.start is not start
-        assert threading.Thread.start is not start
-        assert ThreadPoolExecutor.submit is not submit
-    assert threading.Thread.start is start
-    assert ThreadPoolExecutor.submit is submit
-
-
-def test_patches_of_others_on_threads_remain(monkeypatch):
-    monkeypatch.setattr(threading.Thread, "start", threading.Thread.start)
-    seen = []
 
     def retrieve(text):
-        if not seen:
-            ours = threading.Thread.start
-
-            def start(thread):
-                seen.append(thread.name)
-                ours(thread)
-
-            threading.Thread.start = start
-        in_thread(lambda: karat.record_call(model=text))
+        assert threading.Thread.start is start
+        assert ThreadPoolExecutor.submit is submit
         return []
 
-    for _ in range(3):
-        found = run_queries(retrieve, "ab", jobs=1)
-        assert [calls_of(line) for line in found.values()] == [[(None, "a")], [(None, "b")]]
-    assert len(seen) >= 6
+    assert run_queries(retrieve, "x")["x"].error is None
 
 
 # Calls.

@@ -16,7 +16,8 @@ from karat.live.adapters.command import CommandRetriever
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.http import HttpRetriever
 from karat.live.asking import ask_all
-from karat.live.exchange import Pace, Question, Search, encoded
+from karat.live.exchange import Question, Search, encoded
+from karat.live.options import RunOptions
 from support import live_server
 from support.fake_retrievers import without_pauses
 from support.live_server import saying, serving
@@ -32,12 +33,12 @@ def _no_waiting(monkeypatch):
         yield
 
 
-def run(retriever, *queries, **pace):
+def run(retriever, *queries, **options):
     """Run all queries; return their lines in order."""
     lines = []
     questions = [Question(f"q{n}", query) for n, query in enumerate(queries)]
-    pace = {"stop_after_failures": 0} | pace
-    ask_all(retriever, questions, Search(top_k=2), Pace(**pace), lines.append)
+    options = RunOptions(**{"top_k": 2, "stop_after_failures": 0} | options)
+    ask_all(retriever, questions, options, lines.append)
     return sorted(lines, key=lambda line: int(line.query_id[1:]))
 
 
@@ -229,11 +230,12 @@ def test_no_process_outlives_an_interrupted_run(tmp_path):
         from karat.live.adapters.command import CommandRetriever
         from karat.live.adapters.fields import Fields
         from karat.live.asking import ask_all
-        from karat.live.exchange import Pace, Question, Search
+        from karat.live.exchange import Question, Search
+        from karat.live.options import RunOptions
 
         retriever = CommandRetriever({f"{sys.executable} {child}"!r}, Search(), Fields())
         questions = [Question(str(n), "why") for n in range(9)]
-        ask_all(retriever, questions, Search(), Pace(jobs=3), print)
+        ask_all(retriever, questions, RunOptions(jobs=3), print)
     """
     running = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path, stderr=subprocess.PIPE

@@ -15,7 +15,8 @@ from karat.data.native_usage import Call
 from karat.errors import InputError
 from karat.live import marks
 from karat.live.asking import ask_all, lines
-from karat.live.exchange import Answer, AttemptError, Pace, Question, Search, encoded
+from karat.live.exchange import Answer, AttemptError, Question, encoded
+from karat.live.options import RunOptions
 from support.effort import FULL, examples
 from support.fake_retrievers import Fake, both, in_task, run_queries, without_pauses
 
@@ -181,7 +182,7 @@ def test_queries_are_taken_only_when_a_job_is_free():
             raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        ask_all(Fake(in_task(list)), Million(), Search(), Pace(jobs=7, timeout=9), done)
+        ask_all(Fake(in_task(list)), Million(), RunOptions(jobs=7, timeout=9), done)
     assert 100 <= drawn <= 100 + 2 * 7
     assert len(lines) == 100
 
@@ -193,7 +194,7 @@ def test_results_are_cut_to_top_k():
     def retrieve(text):
         return [str(n) for n in range(30)]
 
-    line = run_queries(retrieve, "x", search=Search(top_k=3))["x"]
+    line = run_queries(retrieve, "x", top_k=3)["x"]
     assert [result.id for result in line.results] == ["0", "1", "2"]
 
 
@@ -206,8 +207,7 @@ def test_score_threshold_is_applied_unless_the_retriever_takes_it(takes, kept):
     def retrieve(text):
         return Answer([Result(id=item, score=score) for item, score in scores.items()])
 
-    search = Search(top_k=3, score_threshold=0.5)
-    line = run_queries(retrieve, "x", search=search, takes=takes)["x"]
+    line = run_queries(retrieve, "x", top_k=3, score_threshold=0.5, takes=takes)["x"]
     assert [result.id for result in line.results] == kept
 
 
@@ -228,7 +228,7 @@ def test_invalid_answer_is_a_bad_answer(answer, beginning, in_tasks):
         return answer if text == "bad" else []
 
     retrieve = in_task(retrieve) if in_tasks else retrieve
-    found = run_queries(retrieve, ["bad", "b"], search=Search(score_threshold=0.5), retries=3)
+    found = run_queries(retrieve, ["bad", "b"], score_threshold=0.5, retries=3)
     assert found["b"].error is None
     error = found["bad"].error
     assert (error.type, error.attempts) == ("BadAnswer", 1)

@@ -129,7 +129,7 @@ CASES = [
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other signals")
 def test_run_that_hangs_can_be_stopped():
     words = [sys.executable, "-X", "dev", "-W", "error", "-m", "support.stopped_runs"]
-    environment = os.environ | {"PYTHONPATH": str(TESTS)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
     done = subprocess.run([*words, json.dumps(CASES)], capture_output=True, env=environment)
     assert (done.returncode, done.stderr) == (0, b"")
     for case, (code, out, errors) in zip(CASES, json.loads(done.stdout), strict=True):

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from karat.data import Gold
 from karat.data.queries import read_queries
 from karat.errors import InputError
+from karat.live import selection
 from karat.live.exchange import Question
-from karat.live.selection import digest, questions
+from karat.live.options import RunOptions
+from karat.live.selection import digest
 from support.effort import examples
 from support.errors import refused
 from support.paths import SHARED_DATA
@@ -34,6 +36,10 @@ def lines(records: list[dict]) -> str:
 
 def renamed(**names: str) -> list[dict]:
     return [{names.get(key, key): value for key, value in r.items()} for r in RECORDS]
+
+
+def questions(source: object, **options: object) -> list[Question]:
+    return selection.questions(source, RunOptions(**options))
 
 
 def problem(source: object, **options: object) -> InputError:

@@ -5,7 +5,7 @@ from unittest.mock import patch
 from karat import Run, compare, evaluate, explain
 from karat.evaluation.estimate import estimate
 from karat.evaluation.scores import Scores
-from karat.live.exchange import Pace
+from karat.live.options import RunOptions
 from karat.report.page.query_table import queries
 from messages.cases import Section
 
@@ -60,7 +60,7 @@ def matches_of(query: str):
 
 
 case("a query of matches is unknown", lambda: matches_of("q9"))
-case("an estimate has no queries", lambda: estimate([], 10, Pace()))
+case("an estimate has no queries", lambda: estimate([], 10, RunOptions()))
 case(
     "scores on one page are of different queries",
     lambda: queries([evaluate(GOLD, OLD, "RR"), evaluate({"q1": ["a"]}, OLD, "RR")], [None, None]),

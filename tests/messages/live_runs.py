@@ -12,9 +12,10 @@ import karat
 from karat import Run, retrieve
 from karat.data.native_lines import Header
 from karat.live import otel
-from karat.live.exchange import Answer, AttemptError, Pace, Search
+from karat.live.exchange import Answer, AttemptError, Search
 from karat.live.file.held import HeldFile
 from karat.live.file.journal import Journal
+from karat.live.options import RunOptions
 from karat.live.selection import questions
 from messages.cases import Section, written
 from messages.live_retrievers import recorded
@@ -58,7 +59,7 @@ running("a tokenizer is not a function", tokenizer=7)
 running("a setting is not taken by the retriever", rerank_top_n=5)
 running("a retriever is set to another number of results", Counted(), top_k=9)
 case("a setting of a search is 0", lambda: Search(prefetch_limit=0))
-case("a pace is negative", lambda: Pace(retries=-1))
+case("a number of retries is negative", lambda: RunOptions(retries=-1))
 
 
 def tokens(returned) -> str:
@@ -146,11 +147,21 @@ class Late(Fake):
 case("an attempt goes on after the timeout", going_on)
 running("a call is recorded too late", Late())
 
+
+def without_carry(query: str) -> list[str]:
+    thread = threading.Thread(target=karat.record_call)
+    thread.start()
+    thread.join()
+    return ["a"]
+
+
+running("a call is recorded in a thread without a query", without_carry)
+
 # Selection of queries
 
 
 def selecting(name: str, queries=QUERY, **how) -> None:
-    case(name, lambda: questions(queries, **how))
+    case(name, lambda: questions(queries, RunOptions(**how)))
 
 
 TOPICS = [
@@ -318,6 +329,8 @@ def generator():
 case("a stage has no name", lambda: karat.stage(""))
 case("a stage has the name of the total", lambda: karat.stage("total"))
 case("a stage is a generator", lambda: karat.stage("rerank")(generator))
+case("a carried function is a generator", lambda: karat.carry(generator))
+case("a carried function is its result", lambda: karat.carry(find("a query")))
 
 
 def call(name: str, **told) -> None:

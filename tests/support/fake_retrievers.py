@@ -8,7 +8,8 @@ import pytest
 from karat.data.native_run import Result
 from karat.live import marks
 from karat.live.asking import ask_all, attempts, course, places
-from karat.live.exchange import Answer, Pace, Question, Retriever, Search
+from karat.live.exchange import Answer, Question, Retriever
+from karat.live.options import RunOptions
 
 
 class Fake(Retriever):
@@ -85,21 +86,18 @@ def both(function):
     return [function, in_task(function)]
 
 
-def run_queries(
-    function, texts, *, search=None, done=None, price=None, watch=None, takes=(), **pace
-):
+def run_queries(function, texts, *, done=None, price=None, watch=None, takes=(), **options):
     """Run a retriever made of a function; return the line of each text."""
     retriever = function if isinstance(function, Retriever) else Fake(function, takes=takes)
     lines = []
-    options = {} if price is None else {"price": price}
+    prices = {} if price is None else {"price": price}
     ask_all(
         retriever,
         [Question(f"q-{text}", text) for text in texts],
-        search or Search(),
-        Pace(**{"timeout": None, "retries": 0, "stop_after_failures": 0} | pace),
+        RunOptions(**{"timeout": None, "retries": 0, "stop_after_failures": 0} | options),
         done or lines.append,
         watch=watch,
-        **options,
+        **prices,
     )
     by_text = {line.query_id.removeprefix("q-"): line for line in lines}
     assert len(by_text) == len(lines)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from karat.chunk.cutting import Place, check_whole, cut
+from karat import checks
+from karat.chunk.cutting import Place, cut
 from karat.data import Chunks
 from karat.errors import InputError
 
@@ -15,8 +16,8 @@ def fixed(corpus: Any, *, size: int = 800, overlap: int = 0) -> Chunks:
     >>> fixed({"d": "abcdefgh"}, size=4, overlap=1).frame["text"].to_list()
     ['abcd', 'defg', 'gh']
     """
-    check_whole(size, "size", 1)
-    check_whole(overlap, "overlap", 0)
+    checks.integer(size, "size", least=1, hint="a number of characters")
+    checks.integer(overlap, "overlap", least=0, hint="a number of characters")
     if overlap >= size:
         raise InputError(
             f"an overlap of {overlap} leaves nothing new in chunks of {size}",

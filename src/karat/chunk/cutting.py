@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 
 from karat.data import Chunks, Corpus
-from karat.errors import InputError
 
 Place = tuple[int, int]
 """A stretch [start, end) of a text."""
@@ -54,11 +53,3 @@ def merged(places: Iterable[Place], size: int) -> list[Place]:
         else:
             joined.append((start, end))
     return joined
-
-
-def check_whole(value: Any, field: str, least: int) -> None:
-    """Refuse a number that is not whole or too small."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InputError(
-            f"{value!r} is no whole number from {least} on", field=field, hint="count characters"
-        )

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from karat.chunk.cutting import Place, check_whole, cut, trimmed
+from karat import checks
+from karat.chunk.cutting import Place, cut, trimmed
 from karat.chunk.separators import pieces
 from karat.data import Chunks
 from karat.errors import InputError
@@ -37,7 +38,7 @@ def markdown(corpus: Any, *, level: int = 6, size: int | None = None) -> Chunks:
     if level not in range(1, 7):
         raise InputError(f"there are no headings of level {level!r}", field="level", hint="1 to 6")
     if size is not None:
-        check_whole(size, "size", 1)
+        checks.integer(size, "size", least=1, hint="a number of characters")
 
     def places(_: str, text: str) -> list[Place]:
         starts = [at for at, found in _headings(text) if found <= level]

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from karat.chunk.cutting import Place, check_whole, cut, merged, trimmed
+from karat import checks
+from karat.chunk.cutting import Place, cut, merged, trimmed
 from karat.chunk.separators import pieces
 from karat.data import Chunks
 
@@ -37,7 +38,7 @@ def sentences(corpus: Any, *, size: int = 800) -> Chunks:
     >>> sentences({"d": "Ask Dr. Low. He knows! Who else?"}, size=24).frame["text"].to_list()
     ['Ask Dr. Low. He knows!', 'Who else?']
     """
-    check_whole(size, "size", 1)
+    checks.integer(size, "size", least=1, hint="a number of characters")
 
     def places(_: str, text: str) -> list[Place]:
         found = trimmed(text, _sentences(text))

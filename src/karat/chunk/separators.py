@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from karat.chunk.cutting import Place, check_whole, cut, merged, trimmed
+from karat import checks
+from karat.chunk.cutting import Place, cut, merged, trimmed
 from karat.data import Chunks
 from karat.errors import InputError
 
@@ -22,7 +23,7 @@ def recursive(corpus: Any, *, size: int = 800, separators: Sequence[str] = SEPAR
     >>> recursive({"d": "one two\n\nthree four five"}, size=10).frame["text"].to_list()
     ['one two', 'three', 'four five']
     """
-    check_whole(size, "size", 1)
+    checks.integer(size, "size", least=1, hint="a number of characters")
     if isinstance(separators, str) or not all(isinstance(one, str) for one in separators):
         raise InputError(
             "separators are no list of texts", field="separators", hint='such as ["\\n\\n", " "]'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from karat.data.run import Run
     from karat.evaluation.estimate import Estimate
     from karat.evaluation.usage import Usage
+    from karat.live.options import RunOptions
     from karat.live.request import Request
 
 
@@ -179,50 +180,26 @@ def run_command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Ask a retriever about every query, and write the run as it goes; nothing is lost."""
+    flags = dict(locals())  # by the names of the options, before anything else is defined here
     from karat.data.columns import Columns
-    from karat.data.files import Unopened, plain_name
+    from karat.data.files import Unopened
     from karat.data.native_run import run_of_lines
     from karat.evaluation.estimate import estimate
     from karat.evaluation.usage import usage
-    from karat.live.failures import checked_share, max_in_a_row, too_many_failed
+    from karat.live.failures import too_many_failed
     from karat.live.request import Request
 
-    checked_share(fail_on_error)
     if output is None and not dry_run:
         raise InputError("there is no file to write to", field="--output", hint="-o run.jsonl")
     mapping = Columns.of(columns or ())
+    options = _options(flags)
     # What a retriever prints is no part of what we answer, which may be JSON for a program.
     with redirect_stdout(sys.stderr):
         with mapping.checked():
-            request = Request.of(
-                retriever,
-                Unopened(queries, queries_format, mapping),
-                top_k=top_k,
-                score_threshold=score_threshold,
-                prefetch_limit=prefetch_limit,
-                rerank_top_n=rerank_top_n,
-                jobs=jobs,
-                timeout=timeout,
-                retries=retries,
-                rate=rate,
-                warmup=warmup,
-                repeat=repeat,
-                stop_after_failures=max_in_a_row(stop_after_failures, fail_on_error),
-                limit=limit,
-                sample=sample,
-                seed=seed,
-                filters=filters or (),
-                fields=fields or (),
-                method=method,
-                headers=_headers(headers or (), header_file),
-                body=_body(body),
-                tokenizer=tokenizer,
-                offsets=offsets,
-                name=None if output is None else plain_name(output),
-            )
+            request = Request.of(retriever, Unopened(queries, queries_format, mapping), options)
         lines = request.tried() if dry_run else []
     if dry_run:
-        _show(estimate(lines, len(request.questions), request.pace), json)
+        _show(estimate(lines, len(request.questions), options), json)
         if problem := too_many_failed(run_of_lines(lines), fail_on_error):
             raise RetrieverError(problem)
         return
@@ -236,6 +213,23 @@ def run_command(
         is_part = bool(limit or sample or filters)
         asked = Unopened(queries, queries_format, mapping)
         advise(after_run(asked, str(output), is_part=is_part))
+
+
+def _options(flags: Mapping[str, Any]) -> RunOptions:
+    """Return the options of a run from the flags of the same names."""
+    from dataclasses import fields
+
+    from karat.data.files import plain_name
+    from karat.live.options import RunOptions
+
+    values = {
+        **flags,
+        "headers": _headers(flags["headers"] or (), flags["header_file"]),
+        "body": _body(flags["body"]),
+        "name": None if flags["output"] is None else plain_name(flags["output"]),
+    }
+    given = {option.name: values[option.name] for option in fields(RunOptions)}
+    return RunOptions(**{name: value for name, value in given.items() if value is not None})
 
 
 def _run(request: Request, output: Path, *, overwrite: bool, shown: bool) -> Run:

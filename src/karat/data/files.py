@@ -17,11 +17,11 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from karat.checks import did_you_mean
 from karat.data.columns import Columns
 from karat.errors import InputError
 from karat.files import path_is
@@ -349,5 +349,6 @@ def _neighbour(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"there is no folder {folder} either"
-    near = get_close_matches(path.name, [p.name for p in folder.iterdir()], n=1)
-    return f"did you mean {folder / near[0]}?" if near else "check the path"
+    names = [neighbour.name for neighbour in folder.iterdir()]
+    similar = did_you_mean(path.name, names, show=lambda name: str(folder / name))
+    return similar or "check the path"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from karat import checks
 from karat.data.order import Segments
 from karat.errors import InputError
 
@@ -33,17 +32,19 @@ class Settings:
     origin: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if self.top_k is not None and not _is_length(self.top_k):
-            raise InputError(
-                f"{self.top_k!r} is no whole number from 1 up",
-                field=self.origin.get("top_k", "top_k"),
+        if self.top_k is not None:
+            checks.integer(
+                self.top_k,
+                self.origin.get("top_k", "top_k"),
+                least=1,
+                most=LARGEST_TOP_K - 1,
                 hint="5 scores the first five items of each list; leave it out to score all",
             )
-        if self.score_threshold is not None and not _is_finite(self.score_threshold):
-            raise InputError(
-                f"{self.score_threshold!r} is no finite number",
-                field=self.origin.get("score_threshold", "score_threshold"),
-                hint="0.4 leaves out what scores below it; leave it out to keep all",
+        if self.score_threshold is not None:
+            checks.finite(
+                self.score_threshold,
+                self.origin.get("score_threshold", "score_threshold"),
+                hint="0.4 leaves out items with a lower score; leave it out to keep all",
             )
 
     def __bool__(self) -> bool:
@@ -93,18 +94,3 @@ def _need_scores(results: pl.DataFrame) -> None:
         field="score",
         hint="write the score of every item, or leave score_threshold out",
     )
-
-
-def _is_length(value: Any) -> bool:
-    return _is_a(Integral, value) and 1 <= value < LARGEST_TOP_K
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return _is_a(Real, value) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
-        return False
-
-
-def _is_a(kind: type, value: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)

@@ -7,12 +7,12 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from karat.checks import did_you_mean
 from karat.config import REPORT_TEXTS
 from karat.conventions import Conventions
 from karat.data import frames
@@ -197,11 +197,10 @@ def _baseline(wanted: str, scores: list[Scores], given: list[Any]) -> str:
     for name, source in zip(names, given, strict=True):
         if path_of(source) == os.fspath(wanted):
             return name
-    near = get_close_matches(str(wanted), names, n=1)
     raise InputError(
         f"no run is called {wanted!r}",
         field="baseline",
-        hint=f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names))}",
+        hint=did_you_mean(wanted, names) or f"there are {', '.join(map(repr, names))}",
     )
 
 

@@ -10,7 +10,7 @@ from karat.data.native_run import RunLine, run_of_lines
 from karat.errors import InputError
 from karat.evaluation.result import Result
 from karat.evaluation.usage import TOTAL, usage
-from karat.live.exchange import Pace
+from karat.live.options import RunOptions
 from karat.version import __version__
 
 
@@ -78,16 +78,16 @@ class Estimate(Result):
         }
 
 
-def estimate(lines: Sequence[RunLine], total: int, pace: Pace) -> Estimate:
-    """Return what asking `total` questions at a pace would take, if they are like the first.
+def estimate(lines: Sequence[RunLine], total: int, options: RunOptions) -> Estimate:
+    """Return what a run of `total` queries with these options would take, if all are alike.
 
-    Each round and each question that warms up takes as much as the first: the run tells of the
-    first round only, but all are paid for.
+    Each repetition and each query that warms up takes as much as the first: the run records the
+    first repetition only, but all are paid for.
     """
     if not lines:
         raise InputError("no query was asked", hint="an estimate needs at least one")
     spent = usage(run_of_lines(lines))
-    asked = total * pace.repeat + pace.warmup
+    asked = total * options.repeat + options.warmup
     ms = next((each.mean for each in spent.times if each.stage == TOTAL), None)
     told = {} if spent.costs is None else spent.costs.whole.numbers()
 
@@ -99,16 +99,16 @@ def estimate(lines: Sequence[RunLine], total: int, pace: Pace) -> Estimate:
         asked=asked,
         based_on=len(lines),
         failed=sum(spent.failed.values()),
-        jobs=pace.jobs,
-        rate=pace.rate,
-        seconds=None if ms is None else _seconds(ms / 1000, asked, pace),
+        jobs=options.jobs,
+        rate=options.rate,
+        seconds=None if ms is None else _seconds(ms / 1000, asked, options),
         unpriced=told.get("unpriced", 0),
         each=Each(ms, mean("prompt_tokens"), mean("completion_tokens"), mean("usd")),
     )
 
 
-def _seconds(each: float, asked: int, pace: Pace) -> float:
-    """Return how long it takes at a pace: the rounds of a question follow each other."""
-    together = min(pace.jobs, max(asked // pace.repeat, 1))
+def _seconds(each: float, asked: int, options: RunOptions) -> float:
+    """Return how long it takes with these options: repetitions of a query follow each other."""
+    together = min(options.jobs, max(asked // options.repeat, 1))
     busy = each * asked / together
-    return busy if pace.rate is None else max(busy, asked / pace.rate)
+    return busy if options.rate is None else max(busy, asked / options.rate)

@@ -137,7 +137,7 @@ def _storable(queries: pl.DataFrame) -> pl.DataFrame:
 
 def _numbers_of_values(scores: Scores) -> dict[str, int]:
     """Return how many queries have a value, by measure."""
-    return {name: scores.per_query[name].count() for name in scores.keys()}
+    return {name: scores.per_query[name].count() for name in scores}
 
 
 def read_scores(path: str | os.PathLike[str], run: str | None = None) -> Scores:

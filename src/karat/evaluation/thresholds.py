@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
+from karat.checks import did_you_mean
 from karat.config import Config
 from karat.errors import InputError, MeasureError
 from karat.measures import Measure
@@ -169,8 +169,7 @@ def rules_for(
         raise InputError(f"{threshold!r} is no threshold", hint=f"write a text such as {EXAMPLES}")
     for key in told:
         if key not in KEYS:
-            near = get_close_matches(str(key), KEYS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KEYS)}"
+            hint = did_you_mean(key, KEYS) or f"known: {', '.join(KEYS)}"
             raise InputError(f"a threshold has no {key!r}", hint=hint)
     kinds = [kind for kind in LIMITS if kind in told]
     if not kinds:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from karat import checks
 from karat.data.native_run import Result, RunLine
 from karat.data.native_usage import Call
-from karat.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,60 +38,14 @@ class Search:
 
     def __post_init__(self) -> None:
         for name in ("top_k", "prefetch_limit", "rerank_top_n"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(
-                    f"{value!r} is no whole number from 1 up", field=name, hint="20, for example"
-                )
-        threshold = self.score_threshold
-        if threshold is not None and not (
-            isinstance(threshold, (int, float)) and math.isfinite(threshold)
-        ):
-            raise InputError(
-                f"{threshold!r} is no finite number", field="score_threshold", hint="0.4, or none"
-            )
+            object.__setattr__(self, name, checks.integer(getattr(self, name), name, least=1))
+        if self.score_threshold is not None:
+            threshold = checks.finite(self.score_threshold, "score_threshold")
+            object.__setattr__(self, "score_threshold", threshold)
 
     def as_dict(self) -> dict[str, Any]:
         """Return all settings by their names."""
         return {name: getattr(self, name) for name in SEARCH_SETTINGS}
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How fast and how often a retriever is asked."""
-
-    jobs: int = 8
-    """How many questions are under way at a time."""
-    timeout: float | None = 60.0
-    """Seconds that an attempt may take."""
-    retries: int = 2
-    """How often a failed question is asked again."""
-    rate: float | None = None
-    """How many attempts begin in a second, at most."""
-    warmup: int = 0
-    """How many questions are asked first for nothing."""
-    repeat: int = 1
-    """How often each question is asked; the latency is the median, the list the first one."""
-    stop_after_failures: int = 10
-    """After how many failures of the same kind in a row the run stops; 0 for never."""
-
-    def __post_init__(self) -> None:
-        for name, least in (
-            ("jobs", 1),
-            ("retries", 0),
-            ("warmup", 0),
-            ("repeat", 1),
-            ("stop_after_failures", 0),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InputError(f"{value!r} is no whole number from {least} up", field=name)
-        for name in ("timeout", "rate"):
-            value = getattr(self, name)
-            if value is not None and not (
-                isinstance(value, (int, float)) and math.isfinite(value) and value > 0
-            ):
-                raise InputError(f"{value!r} is no number above 0", field=name)
 
 
 SEARCH_SETTINGS = ("top_k", "score_threshold", "prefetch_limit", "rerank_top_n")

@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from karat import checks
 from karat.data.native_run import Failure
 from karat.data.run import Run
-from karat.errors import InputError, counted, printable
+from karat.errors import counted, printable
 
 MAX_FAILED = 0.05
 """The share of the queries that may fail, unless another limit is given."""
-MAX_IN_A_ROW = 10
-"""How many failures of the same kind in a row stop a run, unless another number is given."""
 
 _REJECTED = (
     "if the server has other names for its fields, map them: --field query=question "
@@ -114,15 +113,4 @@ def _most_common(run: Run) -> tuple[str, str, str]:
 
 def checked_share(share: float) -> float:
     """Return the share of the queries that may fail; refuse a number outside 0 to 1."""
-    if not 0 <= share <= 1:
-        raise InputError(
-            f"{share!r} is not between 0 and 1", field="fail_on_error", hint="0.05 is 5%"
-        )
-    return share
-
-
-def max_in_a_row(given: int | None, share: float) -> int:
-    """Return how many failures in a row stop a run; if all may fail, none do by default."""
-    if given is not None:
-        return given
-    return 0 if share == 1 else MAX_IN_A_ROW
+    return checks.share(share, "fail_on_error", hint="0.05 is 5%")

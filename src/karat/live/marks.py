@@ -1,18 +1,23 @@
-"""What a retriever tells of itself while it is asked: the stages it goes through, its calls.
+"""Stages and model calls that a retriever records about itself during a run.
 
-Outside a run both do nothing, so they may stay where they are when the retriever goes to work;
-this module imports nothing heavy for the same reason.
+Outside a run they do nothing, so they can stay in the code that goes into production. This module
+imports nothing heavy for the same reason.
+
+A context variable holds the query that is running, so stages and calls belong to the right one
+however many run at a time. Tasks of asyncio and `asyncio.to_thread` copy the context; other threads
+do not, which is what `carry` is for.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from threading import Lock
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from karat.errors import InputError
 
@@ -21,14 +26,22 @@ if TYPE_CHECKING:
 
 TOTAL = "total"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Parameters = ParamSpec("_Parameters")
+_Returned = TypeVar("_Returned")
 
 
 class stage:  # noqa: N801 - it reads as a word: `with karat.stage("rerank"):`
-    """Time a stage of the retriever: `with karat.stage("rerank"): …`.
+    """Measure the time of a stage of the retriever: `with karat.stage("rerank"): …`.
 
-    Also `async with`, and a decorator of a function. A stage gone through several times takes the
-    sum, and one within another counts in both. It is timed in threads and tasks that the
-    retriever starts as well.
+    It also works with `async with`, and as a decorator of a function. The times of a stage that is
+    entered several times are added up; time in a stage inside another stage counts for both.
+    In a thread that the retriever starts itself, wrap the function with `karat.carry`.
+
+    Parameters
+    ----------
+    name : str
+        The name under which the time appears in the run, for `latency.mean(stage=rerank)`.
+        "total" is the time that karat measures itself, and is refused.
     """
 
     def __init__(self, name: str) -> None:
@@ -46,7 +59,9 @@ class stage:  # noqa: N801 - it reads as a word: `with karat.stage("rerank"):`
 
     def __enter__(self) -> None:
         outer = HERE.get()
-        if outer is not None:
+        if outer is None:
+            _count_outside()
+        else:
             HERE.set(outer.recorder.begin(self, outer))
 
     def __exit__(self, *_: object) -> None:
@@ -100,12 +115,30 @@ def record_call(
     price_per_call: float | None = None,
     price_per_1k_calls: float | None = None,
 ) -> None:
-    """Record a call of a model; prices are USD per 1,000 tokens, per call, or per 1,000 calls.
+    """Record a call of a model, for the cost measures; outside a run this does nothing.
 
-    Without a stage it belongs to the innermost one that is open.
+    In a thread that the retriever starts itself, wrap the function with `karat.carry`.
+
+    Parameters
+    ----------
+    model : str, optional
+        The name of the model. Without a price, `karat[live]` looks up the price of this model.
+    stage : str, optional
+        The stage that the call belongs to. Default: the innermost `karat.stage` that is open.
+    prompt_tokens, completion_tokens : int, optional
+        Number of tokens sent to the model and returned by it.
+    price_per_1k : float, optional
+        Price in USD per 1,000 tokens, sent or returned.
+    price_in, price_out : float, optional
+        Prices in USD per 1,000 tokens, for tokens sent and tokens returned.
+    price_per_call : float, optional
+        Price in USD per call.
+    price_per_1k_calls : float, optional
+        Price in USD per 1,000 calls.
     """
     mark = _innermost()
     if mark is None:
+        _count_outside()
         return
     from karat.data.native_usage import Call, refuse_two_prices
 
@@ -127,17 +160,104 @@ def record_call(
     mark.recorder.add(call)
 
 
-class Late:
-    """How many marks came after their query was finished."""
+def carry(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
+    """Let a function that runs in another thread record stages and calls for the current query.
+
+    A new thread starts without the context of the thread that starts it, so karat cannot tell
+    which query its stages belong to. `carry` copies the context (all context variables, for example
+    also the current span of OpenTelemetry), and each call of the returned function runs in it:
+
+        executor.submit(karat.carry(search), query)
+        executor.map(karat.carry(search), queries)
+        loop.run_in_executor(None, karat.carry(search), query)
+        threading.Thread(target=karat.carry(search), args=[query])
+
+    Tasks of asyncio and `asyncio.to_thread` carry the context by themselves. Call `carry` where
+    the thread is started, not once at the top of a module: it copies the context of that moment.
+
+    Parameters
+    ----------
+    function : callable
+        A plain function. Async functions and generators run only after they were called, in the
+        context of their caller, and are refused.
+
+    Returns
+    -------
+    callable
+        A function with the same parameters and the same result.
+    """
+    import inspect
+
+    if not callable(function):
+        raise InputError(
+            f"an object of type {type(function).__name__} cannot be called",
+            field="carry",
+            hint="pass the function and its arguments separately: "
+            "executor.submit(karat.carry(search), query)",
+        )
+    runs_later = (
+        inspect.iscoroutinefunction,
+        inspect.isgeneratorfunction,
+        inspect.isasyncgenfunction,
+    )
+    if any(test(function) for test in runs_later):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise InputError(
+            f"{name} is async or a generator, and would run after carry has ended",
+            field="carry",
+            hint="tasks carry the context by themselves; otherwise, carry the plain function that "
+            "the thread calls",
+        )
+    context = copy_context()
+
+    @functools.wraps(function)
+    def call(*arguments: _Parameters.args, **options: _Parameters.kwargs) -> _Returned:
+        # A copy for each call, since a context cannot be entered in two threads at a time.
+        return context.copy().run(function, *arguments, **options)
+
+    return call
+
+
+class Unattributed:
+    """Counts the stages and calls during a run that belong to none of its queries."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.late = 0
+        """Those whose query was already finished."""
+        self.outside = 0
+        """Those in a thread without a query."""
         self._lock = Lock()
 
-    def add(self) -> None:
-        """Count one."""
+    def add_late(self) -> None:
+        """Count a stage or call whose query was already finished."""
         with self._lock:
-            self.count += 1
+            self.late += 1
+
+    def add_outside(self) -> None:
+        """Count a stage or call in a thread without a query."""
+        with self._lock:
+            self.outside += 1
+
+    @contextmanager
+    def counting_outside(self) -> Iterator[None]:
+        """Count stages and calls in threads without a query, anywhere in this process."""
+        global _runs_in_progress
+        with _runs_lock:
+            _runs_in_progress = (*_runs_in_progress, self)
+        try:
+            yield
+        finally:
+            with _runs_lock:
+                _runs_in_progress = tuple(run for run in _runs_in_progress if run is not self)
+
+
+_runs_in_progress: tuple[Unattributed, ...] = ()
+_runs_lock = Lock()
+
+
+def _count_outside() -> None:
+    for unattributed in _runs_in_progress:
+        unattributed.add_outside()
 
 
 class Mark:
@@ -161,17 +281,17 @@ class Mark:
 
 
 class Recorder:
-    """What a retriever marks in the course of one attempt, in whichever thread."""
+    """The stages and calls of one attempt, from all of its threads."""
 
-    __slots__ = ("_late", "_lock", "_open", "calls", "closed", "spent")
+    __slots__ = ("_lock", "_open", "_unattributed", "calls", "closed", "spent")
 
-    def __init__(self, late: Late) -> None:
+    def __init__(self, unattributed: Unattributed) -> None:
         self.spent: dict[str, int] = {}
         """Nanoseconds by stage, in the order in which they were first entered."""
         self.calls: list[Call] = []
         self.closed = False
         self._open: list[Mark] = []
-        self._late = late
+        self._unattributed = unattributed
         self._lock = Lock()
 
     def enter(self) -> None:
@@ -196,7 +316,7 @@ class Recorder:
             if not self.closed:
                 self.spent[cast("str", mark.name)] += now - mark.began
                 return
-        self._late.add()
+        self._unattributed.add_late()
 
     def add(self, call: Call) -> None:
         """Keep a call."""
@@ -204,7 +324,7 @@ class Recorder:
             if not self.closed:
                 self.calls.append(call)
                 return
-        self._late.add()
+        self._unattributed.add_late()
 
     def close(self) -> None:
         """Take nothing more; a stage that is still open counts up to here."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,6 @@ from typing import Any
 from karat.data.files import path_of
 from karat.data.native_lines import Header
 from karat.data.native_run import run_of_lines
-from karat.data.offsets import unit_named
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning, RetrieverError
 from karat.live import prices
@@ -21,9 +20,10 @@ from karat.live.adapters.calling import shown
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.spec import named, retriever_of
 from karat.live.asking import RepeatedFailureError, Watch, ask_all
-from karat.live.exchange import Line, Pace, Question, Retriever, Search
+from karat.live.exchange import Line, Question, Retriever, Search
 from karat.live.failures import stopped_early
 from karat.live.file import Journal
+from karat.live.options import RunOptions
 from karat.live.selection import digest, questions
 from karat.live.tokens import Counting, Tokenizer
 from karat.version import __version__
@@ -37,82 +37,49 @@ class Request:
 
     retriever: Retriever
     questions: Sequence[Question]
-    search: Search
-    pace: Pace
+    options: RunOptions
     header: Header
     path: str | None
     """Where the questions were read from, if that was a file."""
 
     @classmethod
-    def of(
-        cls,
-        retriever: Any,
-        queries: Any,
-        *,
-        top_k: int = 20,
-        score_threshold: float | None = None,
-        prefetch_limit: int | None = None,
-        rerank_top_n: int | None = None,
-        jobs: int = 8,
-        timeout: float | None = 60.0,
-        retries: int = 2,
-        rate: float | None = None,
-        warmup: int = 0,
-        repeat: int = 1,
-        stop_after_failures: int = 10,
-        limit: int | None = None,
-        sample: int | None = None,
-        seed: int = 0,
-        filters: Sequence[str] = (),
-        fields: Sequence[str] = (),
-        method: str = "POST",
-        headers: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
-        tokenizer: str | Tokenizer | None = None,
-        offsets: str = "codepoint",
-        name: str | None = None,
-    ) -> Request:
-        """Check all that is given, and open the retriever and the queries."""
-        pace = Pace(jobs, timeout, retries, rate, warmup, repeat, stop_after_failures)
-        search = _search(top_k, score_threshold, prefetch_limit, rerank_top_n)
-        mapped = Fields.of(fields)
-        asked = questions(queries, limit=limit, sample=sample, seed=seed, filters=filters)
+    def of(cls, retriever: Any, queries: Any, options: RunOptions) -> Request:
+        """Open the retriever and the queries."""
+        search = options.search()
+        mapped = Fields.of(options.fields)
+        asked = questions(queries, options)
         made = retriever_of(
-            retriever, search, fields=mapped, method=method, headers=headers, body=body
+            retriever,
+            search,
+            fields=mapped,
+            method=options.method,
+            headers=options.headers,
+            body=options.body,
         )
         _say_what_is_not_taken(made, search)
         _say_what_is_overridden(made, search)
-        if tokenizer is not None:
-            made = _counting(made, tokenizer)
+        if options.tokenizer is not None:
+            made = _counting(made, options.tokenizer)
         settings = {
             "retriever": made.name,
             **search.as_dict(),
             "handed": sorted(made.takes),
             **made.settings,
             "queries": {"count": len(asked), "sha256": digest(asked)},
-            "limit": limit,
-            "sample": sample,
-            "seed": None if sample is None else seed,
-            "filter": list(filters) or None,
-            "jobs": jobs,
-            "timeout": timeout,
-            "retries": retries,
-            "rate": rate,
-            "warmup": warmup or None,
-            "repeat": repeat if repeat > 1 else None,
+            **options.as_settings(),
             "prices": prices.version(),
             "karat": __version__,
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         told = {key: value for key, value in settings.items() if value is not None}
-        header = Header(1, "run", name or made.name, unit_named(offsets), told)
-        return cls(made, asked, search, pace, header, path_of(queries))
+        header = Header(1, "run", options.name or made.name, options.offsets, told)
+        return cls(made, asked, options, header, path_of(queries))
 
     def tried(self) -> list[Line]:
         """Ask the first few questions alone, once each, to tell from them what all would take."""
         lines: list[Line] = []
-        pace = replace(self.pace, warmup=0, repeat=1, stop_after_failures=0)
-        self._ask(self.questions[:TRIED], pace, lines.append)
+        options = replace(self.options, warmup=0, repeat=1, stop_after_failures=0)
+        self._ask(self.questions[:TRIED], options, lines.append)
         return lines
 
     def run(
@@ -136,7 +103,7 @@ class Request:
             lines: list[Line] = []
             if watch is not None:
                 watch.begun(len(self.questions), 0, 0)
-            self._ask(self.questions, self.pace, lines.append, watch)
+            self._ask(self.questions, self.options, lines.append, watch)
             place = {question.query_id: at for at, question in enumerate(self.questions)}
             lines.sort(key=lambda line: place[str(line.query_id)])
             return run_of_lines(lines, self.header)
@@ -145,7 +112,7 @@ class Request:
             if watch is not None:
                 watch.begun(len(self.questions), len(journal.done), 0)
             rest = [asked for asked in self.questions if asked.query_id not in journal.done]
-            self._ask(rest, self.pace, journal.write, watch)
+            self._ask(rest, self.options, journal.write, watch)
         return Run.read(output)
 
     def _refuse_own_source(self, output: str | os.PathLike[str]) -> None:
@@ -164,30 +131,14 @@ class Request:
     def _ask(
         self,
         questions: Sequence[Question],
-        pace: Pace,
+        options: RunOptions,
         done: Callable[[Line], None],
         watch: Watch | None = None,
     ) -> None:
         if questions:
             prices.load()
         price = prices.priced
-        ask_all(self.retriever, questions, self.search, pace, done, price=price, watch=watch)
-
-
-def _search(
-    top_k: int,
-    score_threshold: float | None,
-    prefetch_limit: int | None,
-    rerank_top_n: int | None,
-) -> Search:
-    """Return how to search; None leaves a setting at its default, and unsaid to servers."""
-    given = {
-        "score_threshold": score_threshold,
-        "prefetch_limit": prefetch_limit,
-        "rerank_top_n": rerank_top_n,
-    }
-    told = {name: value for name, value in given.items() if value is not None}
-    return Search(top_k=top_k, **told, given=frozenset({"top_k", *told}))  # type: ignore[arg-type]
+        ask_all(self.retriever, questions, options, done, price=price, watch=watch)
 
 
 def _counting(retriever: Retriever, tokenizer: str | Tokenizer) -> Retriever:

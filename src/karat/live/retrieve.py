@@ -1,4 +1,4 @@
-"""Ask a retriever about every query, and return the run."""
+"""Run a retriever for every query, and return the run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from karat.data.run import Run
 from karat.errors import RetrieverError
 from karat.live.asking import Watch
-from karat.live.failures import MAX_FAILED, checked_share, max_in_a_row, too_many_failed
+from karat.live.failures import MAX_FAILED, too_many_failed
+from karat.live.options import RunOptions
 from karat.live.request import Request
 from karat.live.tokens import Tokenizer
 
@@ -45,38 +46,105 @@ def retrieve(
     fail_on_error: float = MAX_FAILED,
     watch: Watch | None = None,
 ) -> Run:
-    """Ask a retriever about every query of gold.
+    """Run a retriever for every query, and return the run.
 
-    The retriever is a function `(query, top_k)` (also an async one), an object of LangChain,
-    LlamaIndex, Haystack or LanceDB, one with a method `retrieve` or `search`, or a string:
-    `package.module:name`, `http://…`, `cmd:./program`. It returns ids, (id, score) pairs, dicts
-    as in a native run file, or objects with those attributes. `gold` is anything with the ids and
-    texts of queries.
+    Each query is timed separately; waiting in karat's queue is not included. A query that fails is
+    in the run as failed.
 
-    `method` is "POST" or "GET", for a retriever behind HTTP. A value of `headers` may be
-    `env:NAME` or `Bearer env:NAME`: the value of this environment variable.
+    Parameters
+    ----------
+    retriever : callable, object or str
+        A function `(query, top_k)`, plain or async; an object of LangChain, LlamaIndex, Haystack or
+        LanceDB; any object with a method `retrieve` or `search`; or a string:
+        `package.module:name`, `http://…`, `https://…`, `cmd:./program`. It returns ids,
+        (id, score) pairs, dicts as in a native run file, or objects with those attributes.
+    gold : Gold, path, dict, list or frame
+        Gold, or anything else with the ids and texts of queries: `{"q1": "how do I pay?"}`.
+    top_k : int, default 20
+        Number of items to retrieve for each query. Longer lists are cut.
+    score_threshold : float, optional
+        Lowest score of an item. Passed to a retriever that has such a parameter; otherwise karat
+        removes the items below it.
+    prefetch_limit : int, optional
+        Number of items that each part of a hybrid search fetches, for retrievers that have such a
+        parameter. They get 100 if it is not set; servers and programs get it only if it is set.
+    rerank_top_n : int, optional
+        Number of items to rerank, for retrievers that have such a parameter. They get 20 if it is
+        not set; servers and programs get it only if it is set.
+    jobs : int, default 8
+        Number of queries that run at a time.
+    timeout : float or None, default 60.0
+        Seconds after which an attempt fails. None waits forever.
+    retries : int, default 2
+        How many times a failed query is tried again, with increasing pauses.
+    rate : float, optional
+        Maximum number of attempts that start per second. Default: no limit.
+    warmup : int, default 0
+        Number of queries to run first, without recording their answers.
+    repeat : int, default 1
+        How many times each query runs. The latency is the median, the list that of the first time.
+    stop_after_failures : int, optional
+        Stop with a RetrieverError after this many failures of the same kind in a row; 0 never
+        stops. Default: 10, or 0 if `fail_on_error` is 1.
+    limit : int, optional
+        Run only the first queries, in the order of their ids.
+    sample : int, optional
+        Run only this many queries, drawn at random.
+    seed : int, default 0
+        Seed for the random number generator of `sample`.
+    filters : sequence of str, optional
+        Run only queries with these fields: `["category=billing", "difficulty=easy"]`. Values of one
+        field are alternatives; all fields must match.
+    fields : sequence of str, optional
+        Names that the retriever uses for karat's fields, with dots between keys:
+        `["query=question", "id=metadata.chunk_id"]`.
+    method : {"POST", "GET"}, default "POST"
+        How an HTTP retriever gets the query: in a JSON body, or in the parameters of the address.
+    headers : mapping of str to str, optional
+        HTTP headers. A value `env:NAME` or `Bearer env:NAME` is read from this environment
+        variable. Values are never stored in the run.
+    body : mapping, optional
+        Fields that are added to each HTTP request.
+    tokenizer : callable or str, optional
+        A function that takes a text and returns its tokens or their number, or its name
+        `package.module:name`. Counts the tokens of the returned texts, for `context.tokens@k`.
+    offsets : {"codepoint", "utf16", "utf8"}, default "codepoint"
+        Unit in which the retriever counts `start` and `end`.
+    name : str, optional
+        Name of the run. Default: the name of the retriever.
+    output : path, optional
+        A .jsonl file to which every answer is written immediately. If the file has an unfinished
+        run with the same settings, only its missing and failed queries run. A finished run is
+        refused.
+    overwrite : bool, default False
+        Run all queries again and replace the file.
+    fail_on_error : float, default 0.05
+        Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
+    watch : object, optional
+        Gets the progress: `begun(total, done, failed)` is called at the start, `finished(line)`
+        after each query, and `retried(question, error)` before another attempt.
 
-    `tokenizer` takes a text and returns its tokens, or how many there are: `context.tokens@k`
-    then says how much is delivered.
+    Returns
+    -------
+    Run
+        The results, latencies, model calls and errors of all queries.
 
-    Each query is timed on its own, whatever waits in karat's queue. A query that fails is in the
-    run as failed; if more than the share `fail_on_error` do, a RetrieverError is raised (1 allows
-    all to fail). After `stop_after_failures` failures of the same kind in a row (10 by default,
-    and never with `fail_on_error=1`; 0 for never) the run stops with a RetrieverError, and the
-    answers before stay in `output`. With `output`, every answer is written at once. Calling it
-    again continues an unfinished file: only failed and missing queries run. A finished file is
-    refused, unless `overwrite` is true.
+    Raises
+    ------
+    RetrieverError
+        If too many queries failed. With `output`, the file keeps all answers.
+    InputError
+        If an option, the queries or the retriever are invalid.
 
+    Examples
+    --------
     >>> def search(query, top_k):
     ...     return ["faq-1", "faq-2"][:top_k]
     >>> run = retrieve(search, {"q1": "how do I get a refund?"}, top_k=1)
     >>> run.results["item_id"].to_list()
     ['faq-1']
     """
-    checked_share(fail_on_error)
-    request = Request.of(
-        retriever,
-        gold,
+    options = RunOptions(
         top_k=top_k,
         score_threshold=score_threshold,
         prefetch_limit=prefetch_limit,
@@ -87,7 +155,7 @@ def retrieve(
         rate=rate,
         warmup=warmup,
         repeat=repeat,
-        stop_after_failures=max_in_a_row(stop_after_failures, fail_on_error),
+        stop_after_failures=stop_after_failures,
         limit=limit,
         sample=sample,
         seed=seed,
@@ -99,8 +167,9 @@ def retrieve(
         tokenizer=tokenizer,
         offsets=offsets,
         name=name,
+        fail_on_error=fail_on_error,
     )
-    run = request.run(output, overwrite=overwrite, watch=watch)
+    run = Request.of(retriever, gold, options).run(output, overwrite=overwrite, watch=watch)
     if problem := too_many_failed(run, fail_on_error):
         raise RetrieverError(problem)
     return run

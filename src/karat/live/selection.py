@@ -14,18 +14,12 @@ from karat.data.files import path_of
 from karat.data.queries import SHAPE, read_queries
 from karat.errors import InputError, counted, printable
 from karat.live.exchange import Question
+from karat.live.options import RunOptions
 
 _SHOWN = 10  # values, or queries, that a message names
 
 
-def questions(
-    source: Any,
-    *,
-    limit: int | None = None,
-    sample: int | None = None,
-    seed: int = 0,
-    filters: Mapping[str, str] | Sequence[str] = (),
-) -> list[Question]:
+def questions(source: Any, options: RunOptions) -> list[Question]:
     """Return the queries to ask, in the order of their ids.
 
     `source` is gold, or anything with ids and texts. First the filters choose, such as
@@ -35,17 +29,14 @@ def questions(
     asked.
 
     >>> texts = {"q1": "pay by card", "q2": "lost parcel", "q3": "refund"}
-    >>> [question.text for question in questions(texts, limit=2)]
+    >>> [question.text for question in questions(texts, RunOptions(limit=2))]
     ['pay by card', 'lost parcel']
     """
-    _check_count("limit", limit)
-    _check_count("sample", sample)
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InputError(f"{seed!r} is no whole number from 0 up", field="seed")
-    queries = _filtered(read_queries(source), filters)
+    queries = _filtered(read_queries(source), options.filters)
     _need_texts(queries, path_of(source))
+    sample, limit = options.sample, options.limit
     if sample is not None and sample < queries.height:
-        drawn = np.random.default_rng(seed).permutation(queries.height)[:sample]
+        drawn = np.random.default_rng(options.seed).permutation(queries.height)[:sample]
         queries = queries[np.sort(drawn)]
     rows = queries.head(limit) if limit is not None else queries
     return [Question(*row) for row in rows.select("query_id", "text").iter_rows()]
@@ -55,11 +46,6 @@ def digest(asked: Iterable[Question]) -> str:
     """Return what tells these ids and texts from any others, in whatever order they stand."""
     lines = sorted(msgspec.json.encode((each.query_id, each.text)) for each in asked)
     return hashlib.sha256(b"\n".join(lines)).hexdigest()
-
-
-def _check_count(name: str, value: int | None) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise InputError(f"{value!r} is no whole number from 1 up", field=name)
 
 
 def _need_texts(queries: pl.DataFrame, path: str | None) -> None:

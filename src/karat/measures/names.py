@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
+from karat.checks import did_you_mean
 from karat.errors import MeasureError
 from karat.match.spans import Budget
 from karat.measures.declare import REGISTRY, Declaration, Measure, declared, folded, spellings
@@ -256,8 +256,7 @@ def _bracketed(text: str, declaration: Declaration) -> MeasureError:
 
 def _unknown(text: str, name: str) -> MeasureError:
     by_fold = {folded(spelling): spelling for spelling in spellings()}
-    near = get_close_matches(folded(name), by_fold, n=3)
-    hint = "did you mean " + " or ".join(by_fold[n] for n in near) + "?" if near else None
+    hint = did_you_mean(folded(name), by_fold, count=3, show=by_fold.__getitem__)
     return MeasureError(
         f"there is no measure {text!r}", hint=hint or "karat measures lists all of them"
     )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from karat import checks
 from karat.data.frames import PLACE_HINT
 from karat.data.judgments import grade_of
 from karat.data.lists import text_id, text_keys, text_list
@@ -76,10 +77,8 @@ def value(name: str, hits: Hits, k: int | None = None, **params: object) -> floa
 
 
 def checked_cutoff(k: Any) -> int:
-    """Return a cutoff, or refuse what is not a whole number from 1 up."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InputError(f"k is {k!r}", field="k", hint="k is a whole number from 1 up")
-    return int(k)
+    """Return a cutoff, or refuse what is not an integer of at least 1."""
+    return checks.integer(k, "k", least=1)
 
 
 def value_of(name: str, retrieved: Sequence[str], relevant: Relevant, k: int | None) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from enum import Enum
 from itertools import chain, count
 from typing import Any
 
 import polars as pl
 
+from karat.checks import did_you_mean
 from karat.errors import InputError
 from karat.measures.table import ScoreTable
 from karat.stats.summary import SUMMARY, summary
@@ -125,8 +125,7 @@ def _meant(field: str, known: list[str]) -> str:
     listed = [name.strip() for name in field.split(",")]
     if len(listed) > 1 and set(listed) <= set(known):
         return f"name each by itself: {' '.join(f'--by {name}' for name in listed)}"
-    near = get_close_matches(field, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"they have {', '.join(known) or 'no fields'}"
+    return did_you_mean(field, known) or f"they have {', '.join(known) or 'no fields'}"
 
 
 def _made(queries: pl.DataFrame, function: Callable[[Mapping[str, Any]], Any]) -> pl.Series:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from difflib import get_close_matches
 from typing import IO
 
+from karat.checks import did_you_mean
 from karat.compat.trec_eval.catalogue import BY_NAME, ENTRIES, NICKNAMES, Asked
 from karat.compat.trec_eval.flags import Request, parse_flags
 from karat.compat.trec_eval.guide import guide
@@ -84,6 +84,6 @@ def _unknown(name: str) -> MeasureError:
     if base in BY_NAME:
         hint = f"parameters stand behind a dot: {base}.{number}"
     else:
-        near = get_close_matches(name, [*NICKNAMES, *BY_NAME], n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "karat trec_eval -h lists them"
+        similar = did_you_mean(name, [*NICKNAMES, *BY_NAME], count=3, show=str)
+        hint = similar or "karat trec_eval -h lists them"
     return MeasureError(f"trec_eval has no measure {name!r}", field="-m", hint=hint)

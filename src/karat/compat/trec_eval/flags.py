@@ -6,6 +6,7 @@ import getopt
 import re
 from dataclasses import dataclass, field
 
+from karat import checks
 from karat.errors import InputError, MeasureError
 
 SHORT = "hvqm:cl:nJN:M:R:T:oZ:"
@@ -96,22 +97,13 @@ def _apply(request: Request, option: str, value: str) -> None:
     elif option == "-M":
         request.most_retrieved = _whole(option, value)
     elif option == "-R":
-        request.judgments = _one_of(option, value, JUDGMENT_FORMATS)
+        request.judgments = checks.one_of(value, option, JUDGMENT_FORMATS)
     elif option == "-T":
-        _one_of(option, value, ("trec_results",))
+        checks.one_of(value, option, ["trec_results"])
     elif option == "-Z":
         request.zscores = value
 
 
 def _whole(option: str, value: str) -> int:
-    if re.fullmatch(r"\s*\+?[0-9]{1,18}", value):
-        return int(value)
-    raise InputError(
-        f"{value!r} is no whole number from 0 up", field=option, hint=f"such as {option} 1"
-    )
-
-
-def _one_of(option: str, value: str, known: tuple[str, ...]) -> str:
-    if value in known:
-        return value
-    raise InputError(f"{value!r} is unknown", field=option, hint=f"known: {', '.join(known)}")
+    number = int(value) if re.fullmatch(r"\s*\+?[0-9]{1,18}", value) else value
+    return checks.integer(number, option, least=0, hint=f"such as {option} 1")

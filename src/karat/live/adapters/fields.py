@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
+from karat.checks import did_you_mean
 from karat.data.results import ABSENT, RESULT, at_path
 from karat.errors import InputError
 from karat.live.exchange import SEARCH_SETTINGS
@@ -38,9 +38,10 @@ class Fields:
             if not equals:
                 raise _error(word, "there is no = in it", "write OURS=THEIRS, as in id=_id")
             if ours not in REQUEST and ours not in RESPONSE:
-                near = get_close_matches(ours, [*REQUEST, *RESPONSE], n=1)
-                names = ", ".join([*REQUEST, *RESPONSE])
-                raise _error(word, f"{ours!r} is no field of ours", f"one of {names}", near)
+                known = [*REQUEST, *RESPONSE]
+                meant = did_you_mean(ours, known) or ""
+                hint = f"{meant} the fields are {', '.join(known)}".lstrip()
+                raise _error(word, f"karat has no field {ours!r}", hint)
             if ours in paths:
                 raise _error(word, f"{ours} is named twice", "name each field once")
             if not theirs and ours not in SEARCH_SETTINGS:
@@ -107,6 +108,5 @@ def _blocked(name: str, path: str, key: str) -> InputError:
     )
 
 
-def _error(word: str, problem: str, hint: str, near: Iterable[str] = ()) -> InputError:
-    meant = "".join(f"did you mean {name}? " for name in near)
-    return InputError(problem, field=f"field {word}", hint=meant + hint)
+def _error(word: str, problem: str, hint: str) -> InputError:
+    return InputError(problem, field=f"field {word}", hint=hint)

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
 import msgspec
 
+from karat import checks
 from karat.errors import InputError, printable
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.http_address import (
@@ -264,11 +265,8 @@ def _cause(error: Exception) -> tuple[str, bool]:
 
 
 def _checked_method(method: str) -> str:
-    if not isinstance(method, str) or method.upper() not in _METHODS:
-        raise InputError(
-            f"{method!r} is not supported", field="method", hint=f"one of {', '.join(_METHODS)}"
-        )
-    return method.upper()
+    word = method.upper() if isinstance(method, str) else method
+    return checks.one_of(word, "method", _METHODS)
 
 
 def _check_body(body: Mapping[str, Any]) -> None:

@@ -10,11 +10,11 @@ import sys
 import traceback
 import warnings
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from karat.checks import did_you_mean
 from karat.errors import InputError, KaratWarning
 from karat.live.adapters.fields import Fields
 from karat.live.adapters.secrecy import safe_text
@@ -186,7 +186,6 @@ def _failed(module: str, error: BaseException) -> InputError:
 
 def _nothing_called(name: str, found: Any, module: str) -> InputError:
     names = [one for one in dir(found) if not one.startswith("_")]
-    near = get_close_matches(name, names, n=1)
     if own_file := _hidden_file(module):
         return InputError(
             f"there is no {name!r} in {module}, which was imported from {_origin(module)}, not "
@@ -197,7 +196,7 @@ def _nothing_called(name: str, found: Any, module: str) -> InputError:
     shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
     return InputError(
         f"there is no {name!r} in {where}",
-        hint=f"did you mean {near[0]}?" if near else f"it has {shown or 'nothing'}",
+        hint=did_you_mean(name, names) or f"it has {shown or 'nothing'}",
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 from karat.data.native_usage import Call, call_rows, timing_rows
 from karat.errors import InputError
 from karat.live.exchange import Answer, AttemptError, Question, Retriever, Search, Timed
-from karat.live.marks import Late, Recorder
+from karat.live.marks import Recorder, Unattributed
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,16 @@ class Attempt:
     """Asks a retriever once, in the thread or the task that runs it."""
 
     def __init__(
-        self, retriever: Retriever, question: Question, search: Search, late: Late
+        self,
+        retriever: Retriever,
+        question: Question,
+        search: Search,
+        unattributed: Unattributed,
     ) -> None:
         self._retriever = retriever
         self._question = question
         self._search = search
-        self._recorder = Recorder(late)
+        self._recorder = Recorder(unattributed)
         self._began = perf_counter_ns()
         self._ended: int | None = None
 

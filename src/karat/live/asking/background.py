@@ -16,9 +16,9 @@ from contextvars import copy_context
 
 from karat.data.native_usage import Call
 from karat.errors import KaratWarning
-from karat.live.asking.carrying import carrying
 from karat.live.asking.course import Course, StoppedError, Watch
-from karat.live.exchange import Line, Pace, Question, Retriever, Search
+from karat.live.exchange import Line, Question, Retriever
+from karat.live.options import RunOptions
 
 LOOKING_UP = 0.1
 """Seconds after which the thread that waits looks up; on Windows only then it sees Ctrl-C."""
@@ -33,8 +33,7 @@ def _as_it_is(call: Call) -> Call:
 def ask_all(
     retriever: Retriever,
     questions: Sequence[Question],
-    search: Search,
-    pace: Pace,
+    options: RunOptions,
     done: Callable[[Line], None],
     *,
     price: Callable[[Call], Call] = _as_it_is,
@@ -45,17 +44,17 @@ def ask_all(
     `done`, `price` and `watch` are called in one thread, which is not the one that called. What
     they raise, what opening the retriever raises, and a retriever that ends Python (SystemExit,
     KeyboardInterrupt) stop everything and are raised here. After that, or an interrupt, `done` is
-    not called any more. RepeatedFailureError is raised after `pace.stop_after_failures` failures
-    of the same kind in a row.
+    not called any more. RepeatedFailureError is raised after `options.max_failures_in_a_row`
+    failures of the same kind in a row.
 
-    A question that waits to be asked again keeps its place: `pace.jobs` bounds all that is under
+    A question that waits to be asked again keeps its place: `options.jobs` bounds all that is under
     way, so a retriever that is overloaded is asked less.
     """
     if not questions:
         return
     asking = _Asking(done)
-    course = Course(retriever, questions, search, pace, asking.hand_over, price, watch)
-    with carrying():
+    course = Course(retriever, questions, options, asking.hand_over, price, watch)
+    with course.unattributed.counting_outside():
         asking.complete(course)
     for remark in course.remarks():
         warnings.warn(KaratWarning(remark), stacklevel=2)

@@ -14,8 +14,9 @@ from karat.live.asking.attempts import Attempt, Outcome
 from karat.live.asking.lines import failure_of, line_of
 from karat.live.asking.pacing import Spacing, pause
 from karat.live.asking.places import Place, TaskPlace, ThreadPlace
-from karat.live.exchange import AttemptError, Line, Pace, Question, Retriever, Search
-from karat.live.marks import Late
+from karat.live.exchange import AttemptError, Line, Question, Retriever
+from karat.live.marks import Unattributed
+from karat.live.options import RunOptions
 
 CLOSING = 5.0
 """Seconds that a retriever has for closing."""
@@ -58,33 +59,32 @@ class Course:
         self,
         retriever: Retriever,
         questions: Sequence[Question],
-        search: Search,
-        pace: Pace,
+        options: RunOptions,
         done: Callable[[Line], None],
         price: Callable[[Call], Call],
         watch: Watch | None,
     ) -> None:
         self._retriever = retriever
         self._questions = questions
-        self._search = search
-        self._pace = pace
+        self._search = options.search()
+        self._options = options
         self._done = done
         self._price = price
         self._watch = watch
-        self._late = Late()
+        self.unattributed = Unattributed()
         self._closing: Failure | None = None
         self._last_failure: Failure | None = None
         self._failures_in_a_row = 0
-        jobs = min(pace.jobs, max(len(questions), pace.warmup))
+        jobs = min(options.jobs, max(len(questions), options.warmup))
         kind = TaskPlace if retriever.is_async else ThreadPlace
         self._places: list[Place] = [kind() for _ in range(jobs)]
 
     async def follow(self) -> None:
         """Ask everything; whatever happens, the retriever is closed if opening it was begun."""
-        self._spacing = Spacing(self._pace.rate, asyncio.get_running_loop().time)
+        self._spacing = Spacing(self._options.rate, asyncio.get_running_loop().time)
         try:
             await self._retriever.open(len(self._places))
-            await self._share(islice(cycle(self._questions), self._pace.warmup), self._warm)
+            await self._share(islice(cycle(self._questions), self._options.warmup), self._warm)
             await self._share(self._questions, self._answer)
         finally:
             await asyncio.gather(*(place.close() for place in self._places))
@@ -101,10 +101,17 @@ class Course:
                 f"{counted(given_up, 'attempt')} went on after the timeout, beside the "
                 f"{len(self._places)} at a time that are counted: times may be longer for it"
             )
-        if late := self._late.count:
+        if late := self.unattributed.late:
             yield (
-                f"{counted(late, 'mark')} (karat.stage, karat.record_call) came after the query "
-                "was finished or given up, and count nowhere"
+                f"not added to the run: {counted(late, 'record')} of karat.stage or "
+                "karat.record_call, made after the query had finished or timed out"
+            )
+        if outside := self.unattributed.outside:
+            yield (
+                f"not added to the run: {counted(outside, 'record')} of karat.stage or "
+                "karat.record_call, made in threads that belong to no query; if your retriever "
+                "starts these threads, wrap the function with karat.carry: "
+                "executor.submit(karat.carry(search), query)"
             )
         if self._closing:
             yield f"closing the retriever failed: {self._closing.type} {self._closing.message}"
@@ -138,7 +145,7 @@ class Course:
     async def _answer(self, place: Place, question: Question) -> None:
         rounds: list[Outcome] = []
         most = 0
-        for _ in range(self._pace.repeat):
+        for _ in range(self._options.repeat):
             outcome, attempts = await self._round(place, question)
             rounds.append(outcome)
             most = max(most, attempts)
@@ -160,7 +167,7 @@ class Course:
             return
         is_same = last is not None and last.type == failure.type
         self._failures_in_a_row = self._failures_in_a_row + 1 if is_same else 1
-        if self._failures_in_a_row == self._pace.stop_after_failures:
+        if self._failures_in_a_row == self._options.max_failures_in_a_row:
             raise RepeatedFailureError(failure, self._failures_in_a_row)
 
     async def _round(self, place: Place, question: Question) -> tuple[Outcome, int]:
@@ -170,7 +177,7 @@ class Course:
             outcome = await self._attempt(place, question)
             attempts += 1
             error = outcome.error
-            if error is None or attempts > self._pace.retries or not _may_help(error):
+            if error is None or attempts > self._options.retries or not _may_help(error):
                 return outcome, attempts
             if self._watch:
                 self._watch.retried(question, failure_of(error, attempts))
@@ -178,8 +185,8 @@ class Course:
 
     async def _attempt(self, place: Place, question: Question) -> Outcome:
         await self._spacing.turn()
-        attempt = Attempt(self._retriever, question, self._search, self._late)
-        future, timeout = place.begin(attempt), self._pace.timeout
+        attempt = Attempt(self._retriever, question, self._search, self.unattributed)
+        future, timeout = place.begin(attempt), self._options.timeout
         await asyncio.wait((future,), timeout=timeout)
         # What others did in this loop meanwhile may have kept it from being asked at once.
         if timeout is not None and not future.done() and attempt.seconds < timeout:

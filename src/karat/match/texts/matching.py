@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any
 
+from karat import checks
 from karat.errors import InputError
 from karat.match.texts.normal import normalize
 
@@ -49,14 +48,12 @@ class Matching:
     zero_width: bool = False
 
     def __post_init__(self) -> None:
-        threshold: Any = self.fuzzy_threshold
-        is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
-        if not is_number or not 0 < threshold <= 1:
-            raise InputError(
-                f"{threshold!r} is not above 0 and at most 1",
-                field="fuzzy_threshold",
-                hint="0.7 is the default; 1 takes only equal texts and substrings",
-            )
+        threshold = checks.positive(
+            self.fuzzy_threshold,
+            "fuzzy_threshold",
+            most=1,
+            hint="0.7 is the default; 1 accepts only equal texts and substrings",
+        )
         object.__setattr__(self, "fuzzy_threshold", float(threshold))  # NumPy's print otherwise
         if not callable(self.matcher) and self.matcher not in MATCHERS:
             raise InputError(

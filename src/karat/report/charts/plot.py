@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib.util import find_spec
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from karat import checks
 from karat.errors import InputError
 from karat.evaluation.opened import Opened
 from karat.measures import Measure, parse
@@ -69,12 +69,7 @@ def plot(
 
 
 def _check(kind: str, by: object, measure: object) -> None:
-    if kind not in KINDS:
-        near = get_close_matches(str(kind), KINDS, n=1)
-        meant = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(
-            f"{kind!r} is no kind of chart", field="plot", hint=f"{meant}one of {', '.join(KINDS)}"
-        )
+    checks.one_of(kind, "plot", KINDS)
     if by is not None and kind != "groups":
         raise InputError(f"{kind} does not go by groups", field="by", hint="plot('groups', by=…)")
     if measure is not None and kind in _OF_NO_MEASURE:
