@@ -488,3 +488,11 @@ def test_validate_names_lines_of_gold_whose_ids_have_other_names(tmp_path):
     with pytest.warns(KaratWarning, match="hash"):
         (found,) = karat.validate(path).findings
     assert (found.kind, found.examples[0].line) == ("zero-length", 2)
+
+
+def test_items_without_ids_agree_by_their_text():
+    gold = [{"query": "how to pay", "relevant": [{"text": "pay by card"}]}]
+    run = [{"query": "how to pay", "results": [{"text": "x"}, {"text": "pay by card"}]}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KaratWarning)
+        assert karat.evaluate(gold, run, ["RR"])["RR"] == 0.5

@@ -235,7 +235,9 @@ async def async_generator():
 
 
 @pytest.mark.parametrize(
-    "function", [3, coroutine, partial(coroutine), generator, async_generator], ids=repr
+    "function",
+    [3, coroutine, partial(coroutine), generator, async_generator],
+    ids=["number", "coroutine", "partial", "generator", "async generator"],
 )
 def test_carry_refuses_what_does_not_run_when_it_is_called(function):
     with refused(path=None, line=None, field="carry"):

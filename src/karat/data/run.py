@@ -191,6 +191,25 @@ class Run:
         is_unknown = pl.any_horizontal(pl.col(name).is_null() for name in identity)
         return self._with(results=results.filter(is_first | is_unknown))
 
+    def with_item_ids(self) -> Run:
+        """Return this run with a hash of the text as the id of items that have none, as in gold.
+
+        If an item has neither an id nor a text, the run stays as it is.
+        """
+        if self.lists is not None or "text" not in self.results.columns:
+            return self
+        results = self.results
+        if "item_id" not in results.columns:
+            results = results.with_columns(pl.lit(None, pl.String).alias("item_id"))
+        missing = results["item_id"].is_null()
+        texts = results["text"].filter(missing)
+        if not texts.len() or texts.null_count():
+            return self
+        frames.Hashed(items=True).warn("the run")
+        generated = pl.Series([frames.generated_id(text) for text in texts], dtype=pl.String)
+        item_ids = results["item_id"].scatter(missing.arg_true(), generated)
+        return self._with(results=results.with_columns(item_ids))
+
     def only(self, query_ids: Iterable[str]) -> Run:
         """Return what this run says of some queries, whether it was asked them or not.
 

@@ -175,7 +175,7 @@ class LocalSession:
 
     def score(self, source: Any, name: str | None = None, path: str | None = None) -> Outcome:
         """Open a run and score it; `path` says where one that is open already was read from."""
-        whole = Run.open(source)
+        whole = self._open(source)
         # Of several runs, a person must know which.
         place = path or path_of(source) or name or whole.name
         if problem := too_many_failed(whole, self.fail_on_error, place):
@@ -226,10 +226,14 @@ class LocalSession:
 
     def opened(self, source: Any, query_ids: Iterable[str] | None = None) -> Run:
         """Open a run and return its lists, or those of some queries, as they are scored."""
-        run = Run.open(source)
+        run = self._open(source)
         renamed = self._renamed(run)
         run = self._shaped(run if query_ids is None else run.only(query_ids), renamed)
         return run.distinct("item_id") if self.plan.conventions.duplicates == "set" else run
+
+    def _open(self, source: Any) -> Run:
+        run = Run.open(source)
+        return run.with_item_ids() if "rank" in self.plan.families else run
 
     def _renamed(self, run: Run) -> dict[str, str]:
         """Return the ids of the run's documents that gold calls otherwise: decided once per run."""
