@@ -34,7 +34,6 @@ case(
     "a run has no ids",
     lambda: evaluate(JUDGED, results({"doc_id": "d", "start": 0, "end": 5}), "P@5"),
 )
-case("items go by their texts", lambda: evaluate(JUDGED, results({"text": "x"}), "P@5"))
 case("a run has no documents", lambda: evaluate(JUDGED, results("a"), "P@5", level="doc"))
 case("a run has no places", lambda: evaluate(SPANS, results("a"), "span.recall@5"))
 case("a run has no texts", lambda: evaluate(TEXTS, results("a"), "evidence.recall@5"))
