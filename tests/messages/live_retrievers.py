@@ -363,9 +363,16 @@ replying("a command is ended by a signal", "kill -9 $$")
 
 
 def left() -> None:
-    child = """sleep 600 & echo '{"query_id": "q1", "results": ["'$!'"]}'"""
+    lines = [
+        "#!/bin/sh",
+        "read question",
+        "setsid sh -c 'touch started; exec sleep 600' &",
+        "while [ ! -e started ]; do sleep 0.01; done",  # until it has a session of its own
+        """echo '{"query_id": "q1", "results": ["'$!'"]}'""",
+        "read more",
+    ]
     with patch("karat.live.adapters.process._marked", lambda _: []):
-        run = retrieve(script(f"#!/bin/sh\nread question\nsetsid {child}\nread more\n"), QUERY)
+        run = retrieve(script("\n".join([*lines, ""])), QUERY)
     os.kill(int(run.results["item_id"][0]), signal.SIGKILL)
 
 
