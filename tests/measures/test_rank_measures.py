@@ -492,7 +492,14 @@ def test_counts_report_missing_unknown_and_repeated(gold, run):
     assert counts["repeats"] == sum(len(run[q]) - len(set(run[q])) for q in both)
 
 
-@given(ids=st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=12, unique=True))
+@given(
+    ids=st.lists(
+        st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=4),
+        min_size=1,
+        max_size=12,
+        unique=True,
+    )
+)
 @examples(40, 600)
 def test_tied_items_are_in_descending_order_of_their_utf8_bytes(ids):
     gold = {item: {item: 1} for item in ids}

@@ -194,6 +194,10 @@ def recognised(frame: pl.DataFrame, **read: str | None) -> dict[str, str]:
     return {ours: theirs for ours, theirs in names.items() if theirs is not None}
 
 
+GENERATED_ID = "[0-9a-f]{16}"
+"""What the ids look like that are made of texts, as a regular expression."""
+
+
 def generated_id(text: str) -> str:
     """Return the id of a text that has none: 16 hexadecimal digits of BLAKE2b over its UTF-8 bytes.
 
@@ -401,9 +405,14 @@ def whole_numbers(
     if bad.any():
         at = first(bad)
         raise locate(at, values.name, f"{_shown(values[at - 1])} is not an integer", hint)
-    if field == "grade" and (bad := numbers.abs() >= LARGEST_GRADE).any():
+    if field == "grade" and (bad := are_too_large(numbers)).any():
         raise locate(first(bad), values.name, f"{numbers[first(bad) - 1]} is too large", hint)
     return numbers.cast(pl.Int64).alias(field)
+
+
+def are_too_large(grades: pl.Series) -> pl.Series:
+    """Return which grades are outside the range in which sums are exact."""
+    return (grades >= LARGEST_GRADE) | (grades <= -LARGEST_GRADE)
 
 
 def integers_of_text(text: pl.Series) -> pl.Series:

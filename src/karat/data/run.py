@@ -192,23 +192,15 @@ class Run:
         return self._with(results=results.filter(is_first | is_unknown))
 
     def with_item_ids(self) -> Run:
-        """Return this run with a hash of the text as the id of items that have none, as in gold.
+        """Return this run, whose items have no ids, with a hash of the text as the id of each.
 
-        If an item has neither an id nor a text, the run stays as it is.
+        If an item has no text either, the run stays as it is.
         """
-        if self.lists is not None or "text" not in self.results.columns:
-            return self
-        results = self.results
-        if "item_id" not in results.columns:
-            results = results.with_columns(pl.lit(None, pl.String).alias("item_id"))
-        missing = results["item_id"].is_null()
-        texts = results["text"].filter(missing)
-        if not texts.len() or texts.null_count():
+        if "text" not in self.results.columns or self.results["text"].null_count():
             return self
         frames.Hashed(items=True).warn("the run")
-        generated = pl.Series([frames.generated_id(text) for text in texts], dtype=pl.String)
-        item_ids = results["item_id"].scatter(missing.arg_true(), generated)
-        return self._with(results=results.with_columns(item_ids))
+        ids = [frames.generated_id(text) for text in self.results["text"]]
+        return self._with(results=self.results.with_columns(pl.Series("item_id", ids, pl.String)))
 
     def only(self, query_ids: Iterable[str]) -> Run:
         """Return what this run says of some queries, whether it was asked them or not.

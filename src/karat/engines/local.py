@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from karat.conventions import Conventions
+from karat.data import frames
 from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
 from karat.data.files import path_of
@@ -233,7 +234,16 @@ class LocalSession:
 
     def _open(self, source: Any) -> Run:
         run = Run.open(source)
-        return run.with_item_ids() if "rank" in self.plan.families else run
+        lacks_ids = run.lists is None and "item_id" not in run.results.columns
+        if lacks_ids and "rank" in self.plan.families and self._has_generated_ids:
+            return run.with_item_ids()
+        return run
+
+    @property
+    def _has_generated_ids(self) -> bool:
+        """Whether gold's items have no ids of their own, so that they go by a hash of their text."""
+        ids = self.gold.judgments["item_id"]
+        return bool(ids.len()) and bool(ids.str.contains(f"^{frames.GENERATED_ID}$").all())
 
     def _renamed(self, run: Run) -> dict[str, str]:
         """Return the ids of the run's documents that gold calls otherwise: decided once per run."""
