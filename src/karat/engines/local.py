@@ -241,7 +241,7 @@ class LocalSession:
 
     @property
     def _has_generated_ids(self) -> bool:
-        """Whether gold's items have no ids of their own, so that they go by a hash of their text."""
+        """Whether gold's items have no ids of their own and go by a hash of their text."""
         ids = self.gold.judgments["item_id"]
         return bool(ids.len()) and bool(ids.str.contains(f"^{frames.GENERATED_ID}$").all())
 
