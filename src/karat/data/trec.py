@@ -18,7 +18,14 @@ import polars as pl
 
 from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
 from karat.data.format import Format, Kind
-from karat.data.frames import HAS_NUL, LARGEST_GRADE, LONGEST_ID, TOO_LONG, integers_of_text
+from karat.data.frames import (
+    HAS_NUL,
+    LARGEST_GRADE,
+    LONGEST_ID,
+    TOO_LONG,
+    has_large_grades,
+    integers_of_text,
+)
 from karat.data.gold import Gold
 from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_gold_loses
 from karat.data.order import ranked_by_score, with_scores_that_order
@@ -221,8 +228,9 @@ def _read_decimal_grades(block: bytes, lines: int) -> pl.DataFrame | None:
     if frame is None:
         return None
     grades = integers_of_text(frame["grade"])
-    too_large = (grades.abs() >= LARGEST_GRADE).any()
-    return None if grades.null_count() or too_large else frame.with_columns(grades)
+    if grades.null_count() or has_large_grades(grades):
+        return None
+    return frame.with_columns(grades)
 
 
 def _polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame | None:
@@ -246,10 +254,8 @@ def _polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame | None:
     longest = frame.select(pl.col("query_id", "item_id").str.len_bytes().max()).row(0)
     if any((length or 0) > LONGEST_ID for length in longest):
         return None
-    if schema.get("grade") == pl.Int64:
-        largest = frame.select(pl.col("grade").abs().max()).item()
-        if largest is not None and largest >= LARGEST_GRADE:
-            return None
+    if schema.get("grade") == pl.Int64 and has_large_grades(frame["grade"]):
+        return None
     if schema.get("score") == pl.Float64 and not frame["score"].is_finite().all():
         return frame if _infinities_are_spelled_out(block, schema, lines) else None
     return frame
