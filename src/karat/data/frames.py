@@ -245,7 +245,16 @@ def listed_ids(values: pl.Series, locate: Locate = row_error) -> list[Any]:
     >>> listed_ids(pl.Series("relevant", ["a;b", '["c"]', None]))
     [['a', 'b'], ['c'], None]
     """
-    return [_ids_in_cell(cell, row, values.name, locate) for row, cell in enumerate(values, 1)]
+    cells = [_ids_in_cell(cell, row, values.name, locate) for row, cell in enumerate(values, 1)]
+    for row, cell in enumerate(cells, 1):
+        if isinstance(cell, (list, dict)) and has_nul(cell):
+            raise locate(row, values.name, f"an id {HAS_NUL}", "use another id")
+    return cells
+
+
+def has_nul(ids: Iterable[Any]) -> bool:
+    """Tell whether one of some ids has a NUL character."""
+    return any(isinstance(item, str) and "\0" in item for item in ids)
 
 
 def records(
@@ -401,9 +410,18 @@ def whole_numbers(
     if bad.any():
         at = first(bad)
         raise locate(at, values.name, f"{_shown(values[at - 1])} is not an integer", hint)
-    if field == "grade" and (bad := numbers.abs() >= LARGEST_GRADE).any():
+    if field == "grade" and has_large_grades(numbers):
+        bad = (numbers <= -LARGEST_GRADE) | (numbers >= LARGEST_GRADE)
         raise locate(first(bad), values.name, f"{numbers[first(bad) - 1]} is too large", hint)
     return numbers.cast(pl.Int64).alias(field)
+
+
+def has_large_grades(grades: pl.Series) -> bool:
+    """Tell whether a grade is too large; the absolute value of the smallest integer is negative."""
+    smallest, largest = grades.min(), grades.max()
+    if smallest is None or largest is None:
+        return False
+    return bool(smallest <= -LARGEST_GRADE or largest >= LARGEST_GRADE)  # type: ignore[operator]
 
 
 def integers_of_text(text: pl.Series) -> pl.Series:
