@@ -493,5 +493,5 @@ def test_validate_names_lines_of_gold_whose_ids_have_other_names(tmp_path):
 @pytest.mark.parametrize("other", [{"label": "ANSWER"}, {"score": 0.9}, {"score": 3}, {"rel": 2}])
 def test_other_keys_of_a_span_are_not_its_grade(other):
     span = {"doc_id": "d", "start": 0, "end": 1, **other}
-    gold = Gold.of([{"query_id": "q1", "spans": [span]}])
+    gold = karat.Gold.of([{"query_id": "q1", "spans": [span]}])
     assert gold.spans["grade"].to_list() == [1]
