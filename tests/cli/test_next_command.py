@@ -225,6 +225,15 @@ def test_suggestion_with_control_characters_is_not_printed(command, files):
     assert "\x1b" not in err
 
 
+def test_suggestion_with_a_very_long_id_is_not_printed(command, files):
+    query = "q" * 3000
+    karat.Gold.of({query: ["a"]}).write("gold.jsonl")
+    karat.Run.of({query: ["b"]}).write("old.jsonl")
+    code, _, err = command("eval", "gold.jsonl", "old.jsonl", "-m", "RR")
+    assert code == 0
+    assert "next:" not in err
+
+
 def test_nothing_is_suggested_for_input_from_a_pipe(files):
     words = f"{sys.executable} -m karat eval gold.jsonl <(cat old.jsonl) -m RR"
     done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, check=True)

@@ -112,6 +112,73 @@ def test_chunks_and_corpora(bad):
         Corpus.read("x.jsonl")
 
 
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "arrow"])
+@pytest.mark.parametrize(
+    ("query", "ids", "field"), [("q\0", "a;b", "query_id"), ("q2", "a;b\0", "relevant")]
+)
+def test_lists_in_tables(ending, query, ids, field):
+    table = pl.DataFrame({"query_id": ["q1", query], "relevant": ["a", ids]})
+    line = 3 if ending in ("csv", "tsv") else None
+    path = table_file(ending, table)
+    with refused(path=path, line=line, field=field):
+        Gold.read(path)
+    path = table_file(ending, table.rename({"relevant": "results"}))
+    with refused(path=path, line=line, field=field.replace("relevant", "results")):
+        Run.read(path)
+
+
+def test_json_lists_in_cells():
+    table = pl.DataFrame({"query_id": ["q1"], "relevant": [json.dumps(["a\0"])]})
+    with refused(path="x.csv", line=2, field="relevant"):
+        Gold.read(table_file("csv", table))
+
+
+@pytest.mark.parametrize("column", ["id", "reference_context_ids", "retrieved_context_ids"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_ragas_tables(ending, column):
+    row = {"id": "q1", "reference_context_ids": '["a"]', "retrieved_context_ids": '["a"]'}
+    row[column] = "a\0" if column == "id" else json.dumps(["a\0"])
+    path = table_file(ending, pl.DataFrame([row]))
+    for read in (Gold.read, Run.read):
+        with refused(path=path, line=2 if ending == "csv" else None, field=column):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "field"),
+    [
+        (Gold.of, {"q\0": {"a": 1}}, "query_id"),
+        (Gold.of, {"q": {"a\0": 1}}, "item_id"),
+        (Gold.of, {"q": ["a\0"]}, "item_id"),
+        (Run.of, {"q\0": {"a": 1}}, "query_id"),
+        (Run.of, {"q": {"a\0": 1}}, "item_id"),
+        (Run.of, {"q": ["a", "a\0"]}, "item_id"),
+        (Run.of, {"q": [("a\0", 1)]}, "results"),
+        (Gold.of, [{"query_id": "q\0", "relevant": ["a"]}], "query_id"),
+        (Gold.of, [{"query_id": "q", "relevant": ["a\0"]}], "relevant"),
+        (Run.of, [{"query_id": "q\0", "results": []}], "query_id"),
+        (Run.of, [{"query_id": "q", "results": ["a\0"]}], "results"),
+    ],
+)
+def test_python_objects(make, given, field):
+    with refused(path=None, field=field):
+        make(given)
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_nul_in_deep_fields_is_no_problem_of_the_search_for_ids(ending):
+    """The search for ids with a NUL character is not recursive."""
+    record = '{"query_id":"q","relevant":["a"],"x":' + "[" * 700 + '"\\u0000"' + "]" * 700 + "}"
+    path = Path(f"x.{ending}")
+    path.write_text(f"[{record}]" if ending == "json" else record)
+    with refused(path=path, field="x"):
+        Gold.read(path)
+    path = Path("y.json")
+    path.write_text('{"q": ' + "[" * 700 + '"\\u0000"' + "]" * 700 + "}")
+    with refused(path=path, line=1):
+        Run.read(path)
+
+
 def test_texts_and_fields_may_contain_nul():
     gold = {"query_id": "q1", "query": "a\0b", "relevant": ["\\u0000"], "note": "a\0b"}
     Path("x.jsonl").write_text(json.dumps(gold) + "\n")

@@ -272,8 +272,7 @@ BAD = [
         values=("4", "3")),
     Bad("a row too short in CSV", "g.csv", b"query_id,item_id,grade\nq1,d1,1\nq1,d2\n", 3,
         values=("2", "3")),
-    Bad("a quote left open in CSV", "g.csv", b'query_id,item_id,grade\nq1,"d1,1\nq2,d2,1\n', 2,
-        values=("2", "3")),
+    Bad("a quote left open in CSV", "g.csv", b'query_id,item_id,grade\nq1,"d1,1\nq2,d2,1\n', 2),
     # Ids
     Bad("a query twice in JSONL", "g.jsonl", JSONL + JSONL, 2, "query_id", values=("'q1'",)),
     Bad("a missing id in CSV", "g.csv", b"query_id,item_id,grade\nq1,d1,1\nq1,,1\n", 3, "item_id"),
@@ -551,9 +550,15 @@ def test_json_without_queries_is_refused_with_its_path(tmp_path, content):
             'query_id\titem_id\tgrade\n"q"\t"a"q"\t1\n"r"\tb"\t2\n',
             2,
         ),
+        ("unclosed quote.csv", 'query_id,item_id,grade,query\nq1,a,1,x\nq1,b,1,"y\n', 3),
+        ("short row after a carriage return.csv", "\rquery_id,item_id,grade,x\nq1,a,1\n", 2),
+        ("one quote in a value.csv", 'query_id,item_id,grade\n\nq1,5" disk,1\nq2,a,1\n', 3),
         ("quote in a name.csv", 'query_id,item_id,grade,5"\nq1,a,1,3"\nq1,b,1,x\n', 1),
         ("names that differ in case.csv", "Query_ID,query_id,item_id,grade\nq1,q,a,1\n", 1),
         ("grade that is too large.csv", "query_id,item_id,grade\nq1,a,2147483648\n", 2),
+        ("smallest integer.csv", "query_id,item_id,grade\nq1,a,-9223372036854775808\n", 2),
+        ("smallest integer.qrels", "q1 0 a 1\nq1 0 b -9223372036854775808\n", 2),
+        ("smallest decimal.qrels", "q1 0 a 1.0\nq1 0 b -9223372036854775808.0\n", 2),
         ("grade that is too large.qrels", "q1 0 a 1\nq1 0 b 2147483648\n", 2),
         ("decimal grade that is too large.qrels", "q1 0 a 1.0\nq1 0 b 2147483648.0\n", 2),
     ],
@@ -563,6 +568,14 @@ def test_gold_that_would_be_misread_is_refused(tmp_path, name, content, line):
     path.write_text(content)
     with refused(path=path, line=line):
         Gold.read(path)
+
+
+def test_unpaired_quote_is_found_after_values_with_pairs(tmp_path):
+    path = tmp_path / "gold.csv"
+    path.write_text('query_id,item_id,grade,query\nq1,a,1,is "b" c\nq2,a,1,5" disk\nq3,a,1,"x"\n')
+    with refused(path=path, line=3) as caught:
+        Gold.read(path)
+    assert "quote" in caught.value.problem
 
 
 def test_quotes_inside_unquoted_values_are_read_as_they_are(tmp_path):
@@ -610,3 +623,10 @@ def test_queries_that_are_not_utf8_are_refused(tmp_path, name):
     path.write_bytes(b'{"query_id": "q1", "query": "caf\xe9"}\n')
     with refused(path=path):
         read_queries(path)
+
+
+def test_results_nested_too_deep_are_refused(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text('{"q1": ' + "[" * 700 + '"a"' + "]" * 700 + "}")
+    with refused(path=path, field="results[0]"):
+        Run.read(path)

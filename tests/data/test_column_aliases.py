@@ -496,3 +496,10 @@ def test_items_without_ids_agree_by_their_text():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KaratWarning)
         assert karat.evaluate(gold, run, ["RR"])["RR"] == 0.5
+
+
+@pytest.mark.parametrize("other", [{"label": "ANSWER"}, {"score": 0.9}, {"score": 3}, {"rel": 2}])
+def test_other_keys_of_a_span_are_not_its_grade(other):
+    span = {"doc_id": "d", "start": 0, "end": 1, **other}
+    gold = karat.Gold.of([{"query_id": "q1", "spans": [span]}])
+    assert gold.spans["grade"].to_list() == [1]

@@ -304,7 +304,7 @@ def test_a_bad_value_in_parquet_is_named_by_its_row(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "count"), [("q1,a,1,x,y", 5), ("q1,a,1", 3), ("q1,a", 2), ('q1,"a,1,x', 2)]
+    ("row", "count"), [("q1,a,1,x,y", 5), ("q1,a,1", 3), ("q1,a", 2), ('q1,"a,1,x"', 2)]
 )
 def test_a_row_with_too_many_or_too_few_values_is_refused_by_line(tmp_path, row, count):
     error = error_of(tmp_path, Gold, f"query_id,item_id,grade,category\nq1,b,1,x\n{row}\n")

@@ -44,6 +44,7 @@ CONTEXTS = (
 )
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 WHOLE = re.compile(r"[+-]?[0-9]+(\.0*)?")
+INFINITE = re.compile(r"[+-]?(inf|infinity)", re.IGNORECASE)
 DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 LARGEST_OFFSET = 2**32
 LARGEST_GRADE = 2**31
@@ -154,9 +155,15 @@ def a_text(value: Any) -> str | None:
     return value
 
 
+def stripped(text: str) -> str:
+    """Strip white space of Unicode; Python's includes separators such as U+001C."""
+    keep = "\x1c\x1d\x1e\x1f"
+    return re.sub(rf"^[^\S{keep}]+|[^\S{keep}]+$", "", text)
+
+
 def a_whole_number(value: Any, low: int = -(2**63), high: int = 2**63 - 1) -> int:
     if isinstance(value, str):
-        text = value.strip()
+        text = stripped(value)
         if not WHOLE.fullmatch(text):
             refuse(f"{text[:50]!r} is not a whole number")
         sign, digits = text[:1].strip("0123456789"), text.partition(".")[0].lstrip("+-0")
@@ -172,15 +179,19 @@ def a_whole_number(value: Any, low: int = -(2**63), high: int = 2**63 - 1) -> in
     return number
 
 
+def a_grade(value: Any) -> int:
+    return a_whole_number(value, -LARGEST_GRADE + 1, LARGEST_GRADE - 1)
+
+
 def an_offset(value: Any) -> int:
     return a_whole_number(value, 0, LARGEST_OFFSET)
 
 
 def a_score(value: Any) -> float:
     if isinstance(value, str):
-        if not DECIMAL.fullmatch(value.strip()):
+        value = stripped(value)
+        if not DECIMAL.fullmatch(value):
             refuse(f"{value[:50]!r} is not a number")
-        value = value.strip()
     elif value is None or not isinstance(value, (int, float)):
         refuse(f"{str(value)[:50]!r} is not a number")
     try:
@@ -192,10 +203,12 @@ def a_score(value: Any) -> float:
     return number
 
 
-def infinite_or(score: str) -> float:
-    """Return a score of TREC, which may be infinite."""
-    if re.fullmatch(r"[+-]?(inf|infinity)", score, re.IGNORECASE):
+def infinite_or(score: Any) -> float:
+    """Return a score of TREC or of a table, which may be infinite."""
+    if isinstance(score, str) and INFINITE.fullmatch(stripped(score)):
         return float(score)
+    if isinstance(score, float) and math.isinf(score):
+        return score
     return a_score(score)
 
 
@@ -231,7 +244,7 @@ def trec_gold(data: bytes) -> PlainGold:
         query, _, item, grade = map(decoded, (fields[0], b"", fields[2], fields[3]))
         if not grade.isascii():
             refuse("not a grade")
-        gold.judgments.append((an_id(query), an_id(item), a_whole_number(grade)))
+        gold.judgments.append((an_id(query), an_id(item), a_grade(grade)))
     return judged(gold)
 
 
@@ -273,7 +286,7 @@ def ir_datasets_fields(data: bytes, most: int) -> list[list[str]]:
 
 def ir_datasets_gold(data: bytes) -> PlainGold:
     rows = ir_datasets_fields(data, 4)
-    return judged(PlainGold([(an_id(r[0]), an_id(r[1]), a_whole_number(r[2])) for r in rows]))
+    return judged(PlainGold([(an_id(r[0]), an_id(r[1]), a_grade(r[2])) for r in rows]))
 
 
 def ir_datasets_run(data: bytes) -> PlainRun:
@@ -299,9 +312,11 @@ class Table:
     def find(self, wanted: Iterable[str], but: str | None = None) -> str | None:
         """Return the first column with one of these names, in the order of the names."""
         for name in wanted:
-            for column in self.names:
-                if column.strip().lower() == name and column != but:
-                    return column
+            same = [c for c in self.names if c.strip().lower() == name and c != but]
+            if len(same) > 1:
+                refuse("two columns whose names differ only in case or spaces")
+            if same:
+                return same[0]
         return None
 
     def column(self, name: str) -> list[Any]:
@@ -335,8 +350,16 @@ def delimited_table(data: bytes, separator: str) -> Table:
         raise RefusedError(str(error)) from error
     if not rows:
         refuse("no line")
+    for value in (value for row in rows for value in row if value.count('"') % 2):
+        last_line = text.rpartition("\n")[2]  # where it does no harm
+        if value.replace('"', '""') not in text and value not in last_line:
+            refuse("a quote inside an unquoted value")
+    if data.startswith(BYTE_ORDER_MARK * 2):
+        raise UncheckedError("two byte order marks")
     if any(len(row) != len(rows[0]) for row in rows):
         refuse("rows of different lengths")
+    if any('"' in name and name.replace('"', '""') not in text for name in rows[0]):
+        refuse("a quote inside an unquoted name")
     named = [name for name in rows[0] if name.strip()]
     if len(set(named)) < len(named):
         refuse("two columns of one name")
@@ -389,17 +412,24 @@ def table_gold(table: Table) -> PlainGold:
         ends = [an_offset(value) for value in table.column(table.need(["end"]))]
         if any(low > high for low, high in zip(starts, ends, strict=True)):
             refuse("the end is before the start")
+        if graded := table.find(["grade", "rel", "relevance"]):
+            for value in table.column(graded):
+                a_grade(value)
         gold.spans = list(zip(ids, docs, starts, ends, strict=True))
         return gold
     evidence = table.find(["evidence"])
+    if evidence and table.find(["relevant", "relevant_ids", "expected_ids"]):
+        raise UncheckedError("evidence next to a list of ids")
     if evidence and grade is None:
         texts = [cell_text(value) for value in table.column(evidence)]
-        if None in texts:
-            refuse("an evidence text is missing")
+        if None in texts:  # CSV has empty texts as well as missing ones
+            raise UncheckedError("an evidence text is missing or empty")
         gold.evidence = [(q, text or "") for q, text in zip(ids, texts, strict=True)]
         return gold
     listed = table.find(LISTS)
-    if item is None and grade is None and listed:
+    if item is None and listed:
+        if sum(name.strip().lower() in QUERY_ID for name in table.names) > 1:
+            raise UncheckedError("two columns of query ids")
         for name, cell in zip(ids, table.column(listed), strict=True):
             gold.judgments += [(name, one, 1) for one in dict.fromkeys(ids_in_cell(cell))]
         gold.judged = set(ids)
@@ -407,7 +437,7 @@ def table_gold(table: Table) -> PlainGold:
             raise UncheckedError("several lists of a query")
         return gold
     items = [an_id(value) for value in table.column(item or refuse("no item id"))]
-    grades = [a_whole_number(value) for value in table.column(grade or refuse("no grade"))]
+    grades = [a_grade(value) for value in table.column(grade or refuse("no grade"))]
     gold.judgments = list(zip(ids, items, grades, strict=True))
     gold.judged = set(ids)
     return gold
@@ -430,8 +460,10 @@ def query_ids(table: Table) -> list[str]:
 
 def ids_in_cell(cell: Any) -> list[str]:
     """Return the ids in a cell: a list, or one that is written as text, or separated by ;."""
-    if cell is None or (isinstance(cell, str) and not cell.strip(" ;")):
+    if cell is None or (isinstance(cell, str) and not any(map(str.strip, cell.split(";")))):
         raise UncheckedError("an empty list")
+    if isinstance(cell, str) and cell.strip().startswith("{"):
+        raise UncheckedError("an object in a cell")
     if isinstance(cell, str) and cell.strip().startswith("["):
         cell = list_in_cell(cell)
     if isinstance(cell, str):
@@ -446,10 +478,10 @@ def table_run(table: Table) -> PlainRun:
     names = query_ids(table)
     start = table.find(["start"])
     item = table.find(OWN_ID if start else (*OWN_ID, *DOC_ID), but=query)
-    text = table.find(["text"])
+    text, end = table.find(["text"]), table.find(["end"])
     if item is None and text is None and start is None:
         refuse("no item")
-    score, rank = table.find(["score"]), table.find(["rank"])
+    score, rank, tokens = table.find(["score"]), table.find(["rank"]), table.find(["tokens"])
     if table.find(GRADE[:-1]) and not (score or rank):
         refuse("gold")
     if not table.rows:
@@ -458,16 +490,17 @@ def table_run(table: Table) -> PlainRun:
     for name, row in zip(names, table.rows, strict=True):
         cells = dict(zip(reversed(table.names), reversed(row), strict=True))
         one = PlainItem(None if item is None else an_id(cells[item]))
-        one.score = a_score(cells[score]) if score else None
+        one.score = infinite_or(cells[score]) if score else None
         one.text = cell_text(cells[text]) if text else None
+        one.end = a_whole_number(cells[end]) if end else None
         if start:
             one.start = a_whole_number(cells[start])
             document = table.find(DOC_ID)
             one.doc_id = cell_text(cells[document]) if document else None
-            end = table.find(["end"])
-            one.end = a_whole_number(cells[end]) if end else None
             if one.end is not None and not 0 <= one.start <= one.end <= LARGEST_OFFSET:
                 refuse("not a span")
+        if tokens:
+            a_whole_number(cells[tokens], low=0)
         order = a_whole_number(cells[rank]) if rank else 0
         lists.setdefault(name, []).append((order, one))
     run = PlainRun()
@@ -494,13 +527,17 @@ class TooLong:
     """A number of more digits than Python reads: refused where it matters."""
 
 
+def too_long(everywhere: bool) -> TooLong:
+    return refuse("a number of too many digits") if everywhere else TooLong()
+
+
 def json_value(text: str | bytes, *, keys_once: bool) -> Any:
     try:
         return json.loads(
-            text,
+            text.decode() if isinstance(text, bytes) else text,
             object_pairs_hook=once if keys_once else None,
             parse_constant=lambda word: refuse(word),
-            parse_int=lambda digits: int(digits) if len(digits) < 1000 else TooLong(),
+            parse_int=lambda digits: int(digits) if len(digits) < 1000 else too_long(keys_once),
         )
     except (ValueError, RecursionError) as error:
         raise RefusedError(str(error)) from error
@@ -508,14 +545,19 @@ def json_value(text: str | bytes, *, keys_once: bool) -> Any:
 
 def json_records(data: bytes, *, keys_once: bool) -> list[Any]:
     text_of(data)
-    lines = data.removeprefix(BYTE_ORDER_MARK).split(b"\n")
-    return [json_value(line, keys_once=keys_once) for line in lines if line.strip()]
+    lines = [line for line in data.removeprefix(BYTE_ORDER_MARK).split(b"\n") if line.strip()]
+    header = [
+        json_value(line, keys_once=keys_once and b'"karat"' not in line) for line in lines[:1]
+    ]
+    return header + [json_value(line, keys_once=keys_once) for line in lines[1:]]
 
 
 def without_header(records: list[Any], kind: str) -> list[Any]:
     if not records or not isinstance(records[0], dict) or "karat" not in records[0]:
         return records
     header = records[0]
+    if "TooLong" in repr(header):
+        raise UncheckedError("a number of too many digits in the settings")
     if type(header["karat"]) is not int or header["karat"] != 1 or header.get("kind") != kind:
         refuse("the header")
     if header.get("offsets", "codepoint") not in ("codepoint", "utf16", "utf8"):
@@ -540,6 +582,10 @@ def an_object(record: Any) -> dict[str, Any]:
 
 def a_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else refuse("not a list")
+
+
+def given_or_empty(record: dict[str, Any], key: str) -> Any:
+    return [] if record.get(key) is None else record[key]
 
 
 def known_keys(record: dict[str, Any]) -> dict[str, Any]:
@@ -569,16 +615,17 @@ def native_gold(records: list[Any]) -> PlainGold:
         gold.texts[query] = a_text(record.get("query"))
         if "results" in record and not {"relevant", "spans", "evidence"} & set(record):
             refuse("a run")
-        relevant = record.get("relevant")
+        relevant, pairs = record.get("relevant"), []
         if relevant is not None:
             gold.judged.add(query)
             if isinstance(relevant, dict):
                 pairs = [(an_id(item), json_grade(grade)) for item, grade in relevant.items()]
-            elif any(isinstance(one, dict) for one in a_list(relevant)):
-                pairs = [judgment_object(an_object(one)) for one in relevant]
             else:
-                pairs = [(item, 1) for item in dict.fromkeys(map(an_id, a_list(relevant)))]
+                pairs = list(dict.fromkeys(map(listed_judgment, a_list(relevant))))
             gold.judgments += [(query, item, grade) for item, grade in pairs]
+        for group in a_list(given_or_empty(record, "any_of")):
+            if not a_list(group) or not {an_id(item) for item in group} <= {i for i, _ in pairs}:
+                refuse("a group of any_of that is empty, or not relevant")
         if record.get("spans") is not None:
             for span in a_list(record["spans"]):
                 gold.spans.append(native_span(query, an_object(span)))
@@ -594,16 +641,24 @@ def native_gold(records: list[Any]) -> PlainGold:
     return gold
 
 
-def judgment_object(judgment: dict[str, Any]) -> tuple[str, int]:
-    if set(judgment) != {"chunk_id", "grade"}:
+def listed_judgment(judgment: Any) -> tuple[str, int]:
+    """Return the judgment in a list: an id, or an object with an id or a text."""
+    if not isinstance(judgment, dict):
+        return an_id(judgment), 1
+    keys = set(judgment) - {"grade"}
+    if len(keys) != 1 or not keys <= {"id", "chunk_id", "text"}:
         raise UncheckedError("other keys of a judgment")
-    return an_id(judgment["chunk_id"]), json_grade(judgment["grade"])
+    grade = json_grade(judgment.get("grade", 1))
+    name, value = next(iter(keys)), judgment[next(iter(keys))]
+    if value is None:
+        refuse("neither an id nor a text")
+    return (hashed(an_id(a_text(value))) if name == "text" else an_id(value)), grade
 
 
 def json_grade(value: Any) -> int:
     if isinstance(value, (bool, str)):
         refuse("not a grade")
-    return a_whole_number(value, -LARGEST_GRADE + 1, LARGEST_GRADE - 1)
+    return a_grade(value)
 
 
 def json_number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
@@ -614,7 +669,7 @@ def json_number(value: Any, low: float = -math.inf, high: float = math.inf) -> f
 
 
 def json_whole(value: Any, low: int, high: int) -> int:
-    if isinstance(value, (bool, str)):
+    if isinstance(value, (bool, str, float)):
         refuse("not a whole number")
     return a_whole_number(value, low, high)
 
@@ -631,6 +686,10 @@ def native_run(records: list[Any]) -> PlainRun:
     run = PlainRun()
     for given in records:
         record = an_object(given)
+        if {"qid", "query-id", "queryid", "q_id", "retrieved", "retrieved_ids"} & set(record):
+            raise UncheckedError("other names of keys")
+        if record.get("query_id") is None and {*QUERY_TEXT} & set(record):
+            raise UncheckedError("a query without an id")
         query = an_id(record.get("query_id"))
         if query in run.lists:
             refuse("a query is repeated")
@@ -639,10 +698,14 @@ def native_run(records: list[Any]) -> PlainRun:
             failure = an_object(record["error"])
             if not isinstance(failure.get("type"), str):
                 refuse("an error without a type")
+            if not isinstance(failure.get("message", ""), str):
+                refuse("the message of an error is not text")
             run.failed.add(query)
         elif record.get("results") is None:
+            if {"retrieved_contexts", "contexts"} & set(record):
+                raise UncheckedError("texts as results")
             refuse("no results")
-        items = [native_item(result) for result in a_list(record.get("results") or [])]
+        items = [native_item(result) for result in a_list(given_or_empty(record, "results"))]
         if query not in run.failed:
             run.lists[query] = items
         latency = record.get("latency_ms")
@@ -653,7 +716,7 @@ def native_run(records: list[Any]) -> PlainRun:
         elif latency is not None:
             time = json_number(latency, 0, 1e15 - 1)
             run.timings.append((query, "total", time))
-        for call in a_list(record.get("calls") or []):
+        for call in a_list(given_or_empty(record, "calls")):
             a_call(an_object(call))
         if record.get("attempts", 1) != 1 or record.get("varied", False) is not False:
             raise UncheckedError("attempts")
@@ -675,6 +738,8 @@ def a_call(call: dict[str, Any]) -> None:
 def native_item(result: Any) -> PlainItem:
     if not isinstance(result, dict):
         return PlainItem(an_id(result))
+    if result.get("id") is None and {"chunk_id", "item_id", "docno"} & set(result):
+        raise UncheckedError("other names of keys")
     ids = {
         name: None if result.get(name) is None else an_id(result[name]) for name in ("id", "doc_id")
     }
@@ -730,11 +795,10 @@ def nested_run(data: bytes) -> PlainRun:
         return native_run(content)
     run = PlainRun()
     for query, items in an_object(content).items():
+        if isinstance(items, list) and any(isinstance(item, (list, dict)) for item in items):
+            raise UncheckedError("what a retriever may return")
         if isinstance(items, dict):
-            listed = [
-                PlainItem(an_id(i), float(s) if isinstance(s, bool) else json_number(s))
-                for i, s in items.items()
-            ]
+            listed = [PlainItem(an_id(i), json_number(s)) for i, s in items.items()]
             run.lists[an_id(query)] = by_score(listed)
         else:
             run.lists[an_id(query)] = [PlainItem(an_id(item)) for item in a_list(items)]
@@ -778,8 +842,14 @@ def list_in_cell(text: str) -> Any:
 def ragas_rows(records: list[Any]) -> dict[str, dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for record in records:
+        if isinstance(record, list):
+            raise UncheckedError("a JSON list")
         row = an_object(record)
+        if "TooLong" in repr(row):
+            refuse("a number of too many digits")
         question = a_text(row.get("user_input"))
+        if question is None and {*QUERY_TEXT, *QUERY_ID[1:]} & set(row):
+            raise UncheckedError("other names of keys")
         query = row.get("id") if row.get("query_id") is None else row["query_id"]
         if query is None:
             query = hashed(question if question is not None else refuse("neither id nor question"))
@@ -805,6 +875,10 @@ def ragas_gold(records: list[Any]) -> PlainGold:
         refuse("no reference contexts")
     gold = PlainGold(queries=set(rows), texts={})
     for query, row in rows.items():
+        if "[" * 33 in repr(row):
+            refuse("a field that is nested too deep")
+        if "\0" in str(row.get("results")):
+            raise UncheckedError("NUL in a field that may hold ids")
         assert gold.texts is not None
         gold.texts[query] = row.get("user_input")
         texts, ids = row.get("reference_contexts"), row.get("reference_context_ids")

@@ -130,7 +130,10 @@ CSV = "query_id,item_id,grade\nq1,a,1\n"
 gold("a row of a CSV file has too many values", "gold.csv", CSV + "q1,b,1,2\n")
 gold("a row of a CSV file has too few values", "gold.csv", CSV + "q1,b\n")
 gold(
-    "a quote in a CSV file is not closed", "gold.csv", CSV + 'q1,b,"1\n', volatile="(?<=table: ).*"
+    "quotes in a CSV file are misplaced",
+    "gold.csv",
+    'query_id,relevant\nab","\na""a',
+    volatile="(?<=table: ).*",
 )
 gold("a CSV file has no column for the grade", "gold.csv", "query_id,item_id,grad\nq1,a,1\n")
 gold("a grade in a CSV file is not an integer", "gold.csv", CSV + "\nq1,b,1.5\n")
@@ -368,6 +371,14 @@ case(
 # What the fuzzers found
 
 gold("text follows a closing quote", "a.csv", 'query_id,item_id,grade\nq1,"a"b,1\n')
+gold("a quoted value has no end", "a.csv", 'query_id,item_id,grade,x\nq1,a,1,"b\n')
+gold("a quote is inside an unquoted value", "a.csv", 'query_id,item_id,grade\nq1,5" disk,1\n')
+gold("an id in a list in CSV has a NUL character", "a.csv", "query_id,relevant\nq1,a\0\n")
+gold(
+    "an id in a Ragas table has a NUL character",
+    "a.csv",
+    'id,reference_context_ids\nq1,"[""a\\u0000""]"\n',
+)
 gold("a quote is inside the name of a column", "a.csv", 'query_id,item_id,grade,5"\nq1,a,1,3"\n')
 gold("names of columns differ in case", "a.csv", "Query_ID,query_id,item_id,grade\nq1,q,a,1\n")
 gold("a grade in a CSV file is too large", "a.csv", "query_id,item_id,grade\nq1,a,2147483648\n")

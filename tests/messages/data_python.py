@@ -1,5 +1,6 @@
 """Gold and runs given as Python objects and tables."""
 
+import functools
 import sys
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -36,6 +37,9 @@ gold("a grade is too large", {"q1": {"a": 1 << 40}})
 gold("an id of a query is not an id", {None: ["a"]})
 gold("two ids are the same as text", {1: ["a"], "1": ["a"]})
 gold("an id has half a character", {"q\ud800": ["a"]})
+gold("an id has a NUL character", {"q1": ["a\0"]})
+gold("an id of a record has a NUL character", [{"query_id": "q\0", "relevant": ["a"]}])
+gold("an item of a record has a NUL character", [{"query_id": "q1", "relevant": ["a\0"]}])
 gold("a record is not complete", [{"query_id": "q1", "relevant": {"a": "yes"}}])
 gold("a record has half a character", [{"query_id": "\ud800", "relevant": ["a"]}])
 gold("a key of a record has half a character", [{"query_id": "q1", "\ud800": 1}])
@@ -50,6 +54,7 @@ run("the results of a query are not a dict or a list", {"q1": "a"})
 run("some results are dicts and some are lists", {"q1": {"a": 1.0}, "q2": ["a"]})
 run("a score is not a number", {"q1": {"a": "high"}})
 run("an item is not an id", {"q1": [None]})
+run("an item is nested too deep", {"q1": functools.reduce(lambda a, _: [a], range(2000), "a")})
 
 # Tables
 

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from karat.evaluation.verdict import Verdict
 
 Words = list[str]
+LONGEST_WORD = 1000
 
 
 def advise(words: Words | None) -> None:
-    """Print a command to standard error, after all results; not one that no terminal can show."""
+    """Print a command to standard error, after all results; not one that no terminal can show.
+
+    An id must be complete in a command, so a command with a very long one is not printed either.
+    """
     line = "" if words is None else shlex.join(words)
-    if not line.isprintable():
+    if not line.isprintable() or any(len(word) > LONGEST_WORD for word in words or ()):
         return
     try:
         sys.stdout.flush()

@@ -249,7 +249,16 @@ def listed_ids(values: pl.Series, locate: Locate = row_error) -> list[Any]:
     >>> listed_ids(pl.Series("relevant", ["a;b", '["c"]', None]))
     [['a', 'b'], ['c'], None]
     """
-    return [_ids_in_cell(cell, row, values.name, locate) for row, cell in enumerate(values, 1)]
+    cells = [_ids_in_cell(cell, row, values.name, locate) for row, cell in enumerate(values, 1)]
+    for row, cell in enumerate(cells, 1):
+        if isinstance(cell, (list, dict)) and has_nul(cell):
+            raise locate(row, values.name, f"an id {HAS_NUL}", "use another id")
+    return cells
+
+
+def has_nul(ids: Iterable[Any]) -> bool:
+    """Tell whether one of some ids has a NUL character."""
+    return any(isinstance(item, str) and "\0" in item for item in ids)
 
 
 def records(

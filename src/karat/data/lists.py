@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from karat.data.frames import HAS_NUL
 from karat.data.order import ranked_as_listed, ranked_by_score
 from karat.errors import InputError
 
@@ -127,7 +128,10 @@ def _all_text(groups: Iterable[Iterable[Any]], field: str) -> bool:
     """Tell whether all keys are text: joining refuses anything else, and is the fastest way."""
     try:
         for group in groups:
-            "".join(group).encode()
+            joined = "".join(group)
+            joined.encode()
+            if "\0" in joined:
+                raise InputError(f"an id {HAS_NUL}", field=field, hint="use another id")
     except TypeError:
         return False
     except UnicodeEncodeError as error:

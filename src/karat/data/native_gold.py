@@ -292,7 +292,8 @@ def known_record(given: Any, number: int, error: MakeError, theirs: dict[str, st
             piece["text"] if isinstance(piece, Mapping) and "text" in piece else piece
             for piece in evidence
         ]
-    for name, wanted in (("relevant", ("id", "doc_id", "grade")), ("spans", ("doc_id", "grade"))):
+    # A span may have a label or a score of its own, which is not its grade.
+    for name, wanted in (("relevant", ("id", "doc_id", "grade")), ("spans", ("doc_id",))):
         if isinstance(record.get(name), list):
             items = record[name]
             record[name] = [with_item_keys(item, wanted, theirs) for item in items]

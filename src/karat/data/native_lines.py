@@ -76,14 +76,17 @@ def _refuse_nul(lines: Numbered[bytes], source: Source) -> None:
 
 def id_with_nul(value: Any, name: str = "") -> str | None:
     """Return the name of the field in which an id has a NUL character: keys are ids too."""
-    if isinstance(value, str):
-        return name if "\0" in value and _ID_NAME.search(name) else None
-    if isinstance(value, list):
-        return next(filter(None, (id_with_nul(item, name) for item in value)), None)
-    if isinstance(value, dict):
-        if name in ("relevant", "judgments") and "\0" in "".join(value):
+    held = [(name, value)]  # not recursive: fields may be nested deep
+    while held:
+        name, value = held.pop()
+        if isinstance(value, str) and "\0" in value and _ID_NAME.search(name):
             return name
-        return next(filter(None, (id_with_nul(item, key) for key, item in value.items())), None)
+        if isinstance(value, list):
+            held += [(name, item) for item in reversed(value)]
+        elif isinstance(value, dict):
+            if name in ("relevant", "judgments") and "\0" in "".join(value):
+                return name
+            held += reversed(value.items())
     return None
 
 
@@ -209,13 +212,18 @@ def _encodable(text: str) -> bool:
 def table_of(rows: Any, schema: dict[str, Any], field: str, **how: Any) -> pl.DataFrame:
     """Build a table from checked rows; text that Python made may still not be text."""
     try:
-        return pl.DataFrame(rows, schema=schema, **how)
+        table = pl.DataFrame(rows, schema=schema, **how)
     except UnicodeEncodeError as error:
         raise InputError(
             f"{error.object[error.start]!a} is half a character (a lone surrogate)",
             field=field,
             hint="decode the text as UTF-8 before it comes here",
         ) from error
+    ids = [name for name in ("item_id", "doc_id") if name in schema]
+    for name in ids:
+        if table[name].str.contains("\0", literal=True).any():
+            raise InputError(f"an id {HAS_NUL}", field=field, hint="use another id")
+    return table
 
 
 def _invalid(
@@ -349,6 +357,8 @@ def new_query(
 ) -> str:
     """Return a query's id as text, refusing one that was there before."""
     query = str(given)
+    if "\0" in query:
+        raise error(f"the id {HAS_NUL}", line=number, field="query_id", hint="use another id")
     if query in seen:
         problem = error(
             f"query {query!r} stands there twice",

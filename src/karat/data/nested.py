@@ -182,14 +182,16 @@ def _check_ids(content: Any, text: str, source: Source) -> None:
 
 
 def _texts(content: Any) -> Iterator[str]:
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, list):
-        for item in content:
-            yield from _texts(item)
-    elif isinstance(content, dict):
-        yield from content
-        yield from _texts(list(content.values()))
+    held = [content]  # not recursive: the content may be nested deep
+    while held:
+        value = held.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            held += value
+        elif isinstance(value, dict):
+            yield from value
+            held += value.values()
 
 
 def _refuse_constant(word: str) -> None:

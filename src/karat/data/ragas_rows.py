@@ -15,12 +15,14 @@ import polars as pl
 from karat.data.frames import (
     ANSWERS,
     CONTEXTS,
+    HAS_NUL,
     OLD_CONTEXTS,
     QUERY_ID,
     QUERY_TEXT,
     Hashed,
     Locate,
     generated_id,
+    has_nul,
     list_in_cell,
 )
 from karat.data.gold import Gold
@@ -57,6 +59,7 @@ class Rows:
             record = self._known_record(given)
             row = self._row(number, record)
             query = self._query_id(number, row)
+            self._refuse_nul(number, query, row)
             if query in self.rows:
                 raise self._twice(number, query, row)
             self.rows[query] = (number, row, record)
@@ -132,6 +135,18 @@ class Rows:
             )
         self.queries_hashed = True
         return self.text_id(row.user_input, number, "user_input")
+
+    def _refuse_nul(self, number: int, query: str, row: RagasRow) -> None:
+        ids = {
+            "id" if row.query_id is None else "query_id": [query],
+            "retrieved_context_ids": row.retrieved_context_ids,
+            "reference_context_ids": row.reference_context_ids,
+        }
+        for field, given in ids.items():
+            if has_nul(given or ()):
+                raise self.error(
+                    f"an id {HAS_NUL}", line=number, field=field, hint="use another id"
+                )
 
     def text_id(self, text: str, number: int, field: str) -> str:
         """Return the id of a text: 16 hexadecimal digits of BLAKE2b over its UTF-8 bytes."""

@@ -183,6 +183,8 @@ def _row(at: int, item: Any, paths: Paths) -> dict[str, Any]:
     except InputError as error:
         place = f"results[{at}]" + (f".{error.field}" if error.field else "")
         raise InputError(error.problem, field=place, hint=error.hint) from error
+    except RecursionError as error:
+        raise InputError("it is nested too deep", field=f"results[{at}]", hint=_SHAPES) from error
     if all(row.get(name) is None for name in ("id", "doc_id", "start", "text")):
         raise InputError(
             f"it has neither id, nor place, nor text; it has {keys_of(item)}",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -30,6 +30,9 @@ from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_
 from karat.data.parquet_layout import Buffer, DamagedLayoutError
 from karat.data.run import Run, run_of_table
 from karat.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _STDERR = 2
 Made = TypeVar("Made")
@@ -100,13 +103,17 @@ def _read_text(source: Source, separator: str) -> Found:
     try:
         table = pl.read_csv(content, separator=separator, infer_schema=False, extra_columns="raise")
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise _ragged(source, text, separator) or source.error(
-            f"this is no table: {str(error).splitlines()[0]}",
-            hint="the first line names the columns; quote values that hold the separator",
+        raise (
+            _ragged(source, body, separator, top)
+            or _unpaired_quote(source, content, separator, top)
+            or source.error(
+                f"this is no table: {str(error).splitlines()[0]}",
+                hint="the first line names the columns; quote values that hold the separator",
+            )
         ) from error
     if table.width and table.to_series(-1).null_count():
         # A row that was cut off leaves its last values empty, and so does a row that has none.
-        ragged = _ragged(source, text, separator)
+        ragged = _ragged(source, body, separator, top)
         if ragged is not None:
             raise ragged
     blank = table.select(pl.all_horizontal(pl.all().is_null())).to_series()
@@ -150,14 +157,17 @@ def _refuse_stray_quotes(source: Source, content: bytes, separator: str, top: in
     codes = np.frombuffer(content, np.uint8)
     quotes = np.flatnonzero(codes == _QUOTE)
     opening, closing = quotes[::2], quotes[1::2]
-    is_edge = np.zeros(256, np.bool_)
-    is_edge[[*separator.encode(), *b'\n\r"']] = True
-    # A quote inside a quoted value is doubled: one that closes it, and one that opens it again.
-    opens_value = is_edge[codes[np.maximum(opening - 1, 0)]] | (opening == 0)
+    opens_value = _opens_value(codes, opening, separator)
     last = codes.size - 1
-    ends_value = is_edge[codes[np.minimum(closing + 1, last)]] | (closing == last)
+    ends_value = _is_edge(separator)[codes[np.minimum(closing + 1, last)]] | (closing == last)
     in_names = opening[~opens_value & (opening < content.find(b"\n"))]
     behind_values = closing[opens_value[: closing.size] & ~ends_value]
+    if quotes.size % 2 and opens_value[-1]:
+        raise source.error(
+            "a quoted value has no end",
+            line=top + content.count(b"\n", 0, int(opening[-1])) + 1,
+            hint="check that the file was written to the end",
+        )
     stray = np.concatenate([in_names, behind_values])
     if stray.size:
         raise source.error(
@@ -167,6 +177,40 @@ def _refuse_stray_quotes(source: Source, content: bytes, separator: str, top: in
             line=top + content.count(b"\n", 0, int(stray.min())) + 1,
             hint='quote the whole value, and write a quote inside it twice: "5"" disk"',
         )
+
+
+def _opens_value(
+    codes: NDArray[np.uint8], opening: NDArray[np.int64], separator: str
+) -> NDArray[np.bool_]:
+    """Tell which quotes open a value: nothing of it is before them."""
+    return _is_edge(separator)[codes[np.maximum(opening - 1, 0)]] | (opening == 0)
+
+
+def _is_edge(separator: str) -> NDArray[np.bool_]:
+    """Tell for each byte whether it may be next to a quote, outside of the quoted value.
+
+    A quote inside a quoted value is doubled: one that closes it, and one that opens it again.
+    """
+    is_edge = np.zeros(256, np.bool_)
+    is_edge[[*separator.encode(), *b'\n\r"']] = True
+    return is_edge
+
+
+def _unpaired_quote(source: Source, content: bytes, separator: str, top: int) -> InputError | None:
+    """Find the first quote that is inside an unquoted value and has no other on its line."""
+    codes = np.frombuffer(content, np.uint8)
+    quotes = np.flatnonzero(codes == _QUOTE)
+    opening = quotes[::2]
+    lines = top + 1 + np.searchsorted(np.flatnonzero(codes == _NEWLINE), quotes)
+    closed_on = np.append(lines[1::2], [0])[: opening.size]  # the last one may not be closed
+    is_stray = ~_opens_value(codes, opening, separator) & (closed_on != lines[::2])
+    if not is_stray.any():
+        return None
+    return source.error(
+        "a quote is inside a value that is not quoted",
+        line=int(lines[::2][is_stray][0]),
+        hint='quote the whole value, and write a quote inside it twice: "5"" disk"',
+    )
 
 
 def _refuse_lone_cr(source: Source, body: str, top: int) -> None:
@@ -183,18 +227,18 @@ def _refuse_lone_cr(source: Source, body: str, top: int) -> None:
             )
 
 
-def _ragged(source: Source, text: str, separator: str) -> InputError | None:
+def _ragged(source: Source, body: str, separator: str, top: int) -> InputError | None:
     """Find the first row that has more or fewer values than there are columns."""
     limit = csv.field_size_limit(sys.maxsize)
     try:
-        rows = csv.reader(io.StringIO(text), delimiter=separator)
+        rows = csv.reader(io.StringIO(body), delimiter=separator)
         names = next((row for row in rows if row), [])
         begins = rows.line_num + 1
         for row in rows:
             if row and len(row) != len(names):
                 return source.error(
                     f"{len(row)} values under {len(names)} column names",
-                    line=begins,
+                    line=top + begins,
                     hint="quote values that hold the separator or a quote",
                 )
             begins = rows.line_num + 1
@@ -408,7 +452,7 @@ def _text_format(name: str, separator: str) -> Format:
     )
 
 
-_QUOTE = ord('"')
+_QUOTE, _NEWLINE = b'"\n'
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 READERS: dict[str, Callable[[Source], Found]] = {
     "csv": _mapped(lambda source: _read_text(source, ",")),

@@ -119,7 +119,7 @@ class PreparedGold:
     def ideal(self) -> Places:
         """The grades of each query from the highest: the best list there could be."""
         query, grade = self.flat
-        if grade.size and max(grade.max(), -grade.min()) >= LARGEST_GRADE:
+        if grade.size and (grade.max() >= LARGEST_GRADE or grade.min() <= -LARGEST_GRADE):
             raise InputError(
                 "a grade is too large to be one",
                 field="grade",
