@@ -995,9 +995,13 @@ def rows_table(path: Path, keys: dict[str, tuple[str, ...]]) -> Table:
         }
         for name in {"start", "end"} & set(keys):
             json_whole(given[name], 0, LARGEST_OFFSET)
-        for name in {"text", "title"} & set(keys):
-            if "query_id" not in keys:
-                a_text(given[name])
+        for key in (key for name in {"text", "title"} & set(keys) for key in keys[name]):
+            a_text(row.get(key))
+        for key in (key for name, spelled in keys.items() if "_id" in name for key in spelled):
+            if row.get(key) is not None:
+                an_id(row[key])
+        if "query_id" in keys and given["query_id"] is None and given["text"] is not None:
+            raise UncheckedError("a query without an id")
         rows.append(list(given.values()))
     return Table(list(keys), rows)
 
@@ -1062,7 +1066,7 @@ def read_queries(path: Path) -> dict[str, str | None]:
     data = content_of(path)
     if not data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
         text = text_of(data)
-        lines = [line for line in text.split("\n") if line.strip()]
+        lines = [line for line in text.split("\n") if line.strip()] or refuse("no line")
         names = {name.strip(' "\r').lower() for name in lines[0].split("\t")}
         ids = {*QUERY_ID, "_id", "id", "topic"}
         if all(line.count("\t") == 1 for line in lines) and not names & ids:
@@ -1085,8 +1089,10 @@ def read_queries(path: Path) -> dict[str, str | None]:
     judged = table.find((*OWN_ID, *DOC_ID), but=table.query) and table.find(GRADE)
     if judged or not table.rows:
         raise UncheckedError("gold")
-    query = table.need((*QUERY_ID, "_id", "id", "topic"))
     words = table.find(("text", *QUERY_TEXT, "title"))
+    if table.find((*QUERY_ID, "_id", "id", "topic")) is None and words:
+        raise UncheckedError("queries without ids")
+    query = table.need((*QUERY_ID, "_id", "id", "topic"))
     texts = [cell_text(value) for value in table.column(words)] if words else []
     ids_read = [an_id(value) for value in table.column(query)]
     return unique(list(zip(ids_read, texts or [None] * len(ids_read), strict=True)))
