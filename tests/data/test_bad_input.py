@@ -556,6 +556,8 @@ def test_json_without_queries_is_refused_with_its_path(tmp_path, content):
         ("quote in a name.csv", 'query_id,item_id,grade,5"\nq1,a,1,3"\nq1,b,1,x\n', 1),
         ("names that differ in case.csv", "Query_ID,query_id,item_id,grade\nq1,q,a,1\n", 1),
         ("grade that is too large.csv", "query_id,item_id,grade\nq1,a,2147483648\n", 2),
+        ("separator too many at the end.csv", "query_id,item_id,grade\nq1,a,1\nq1,b,2,", 3),
+        ("comment that hides a line.qrels", "q1 0 a 1\n# x\rq1 0 b 1\nq1 0 c 1\n", 2),
         ("smallest integer.csv", "query_id,item_id,grade\nq1,a,-9223372036854775808\n", 2),
         ("smallest integer.qrels", "q1 0 a 1\nq1 0 b -9223372036854775808\n", 2),
         ("smallest decimal.qrels", "q1 0 a 1.0\nq1 0 b -9223372036854775808.0\n", 2),

@@ -262,3 +262,12 @@ def test_no_mapping_changes_nothing():
         assert Columns().record(record) is record
     with pytest.raises(InputError):
         Columns.of(["query"])
+
+
+def test_bytes_of_a_table_are_not_taken_for_ids_and_texts_with_tabs(tmp_path):
+    """A length of nine is a tab, and then the file has one tab and no line feed."""
+    path = tmp_path / "queries.parquet"
+    for size in range(1, 20):
+        table = pl.DataFrame({"query_id": ["q1", "q2", "q3"], "query": ["x" * size] * 3})
+        table.write_parquet(path, compression="uncompressed", statistics=False)
+        assert read_queries(path).rows() == table.rows()

@@ -21,6 +21,31 @@ def put(folder: Path, content: str) -> Path:
 # Reading
 
 
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("q1\ta\t1\nq1\tb\r\t2\n", 2),
+        ("\nq1\r\ta\t1\n", 2),
+        ("q1\ta\t1\nq1\tb\t2\t", 2),
+        ("q1\ta\t1\t0\nq1\tb\t2\t0\t", 2),
+    ],
+    ids=["CR in an item", "CR in a query", "tab at the end", "tab at the end of four fields"],
+)
+def test_carriage_return_in_a_line_and_tab_at_the_end_are_refused(tmp_path, content, line):
+    path = put(tmp_path, content)
+    with refused(path=path, line=line):
+        Gold.read(path, format="ir_datasets")
+
+
+def test_blank_first_line_with_a_tab_is_skipped(tmp_path):
+    path = put(tmp_path, "\t\r\n\nq1\ta\t1\r\nq1\tb\tx\r")
+    with refused(path=path, line=4, field="relevance"):
+        Gold.read(path, format="ir_datasets")
+    path = put(tmp_path, "\t\r\n\nq1\ta\t1\r\nq1\tb\t2\r")
+    gold = Gold.read(path, format="ir_datasets")
+    assert gold.judgments.rows() == [("q1", "a", 1), ("q1", "b", 2)]
+
+
 @pytest.mark.parametrize("content", ["\u2028", "\u2028\n\u00a0\n"])
 def test_unicode_white_space_alone_is_refused(tmp_path, content):
     path = put(tmp_path, content)

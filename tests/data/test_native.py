@@ -492,3 +492,10 @@ def test_a_latency_that_is_not_a_number_is_refused():
         Run.of([{"query_id": "q1", "results": ["a"], "latency_ms": {"total": float("nan")}}])
     assert "record 1" in caught.value.problem
     assert "nan" in caught.value.problem
+
+
+@pytest.mark.parametrize("name", ["spans", "qid", "question", "expected", "reference_contexts"])
+def test_field_with_a_name_that_would_be_read_as_something_else_is_not_written(tmp_path, name):
+    row = {"query_id": "q1", "query": "x", "item_id": "a", "grade": 1, name: "y"}
+    with refused(field=name):
+        Gold.of(pl.DataFrame([row])).write(tmp_path / "gold.jsonl")

@@ -226,6 +226,9 @@ def lines_of_fields(data: bytes) -> list[list[bytes]]:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         refuse("UTF-16")
     lines = [line.split() for line in data.removeprefix(BYTE_ORDER_MARK).split(b"\n")]
+    for line in data.removeprefix(BYTE_ORDER_MARK).split(b"\n"):
+        if line.strip().startswith(b"#") and b"\r" in line.strip():
+            refuse("a comment that may hide lines")
     return [fields for fields in lines if fields and not fields[0].startswith(b"#")]
 
 
@@ -259,10 +262,12 @@ def judged(gold: PlainGold) -> PlainGold:
 def trec_run(data: bytes) -> PlainRun:
     """Read a run; fields after the sixth belong to a tag with spaces."""
     lists: dict[str, list[PlainItem]] = {}
+    body = data.removeprefix(BYTE_ORDER_MARK)
+    inside = any(b"\r" in line.strip() for line in body.split(b"\n"))
     for fields in lines_of_fields(data):
         if len(fields) < 6:
             refuse("not six fields")
-        if len(fields) > 6 and b"\r" in data.replace(b"\r\n", b"\n"):
+        if len(fields) > 6 and inside:
             refuse("more than six fields, and a carriage return that may end a line")
         if len(fields) > 6 and DECIMAL.fullmatch(fields[5].decode("latin-1")):
             refuse("more than six fields, and no tag")
@@ -276,6 +281,8 @@ def trec_run(data: bytes) -> PlainRun:
 def ir_datasets_fields(data: bytes, most: int) -> list[list[str]]:
     text = text_of(data).lstrip("\r\n")
     lines = [line.removesuffix("\r").split("\t") for line in text.split("\n")]
+    if any("\r" in field for fields in lines for field in fields):
+        refuse("a carriage return inside a line")
     rows = [fields for fields in lines if any(fields)]
     if not rows or not all(3 <= len(fields) <= most for fields in rows):
         refuse("the number of fields")
@@ -354,7 +361,7 @@ def delimited_table(data: bytes, separator: str) -> Table:
         last_line = text.rpartition("\n")[2]  # where it does no harm
         if value.replace('"', '""') not in text and value not in last_line:
             refuse("a quote inside an unquoted value")
-    if data.startswith(BYTE_ORDER_MARK * 2):
+    if text.startswith("\ufeff"):
         raise UncheckedError("two byte order marks")
     if any(len(row) != len(rows[0]) for row in rows):
         refuse("rows of different lengths")
@@ -951,7 +958,11 @@ def beir_gold(split: Path) -> PlainGold:
     folder = split.parent.parent
     texts: dict[str, str | None] = {}
     for record in json_records((folder / "queries.jsonl").read_bytes(), keys_once=False):
-        query = an_id(an_object(record).get("_id"))
+        if "TooLong" in repr(record) or "[" * 33 in repr(record):
+            refuse("a field that is too large or nested too deep")
+        if any("\0" in str(value) for key, value in an_object(record).items() if key != "_id"):
+            raise UncheckedError("NUL in a field that may hold ids")
+        query = an_id(record.get("_id"))
         if query in texts:
             refuse("a query is repeated")
         texts[query] = a_text(record.get("text"))
@@ -982,6 +993,15 @@ def rows_table(path: Path, keys: dict[str, tuple[str, ...]]) -> Table:
             name: next((row[k] for k in spelled if row.get(k) is not None), None)
             for name, spelled in keys.items()
         }
+        for name in {"start", "end"} & set(keys):
+            json_whole(given[name], 0, LARGEST_OFFSET)
+        for key in (key for name in {"text", "title"} & set(keys) for key in keys[name]):
+            a_text(row.get(key))
+        for key in (key for name, spelled in keys.items() if "_id" in name for key in spelled):
+            if row.get(key) is not None:
+                an_id(row[key])
+        if "query_id" in keys and given["query_id"] is None and given["text"] is not None:
+            raise UncheckedError("a query without an id")
         rows.append(list(given.values()))
     return Table(list(keys), rows)
 
@@ -1005,6 +1025,8 @@ def read_chunks(path: Path) -> list[tuple[str, str, int, int, str | None]]:
         chunks.append((an_id(cells[item]), an_id(cells[document]), low, high, words))
     if len({chunk[0] for chunk in chunks}) < len(chunks):
         refuse("a chunk is repeated")
+    if not chunks:
+        refuse("no rows")
     return chunks
 
 
@@ -1024,9 +1046,13 @@ def read_corpus(path: Path) -> list[tuple[str, str]]:
         title = table.find(["title"])
         if title:
             cell_text(cells[title])
+        if words is None and (".csv" in path.suffixes or ".tsv" in path.suffixes):
+            raise UncheckedError("a text that is missing or empty")
         documents.append((an_id(cells[document]), refuse("no text") if words is None else words))
     if len({name for name, _ in documents}) < len(documents):
         refuse("a document is repeated")
+    if not documents:
+        refuse("no rows")
     return documents
 
 
@@ -1040,7 +1066,7 @@ def read_queries(path: Path) -> dict[str, str | None]:
     data = content_of(path)
     if not data.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
         text = text_of(data)
-        lines = [line for line in text.split("\n") if line.strip()]
+        lines = [line for line in text.split("\n") if line.strip()] or refuse("no line")
         names = {name.strip(' "\r').lower() for name in lines[0].split("\t")}
         ids = {*QUERY_ID, "_id", "id", "topic"}
         if all(line.count("\t") == 1 for line in lines) and not names & ids:
@@ -1063,8 +1089,10 @@ def read_queries(path: Path) -> dict[str, str | None]:
     judged = table.find((*OWN_ID, *DOC_ID), but=table.query) and table.find(GRADE)
     if judged or not table.rows:
         raise UncheckedError("gold")
-    query = table.need((*QUERY_ID, "_id", "id", "topic"))
     words = table.find(("text", *QUERY_TEXT, "title"))
+    if table.find((*QUERY_ID, "_id", "id", "topic")) is None and words:
+        raise UncheckedError("queries without ids")
+    query = table.need((*QUERY_ID, "_id", "id", "topic"))
     texts = [cell_text(value) for value in table.column(words)] if words else []
     ids_read = [an_id(value) for value in table.column(query)]
     return unique(list(zip(ids_read, texts or [None] * len(ids_read), strict=True)))

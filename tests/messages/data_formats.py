@@ -280,6 +280,7 @@ def exported(read, content: str):
 
 
 case("a line of ir_datasets has too few fields", exported(Gold.read, "q1\ta\n"))
+case("a carriage return is in a line of ir_datasets", exported(Gold.read, "q1\ta\r\t1\n"))
 case("a file of ir_datasets has only Unicode white space", exported(Gold.read, "\u2028"))
 case("scores of ir_datasets are ranks", exported(Run.read, "q1\ta\t1\nq1\tb\t2\n"))
 case("a grade of ir_datasets is not an integer", exported(Gold.read, "q1\ta\tyes\t0\n"))

@@ -30,6 +30,8 @@ LAYOUTS = {
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _GRADE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
+_LONE_CR = re.compile(r"\r(?!\n|\Z)")
 _SAMPLE = 50  # lines that are looked at to tell the format
 
 
@@ -123,8 +125,9 @@ def _sample(source: Source) -> list[list[str]]:
 
 def _read(source: Source, names: tuple[str, ...]) -> tuple[pl.DataFrame, frames.Locate]:
     text = decode(source.read(), source)
-    body = text.lstrip("\r\n")
-    top = text[: len(text) - len(body)].count("\n")
+    body = _BLANK_LINES.sub("", text, count=1).lstrip("\r")
+    top = text.count("\n", 0, len(text) - len(body))
+    _refuse_lone_cr(source, body, top)
 
     def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:
         return source.error(problem, line=top + lines[row - 1], field=field, hint=hint)
@@ -140,11 +143,26 @@ def _read(source: Source, names: tuple[str, ...]) -> tuple[pl.DataFrame, frames.
         )
     except (pl.exceptions.PolarsError, OSError):
         table = None
-    if table is None or not 3 <= table.width <= len(names):
+    if table is None or not 3 <= table.width <= len(names) or _ends_with_tab(body, table.width):
         raise _field_count(source, text, names)
     blank = table.select(pl.all_horizontal(pl.all().is_null())).to_series()
     lines = (~blank).arg_true() + 1
     return table.filter(~blank).rename(dict(zip(table.columns, names, strict=False))), locate
+
+
+def _refuse_lone_cr(source: Source, body: str, top: int) -> None:
+    """Refuse a carriage return inside a line: Polars would drop it from an id."""
+    if found := _LONE_CR.search(body):
+        raise source.error(
+            "a carriage return (CR) without a line feed (LF)",
+            line=top + body.count("\n", 0, found.start()) + 1,
+            hint="save the file with LF or CRLF line endings",
+        )
+
+
+def _ends_with_tab(body: str, width: int) -> bool:
+    """Tell whether the last line has a field too many, which is empty: Polars ignores that."""
+    return body.endswith("\t") and body.rpartition("\n")[2].count("\t") >= width
 
 
 def _field_count(source: Source, text: str, names: tuple[str, ...]) -> InputError:

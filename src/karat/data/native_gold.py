@@ -61,6 +61,8 @@ ALIASES = {
     "evidence": ("reference_contexts", *EVIDENCE_LISTS),
 }
 """Other names of the keys of gold, as benchmark scripts and other tools use them."""
+READ_KEYS = {*GOLD_KEYS, *(alias for aliases in ALIASES.values() for alias in aliases)}
+"""All keys that mean something in a line of gold, so that a field cannot have such a name."""
 
 
 Grade = Annotated[int, msgspec.Meta(gt=-LARGEST_GRADE, lt=LARGEST_GRADE)]
@@ -138,7 +140,7 @@ def _text_keys(record: Any) -> Any:
 
 def write_gold(gold: Gold, file: IO[bytes]) -> Written:
     """Write gold, one query a line, after a header."""
-    taken = [name for name in gold.fields if name in GOLD_KEYS]
+    taken = [name for name in gold.fields if name in READ_KEYS]
     if taken:
         raise InputError(
             f"a line of JSON Lines cannot hold the field {taken[0]!r}, which means something there",
@@ -229,8 +231,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
             empty_evidence.append(query)
         evidence += [(query, text) for text in line.evidence or ()]
     names = dict.fromkeys(name for fields in queries.values() for name in fields)
-    known = {*GOLD_KEYS, *(alias for aliases in ALIASES.values() for alias in aliases)}
-    warn_of_misspelled_keys(names, known - {"query"}, header.name)
+    warn_of_misspelled_keys(names, READ_KEYS - {"query"}, header.name)
     hashed.warn("gold")
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "relevant", orient="row"),

@@ -199,6 +199,8 @@ def _is_gold(table: pl.DataFrame) -> bool:
 
 def _is_pairs(source: Source) -> bool:
     """Tell files of id, tab and text that name no columns, as MS MARCO's are."""
+    if tables.PARQUET.sniff(source) or tables.ARROW.sniff(source):
+        return False  # whose bytes may look like that
     head = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     whole = head.rpartition("\n")[0] if len(source.head) == HEAD_BYTES else head
     lines = [line.split("\t") for line in whole.split("\n") if line.strip()]

@@ -111,8 +111,9 @@ def _read_text(source: Source, separator: str) -> Found:
                 hint="the first line names the columns; quote values that hold the separator",
             )
         ) from error
-    if table.width and table.to_series(-1).null_count():
+    if table.width and (table.to_series(-1).null_count() or body.endswith(separator)):
         # A row that was cut off leaves its last values empty, and so does a row that has none.
+        # A separator too many at the very end is ignored by Polars.
         ragged = _ragged(source, body, separator, top)
         if ragged is not None:
             raise ragged

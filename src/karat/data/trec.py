@@ -57,6 +57,7 @@ _PIECE = 1 << 18  # bytes that fit the cache: scanning such pieces is several ti
 _OTHER_SPACES = bytes([9, 11, 12, 13])
 _TO_SPACE = bytes(_SPACE if byte in _OTHER_SPACES else byte for byte in range(256))
 _WHITE = r"[ \t\n\v\f\r]"
+_COMMENT_WITH_MORE = re.compile(rb"^[ \t\v\f\r]*#[^\n]*\r[^\n]*\S", re.MULTILINE)
 _GRADE = re.compile(rb"[+-]?[0-9]+(?:\.0*)?")
 _DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _OF_NUMBERS = b"0123456789+-.eE"
@@ -163,6 +164,8 @@ def _read(source: Source, schema: Schema) -> pl.DataFrame:
 
 def _read_block(block: bytes, schema: Schema) -> pl.DataFrame | None:
     """Read lines as they are if they are tidy, else tidied; None if that does not work."""
+    if b"#" in block and b"\r" in block and _COMMENT_WITH_MORE.search(block):
+        return None
     separators = len(schema) - 1
     tidy = block
     lines = _count_tidy_lines(tidy, separators)
@@ -318,6 +321,7 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
     for number, line in enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1):
         fields = line.split()
         if not fields or fields[0].startswith(b"#"):
+            _refuse_carriage_return(source, number, line)  # lines may be hidden in a comment
             continue
         if len(fields) != len(schema):
             _refuse_carriage_return(source, number, line)
