@@ -247,7 +247,7 @@ def hostile():
     names = [
         "a|b",
         "<b>&amp;",
-        "x\x00\x1b[2J\ud800".encode("utf-8", "replace").decode(),
+        "x\x01\x1b[2J\ud800".encode("utf-8", "replace").decode(),
         "long" * 40,
     ]
     gold = {name: ["a"] for name in names}
