@@ -78,6 +78,10 @@ def repeated(keys: Collection[str], lengths: NDArray[np.int64]) -> pl.Series:
 
 def holds_lists(given: Mapping[Any, Any]) -> bool:
     """Tell whether every query has a dict of scores or a list of ids, which need no reading."""
+    if set(map(type, given.values())) == {dict}:  # the usual case, told at once
+        values = map(dict.values, filter(None, given.values()))
+        if set(map(type, map(next, map(iter, values)))) <= {float, int}:
+            return True
     return all(_kind(items) is not None for items in given.values())
 
 
@@ -127,7 +131,9 @@ def _all_text(groups: Iterable[Iterable[Any]], field: str) -> bool:
     """Tell whether all keys are text: joining refuses anything else, and is the fastest way."""
     try:
         for group in groups:
-            "".join(group).encode()
+            joined = "".join(group)
+            if not joined.isascii():
+                joined.encode()
     except TypeError:
         return False
     except UnicodeEncodeError as error:
