@@ -25,7 +25,6 @@ from karat.errors import InputError, KaratWarning, RetrieverError, counted
 from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
 from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents
 from karat.match.document_ids import note as renamed_note
-from karat.match.evidence import Found
 from karat.match.level import documents
 from karat.match.overlap import Overlap, document_overlap, overlap
 from karat.match.prepared import PreparedGold, prepare
@@ -56,8 +55,8 @@ class Outcome:
     name: str | None
     settings: dict[str, Any]
     """How the run says it was made."""
-    found: Found | None
-    """Which texts cover which evidence, where that was asked."""
+    readings: dict[Family, Reading]
+    """What the kernels read: gold and run brought together."""
     overlaps: dict[str, Overlap]
     """Which ids of gold occur in the run, by kind, where they are in doubt."""
     delivered: dict[str, float]
@@ -173,11 +172,10 @@ class LocalSession:
         other.plan = replace(self.plan, chunks=Chunks.open(chunks_of_run(self.chunks, name)))
         return other
 
-    def score(self, source: Any, name: str | None = None, path: str | None = None) -> Outcome:
-        """Open a run and score it; `path` says where one that is open already was read from."""
-        whole = Run.open(source)
+    def score(self, whole: Run, name: str | None = None, path: str | None = None) -> Outcome:
+        """Score a run; `path` is where it was read from, for messages."""
         # Of several runs, a person must know which.
-        place = path or path_of(source) or name or whole.name
+        place = path or name or whole.name
         if problem := too_many_failed(whole, self.fail_on_error, place):
             raise RetrieverError(problem)
         with _naming(place):
@@ -207,7 +205,7 @@ class LocalSession:
             table,
             run.name,
             run.settings,
-            readings["evidence"].data if "evidence" in readings else None,
+            readings,
             dict(session._overlaps(whole, table.counts)),  # noqa: SLF001
             dict(_delivered(plan, readings)),
             tuple(notes),
@@ -215,8 +213,7 @@ class LocalSession:
 
     def _overlaps(self, whole: Run, counts: dict[str, int]) -> Iterator[tuple[str, Overlap]]:
         """Yield which ids of gold are in a run, where so few are found that ids may be wrong."""
-        half_found = counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]
-        if "rank" in self.plan.families and not half_found:
+        if "rank" in self.plan.families and _ids_are_doubtful(counts):
             # An id that was cut away is not one that is spelled differently.
             listed = documents(whole) if self.plan.level == "doc" else whole
             yield "relevant ids", overlap(self.prepared, listed)
@@ -224,9 +221,8 @@ class LocalSession:
             ids = document_ids(self._renamed_in(whole, self._renamed(whole)))
             yield "document ids", document_overlap(self.document_ids.gold, ids)
 
-    def opened(self, source: Any, query_ids: Iterable[str] | None = None) -> Run:
-        """Open a run and return its lists, or those of some queries, as they are scored."""
-        run = Run.open(source)
+    def as_scored(self, run: Run, query_ids: Iterable[str] | None = None) -> Run:
+        """Return the lists of a run, or those of some queries, as they are scored."""
         renamed = self._renamed(run)
         run = self._shaped(run if query_ids is None else run.only(query_ids), renamed)
         return run.distinct("item_id") if self.plan.conventions.duplicates == "set" else run
@@ -256,6 +252,22 @@ class LocalSession:
         run = run.shaped(self.settings.top_k, self.settings.score_threshold)
         run = self._renamed_in(run, renamed)
         return run if self.corpus is None else run.in_code_points(self.corpus)
+
+
+_ENOUGH = 100
+"""So many relevant items in the lists of their own queries are not there by chance."""
+
+
+def _ids_are_doubtful(counts: dict[str, int]) -> bool:
+    """Return whether so few relevant items were found that gold and run may spell ids differently.
+
+    Scoring has counted what is in the list of its own query. Only where that is hardly anything
+    are all lists searched for all ids, which takes as long as scoring.
+    """
+    wanted, found = counts["relevant"], counts["relevant_found"]
+    if found >= _ENOUGH and 10 * found >= wanted:
+        return False
+    return not wanted or 2 * found < wanted
 
 
 def _warn_of_lengths(gold: Gold) -> None:
