@@ -22,10 +22,10 @@ def judgments_of(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
         by_query = {query: _graded(query, items) for query, items in by_query.items()}
     judged = text_items(by_query)
     grades = list(chain.from_iterable(map(dict.values, judged.values())))
-    if set(map(type, grades)) <= {int} and (
-        -LARGEST_GRADE < min(grades, default=0) <= max(grades, default=0) < LARGEST_GRADE
-    ):
-        return judged
+    if set(map(type, grades)) <= {int}:
+        different = set(grades)  # few, so that they are quickly compared
+        if -LARGEST_GRADE < min(different, default=0) <= max(different, default=0) < LARGEST_GRADE:
+            return judged
     return {
         query: {item: grade_of(query, item, grade) for item, grade in items.items()}
         for query, items in judged.items()

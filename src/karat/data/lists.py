@@ -79,6 +79,10 @@ def repeated(keys: Collection[str], lengths: NDArray[np.int64]) -> pl.Series:
 
 def holds_lists(given: Mapping[Any, Any]) -> bool:
     """Tell whether every query has a dict of scores or a list of ids, which need no reading."""
+    if set(map(type, given.values())) == {dict}:  # the usual case, told at once
+        values = map(dict.values, filter(None, given.values()))
+        if set(map(type, map(next, map(iter, values)))) <= {float, int}:
+            return True
     return all(_kind(items) is not None for items in given.values())
 
 
@@ -129,7 +133,8 @@ def _all_text(groups: Iterable[Iterable[Any]], field: str) -> bool:
     try:
         for group in groups:
             joined = "".join(group)
-            joined.encode()
+            if not joined.isascii():
+                joined.encode()
             if "\0" in joined:
                 raise InputError(f"an id {HAS_NUL}", field=field, hint="use another id")
     except TypeError:

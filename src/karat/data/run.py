@@ -192,13 +192,7 @@ class Run:
         return self._with(results=results.filter(is_first | is_unknown))
 
     def with_item_ids(self) -> Run:
-        """Return this run, whose items have no ids, with a hash of the text as the id of each.
-
-        If an item has no text either, the run stays as it is.
-        """
-        if "text" not in self.results.columns or self.results["text"].null_count():
-            return self
-        frames.Hashed(items=True).warn("the run")
+        """Return this run, whose items have texts and no ids, with ids made of the texts."""
         ids = [frames.generated_id(text) for text in self.results["text"]]
         return self._with(results=self.results.with_columns(pl.Series("item_id", ids, pl.String)))
 

@@ -26,7 +26,6 @@ from karat.errors import InputError, KaratWarning, RetrieverError, counted
 from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
 from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents
 from karat.match.document_ids import note as renamed_note
-from karat.match.evidence import Found
 from karat.match.level import documents
 from karat.match.overlap import Overlap, document_overlap, overlap
 from karat.match.prepared import PreparedGold, prepare
@@ -57,8 +56,8 @@ class Outcome:
     name: str | None
     settings: dict[str, Any]
     """How the run says it was made."""
-    found: Found | None
-    """Which texts cover which evidence, where that was asked."""
+    readings: dict[Family, Reading]
+    """What the kernels read: gold and run brought together."""
     overlaps: dict[str, Overlap]
     """Which ids of gold occur in the run, by kind, where they are in doubt."""
     delivered: dict[str, float]
@@ -174,11 +173,13 @@ class LocalSession:
         other.plan = replace(self.plan, chunks=Chunks.open(chunks_of_run(self.chunks, name)))
         return other
 
-    def score(self, source: Any, name: str | None = None, path: str | None = None) -> Outcome:
-        """Open a run and score it; `path` says where one that is open already was read from."""
-        whole = self._open(source)
+    def score(self, whole: Run, name: str | None = None, path: str | None = None) -> Outcome:
+        """Score a run; `path` is where it was read from, for messages."""
+        if self._lacks_ids(whole):
+            frames.Hashed(items=True).warn("the run")
+            whole = whole.with_item_ids()
         # Of several runs, a person must know which.
-        place = path or path_of(source) or name or whole.name
+        place = path or name or whole.name
         if problem := too_many_failed(whole, self.fail_on_error, place):
             raise RetrieverError(problem)
         with _naming(place):
@@ -208,7 +209,7 @@ class LocalSession:
             table,
             run.name,
             run.settings,
-            readings["evidence"].data if "evidence" in readings else None,
+            readings,
             dict(session._overlaps(whole, table.counts)),  # noqa: SLF001
             dict(_delivered(plan, readings)),
             tuple(notes),
@@ -216,8 +217,7 @@ class LocalSession:
 
     def _overlaps(self, whole: Run, counts: dict[str, int]) -> Iterator[tuple[str, Overlap]]:
         """Yield which ids of gold are in a run, where so few are found that ids may be wrong."""
-        half_found = counts["relevant"] and 2 * counts["relevant_found"] >= counts["relevant"]
-        if "rank" in self.plan.families and not half_found:
+        if "rank" in self.plan.families and _ids_are_doubtful(counts):
             # An id that was cut away is not one that is spelled differently.
             listed = documents(whole) if self.plan.level == "doc" else whole
             yield "relevant ids", overlap(self.prepared, listed)
@@ -225,23 +225,21 @@ class LocalSession:
             ids = document_ids(self._renamed_in(whole, self._renamed(whole)))
             yield "document ids", document_overlap(self.document_ids.gold, ids)
 
-    def opened(self, source: Any, query_ids: Iterable[str] | None = None) -> Run:
-        """Open a run and return its lists, or those of some queries, as they are scored."""
-        run = self._open(source)
+    def as_scored(self, run: Run, query_ids: Iterable[str] | None = None) -> Run:
+        """Return the lists of a run, or those of some queries, as they are scored."""
+        if self._lacks_ids(run):
+            run = run.with_item_ids()
         renamed = self._renamed(run)
         run = self._shaped(run if query_ids is None else run.only(query_ids), renamed)
         return run.distinct("item_id") if self.plan.conventions.duplicates == "set" else run
 
-    def _open(self, source: Any) -> Run:
-        run = Run.open(source)
-        lacks_ids = run.lists is None and "item_id" not in run.results.columns
-        if lacks_ids and "rank" in self.plan.families and self._has_generated_ids:
-            return run.with_item_ids()
-        return run
-
-    @property
-    def _has_generated_ids(self) -> bool:
-        """Whether gold's items have no ids of their own and go by a hash of their text."""
+    def _lacks_ids(self, run: Run) -> bool:
+        """Whether the items of gold and run have no ids, so that both go by a hash of their text."""
+        if "rank" not in self.plan.families or run.lists is not None:
+            return False
+        columns = run.results.columns
+        if "item_id" in columns or "text" not in columns or run.results["text"].null_count():
+            return False
         ids = self.gold.judgments["item_id"]
         return bool(ids.len()) and bool(ids.str.contains(f"^{frames.GENERATED_ID}$").all())
 
@@ -270,6 +268,22 @@ class LocalSession:
         run = run.shaped(self.settings.top_k, self.settings.score_threshold)
         run = self._renamed_in(run, renamed)
         return run if self.corpus is None else run.in_code_points(self.corpus)
+
+
+_ENOUGH = 100
+"""So many relevant items in the lists of their own queries are not there by chance."""
+
+
+def _ids_are_doubtful(counts: dict[str, int]) -> bool:
+    """Return whether so few relevant items were found that gold and run may spell ids differently.
+
+    Scoring has counted what is in the list of its own query. Only where that is hardly anything
+    are all lists searched for all ids, which takes as long as scoring.
+    """
+    wanted, found = counts["relevant"], counts["relevant_found"]
+    if found >= _ENOUGH and 10 * found >= wanted:
+        return False
+    return not wanted or 2 * found < wanted
 
 
 def _warn_of_lengths(gold: Gold) -> None:

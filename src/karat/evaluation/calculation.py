@@ -22,7 +22,7 @@ from karat.measures.declare import OF_THE_RUN, Family
 from karat.measures.rank.gain import worth
 from karat.measures.reading import Reading, read
 from karat.measures.scoring import scored, tallies
-from karat.measures.workings import listening
+from karat.measures.workings import Workings
 
 TOP = 20
 """How many ranks are always shown; beyond them, only what counts."""
@@ -155,13 +155,12 @@ def _calculated(
     ((family, reading),) = readings.items()
     lists = lists_of(gold, run, plan, reading)
     matched = _matched(gold, reading, exactly) if family == "evidence" else {}
+    traces = {measure: Workings() for measure in plan.measures}
+    table = scored(gold, run, plan, readings, traces)
     for measure in plan.measures:
-        alone = replace(plan, measures=(measure,))
-        with listening() as workings:
-            table = scored(gold, run, alone, readings)
-        notes = Notes(workings, gold.query_ids.len(), family)
+        notes = Notes(traces[measure], gold.query_ids.len(), family)
         values = table.frame[measure.name].to_list()
-        remarks = _remarks(gold, run, alone, readings)
+        remarks = _remarks(gold, run, replace(plan, measures=(measure,)), readings)
         for number, query in enumerate(gold.query_ids):
             beside = list(notes.beside(number, lists))
             counted = sorted({rank for rank, _ in beside})

@@ -455,8 +455,8 @@ def _calculated(scores: Scores, wanted: Mapping[Measure, Iterable[str]]) -> dict
     assert scores.origin is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KaratWarning)
-        run = scores.origin.session.opened(
-            scores.origin.source, {query for queries in wanted.values() for query in queries}
+        run = scores.origin.session.as_scored(
+            scores.origin.source.read(), {query for queries in wanted.values() for query in queries}
         )
         return {
             key: calculation

@@ -13,6 +13,7 @@ from karat.conventions import Conventions
 from karat.data.files import Unopened, flows, path_of
 from karat.data.frames import is_table
 from karat.data.run import Run
+from karat.data.run_source import RunSource
 from karat.engines.local import LocalSession, Outcome
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.opened import Origin
@@ -139,7 +140,7 @@ class Evaluator:
 
     def __call__(self, run: Any, *, name: str | None = None) -> Scores:
         """Score one run."""
-        source = self.opened(run)
+        source = self.source(run)
         outcome = self._outcomes([source], [name])[0]
         self._warn_of_strangers([outcome])
         return self._scores(outcome, source, name)
@@ -148,13 +149,13 @@ class Evaluator:
         """Score runs one after the other, so that only one is in memory at a time.
 
         Of runs measured by evidence, the texts stay, for `scores.matches`. A run that was given as
-        a path is opened again when its lists are asked for, as by `scores.report`.
+        a path is kept or, if it is large, read again when its lists are needed (`RunSource`).
 
         Names are the keys, or else the runs' own, made distinct by path or number. Gold ids
         count as known if any of the runs holds them.
         """
         given = runs.values() if isinstance(runs, Mapping) else runs
-        sources = [self.opened(source) for source in given]
+        sources = [self.source(run) for run in given]
         keys = list(runs) if isinstance(runs, Mapping) else [None] * len(sources)
         outcomes = self._outcomes(sources, keys)
         self._warn_of_strangers(outcomes)
@@ -162,41 +163,41 @@ class Evaluator:
         each = zip(outcomes, sources, names, strict=True)
         return [self._scores(outcome, source, name) for outcome, source, name in each]
 
-    def _outcomes(self, sources: Sequence[Any], names: Sequence[str | None]) -> list[Outcome]:
+    def _outcomes(self, sources: Sequence[RunSource], names: Sequence[str | None]) -> list[Outcome]:
         """Score runs; what is measured where no measure was named may depend on all of them."""
         for source in sources:
-            if holds_scores(source):
+            if holds_scores(source.given):
                 raise InputError(
                     "these are scores that karat saved, not a run",
-                    path=path_of(source),
+                    path=source.path,
                     hint="give the run that they are of; compare and --baseline take saved scores",
                 )
-        session, opened = self._session, sources
-        paths = [path_of(source) for source in sources]
+        session = self._session
+        runs: Iterable[Run] = (source.read() for source in sources)
         if session.depends_on_runs:
-            opened = [Run.open(source) for source in sources]
-            session = session.with_defaults_for(opened)
-        each = zip(opened, names, paths, strict=True)
-        return [session.score(run, name, path) for run, name, path in each]
+            runs = list(runs)
+            session = session.with_defaults_for(runs)
+        each = zip(runs, names, sources, strict=True)
+        return [session.score(run, name, source.path) for run, name, source in each]
 
-    def opened(self, run: Any) -> Any:
-        """Run a retriever; open what can be read only once; leave all else until it is scored."""
+    def source(self, run: Any) -> RunSource:
+        """Run a retriever; read what can be read only once; leave all else until it is scored."""
         path = path_of(run)
         if path is not None:
-            return Run.open(run) if flows(path) else run
+            return RunSource(Run.open(run) if flows(path) else run)
         if isinstance(run, (Run, Mapping, Sequence)) or is_table(run):
-            return run
+            return RunSource(run)
         from karat.live.adapters.python import can_be_asked
         from karat.live.retrieve import retrieve
 
         if not can_be_asked(run):
-            return run
+            return RunSource(run)
         fail_on_error = self._session.fail_on_error
         asked = retrieve(run, self._session.gold, top_k=self._depth, fail_on_error=fail_on_error)
         if asked.failed:
             remark = failures(asked, "scored as nothing retrieved")
             warnings.warn(KaratWarning(remark), stacklevel=4)
-        return asked
+        return RunSource(asked)
 
     @property
     def _depth(self) -> int:
@@ -206,7 +207,7 @@ class Evaluator:
         cutoffs = [measure.cutoff for measure in self.measures]
         return max([Search.top_k, *(cutoff for cutoff in cutoffs if isinstance(cutoff, int))])
 
-    def _scores(self, outcome: Outcome, source: Any, name: str | None) -> Scores:
+    def _scores(self, outcome: Outcome, source: RunSource, name: str | None) -> Scores:
         return Scores(
             outcome.table,
             name=name or outcome.name or "run",
@@ -219,7 +220,7 @@ class Evaluator:
             notes=outcome.notes,
             delivered=outcome.delivered,
             queries=outcome.session.gold.queries,
-            origin=Origin(outcome.session, source, outcome.found),
+            origin=Origin.of(outcome, source),
         )
 
     def _warn_of_strangers(self, outcomes: Sequence[Outcome]) -> None:
@@ -253,11 +254,11 @@ def _conventions(preset: str | None, given: Conventions | dict[str, Any] | None)
     return Conventions.of(preset_named(preset).conventions.as_dict() | (given or {}))
 
 
-def _names(sources: list[Any], outcomes: list[Outcome]) -> list[str]:
+def _names(sources: list[RunSource], outcomes: list[Outcome]) -> list[str]:
     """Name runs by themselves, by path where two names are alike, by number where still so."""
     names = [outcome.name or "run" for outcome in outcomes]
     names = [
-        str(source.path) if names.count(name) > 1 and isinstance(source, Unopened) else name
+        str(source.path) if names.count(name) > 1 and isinstance(source.given, Unopened) else name
         for name, source in zip(names, sources, strict=True)
     ]
     return [

@@ -18,8 +18,8 @@ _UNJUDGED = -(1 << 62)
 def match_dicts(gold: PreparedGold, lists: Lists) -> tuple[Hits, Flags, int]:
     """Find the judged items of each list and their ranks."""
     n = gold.query_ids.len()
-    number = gold.number
-    numbers = np.fromiter((number.get(q, -1) for q in lists.by_query), np.int64, lists.lengths.size)
+    found_numbers = map(gold.number.get, lists.by_query, repeat(-1))
+    numbers = np.fromiter(found_numbers, np.int64, lists.lengths.size)
     known = numbers >= 0
     length, present = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     length[numbers[known]] = lists.lengths[known]

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import chain
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +47,7 @@ class PreparedGold:
     @cached_property
     def number(self) -> dict[str, int]:
         """The number of each query."""
-        return {query: number for number, query in enumerate(self.query_ids)}
+        return dict(zip(self.query_ids.to_list(), range(self.query_ids.len()), strict=True))
 
     @cached_property
     def judged(self) -> Flags:
@@ -145,7 +146,7 @@ class PreparedGold:
         if self.mapping is None:
             return self.table["query"].to_numpy(), self.table["grade"].to_numpy()
         counts = np.fromiter(map(len, self.mapping.values()), np.int64, len(self.mapping))
-        values = chain.from_iterable(grades.values() for grades in self.mapping.values())
+        values = chain.from_iterable(map(methodcaller("values"), self.mapping.values()))
         grade = np.fromiter(values, np.int64, int(counts.sum()))
         numbers = np.fromiter(map(self.number.__getitem__, self.mapping), np.int64, counts.size)
         return np.repeat(numbers, counts), grade

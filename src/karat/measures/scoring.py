@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from karat.measures.holes import bound, judged_beside
 from karat.measures.plan import Plan
 from karat.measures.reading import NOTHING, Reading, read
 from karat.measures.table import ScoreTable
+from karat.measures.workings import Workings, listening
 
 COUNTS = (
     "queries",
@@ -54,9 +57,13 @@ def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
 
 
 def scored(
-    prepared: PreparedGold, run: Run, plan: Plan, readings: dict[Family, Reading]
+    prepared: PreparedGold,
+    run: Run,
+    plan: Plan,
+    readings: dict[Family, Reading],
+    traces: Mapping[Measure, Workings] | None = None,
 ) -> ScoreTable:
-    """Score what was brought together."""
+    """Score what was brought together; `traces` collect what the kernel of each measure does."""
     present, unknown = _asked(prepared, run, readings)
     _refuse(prepared, _known(readings) & ~present, unknown, plan)
     left_out = ~present if plan.conventions.missing == "skip" else np.zeros_like(present)
@@ -64,7 +71,8 @@ def scored(
     for measure in plan.measures:
         reading, declaration = readings[measure.declaration.family], measure.declaration
         data = _data(measure, reading, plan)
-        values = np.where(left_out, np.nan, _values(measure, data, reading, plan))
+        with nullcontext() if traces is None else listening(traces[measure]):
+            values = np.where(left_out, np.nan, _values(measure, data, reading, plan))
         columns.append(pl.Series(measure.name, values, nan_to_null=True))
         if declaration.weight is not None:
             weights.append(pl.Series(measure.name, declaration.weight(data)))

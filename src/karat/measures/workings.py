@@ -45,12 +45,11 @@ _listening: ContextVar[Workings | None] = ContextVar("_listening", default=None)
 
 
 @contextmanager
-def listening() -> Iterator[Workings]:
-    """Listen to what kernels note."""
-    workings = Workings()
+def listening(workings: Workings) -> Iterator[None]:
+    """Collect what kernels note."""
     token = _listening.set(workings)
     try:
-        yield workings
+        yield
     finally:
         _listening.reset(token)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import polars as pl
 
-from karat.data.run import Run
 from karat.errors import InputError
 from karat.evaluation import Evaluator, Scores
 from karat.live.failures import MAX_FAILED
@@ -117,7 +116,7 @@ def evaluate_coverage(
         score_threshold=score_threshold,
         fail_on_error=fail_on_error,
     )
-    opened = Run.open(evaluator.opened(run))
+    opened = evaluator.source(run).read()
     speed = {stage: latencies(stage) for stage in stages_timed(opened)}
     cost = [] if opened.calls is None else list(map(parse, COSTS))
     timed = [measure for measures in speed.values() for measure in measures]

@@ -54,7 +54,7 @@ _POINTS = {"run": pl.String, "recall": pl.Float64, "precision": pl.Float64}
 def curves(runs: Mapping[str, Opened]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
     """Return values by k (run, measure, k, value) and precision by recall; None where none is.
 
-    Each run is scored once more, by all of these measures at the same time.
+    What a run was not scored by yet is computed for all of these measures at the same time.
     """
     longest = max((_longest(opened) for opened in runs.values()), default=0)
     by_depth, by_recall = [], []
@@ -62,9 +62,9 @@ def curves(runs: Mapping[str, Opened]) -> tuple[pl.DataFrame | None, pl.DataFram
         deep, recalling = _by_depth(opened, longest), _by_recall(opened)
         if not deep:
             continue
-        table = opened.table([*deep, *recalling])
-        by_depth += [(name, whole(m).name, m.cutoff, table.value(m)) for m in deep]
-        by_recall += [(name, m.cutoff, table.value(m)) for m in recalling]
+        values = opened.values([*deep, *recalling])
+        by_depth += [(name, whole(m).name, m.cutoff, values[m]) for m in deep]
+        by_recall += [(name, m.cutoff, values[m]) for m in recalling]
     drawn = pl.DataFrame(by_depth, _CURVES, orient="row").drop_nulls()
     points = pl.DataFrame(by_recall, _POINTS, orient="row").drop_nulls()
     return (drawn if drawn.height else None), (points if points.height else None)

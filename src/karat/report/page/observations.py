@@ -237,7 +237,9 @@ def _items(opened: Sequence[Opened]) -> Unfound:
     for each in opened:
         run = documents(each.run) if plan.level == "doc" else each.run
         if run.results.height:  # a run that retrieved nothing has no columns to join by
-            left = left.join(run.results, on=_KEY, how="anti")
+            # The many results are looked up in the few judgments, not vice versa.
+            found = run.results.select(_KEY).join(left, on=_KEY, how="semi")
+            left = left.join(found, on=_KEY, how="anti")
     named = left.select("query_id", piece="item_id").sort("query_id", "piece")
     return Unfound("relevant item", wanted.height, named)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from karat.conventions import HELP
-from karat.data.files import expand, flows, path_of
+from karat.data.files import expand, flows
 from karat.errors import InputError
 from karat.evaluation.scores import Scores
 from karat.markup import Child, Markup, joined, named, table, tag
@@ -35,7 +35,7 @@ def inputs(scores: Sequence[Scores], *, settings: str | None = None) -> list[Inp
         if score.origin is None:
             given["scores", score.path, score.name] = None
         else:
-            given["run", path_of(score.origin.source), score.name] = None
+            given["run", score.origin.source.path, score.name] = None
     if settings is not None:
         given["settings", settings, settings] = None
     return [each for source in given for each in _inputs(*source)]

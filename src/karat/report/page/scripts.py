@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 from base64 import b64encode
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
+from pathlib import Path
 
 from karat.errors import InputError
+from karat.files import writing
 
 _MODULES = (
     "dom.js",
@@ -45,11 +50,35 @@ def check_installed() -> None:
 
 @cache
 def vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script.
+
+    Bundling takes longer than the rest of a page, and the script changes only with the version of
+    vl-convert: so it is kept in the user's cache folder, if that can be written.
+    """
     check_installed()
+    folder = _cache_folder()
+    kept = None if folder is None else folder / f"vega-{version('vl-convert-python')}.js"
+    if kept is not None:
+        with suppress(OSError, UnicodeDecodeError):
+            return kept.read_bytes().decode()
     import vl_convert
 
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    if kept is not None:
+        with suppress(OSError, InputError):
+            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with writing(kept) as file:
+                file.write(script.encode())
+    return script
+
+
+def _cache_folder() -> Path | None:
+    """Return where karat may keep files that it can make again; None if there is no such place."""
+    chosen = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    try:
+        return (Path(chosen) if chosen else Path.home() / ".cache") / "karat"
+    except RuntimeError:  # no home
+        return None
 
 
 @cache
