@@ -234,7 +234,7 @@ class LocalSession:
         return run.distinct("item_id") if self.plan.conventions.duplicates == "set" else run
 
     def _lacks_ids(self, run: Run) -> bool:
-        """Whether the items of gold and run have no ids, so that both go by a hash of their text."""
+        """Whether the items of gold and run have no ids, so that both go by a hash of texts."""
         if "rank" not in self.plan.families or run.lists is not None:
             return False
         columns = run.results.columns
