@@ -99,7 +99,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("name", ["typer", "karat.cli.convert", "polars", "msgspec"])
+@pytest.mark.parametrize("name", ["click", "karat.cli.convert", "polars", "msgspec"])
 def test_interrupted_import_is_exit_code_130(name):
     script = INTERRUPTED_IMPORT.format(name=name, words=EVALUATION)
     assert finished(script) == (130, "interrupted\n")
