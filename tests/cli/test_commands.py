@@ -366,7 +366,7 @@ def test_interrupt_is_exit_code_130(command, files, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("karat.evaluation.Evaluator", interrupted)
+    monkeypatch.setattr("karat.evaluation.evaluator.Evaluator", interrupted)
     code, out, err = command("eval", "gold.jsonl", "one.run")
     assert (code, out, err) == (130, "", "interrupted\n")
 

@@ -33,7 +33,7 @@ def test_unexpected_error_is_one_line_and_exit_code_2(command, monkeypatch, erro
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("karat.evaluation.Evaluator", fail)
+    monkeypatch.setattr("karat.evaluation.evaluator.Evaluator", fail)
     code, out, err = command(*EVALUATION)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")

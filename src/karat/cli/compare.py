@@ -88,7 +88,7 @@ def compare_command(
     **scoring: Any,
 ) -> None:
     """Compare runs pair by pair: differences, intervals, tests, and the queries that moved most."""
-    from karat.evaluation import compare
+    from karat.evaluation.comparison import compare
     from karat.format import to_json
     from karat.report import comparison_text
     from karat.report.comparison import ComparisonSheet

@@ -63,7 +63,7 @@ def evaluate_command(
     **scoring: Any,
 ) -> None:
     """Score runs against gold: measures as rows, runs as columns."""
-    from karat.evaluation import Evaluator
+    from karat.evaluation.evaluator import Evaluator
     from karat.format import to_json
     from karat.report import scores as scores_files
     from karat.report import terminal

@@ -36,7 +36,7 @@ def explain_command(
 
     With --gold, --run and --query the calculation is shown for that query.
     """
-    from karat.evaluation import explain
+    from karat.evaluation.explanation import explain
     from karat.format import to_json
 
     how = Scoring.of(scoring)

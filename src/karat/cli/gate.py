@@ -55,8 +55,7 @@ def gate_command(
     determined.
     """
     from karat.errors import KaratError
-    from karat.evaluation import gate
-    from karat.evaluation.verdict import GateEntry, document
+    from karat.evaluation.verdict import GateEntry, document, gate
     from karat.format import to_json
     from karat.report import verdict as verdict_files
 

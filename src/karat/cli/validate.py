@@ -54,7 +54,7 @@ def validate_command(
     """
     from karat.data.columns import Columns
     from karat.data.files import Unopened
-    from karat.evaluation import validate
+    from karat.evaluation.validation import validate
     from karat.format import to_json
 
     mapping = Columns.of(columns)

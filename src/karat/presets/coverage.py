@@ -14,7 +14,8 @@ import polars as pl
 
 from karat.data.run import Run
 from karat.errors import InputError
-from karat.evaluation import Evaluator, Scores
+from karat.evaluation.evaluator import Evaluator
+from karat.evaluation.scores import Scores
 from karat.live.failures import MAX_FAILED
 from karat.match import texts
 from karat.match.texts import Matching
