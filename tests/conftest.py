@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from karat.cli.main import main
-from support.commands import parser
 from support.effort import FULL
 
 # No test fails because the machine is busy.
@@ -40,7 +39,6 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture
 def command(monkeypatch, capsys):
     """Run karat in this process; return exit code, stdout and stderr."""
-    monkeypatch.setattr("karat.cli.main.app", parser())
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["karat", *map(str, words)])

@@ -5,7 +5,7 @@
 
 import pytest
 
-from support.commands import parser
+from karat.cli.main import app
 from support.golden import check_golden
 from support.paths import GOLDEN
 
@@ -14,10 +14,10 @@ def test_help_has_the_wording_of_the_golden_file(capsys, monkeypatch):
     for name, value in {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}.items():
         monkeypatch.setenv(name, value)
     pages = []
-    for name in ["", *parser().commands]:
+    for name in ["", *app.commands]:
         words = [*name.split(), "--help"]
         with pytest.raises(SystemExit) as ended:
-            parser()(words, prog_name="karat")
+            app(words, prog_name="karat")
         assert not ended.value.code
         title = " ".join(["karat", *words])
         pages.append(f"{title}\n{'=' * len(title)}\n{capsys.readouterr().out}")

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from importlib import import_module
 
 import karat
+from karat.cli.main import app
 from karat.report.schemas import DOCUMENTS, schema
-from support.commands import parser
 from support.golden import check_golden
 from support.paths import GOLDEN
 
@@ -68,7 +68,7 @@ def signature(value: object) -> str:
 
 
 def flags() -> Iterator[str]:
-    for name, command in sorted(parser().commands.items()):
+    for name, command in sorted(app.commands.items()):
         for parameter in sorted(command.params, key=lambda parameter: str(parameter.name)):
             words = [*parameter.opts, *parameter.secondary_opts]
             required = " (required)" if parameter.required else ""

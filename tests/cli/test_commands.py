@@ -366,7 +366,7 @@ def test_interrupt_is_exit_code_130(command, files, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("karat.evaluation.Evaluator", interrupted)
+    monkeypatch.setattr("karat.evaluation.evaluator.Evaluator", interrupted)
     code, out, err = command("eval", "gold.jsonl", "one.run")
     assert (code, out, err) == (130, "", "interrupted\n")
 
@@ -519,16 +519,16 @@ def test_terminated_process_leaves_no_partial_file(files):
         "import os, signal\n"
         "from karat.cli import main as command\n"
         "from karat.files import writing\n"
-        "def stopped():\n"
+        "def stopped(context):\n"
         "    with writing('x.run') as file:\n"
         "        file.write(b'half')\n"
         "        os.kill(os.getpid(), signal.SIGTERM)\n"
         "        file.write(b'more')\n"
-        "command.app = stopped\n"
+        "command.app.invoke = stopped\n"
         "command.main()\n"
     )
     before = sorted(files.iterdir())
-    assert subprocess.run([sys.executable, "stopped.py"]).returncode == 143
+    assert subprocess.run([sys.executable, "stopped.py", "measures"]).returncode == 143
     assert sorted(files.iterdir()) == before
 
 
@@ -550,3 +550,35 @@ def test_saved_scores_are_refused_as_a_run(command, files, ending):
     command("eval", "gold.jsonl", "one.run", "-m", "RR", "--per-query", "-o", f"s.{ending}")
     result = command("eval", "gold.jsonl", f"s.{ending}", "-m", "RR")
     check_refused(result, f"s.{ending}", "--baseline")  # which takes saved scores
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["eval", "g", "r", "--unknown-option"], "no such option"),
+        (["eval", "g", "r", "--top-k", "x\x1b[2J"], "'--top-k'"),
+        (["eval", "g"], "missing argument"),
+        (["unknown"], "no such command"),
+        (["compare", "g", "r", "s", "--moved", "-1"], "'--moved'"),
+    ],
+)
+def test_wrong_command_line_is_one_error_that_points_to_the_help(command, words, problem):
+    code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert problem in err
+    assert "\x1b" not in err
+    name = "karat" if words == ["unknown"] else f"karat {words[0]}"
+    assert err.endswith(f"\n  hint: see {name} --help\n")
+
+
+@pytest.mark.parametrize("words", [[], ["eval"], ["run"]])
+def test_no_words_show_the_help_page(command, words):
+    code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith(" ".join(["Usage: karat", *words]))
+
+
+def test_options_without_a_panel_are_listed_last(command):
+    out = command("eval", "--help")[1]
+    assert out.index("Arguments:") < out.index("Measures:") < out.index("Help:")

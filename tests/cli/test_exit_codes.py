@@ -33,7 +33,7 @@ def test_unexpected_error_is_one_line_and_exit_code_2(command, monkeypatch, erro
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr("karat.evaluation.Evaluator", fail)
+    monkeypatch.setattr("karat.evaluation.evaluator.Evaluator", fail)
     code, out, err = command(*EVALUATION)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
@@ -99,7 +99,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("name", ["typer", "karat.cli.convert", "polars", "msgspec"])
+@pytest.mark.parametrize("name", ["click", "karat.cli.convert", "polars", "msgspec"])
 def test_interrupted_import_is_exit_code_130(name):
     script = INTERRUPTED_IMPORT.format(name=name, words=EVALUATION)
     assert finished(script) == (130, "interrupted\n")

@@ -192,8 +192,8 @@ def test_settings_from_presets_environment_and_files_are_repeated(command, files
 
 def test_flags_are_repeated_unchanged(command, files):
     flags = (
-        "--level doc --score-threshold -0.5 --fuzzy-threshold 0.9 --matcher partial "
-        "--direction either --casefold --nfkc --zero-width --gold-format jsonl --format csv"
+        "--level doc --score-threshold -0.5 --gold-format jsonl --format csv --fuzzy-threshold 0.9 "
+        "--matcher partial --direction either --casefold --nfkc --zero-width"
     )
     Path("odd.txt").write_text("query_id,item_id,doc_id,score\nq1,b,b,1\nq2,c,c,1\n")
     code, _, err = command("eval", "gold.jsonl", "odd.txt", "-m", "RR", *flags.split())

@@ -430,7 +430,7 @@ def test_repeated_failures_stop_the_command_with_the_reason_and_a_hint(command, 
 
 
 def test_files_of_the_current_folder_take_the_place_of_no_package(folder):
-    for name in ("genai_prices", "aiohttp", "polars", "typer"):
+    for name in ("genai_prices", "aiohttp", "polars", "click"):
         Path(f"{name}.py").write_text("open('imported', 'a').write(__name__)\n")
     source = Path(karat.__file__).parents[1]
     words = ["run", "gold.jsonl", "-r", f"{folder}:plain", "-o", "run.jsonl", "--no-progress"]

@@ -21,8 +21,8 @@ from karat.data.corpus import Corpus
 from karat.data.files import EXPANDED_LIMIT, Source, zstd
 from karat.data.parquet_layout import DamagedLayoutError
 from karat.data.queries import read_queries
-from karat.evaluation import Scores
 from karat.evaluation.saved_scores import holds_scores
+from karat.evaluation.scores import Scores
 from support.effort import examples
 from support.errors import refused
 from support.paths import GOLDEN

@@ -13,7 +13,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from karat.errors import KaratError, KaratWarning
 from oracles import evidence as evidence_oracle
 from oracles import rank as rank_oracle
 from oracles import spans as span_oracle
-from support.commands import parser
 
 MEASURES = {"RR": ("RR", None), "P@2": ("P", 2), "R@3": ("R", 3), "AP": ("AP", None)}
 MEASURES |= {"nDCG@5": ("nDCG", 5)}
@@ -356,20 +354,14 @@ def evidence_values(gold: PlainGold, run: PlainRun) -> Values | None:
 # Commands, in this process.
 
 
-@cache
-def command_line() -> Any:
-    return parser()
-
-
 def command(outcome: Outcome, *words: Any, codes: tuple[int, ...] = (0, 2)) -> tuple[int, str]:
     """Run a command; return its exit code and what it printed.
 
     Exit code 1 means "no" for validate and gate, and nothing for any other command.
     """
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
-    argv, app = sys.argv, karat_main.app
+    argv = sys.argv
     sys.argv = ["karat", *map(str, words)]
-    karat_main.app = command_line()
     code: Any = 0
     outcome.commands += 1
     try:
@@ -387,7 +379,7 @@ def command(outcome: Outcome, *words: Any, codes: tuple[int, ...] = (0, 2)) -> t
         )
         return -1, ""
     finally:
-        sys.argv, karat_main.app = argv, app
+        sys.argv = argv
     out.flush()
     printed = out.buffer.getvalue().decode("utf-8", "replace")
     if "Traceback" in err.getvalue():

@@ -1,22 +1,6 @@
-"""Running karat in this process, quickly, and what its errors point to."""
+"""What the errors of commands point to."""
 
 from __future__ import annotations
-
-from functools import cache
-from typing import Any
-
-from typer.main import get_command
-
-from karat.cli.main import app
-
-
-@cache
-def parser() -> Any:
-    """Return the command line, built once: Typer takes longer to build it than most commands run.
-
-    Put it in the place of `karat.cli.main.app`.
-    """
-    return get_command(app)
 
 
 def check_refused(result: tuple[int, str, str], place: str | None, *values: str) -> None:

@@ -1,1 +1,1 @@
-"""The command line: one file a command, each thin."""
+"""The command line: one file per command; each parses its options, calls karat and prints."""

@@ -4,75 +4,104 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
+from typing import Any
 
 from karat.cli.advice import advise, after_compare
-from karat.cli.options import By, Gold, MeasureNames, Preset, Scoring, scoring
-from karat.cli.outputs import Outputs, ReportTexts, report_options
-from karat.config import REPORT_TEXTS
+from karat.cli.options import (
+    BY,
+    COUNT,
+    GOLD,
+    JSON,
+    MEASURES,
+    PRESET,
+    REPORT_QUERIES,
+    RUNS,
+    SCORING,
+    Scoring,
+    output_files,
+)
+from karat.cli.outputs import Outputs, report_options
+from karat.cli.parameters import Option, command
 
 
-@scoring
+@command(
+    "compare",
+    GOLD,
+    RUNS,
+    MEASURES,
+    PRESET,
+    BY,
+    Option(
+        "--baseline",
+        panel="Statistics",
+        metavar="RUN",
+        help="Compare all runs with this run (name or path) instead of each with each.",
+    ),
+    Option(
+        "--test",
+        panel="Statistics",
+        metavar="randomization|t|wilcoxon",
+        default="randomization",
+        help="Choose the significance test.",
+    ),
+    Option(
+        "--correction",
+        panel="Statistics",
+        metavar="holm|bh|bonferroni|tukey|none",
+        default="holm",
+        help="Choose how p-values are corrected for several pairs of runs.",
+    ),
+    Option(
+        "--difference",
+        panel="Statistics",
+        metavar="X",
+        type=float,
+        help="Show how many queries are needed to detect a difference of X.",
+    ),
+    output_files(".html, .json, .csv, .md or .tex"),
+    JSON,
+    Option(
+        "--moved",
+        panel="Output",
+        metavar="N",
+        type=COUNT,
+        show_default="3, or 0 for more than 10 pairs",
+        help="Show the N queries that rose and the N that fell most, by the first measure.",
+    ),
+    REPORT_QUERIES,
+    *SCORING,
+)
 def compare_command(
-    how: Scoring,
-    gold: Gold,
-    runs: Annotated[list[str], typer.Argument(metavar="RUN", help="What was found: two or more.")],
-    measures: MeasureNames = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RUN", help="Compare all with this run, by name or path, not all with all."
-        ),
-    ] = None,
-    by: By = None,
-    test: Annotated[
-        str, typer.Option(metavar="randomization|t|wilcoxon", help="The test that p is of.")
-    ] = "randomization",
-    correction: Annotated[
-        str,
-        typer.Option(
-            metavar="holm|bh|bonferroni|tukey|none", help="How p is corrected for several pairs."
-        ),
-    ] = "holm",
-    moved: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Show N queries that rose and N that fell most, by the first measure.",
-            show_default="3, or 0 for more than 10 pairs",
-        ),
-    ] = None,
-    difference: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Say how many queries it takes to show a difference of X."),
-    ] = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write .html, .json, .csv, .md or .tex."
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
-    preset: Preset = None,
-    report_texts: ReportTexts = REPORT_TEXTS,
+    gold: str,
+    runs: tuple[str, ...],
+    measures: tuple[str, ...],
+    preset: str | None,
+    by: tuple[str, ...],
+    baseline: str | None,
+    test: str,
+    correction: str,
+    difference: float | None,
+    output: tuple[Path, ...],
+    json: bool,
+    moved: int | None,
+    report_texts: int,
+    **scoring: Any,
 ) -> None:
-    """Compare runs pair by pair: differences, intervals, tests, and what moved."""
-    from karat.evaluation import compare
+    """Compare runs pair by pair: differences, intervals, tests, and the queries that moved most."""
+    from karat.evaluation.comparison import compare
     from karat.format import to_json
     from karat.report import comparison_text
     from karat.report.comparison import ComparisonSheet
 
+    how = Scoring.of(scoring)
     wanted = Outputs.of(output, comparison_text.check)
     with how.columns.checked():
         comparison = compare(
             how.gold(gold),
             [how.run(run) for run in runs],
-            measures,
+            measures or None,
             baseline=baseline,
-            by=by,
+            by=by or None,
             test=test,
             correction=correction,
             preset=preset,

@@ -4,68 +4,108 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from karat.cli.options import ColumnNames, QueryTexts, table_file
+from karat.cli.options import COLUMNS, QUERIES, table_file
+from karat.cli.parameters import Argument, Option, command
 
 if TYPE_CHECKING:
     from karat.data.gold import Gold
 
 
+@command(
+    "convert",
+    Argument("source", metavar="A", text="The file to read: gold or a run."),
+    Argument("target", metavar="B", text="The file to write."),
+    Option(
+        "--kind",
+        panel="Formats",
+        metavar="gold|run",
+        help="Read A as gold or as a run instead of detecting it.",
+    ),
+    Option(
+        "source_format",
+        "--from",
+        panel="Formats",
+        metavar="NAME",
+        help="Read A in this format instead of detecting it.",
+    ),
+    Option(
+        "target_format",
+        "--to",
+        panel="Formats",
+        metavar="NAME",
+        help="Write B in this format instead of the one of its extension.",
+    ),
+    Option(
+        "--corpus",
+        panel="Spans of gold",
+        metavar="DIR|FILE",
+        help="Read the documents, to convert the spans to code points.",
+    ),
+    Option(
+        "--offsets",
+        panel="Spans of gold",
+        metavar="codepoint|utf16|utf8",
+        help="Read the offsets of the spans in this unit; --corpus converts them.",
+    ),
+    Option(
+        "--shift-start",
+        panel="Spans of gold",
+        metavar="N",
+        type=int,
+        default=0,
+        help="Add N to the start of every span.",
+    ),
+    Option(
+        "--shift-end",
+        panel="Spans of gold",
+        metavar="N",
+        type=int,
+        default=0,
+        help="Add N to the end of every span: 1 if the ends are inclusive.",
+    ),
+    Option(
+        "--chunks",
+        panel="Judgments from spans",
+        metavar="FILE",
+        help="Judge the chunks of this table by the spans of gold.",
+    ),
+    Option(
+        "--min-overlap",
+        panel="Judgments from spans",
+        metavar="N|SHARE",
+        show_default="1",
+        help="Require this many characters of a span in a relevant chunk, or a share such as 0.5.",
+    ),
+    Option(
+        "--shares",
+        panel="Judgments from spans",
+        metavar="LIST",
+        help="Raise the grade at each of these shares of a span, such as 0.5,1.0.",
+    ),
+    COLUMNS,
+    QUERIES,
+    Option("--json", panel="Output", is_flag=True, help="Print a summary as JSON."),
+)
 def convert_command(
-    source: Annotated[str, typer.Argument(metavar="A", help="What is read: gold or a run.")],
-    target: Annotated[str, typer.Argument(metavar="B", help="What is written.")],
-    kind: Annotated[
-        str | None, typer.Option(metavar="gold|run", help="What A holds, if it is not told.")
-    ] = None,
-    source_format: Annotated[
-        str | None, typer.Option("--from", metavar="NAME", help="The format of A, likewise.")
-    ] = None,
-    target_format: Annotated[
-        str | None,
-        typer.Option("--to", metavar="NAME", help="The format of B, if its ending names none."),
-    ] = None,
-    corpus: Annotated[
-        str | None,
-        typer.Option(metavar="DIR|FILE", help="The documents: gold's spans become code points."),
-    ] = None,
-    offsets: Annotated[
-        str | None,
-        typer.Option(
-            metavar="codepoint|utf16|utf8",
-            help="Read the offsets of gold's spans in this unit; --corpus converts them.",
-        ),
-    ] = None,
-    shift_start: Annotated[
-        int, typer.Option(metavar="N", help="Add N to the start of every span of gold.")
-    ] = 0,
-    shift_end: Annotated[
-        int,
-        typer.Option(metavar="N", help="Add N to the end of every span of gold: 1 if inclusive."),
-    ] = 0,
-    chunks: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Make judgments of these chunks from gold's spans."),
-    ] = None,
-    min_overlap: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|SHARE", help="What a chunk must hold of a span: characters (1) or 0.5, 1.0."
-        ),
-    ] = None,
-    shares: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST", help="Raise a grade at each of these shares of a span, such as 0.5,1.0."
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
-    columns: ColumnNames = None,
-    queries: QueryTexts = None,
+    source: str,
+    target: str,
+    kind: str | None,
+    source_format: str | None,
+    target_format: str | None,
+    corpus: str | None,
+    offsets: str | None,
+    shift_start: int,
+    shift_end: int,
+    chunks: str | None,
+    min_overlap: str | None,
+    shares: str | None,
+    columns: tuple[str, ...],
+    queries: str | None,
+    json: bool,
 ) -> None:
-    """Write gold or a run in another format, and say what that cannot hold."""
+    """Write gold or a run in another format, and report what that format cannot hold."""
     from karat.data.columns import Columns
     from karat.data.convert import convert
     from karat.errors import InputError, counted
@@ -78,7 +118,7 @@ def convert_command(
                 hint="name the table of chunks: --chunks FILE",
             )
 
-    mapping = Columns.of(columns or ())
+    mapping = Columns.of(columns)
 
     def change(gold: Gold) -> Gold:
         if queries is not None:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
+
+from karat.cli.options import FILE
+from karat.cli.parameters import Argument, command
 
 
-def demo_command(
-    folder: Annotated[Path, typer.Argument(help="Where to put the example files.")] = Path(
-        "karat-demo"
+@command(
+    "demo",
+    Argument(
+        "folder",
+        metavar="FOLDER",
+        type=FILE,
+        default=Path("karat-demo"),
+        text="Where to put the example files.  [default: karat-demo]",
     ),
-) -> None:
+)
+def demo_command(folder: Path) -> None:
     """Copy example data into a folder and score it."""
     from karat.cli.evaluate import evaluate_command
     from karat.cli.example import copy_example
@@ -30,4 +38,6 @@ def demo_command(
     written = " ".join(f"-o {path}" for path in outputs)
     command = [f"$ karat eval {gold}", *names, f"--by category {written}"]
     print("\n" + " \\\n    ".join(command) + "\n", flush=True)
-    evaluate_command(str(gold), names, by=["category"], output=outputs)
+    click.get_current_context().invoke(
+        evaluate_command, gold=str(gold), runs=names, by=("category",), output=outputs
+    )

@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Any
 
-import typer
+from karat.cli.options import JSON, SCORING, Scoring
+from karat.cli.parameters import Argument, Option, command
 
-from karat.cli.options import Scoring, scoring
 
-
-@scoring
+@command(
+    "explain",
+    Argument("measure", metavar="MEASURE", text="The measure, such as nDCG@10."),
+    Option("--gold", panel="Calculation", metavar="FILE", help="Read gold: what should be found."),
+    Option("--run", panel="Calculation", metavar="FILE", help="Read a run: what was found."),
+    Option("--query", panel="Calculation", metavar="ID", help="Show the calculation of a query."),
+    Option(
+        "--other",
+        panel="Calculation",
+        metavar="FILE",
+        help="Show a second run side by side with the first.",
+    ),
+    JSON,
+    *SCORING,
+)
 def explain_command(
-    how: Scoring,
-    measure: Annotated[str, typer.Argument(help="The measure, such as nDCG@10.")],
-    gold: Annotated[
-        str | None, typer.Option("--gold", metavar="FILE", help="What should be found.")
-    ] = None,
-    run: Annotated[
-        str | None, typer.Option("--run", metavar="FILE", help="What was found.")
-    ] = None,
-    query: Annotated[
-        str | None, typer.Option("--query", metavar="ID", help="The query to calculate.")
-    ] = None,
-    other: Annotated[
-        str | None,
-        typer.Option("--other", metavar="FILE", help="A second run, shown side by side."),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    measure: str,
+    gold: str | None,
+    run: str | None,
+    query: str | None,
+    other: str | None,
+    json: bool,
+    **scoring: Any,
 ) -> None:
     """Explain a measure, or a value step by step.
 
     With --gold, --run and --query the calculation is shown for that query.
     """
-    from karat.evaluation import explain
+    from karat.evaluation.explanation import explain
     from karat.format import to_json
 
+    how = Scoring.of(scoring)
     with how.columns.checked():
         explanation = explain(
             measure,

@@ -4,53 +4,62 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+import click
 
 from karat.cli.advice import advise, after_gate
-from karat.cli.options import Gold, Scoring, scoring
-from karat.cli.outputs import Outputs, ReportTexts, report_options
-from karat.config import REPORT_TEXTS
+from karat.cli.options import GOLD, JSON, REPORT_QUERIES, RUN, SCORING, Scoring, output_files
+from karat.cli.outputs import Outputs, report_options
+from karat.cli.parameters import Option, command
 
 
-@scoring
+@command(
+    "gate",
+    GOLD,
+    RUN,
+    Option(
+        "--require",
+        panel="Thresholds",
+        metavar="THRESHOLD",
+        multiple=True,
+        help='Require a threshold, such as "nDCG@10 >= 0.6" or '
+        '"R@10 max_drop 0.02 confidence 0.9 strict". Repeat for more.',
+    ),
+    Option(
+        "--baseline",
+        panel="Thresholds",
+        metavar="FILE",
+        help="Compare with this run, or with scores that eval saved.",
+    ),
+    output_files(".html, .xml (JUnit), .md or .json"),
+    JSON,
+    REPORT_QUERIES,
+    Option("--preset", panel="Scoring", metavar="NAME", help="Use the conventions of a preset."),
+    *SCORING,
+)
 def gate_command(
-    how: Scoring,
-    gold: Gold,
-    run: Annotated[str, typer.Argument(metavar="RUN", help="What was found.")],
-    baseline: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A run, or scores that eval saved, to compare with."),
-    ] = None,
-    require: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--require",
-            metavar="THRESHOLD",
-            help='Such as "nDCG@10 >= 0.6", "R@10 max_drop 0.02 confidence 0.9 strict"; repeat.',
-        ),
-    ] = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write .html, .xml (JUnit), .md or .json."
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    preset: Annotated[str | None, typer.Option(metavar="NAME", help="Conventions.")] = None,
-    report_texts: ReportTexts = REPORT_TEXTS,
+    gold: str,
+    run: str,
+    require: tuple[str, ...],
+    baseline: str | None,
+    output: tuple[Path, ...],
+    json: bool,
+    report_texts: int,
+    preset: str | None,
+    **scoring: Any,
 ) -> None:
-    """Hold a run against thresholds, of karat.toml or --require.
+    """Check a run against the thresholds of karat.toml or --require.
 
-    Ends with 0 if it keeps to all, with 1 if it does not, with 2 if that cannot be judged.
+    The exit code is 0 if the run meets all thresholds, 1 if it does not, and 2 if that cannot be
+    determined.
     """
     from karat.errors import KaratError
-    from karat.evaluation import gate
-    from karat.evaluation.verdict import GateEntry, document
+    from karat.evaluation.verdict import GateEntry, document, gate
     from karat.format import to_json
     from karat.report import verdict as verdict_files
 
+    how = Scoring.of(scoring)
     wanted = Outputs.of(output, verdict_files.check)
     if how.config.gate:
         print(f"thresholds of {how.config.path}", file=sys.stderr)
@@ -59,7 +68,7 @@ def gate_command(
             verdict = gate(
                 how.gold(gold),
                 how.run(run),
-                require or (),
+                require,
                 baseline=None if baseline is None else how.run(baseline),
                 config=how.config,
                 preset=preset,
@@ -80,4 +89,4 @@ def gate_command(
     if not json:
         advise(after_gate(how, gold, run, baseline, verdict))
     if not verdict.passed:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)

@@ -4,32 +4,56 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from karat.cli.options import ColumnNames, QueryTexts, table_file
+from karat.cli.options import COLUMNS, FILE, JSON, QUERIES, table_file
+from karat.cli.parameters import Argument, Option, command
 
 
+@command(
+    "locate",
+    Argument("gold", metavar="GOLD", text="What should be found, with evidence texts."),
+    Option(
+        "--corpus",
+        panel="Input",
+        metavar="DIR|FILE",
+        required=True,
+        help="Read the documents that the evidence texts come from.",
+    ),
+    COLUMNS,
+    QUERIES,
+    Option(
+        "--threshold",
+        panel="Text matching",
+        metavar="RATIO",
+        type=float,
+        default=0.9,
+        help="Set how similar a passage must be to an evidence text.",
+    ),
+    Option(
+        "-o",
+        "--output",
+        panel="Output",
+        metavar="FILE",
+        type=FILE,
+        help="Write gold with the spans to this file.",
+    ),
+    JSON,
+)
 def locate_command(
-    gold: Annotated[
-        str, typer.Argument(metavar="GOLD", help="What should be found, with evidence texts.")
-    ],
-    corpus: Annotated[
-        str, typer.Option(metavar="DIR|FILE", help="The documents that the texts are from.")
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write gold with the spans."),
-    ] = None,
-    threshold: Annotated[
-        float, typer.Option(metavar="RATIO", help="How similar is similar enough.")
-    ] = 0.9,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    columns: ColumnNames = None,
-    queries: QueryTexts = None,
+    gold: str,
+    corpus: str,
+    columns: tuple[str, ...],
+    queries: str | None,
+    threshold: float,
+    output: Path | None,
+    json: bool,
 ) -> None:
-    """Find where evidence texts stand in the documents; exit 1 if some are not placed."""
+    """Find the evidence texts of gold in the documents.
+
+    The exit code is 1 if some were not found.
+    """
     from karat.data import native
     from karat.data.columns import Columns
     from karat.data.files import Unopened
@@ -43,7 +67,7 @@ def locate_command(
         if for_writing(output) is not native.FORMAT:
             raise InputError("this format cannot hold spans", path=output, hint="write .jsonl")
         check_writable(output)
-    mapping = Columns.of(columns or ())
+    mapping = Columns.of(columns)
     opened = Unopened(gold, columns=mapping, queries=queries)
     with mapping.checked():
         located = locate(opened, table_file(corpus, mapping), threshold)
@@ -56,4 +80,4 @@ def locate_command(
     if output is not None:
         print(f"wrote {output}", file=sys.stderr)
     if located.incomplete:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)

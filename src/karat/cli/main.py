@@ -3,47 +3,78 @@
 from __future__ import annotations
 
 import errno
-import functools
 import io
 import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
-import typer
+import click
 
-from karat.cli import (
-    compare,
-    convert,
-    demo,
-    evaluate,
-    explain,
-    gate,
-    locate,
-    measures,
-    run,
-    schema,
-    trec_eval,
-    validate,
-)
-from karat.errors import KaratError, KaratWarning, printable
+from karat.cli.compare import compare_command
+from karat.cli.convert import convert_command
+from karat.cli.demo import demo_command
+from karat.cli.evaluate import evaluate_command
+from karat.cli.explain import explain_command
+from karat.cli.gate import gate_command
+from karat.cli.locate import locate_command
+from karat.cli.measures import measures_command
+from karat.cli.parameters import CONTEXT, Group
+from karat.cli.run import run_command
+from karat.cli.schema import schema_command
+from karat.cli.trec_eval import trec_eval_command
+from karat.cli.validate import validate_command
+from karat.errors import KaratError, KaratWarning, printable, readable
 from karat.markup import brief
 from karat.version import __version__
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-app = typer.Typer(
-    name="karat",
-    help="Tells how good a retriever is, and shows why the number can be trusted.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+
+def _show_version(context: click.Context, _: click.Parameter, is_given: bool) -> None:
+    if is_given:
+        print(f"karat {__version__}")
+        context.exit()
+
+
+app = Group(
+    "karat",
+    help="Measure how good a retriever is, and show why the number can be trusted.",
     no_args_is_help=True,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=CONTEXT,
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Show the version.",
+        ),
+        # `_outcome` looks this one up where it is needed.
+        click.Option(
+            ["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."
+        ),
+    ],
 )
+for _command in (
+    evaluate_command,
+    compare_command,
+    explain_command,
+    gate_command,
+    run_command,
+    validate_command,
+    convert_command,
+    locate_command,
+    measures_command,
+    schema_command,
+    trec_eval_command,
+    demo_command,
+):
+    app.add_command(_command)
 
 
 @contextmanager
@@ -58,12 +89,14 @@ def _outcome() -> Iterator[None]:
         if "--debug" in sys.argv:
             raise
         _end(2, f"error: {error}")
+    except click.ClickException as error:
+        _end(2, _usage_problem(error))
     except KeyboardInterrupt:
         _end(130, "interrupted")
     except BrokenPipeError:
         _end(141)  # as if SIGPIPE had ended the process: `karat … | head` is not an error
     except Exception as error:
-        if "--debug" in sys.argv or _is_usage(error):
+        if "--debug" in sys.argv:
             raise
         _end(2, f"error: {_unexpected(error)}")
 
@@ -88,9 +121,15 @@ def _drop_unwritable() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _is_usage(error: Exception) -> bool:
-    """Tell whether Typer shows this itself: an exit code or a wrong option."""
-    return hasattr(error, "exit_code")
+def _usage_problem(error: click.ClickException) -> str:
+    """Return the message for a wrong command line; without any words, that is the help page."""
+    message = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return message
+    context = getattr(error, "ctx", None)
+    command = "karat" if context is None else context.command_path
+    problem = readable(message[:1].lower() + message[1:].removesuffix("."))
+    return f"error: {problem}\n  hint: see {command} --help"
 
 
 def _unexpected(error: Exception) -> str:
@@ -103,53 +142,6 @@ def _unexpected(error: Exception) -> str:
     return f"unexpected {name}: {text} (karat --debug … shows the traceback)"
 
 
-def _answering(command: Callable[..., None]) -> Callable[..., None]:
-    """Apply `_outcome` within Typer too, which has its own exit code for an interrupt."""
-
-    @functools.wraps(command)
-    def answer(*arguments: Any, **options: Any) -> None:
-        with _outcome():
-            command(*arguments, **options)
-            sys.stdout.flush()
-
-    return answer
-
-
-app.command("eval", no_args_is_help=True)(_answering(evaluate.evaluate_command))
-app.command("compare", no_args_is_help=True)(_answering(compare.compare_command))
-app.command("explain", no_args_is_help=True)(_answering(explain.explain_command))
-app.command("gate", no_args_is_help=True)(_answering(gate.gate_command))
-app.command("run", no_args_is_help=True)(_answering(run.run_command))
-app.command("validate", no_args_is_help=True)(_answering(validate.validate_command))
-app.command("convert", no_args_is_help=True)(_answering(convert.convert_command))
-app.command("locate", no_args_is_help=True)(_answering(locate.locate_command))
-app.command("measures")(_answering(measures.measures_command))
-app.command("schema", no_args_is_help=True)(_answering(schema.schema_command))
-# trec_eval's flags are its own: nothing here may take one for karat's.
-app.command(
-    "trec_eval",
-    add_help_option=False,
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-)(_answering(trec_eval.trec_eval_command))
-app.command("demo")(_answering(demo.demo_command))
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"karat {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error arose.")] = False,
-) -> None:
-    """Options of all commands; --debug is looked up where it is needed."""
-
-
 def main() -> None:
     """Run the command line."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -158,17 +150,19 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a dash
-    output = sys.stdout
     with _outcome():
+        code = 0
         try:
-            app()
-        except SystemExit as stop:
-            if sys.stdout is not output:  # Typer found a closed pipe while it printed the help
-                raise BrokenPipeError from None
-            if stop.code in (0, None):
-                output.flush()
+            with app.make_context("karat", sys.argv[1:]) as context:
+                app.invoke(context)
+        except click.exceptions.Exit as stop:
+            code = stop.exit_code
+        except SystemExit:
             _drop_unwritable()
             raise
+        if not code:
+            sys.stdout.flush()
+        _end(code)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:

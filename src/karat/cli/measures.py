@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json as json_module
-from typing import Annotated
 
-import typer
+from karat.cli.options import JSON
+from karat.cli.parameters import command
 
 
-def measures_command(
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-) -> None:
+@command("measures", JSON)
+def measures_command(json: bool) -> None:
     """List all measures with one line each."""
     from karat.report.catalogue import catalogue, show_catalogue
 

@@ -1,134 +1,236 @@
-"""Options that several commands share."""
+"""Options that several commands share, each declared once, and what the scoring options mean."""
 
 from __future__ import annotations
 
-import functools
-import inspect
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
+from karat.cli.parameters import Argument, Option
+from karat.config import REPORT_TEXTS
 from karat.conventions import CHOICES, HELP
 from karat.errors import InputError
 
 if TYPE_CHECKING:
-    from karat.config import Config as Settings
+    from karat.config import Config
     from karat.data.columns import Columns
     from karat.data.files import Unopened
 
+FILE = click.Path(path_type=Path)
+COUNT = click.IntRange(min=0)
 
-def _convention(name: str) -> typer.models.OptionInfo:
-    flag = f"--{name.replace('_', '-')}"
-    words = CHOICES[name]
-    option: typer.models.OptionInfo = typer.Option(
-        flag, metavar="|".join(words), help=f"{HELP[name].capitalize()}.", show_default=words[0]
+GOLD = Argument("gold", metavar="GOLD", text="What should be found: qrels, JSONL, CSV, …")
+RUN = Argument("run", metavar="RUN", text="What was found: a TREC run, JSONL, CSV, …")
+RUNS = Argument(
+    "runs", metavar="RUN", nargs=-1, required=True, text="What was found: TREC runs, JSONL, CSV, …"
+)
+
+MEASURES = Option(
+    "measures",
+    "-m",
+    "--measure",
+    panel="Measures",
+    metavar="NAME",
+    multiple=True,
+    help="Compute these measures (names separated by commas or spaces).",
+)
+PRESET = Option(
+    "--preset",
+    panel="Measures",
+    metavar="NAME",
+    help="Use the measures and conventions of a preset.",
+)
+BY = Option(
+    "--by",
+    panel="Measures",
+    metavar="FIELD",
+    multiple=True,
+    help="Show results for each value of this field of the queries. Repeat for combinations.",
+)
+
+LEVEL = Option(
+    "--level",
+    panel="Scoring",
+    metavar="item|doc",
+    default="item",
+    help="Score the retrieved items, or the documents that they come from.",
+)
+TOP_K = Option(
+    "--top-k",
+    panel="Scoring",
+    metavar="N",
+    type=int,
+    help="Score only the first N items of each list.",
+)
+SCORE_THRESHOLD = Option(
+    "--score-threshold",
+    panel="Scoring",
+    metavar="X",
+    type=float,
+    help="Remove items with a score below X before anything else.",
+)
+FAIL_ON_ERROR = Option(
+    "--fail-on-error",
+    panel="Scoring",
+    metavar="SHARE",
+    type=float,
+    default=0.05,
+    help="Stop with exit code 2 if more than this share of the queries failed.",
+)
+SCORING_CONFIG = Option(
+    "-c",
+    "--config",
+    panel="Scoring",
+    metavar="FILE",
+    help="Read the settings from this file instead of the nearest karat.toml.",
+)
+
+CHUNKS = Option(
+    "--chunks",
+    panel="Input",
+    metavar="FILE|RUN=FILE",
+    multiple=True,
+    help="Read offsets and texts of all chunks from a table. "
+    "Repeat RUN=FILE to use one table per run.",
+)
+CORPUS = Option(
+    "--corpus",
+    panel="Input",
+    metavar="DIR|FILE",
+    help="Read the documents, to check spans against them and to convert offsets.",
+)
+GOLD_FORMAT = Option(
+    "--gold-format",
+    panel="Input",
+    metavar="NAME",
+    help="Read gold in this format instead of detecting it.",
+)
+RUN_FORMAT = Option(
+    "run_format",
+    "--format",
+    panel="Input",
+    metavar="NAME",
+    help="Read the runs in this format instead of detecting it.",
+)
+COLUMNS = Option(
+    "columns",
+    "--column",
+    panel="Input",
+    metavar="OURS=THEIRS",
+    multiple=True,
+    help="Map a column or key of the files, such as query=question or evidence=quote. "
+    "Repeat for more.",
+)
+QUERIES = Option(
+    "--queries",
+    panel="Input",
+    metavar="FILE",
+    help="Read the texts of the queries from this file, by id.",
+)
+
+MATCHING = [
+    Option(
+        "--fuzzy-threshold",
+        panel="Text matching",
+        metavar="SHARE",
+        type=float,
+        default=0.7,
+        help="Set how similar a chunk must be to cover an evidence text.",
+    ),
+    Option(
+        "--matcher",
+        panel="Text matching",
+        metavar="ratio|partial|tokens",
+        default="ratio",
+        help="Choose how similarity is computed.",
+    ),
+    Option(
+        "--direction",
+        panel="Text matching",
+        metavar="evidence|either",
+        default="evidence",
+        help="Choose whether a chunk that lies within an evidence text covers it too (either).",
+    ),
+    Option(
+        "--autojunk",
+        panel="Text matching",
+        is_flag=True,
+        help="Compare texts as Python's SequenceMatcher does by default.",
+    ),
+    Option(
+        "--casefold",
+        panel="Text matching",
+        is_flag=True,
+        help="Ignore upper and lower case.",
+    ),
+    Option(
+        "--nfkc",
+        panel="Text matching",
+        is_flag=True,
+        help="Normalize texts to Unicode form NFKC.",
+    ),
+    Option(
+        "--zero-width",
+        panel="Text matching",
+        is_flag=True,
+        help="Ignore zero-width characters.",
+    ),
+]
+
+CONVENTIONS = [
+    Option(
+        f"--{name.replace('_', '-')}",
+        panel="Corner cases",
+        metavar="|".join(choices),
+        show_default=choices[0],
+        help=f"Choose how to treat {HELP[name]}.",
     )
-    return option
+    for name, choices in CHOICES.items()
+]
+
+SCORING = [
+    LEVEL,
+    TOP_K,
+    SCORE_THRESHOLD,
+    FAIL_ON_ERROR,
+    SCORING_CONFIG,
+    CHUNKS,
+    CORPUS,
+    GOLD_FORMAT,
+    RUN_FORMAT,
+    COLUMNS,
+    QUERIES,
+    *MATCHING,
+    *CONVENTIONS,
+]
+"""How runs are read and scored: the options that `Scoring.of` takes."""
+
+REPORT_QUERIES = Option(
+    "report_texts",
+    "--report-texts",
+    panel="Output",
+    metavar="N",
+    type=COUNT,
+    default=REPORT_TEXTS,
+    help="Keep texts and calculations of N queries in .html files.",
+)
+JSON = Option("--json", panel="Output", is_flag=True, help="Print JSON instead of text.")
 
 
-Gold = Annotated[
-    str, typer.Argument(metavar="GOLD", help="What should be found: qrels, JSONL, CSV, …")
-]
-MeasureNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-m",
-        "--measure",
-        metavar="NAME",
-        help="Compute these measures (names separated by commas or spaces).",
-    ),
-]
-By = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--by",
-        metavar="FIELD",
-        help="Also for each value of a query's field; repeat for combinations.",
-    ),
-]
-Preset = Annotated[str | None, typer.Option(metavar="NAME", help="Measures and conventions.")]
-Level = Annotated[
-    str, typer.Option(metavar="item|doc", help="Score items, or the documents they are from.")
-]
-Chunks = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FILE|RUN=FILE",
-        help="Read offsets and texts of all chunks from a table; RUN=FILE, repeated, for one table "
-        "per run.",
-    ),
-]
-Corpus = Annotated[
-    str | None,
-    typer.Option(
-        metavar="DIR|FILE", help="The documents: places are checked against them, and converted."
-    ),
-]
-TopK = Annotated[
-    int | None, typer.Option(metavar="N", help="Score only the first N items of each list.")
-]
-FailOnError = Annotated[
-    float,
-    typer.Option(
-        metavar="SHARE", help="Stop with exit code 2 if more than this share of the queries failed."
-    ),
-]
-ScoreThreshold = Annotated[
-    float | None, typer.Option(metavar="X", help="Leave out items that score below X, first.")
-]
-FuzzyThreshold = Annotated[
-    float, typer.Option(metavar="SHARE", help="How alike a chunk must be to cover an evidence.")
-]
-Matcher = Annotated[
-    str, typer.Option(metavar="ratio|partial|tokens", help="What alike means; see the docs.")
-]
-Direction = Annotated[
-    str,
-    typer.Option(
-        metavar="evidence|either", help="Whether a chunk within an evidence covers it too."
-    ),
-]
-Autojunk = Annotated[
-    bool, typer.Option("--autojunk", help="Compare as Python's SequenceMatcher does by default.")
-]
-Casefold = Annotated[bool, typer.Option("--casefold", help="Compare texts with case folded.")]
-Nfkc = Annotated[bool, typer.Option("--nfkc", help="Compare texts in normal form KC.")]
-ZeroWidth = Annotated[
-    bool, typer.Option("--zero-width", help="Compare texts without zero-width characters.")
-]
-GoldFormat = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The format of gold, if it is not told.")
-]
-RunFormat = Annotated[
-    str | None, typer.Option("--format", metavar="NAME", help="The format of the runs, likewise.")
-]
-ColumnNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="OURS=THEIRS",
-        help="Map a column or key of the files, such as query=question or evidence=quote; repeat.",
-    ),
-]
-QueryTexts = Annotated[
-    str | None,
-    typer.Option(
-        "--queries", metavar="FILE", help="Read the texts of the queries from this file, by id."
-    ),
-]
-Config = Annotated[
-    str | None,
-    typer.Option("-c", "--config", metavar="FILE", help="Settings, if not the nearest karat.toml."),
-]
-Missing = Annotated[str | None, _convention("missing")]
-Unknown = Annotated[str | None, _convention("unknown")]
-NoGold = Annotated[str | None, _convention("no_gold")]
-Duplicates = Annotated[str | None, _convention("duplicates")]
-Unjudged = Annotated[str | None, _convention("unjudged")]
+def output_files(formats: str) -> Option:
+    """Return -o for a command that writes these formats."""
+    return Option(
+        "-o",
+        "--output",
+        panel="Output",
+        metavar="FILE",
+        type=FILE,
+        multiple=True,
+        help=f"Write the results as {formats}. Repeat for more files.",
+    )
 
 
 @dataclass(frozen=True)
@@ -137,74 +239,74 @@ class Scoring:
 
     gold_format: str | None
     run_format: str | None
-    config: Settings
-    """What karat.toml or [tool.karat] says; of conventions, the flags go first."""
+    config: Config
+    """The settings of karat.toml or [tool.karat]; flags take precedence over its conventions."""
     columns: Columns
     """What the files call karat's columns and keys."""
     queries: str | None
     """The file with the texts of the queries."""
     keywords: dict[str, Any]
     """What `Evaluator` and `explain` take under these names."""
-    flags: list[str] = field(default_factory=list)
+    flags: list[str]
     """The flags as they were given, for another command that takes them."""
 
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Scoring:
+        """Take the values of the options in `SCORING`, by their names."""
+        from karat.config import Config
+        from karat.data.columns import Columns
+        from karat.match.texts import Matching
+
+        columns = Columns.of(values["columns"])
+        given = {name: values[name] for name in CHOICES if values[name]}
+        path = values["config"]
+        config = Config.find() if path is None else Config.read(path)
+        settings = {name: word for name, word in config.conventions.items() if name not in given}
+        if settings:
+            shown = ", ".join(f"{name}={word}" for name, word in settings.items())
+            print(f"conventions of {config.path}: {shown}", file=sys.stderr)
+        keywords = {
+            "conventions": settings | given,
+            "level": values["level"],
+            "chunks": _chunks(values["chunks"], columns),
+            "corpus": table_file(values["corpus"], columns),
+            "matching": Matching(
+                values["matcher"],
+                values["fuzzy_threshold"],
+                values["autojunk"],
+                values["direction"],
+                values["casefold"],
+                values["nfkc"],
+                values["zero_width"],
+            ),
+            "top_k": values["top_k"],
+            "score_threshold": values["score_threshold"],
+            "fail_on_error": values["fail_on_error"],
+        }
+        return cls(
+            gold_format=values["gold_format"],
+            run_format=values["run_format"],
+            config=config,
+            columns=columns,
+            queries=values["queries"],
+            keywords=keywords,
+            flags=[word for option in SCORING for word in option.words(values[str(option.name)])],
+        )
+
     def gold(self, path: str) -> Unopened:
-        """Return gold to be opened in the format that was said."""
+        """Return gold to be opened in the given format."""
         from karat.data.files import Unopened
 
         return Unopened(path, self.gold_format, self.columns, self.queries)
 
     def run(self, path: str) -> Unopened:
-        """Return a run to be opened in the format that was said."""
+        """Return a run to be opened in the given format."""
         from karat.data.files import Unopened
 
         return Unopened(path, self.run_format, self.columns)
 
 
-def scoring(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command all flags that say how runs are scored; it takes them as one `Scoring`.
-
-    Typer reads flags from a signature, so the flags of `_scoring` take the place of `how` in it.
-    """
-    own = inspect.signature(command, eval_str=True)
-    shared = inspect.signature(_scoring, eval_str=True).parameters
-    kept = [parameter for name, parameter in own.parameters.items() if name != "how"]
-    merged = own.replace(parameters=[*kept, *shared.values()])
-
-    @functools.wraps(command)
-    def run(*arguments: Any, **options: Any) -> None:
-        given = merged.bind(*arguments, **options)
-        given.apply_defaults()
-        told = {name: given.arguments.pop(name) for name in shared}
-        flags = [
-            word
-            for name, parameter in shared.items()
-            if told[name] != parameter.default
-            for word in _flag(parameter, told[name])
-        ]
-        command(how=replace(_scoring(**told), flags=flags), **given.arguments)
-
-    run.__signature__ = merged  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in merged.parameters.values()}
-    return run
-
-
-def _flag(parameter: inspect.Parameter, value: Any) -> list[str]:
-    """Return the words by which a flag is given."""
-    (option,) = parameter.annotation.__metadata__
-    # Within Annotated, the place of Typer's default holds the first name.
-    names = [name for name in (option.default, *(option.param_decls or ())) if name is not ...]
-    name = names[-1] if names else f"--{parameter.name.replace('_', '-')}"
-    if value is True:
-        return [name]
-    return [
-        word
-        for each in (value if isinstance(value, list) else [value])
-        for word in (name, str(each))
-    ]
-
-
-def _chunks(given: list[str], columns: Columns) -> Any:
+def _chunks(given: tuple[str, ...], columns: Columns) -> Any:
     """Return one table of chunks for all runs, or one for each run by name."""
     if not given:
         return None
@@ -223,76 +325,8 @@ def _chunks(given: list[str], columns: Columns) -> Any:
     return tables
 
 
-def repeated(**given: Sequence[str] | str | None) -> list[str]:
-    """Return options as words, each as often as it was given."""
-    return [
-        word
-        for name, values in given.items()
-        for value in ([values] if isinstance(values, str) else values or ())
-        for word in (f"--{name}", value)
-    ]
-
-
-def _scoring(
-    level: Level = "item",
-    chunks: Chunks = None,
-    corpus: Corpus = None,
-    top_k: TopK = None,
-    score_threshold: ScoreThreshold = None,
-    fail_on_error: FailOnError = 0.05,
-    fuzzy_threshold: FuzzyThreshold = 0.7,
-    matcher: Matcher = "ratio",
-    direction: Direction = "evidence",
-    autojunk: Autojunk = False,
-    casefold: Casefold = False,
-    nfkc: Nfkc = False,
-    zero_width: ZeroWidth = False,
-    gold_format: GoldFormat = None,
-    run_format: RunFormat = None,
-    columns: ColumnNames = None,
-    queries: QueryTexts = None,
-    config: Config = None,
-    missing: Missing = None,
-    unknown: Unknown = None,
-    no_gold: NoGold = None,
-    duplicates: Duplicates = None,
-    unjudged: Unjudged = None,
-) -> Scoring:
-    from karat.config import Config as Settings
-    from karat.data.columns import Columns
-    from karat.match.texts import Matching
-
-    mapping = Columns.of(columns or ())
-    words = {
-        "missing": missing,
-        "unknown": unknown,
-        "no_gold": no_gold,
-        "duplicates": duplicates,
-        "unjudged": unjudged,
-    }
-    given = {name: word for name, word in words.items() if word}
-    settings = Settings.find() if config is None else Settings.read(config)
-    told = {name: word for name, word in settings.conventions.items() if name not in given}
-    if told:
-        said = ", ".join(f"{name}={word}" for name, word in told.items())
-        print(f"conventions of {settings.path}: {said}", file=sys.stderr)
-    keywords: dict[str, Any] = {
-        "conventions": told | given,
-        "level": level,
-        "chunks": _chunks(chunks or [], mapping),
-        "corpus": table_file(corpus, mapping),
-        "matching": Matching(
-            matcher, fuzzy_threshold, autojunk, direction, casefold, nfkc, zero_width
-        ),
-        "top_k": top_k,
-        "score_threshold": score_threshold,
-        "fail_on_error": fail_on_error,
-    }
-    return Scoring(gold_format, run_format, settings, mapping, queries, keywords)
-
-
 def table_file(path: str | None, columns: Columns) -> str | Unopened | None:
-    """Return a file of documents or chunks, to be opened with the columns that were named."""
+    """Return a file of documents or chunks, to be opened with the given names of columns."""
     if path is None or not columns:
         return path
     from karat.data.files import Unopened

@@ -7,9 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from karat.cli.options import Scoring
 from karat.report.options import ReportOptions
@@ -18,12 +16,6 @@ if TYPE_CHECKING:
     from karat.evaluation.scores import Scores
     from karat.evaluation.verdict import Verdict
 
-ReportTexts = Annotated[
-    int,
-    typer.Option(
-        metavar="N", min=0, help="In .html, keep texts and calculations of so many queries."
-    ),
-]
 _PAGES = (".html", ".htm")
 
 
@@ -35,9 +27,9 @@ class Outputs:
     pages: list[Path]
 
     @classmethod
-    def of(cls, paths: Iterable[Path] | None, check: Callable[[list[Path]], None]) -> Outputs:
+    def of(cls, paths: Iterable[Path], check: Callable[[list[Path]], None]) -> Outputs:
         """Sort paths, and refuse those that cannot be written, before anything is computed."""
-        given = list(paths or ())
+        given = list(paths)
         pages = [path for path in given if path.suffix.lower() in _PAGES]
         wanted = cls([path for path in given if path not in pages], pages)
         check(wanted.files)

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from karat.cli.advice import advise, after_run
-from karat.cli.options import ColumnNames
+from karat.cli.options import COLUMNS, FILE, JSON
+from karat.cli.parameters import Argument, Option, command
 from karat.cli.progress import progress
 from karat.errors import InputError, RetrieverError, counted, printable
 
@@ -24,163 +23,251 @@ if TYPE_CHECKING:
     from karat.live.request import Request
 
 
+@command(
+    "run",
+    Argument("queries", metavar="QUERIES", text="Gold, or any file with ids and texts."),
+    Option(
+        "-r",
+        "--retriever",
+        panel="Retriever",
+        metavar="SPEC",
+        required=True,
+        help="Run this retriever: package.module:name, http://…, https://… or cmd:./program.",
+    ),
+    Option(
+        "--top-k",
+        panel="Retriever",
+        metavar="N",
+        type=int,
+        default=20,
+        envvar="RAG_TOP_K",
+        help="Request N items per query.",
+    ),
+    Option(
+        "--score-threshold",
+        panel="Retriever",
+        metavar="X",
+        type=float,
+        envvar="RAG_SCORE_THRESHOLD",
+        help="Request only items with a score of at least X.",
+    ),
+    Option(
+        "--prefetch-limit",
+        panel="Retriever",
+        metavar="N",
+        type=int,
+        envvar="HYBRID_PREFETCH_LIMIT",
+        show_default="100",
+        help="Fetch N items in each part of a hybrid search.",
+    ),
+    Option(
+        "--rerank-top-n",
+        panel="Retriever",
+        metavar="N",
+        type=int,
+        envvar="RERANK_TOP_N",
+        show_default="20",
+        help="Rerank N items.",
+    ),
+    Option(
+        "fields",
+        "--field",
+        panel="Retriever",
+        metavar="OURS=THEIRS",
+        multiple=True,
+        help="Map a name that the retriever uses for query, top_k, results, id, score, text, …. "
+        "Repeat for more.",
+    ),
+    Option(
+        "--tokenizer",
+        panel="Retriever",
+        metavar="SPEC",
+        help="Count the tokens of texts with this function: package.module:name.",
+    ),
+    Option(
+        "--offsets",
+        panel="Retriever",
+        metavar="codepoint|utf16|utf8",
+        default="codepoint",
+        help="Read the start and end of items in this unit.",
+    ),
+    Option(
+        "--limit",
+        panel="Queries",
+        metavar="N",
+        type=int,
+        help="Run only the first N queries.",
+    ),
+    Option(
+        "--sample",
+        panel="Queries",
+        metavar="N",
+        type=int,
+        help="Run only N queries, chosen at random.",
+    ),
+    Option(
+        "--seed",
+        panel="Queries",
+        metavar="N",
+        type=int,
+        default=0,
+        help="Seed for the random number generator of --sample.",
+    ),
+    Option(
+        "filters",
+        "--filter",
+        panel="Queries",
+        metavar="FIELD=VALUE",
+        multiple=True,
+        help="Run only queries with this value. Repeat for more conditions.",
+    ),
+    Option(
+        "queries_format",
+        "--format",
+        panel="Queries",
+        metavar="NAME",
+        help="Read QUERIES in this format instead of detecting it.",
+    ),
+    COLUMNS,
+    Option(
+        "--method",
+        panel="HTTP",
+        metavar="POST|GET",
+        default="POST",
+        help="Send each query by HTTP as a JSON body (POST) or as URL parameters (GET).",
+    ),
+    Option(
+        "headers",
+        "--header",
+        panel="HTTP",
+        metavar="'NAME: VALUE'",
+        multiple=True,
+        help="Send this HTTP header; env:VARIABLE as the value reads an environment variable. "
+        "Repeat for more headers.",
+    ),
+    Option(
+        "--header-file",
+        panel="HTTP",
+        metavar="FILE",
+        type=FILE,
+        help="Send the HTTP headers in this file, one 'NAME: VALUE' per line.",
+    ),
+    Option(
+        "--body",
+        panel="HTTP",
+        metavar="JSON",
+        help="Add these fields to each HTTP request, with GET as URL parameters.",
+    ),
+    Option(
+        "-j",
+        "--jobs",
+        panel="Speed and failures",
+        metavar="N",
+        type=int,
+        default=8,
+        help="Run N queries at a time.",
+    ),
+    Option(
+        "--timeout",
+        panel="Speed and failures",
+        metavar="SECONDS",
+        type=float,
+        default=60.0,
+        help="Stop an attempt after this time.",
+    ),
+    Option(
+        "--retries",
+        panel="Speed and failures",
+        metavar="N",
+        type=int,
+        default=2,
+        help="Try a failed query again up to N times.",
+    ),
+    Option(
+        "--rate",
+        panel="Speed and failures",
+        metavar="N",
+        type=float,
+        help="Make at most N attempts per second.",
+    ),
+    Option(
+        "--warmup",
+        panel="Speed and failures",
+        metavar="N",
+        type=int,
+        default=0,
+        help="Run N queries first and discard their results.",
+    ),
+    Option(
+        "--repeat",
+        panel="Speed and failures",
+        metavar="N",
+        type=int,
+        default=1,
+        help="Run each query N times and take the median latency.",
+    ),
+    Option(
+        "--stop-after-failures",
+        panel="Speed and failures",
+        metavar="N",
+        type=int,
+        show_default="10; 0 with --fail-on-error 1",
+        help="Stop after N failures of the same kind in a row; 0 never stops.",
+    ),
+    Option(
+        "--fail-on-error",
+        panel="Speed and failures",
+        metavar="SHARE",
+        type=float,
+        default=0.05,
+        help="Exit with code 2 if more than this share of the queries failed.",
+    ),
+    Option(
+        "-o",
+        "--output",
+        panel="Output",
+        metavar="FILE",
+        type=FILE,
+        help="Write the run to this .jsonl file.",
+    ),
+    Option(
+        "--overwrite",
+        panel="Output",
+        is_flag=True,
+        help="Run all queries again. Without it, an unfinished file is continued (failed and "
+        "missing queries only) and a finished one is refused.",
+    ),
+    Option(
+        "--dry-run",
+        panel="Output",
+        is_flag=True,
+        help="Run 5 queries and estimate the time and cost of all.",
+    ),
+    Option(
+        "shown",
+        "--progress/--no-progress",
+        panel="Output",
+        default=True,
+        help="Show the progress.",
+    ),
+    JSON,
+)
 def run_command(
-    queries: Annotated[
-        str, typer.Argument(metavar="QUERIES", help="Gold, or any file with ids and texts.")
-    ],
-    retriever: Annotated[
-        str,
-        typer.Option(
-            "-r",
-            "--retriever",
-            metavar="SPEC",
-            help="package.module:name, http://…, https://… or cmd:./program.",
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="The run to write, .jsonl."),
-    ] = None,
-    top_k: Annotated[
-        int, typer.Option(metavar="N", envvar="RAG_TOP_K", help="How many items to ask for.")
-    ] = 20,
-    score_threshold: Annotated[
-        float | None,
-        typer.Option(metavar="X", envvar="RAG_SCORE_THRESHOLD", help="The least score of an item."),
-    ] = None,
-    prefetch_limit: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            envvar="HYBRID_PREFETCH_LIMIT",
-            help="How many items each part of a hybrid search fetches.",
-            show_default="100",
-        ),
-    ] = None,
-    rerank_top_n: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            envvar="RERANK_TOP_N",
-            help="How many items are reranked.",
-            show_default="20",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int, typer.Option("-j", "--jobs", metavar="N", help="How many queries at a time.")
-    ] = 8,
-    timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="How long an attempt may take.")
-    ] = 60.0,
-    retries: Annotated[
-        int, typer.Option(metavar="N", help="How often a failed query is asked again.")
-    ] = 2,
-    rate: Annotated[
-        float | None, typer.Option(metavar="N", help="At most so many attempts a second.")
-    ] = None,
-    warmup: Annotated[
-        int, typer.Option(metavar="N", help="Ask N queries first and forget the answers.")
-    ] = 0,
-    repeat: Annotated[
-        int, typer.Option(metavar="N", help="Ask each query N times, for its median latency.")
-    ] = 1,
-    stop_after_failures: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Stop after N failures of the same kind in a row; 0 never stops.",
-            show_default="10; 0 with --fail-on-error 1",
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", help="Ask only the first N queries.")
-    ] = None,
-    sample: Annotated[
-        int | None, typer.Option(metavar="N", help="Ask only N queries, drawn at random.")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Draw others.")] = 0,
-    filters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter", metavar="FIELD=VALUE", help="Ask only queries of this kind; repeat."
-        ),
-    ] = None,
-    fields: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--field",
-            metavar="OURS=THEIRS",
-            help="What the retriever calls query, top_k, results, id, score, text, …; repeat.",
-        ),
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            metavar="POST|GET",
-            help="Send each query by HTTP as a JSON body (POST) or as URL parameters (GET).",
-        ),
-    ] = "POST",
-    headers: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--header",
-            metavar="'NAME: VALUE'",
-            help="Send this HTTP header; env:VARIABLE as the value reads an environment "
-            "variable. Repeat for more headers.",
-        ),
-    ] = None,
-    header_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Send the HTTP headers in this file, one 'NAME: VALUE' per line."
-        ),
-    ] = None,
-    body: Annotated[
-        str | None,
-        typer.Option(
-            metavar="JSON",
-            help="Add these fields to each HTTP request, with GET as URL parameters.",
-        ),
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPEC", help="package.module:name of what counts the tokens of texts."
-        ),
-    ] = None,
-    offsets: Annotated[
-        str,
-        typer.Option(metavar="codepoint|utf16|utf8", help="In what it counts start and end."),
-    ] = "codepoint",
-    queries_format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="NAME", help="The format of QUERIES, if it is not told."),
-    ] = None,
-    columns: ColumnNames = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite",
-            help="Run all queries again. Without it, an unfinished file is continued (failed and "
-            "missing queries only) and a finished one is refused.",
-        ),
-    ] = False,
-    fail_on_error: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE", help="Exit with code 2 if more than this share of the queries failed."
-        ),
-    ] = 0.05,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask 5 queries and tell what all would take.")
-    ] = False,
-    shown: Annotated[
-        bool, typer.Option("--progress/--no-progress", help="Show how far it is.")
-    ] = True,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    queries: str,
+    retriever: str,
+    queries_format: str | None,
+    columns: tuple[str, ...],
+    output: Path | None,
+    overwrite: bool,
+    dry_run: bool,
+    shown: bool,
+    json: bool,
+    **flags: Any,
 ) -> None:
-    """Ask a retriever about every query, and write the run as it goes; nothing is lost."""
-    flags = dict(locals())  # by the names of the options, before anything else is defined here
+    """Run a retriever on all queries and write the results to a file.
+
+    Each result is written as soon as it arrives; after an interruption, the same command continues.
+    """
     from karat.data.columns import Columns
     from karat.data.files import Unopened
     from karat.data.native_run import run_of_lines
@@ -191,8 +278,8 @@ def run_command(
 
     if output is None and not dry_run:
         raise InputError("there is no file to write to", field="--output", hint="-o run.jsonl")
-    mapping = Columns.of(columns or ())
-    options = _options(flags)
+    mapping = Columns.of(columns)
+    options = _options(flags, output)
     # What a retriever prints is no part of what we answer, which may be JSON for a program.
     with redirect_stdout(sys.stderr):
         with mapping.checked():
@@ -200,22 +287,22 @@ def run_command(
         lines = request.tried() if dry_run else []
     if dry_run:
         _show(estimate(lines, len(request.questions), options), json)
-        if problem := too_many_failed(run_of_lines(lines), fail_on_error):
+        if problem := too_many_failed(run_of_lines(lines), options.fail_on_error):
             raise RetrieverError(problem)
         return
     assert output is not None
     run = _run(request, output, overwrite=overwrite, shown=shown)
     _show(usage(run, path=str(output)), json)
     print(f"wrote {output}", file=sys.stderr)
-    if problem := too_many_failed(run, fail_on_error):
+    if problem := too_many_failed(run, options.fail_on_error):
         raise RetrieverError(problem)
     if not json:
-        is_part = bool(limit or sample or filters)
+        is_part = bool(options.limit or options.sample or options.filters)
         asked = Unopened(queries, queries_format, mapping)
         advise(after_run(asked, str(output), is_part=is_part))
 
 
-def _options(flags: Mapping[str, Any]) -> RunOptions:
+def _options(flags: Mapping[str, Any], output: Path | None) -> RunOptions:
     """Return the options of a run from the flags of the same names."""
     from dataclasses import fields
 
@@ -224,9 +311,9 @@ def _options(flags: Mapping[str, Any]) -> RunOptions:
 
     values = {
         **flags,
-        "headers": _headers(flags["headers"] or (), flags["header_file"]),
+        "headers": _headers(flags["headers"], flags["header_file"]),
         "body": _body(flags["body"]),
-        "name": None if flags["output"] is None else plain_name(flags["output"]),
+        "name": None if output is None else plain_name(output),
     }
     given = {option.name: values[option.name] for option in fields(RunOptions)}
     return RunOptions(**{name: value for name, value in given.items() if value is not None})

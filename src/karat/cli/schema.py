@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+from karat.cli.parameters import Argument, command
 
 
-def schema_command(
-    document: Annotated[str, typer.Argument(metavar="scores|comparison|verdict|run")],
-) -> None:
-    """Print the JSON Schema of what eval, compare, gate or run write as JSON."""
+@command(
+    "schema",
+    Argument("document", metavar="scores|comparison|verdict|run", text="The kind of document."),
+)
+def schema_command(document: str) -> None:
+    """Print the JSON Schema of the documents that eval, compare, gate and run write."""
     from karat.format import to_json
     from karat.report.schemas import schema
 

@@ -2,55 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
+from karat.cli.options import COLUMNS, GOLD, GOLD_FORMAT, JSON, QUERIES, RUN_FORMAT, table_file
+from karat.cli.parameters import Option, command
 
-from karat.cli.options import (
-    ColumnNames,
-    Gold,
-    GoldFormat,
-    QueryTexts,
-    RunFormat,
-    table_file,
+
+@command(
+    "validate",
+    GOLD,
+    Option(
+        "--corpus",
+        panel="Input",
+        metavar="DIR|FILE",
+        help="Check spans and ids against these documents (texts, JSONL, Parquet, BEIR, …).",
+    ),
+    Option(
+        "--chunks",
+        panel="Input",
+        metavar="FILE",
+        help="Check this table of chunks (JSONL, Parquet, …).",
+    ),
+    Option(
+        "runs",
+        "--run",
+        panel="Input",
+        metavar="RUN",
+        multiple=True,
+        help="Check the ids of this run. Repeat for more runs.",
+    ),
+    GOLD_FORMAT,
+    RUN_FORMAT,
+    COLUMNS,
+    QUERIES,
+    JSON,
 )
-
-
 def validate_command(
-    gold: Gold,
-    corpus: Annotated[
-        str | None,
-        typer.Option(metavar="DIR|FILE", help="The documents: texts, JSONL, Parquet, BEIR, …"),
-    ] = None,
-    chunks: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The table of chunks: JSONL, Parquet, …")
-    ] = None,
-    runs: Annotated[
-        list[str] | None, typer.Option("--run", metavar="RUN", help="What was found; repeat.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    gold_format: GoldFormat = None,
-    run_format: RunFormat = None,
-    columns: ColumnNames = None,
-    queries: QueryTexts = None,
+    gold: str,
+    corpus: str | None,
+    chunks: str | None,
+    runs: tuple[str, ...],
+    gold_format: str | None,
+    run_format: str | None,
+    columns: tuple[str, ...],
+    queries: str | None,
+    json: bool,
 ) -> None:
-    """Check gold: spans, ids, queries; against documents, chunks and runs.
+    """Check the spans, ids and queries of gold, also against documents, chunks and runs.
 
-    Ends with 1 if there are errors, and with 0 if there are only warnings or nothing at all.
+    The exit code is 1 if there are errors, and 0 if there are only warnings or nothing to report.
     """
     from karat.data.columns import Columns
     from karat.data.files import Unopened
-    from karat.evaluation import validate
+    from karat.evaluation.validation import validate
     from karat.format import to_json
 
-    mapping = Columns.of(columns or ())
+    mapping = Columns.of(columns)
     with mapping.checked():
         found = validate(
             Unopened(gold, gold_format, mapping, queries),
             corpus=table_file(corpus, mapping),
             chunks=table_file(chunks, mapping),
-            runs=[Unopened(run, run_format, mapping) for run in runs or ()],
+            runs=[Unopened(run, run_format, mapping) for run in runs],
         )
     print(to_json(found.as_dict()) if json else found)
     if not found.ok:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)

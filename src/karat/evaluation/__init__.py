@@ -1,24 +1,4 @@
-"""The verbs: evaluate, compare, explain, gate and validate, and what they return."""
+"""The verbs (evaluate, compare, explain, gate, validate) and their results, one module each.
 
-from karat.evaluation.comparison import Comparison, compare
-from karat.evaluation.evaluator import Evaluator, evaluate
-from karat.evaluation.explanation import Explanation, explain
-from karat.evaluation.findings import Finding
-from karat.evaluation.scores import Scores
-from karat.evaluation.validation import Validation, validate
-from karat.evaluation.verdict import Verdict, gate
-
-__all__ = [
-    "Comparison",
-    "Evaluator",
-    "Explanation",
-    "Finding",
-    "Scores",
-    "Validation",
-    "Verdict",
-    "compare",
-    "evaluate",
-    "explain",
-    "gate",
-    "validate",
-]
+Nothing is imported here: a command that evaluates does not load what compares.
+"""

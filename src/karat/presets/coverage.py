@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from karat.errors import InputError
-from karat.evaluation import Evaluator, Scores
+from karat.evaluation.evaluator import Evaluator
+from karat.evaluation.scores import Scores
 from karat.live.failures import MAX_FAILED
 from karat.match import texts
 from karat.match.texts import Matching

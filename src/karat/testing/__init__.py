@@ -25,7 +25,7 @@ def assert_gate(gold: Any, run: Any, thresholds: Any = None, **options: Any) -> 
     """
     __tracebackhide__ = True
     from karat.errors import KaratError
-    from karat.evaluation import gate
+    from karat.evaluation.verdict import gate
 
     try:
         verdict = gate(gold, run, thresholds, **options)
