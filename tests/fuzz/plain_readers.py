@@ -272,6 +272,8 @@ def trec_run(data: bytes) -> PlainRun:
         if len(fields) > 6 and DECIMAL.fullmatch(fields[5].decode("latin-1")):
             refuse("more than six fields, and no tag")
         query, item, score = decoded(fields[0]), decoded(fields[2]), decoded(fields[4])
+        if not score.isascii():
+            refuse("not a score")
         lists.setdefault(an_id(query), []).append(PlainItem(an_id(item), infinite_or(score)))
     if not lists:
         refuse("no result")
