@@ -35,6 +35,7 @@ QUERY_TEXT = ("query", "question", "user_input", "prompt")
 DOC_ID = ("doc_id", "docid", "docno", "corpus-id")
 OWN_ID = ("item_id", "chunk_id", "id")
 LISTS = ("relevant", "relevant_ids", "expected", "expected_ids", "judgments")
+RESULTS = ("results", "retrieved", "retrieved_ids")
 GRADE = ("grade", "rel", "relevance", "label", "score")
 CONTEXTS = (
     "retrieved_contexts",
@@ -1091,7 +1092,7 @@ def read_queries(path: Path) -> dict[str, str | None]:
     judged = table.find((*OWN_ID, *DOC_ID), but=table.query) and table.find(GRADE)
     if judged or not table.rows:
         raise UncheckedError("gold")
-    words = table.find(("text", *QUERY_TEXT, "title"))
+    words = table.find(("query", "text", *QUERY_TEXT, "title"))
     if table.find((*QUERY_ID, "_id", "id", "topic")) is None and words:
         raise UncheckedError("queries without ids")
     query = table.need((*QUERY_ID, "_id", "id", "topic"))
