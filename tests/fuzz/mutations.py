@@ -24,6 +24,8 @@ else:
 
 HUGE = "<a number of 5000 digits>"
 DEEP = "<a list in a list, 100000 deep>"
+DEEPER_THAN_CALLS = "<a list in a list, 700 deep>"  # Python reads it, recursive functions do not
+UNREADABLE = (HUGE, DEEP, DEEPER_THAN_CALLS)
 
 TEXT_VALUES = (
     *("", " ", "  x ", "a b", "a\tb", "a\nb", "a\r\nb", "a\rb", 'a"b', '"', "a,b", "'", "\\", "#q"),
@@ -88,7 +90,7 @@ def json_value(draw: random.Random) -> Any:
     if draw.random() < 0.4:
         return text_value(draw)
     if draw.random() < 0.03:
-        return draw.choice([nested(5), nested(40), DEEP])
+        return draw.choice([nested(5), nested(40), DEEP, DEEPER_THAN_CALLS])
     return copy.deepcopy(draw.choice(JSON_VALUES))
 
 
@@ -418,6 +420,7 @@ def json_text(value: Any, **options: Any) -> str:
     """Write JSON, with numbers and nesting that Python refuses to write."""
     text = json.dumps(value, **options)
     text = text.replace(json.dumps(HUGE), "9" * 5000)
+    text = text.replace(json.dumps(DEEPER_THAN_CALLS), "[" * 700 + '"d1\\u0000"' + "]" * 700)
     return text.replace(json.dumps(DEEP), "[" * 100_000 + "]" * 100_000)
 
 

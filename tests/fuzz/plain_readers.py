@@ -35,6 +35,7 @@ QUERY_TEXT = ("query", "question", "user_input", "prompt")
 DOC_ID = ("doc_id", "docid", "docno", "corpus-id")
 OWN_ID = ("item_id", "chunk_id", "id")
 LISTS = ("relevant", "relevant_ids", "expected", "expected_ids", "judgments")
+RESULTS = ("results", "retrieved", "retrieved_ids")
 GRADE = ("grade", "rel", "relevance", "label", "score")
 CONTEXTS = (
     "retrieved_contexts",
@@ -272,6 +273,8 @@ def trec_run(data: bytes) -> PlainRun:
         if len(fields) > 6 and DECIMAL.fullmatch(fields[5].decode("latin-1")):
             refuse("more than six fields, and no tag")
         query, item, score = decoded(fields[0]), decoded(fields[2]), decoded(fields[4])
+        if not score.isascii():
+            refuse("not a score")
         lists.setdefault(an_id(query), []).append(PlainItem(an_id(item), infinite_or(score)))
     if not lists:
         refuse("no result")
@@ -1089,7 +1092,7 @@ def read_queries(path: Path) -> dict[str, str | None]:
     judged = table.find((*OWN_ID, *DOC_ID), but=table.query) and table.find(GRADE)
     if judged or not table.rows:
         raise UncheckedError("gold")
-    words = table.find(("text", *QUERY_TEXT, "title"))
+    words = table.find(("query", "text", *QUERY_TEXT, "title"))
     if table.find((*QUERY_ID, "_id", "id", "topic")) is None and words:
         raise UncheckedError("queries without ids")
     query = table.need((*QUERY_ID, "_id", "id", "topic"))

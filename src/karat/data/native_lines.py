@@ -230,7 +230,8 @@ def _invalid(
     error: msgspec.ValidationError, number: int, make: MakeError, theirs: Mapping[str, str]
 ) -> InputError:
     problem, _, place = str(error).partition(" - at ")
-    field = place.rpartition("$")[2].rstrip("`").lstrip(".") or None
+    path = place.rpartition("$")[2].rstrip("`").lstrip(".")
+    field = path if path.strip("[.]") else None  # msgspec does not name all keys: $[...]
     if missing := re.fullmatch(r"Object missing required field `(\w+)`", problem):
         field = f"{field}.{missing[1]}" if field else missing[1]
     if field and theirs:

@@ -184,9 +184,9 @@ def _opens_value(
     codes: NDArray[np.uint8], opening: NDArray[np.int64], separator: str
 ) -> NDArray[np.bool_]:
     """Tell which quotes open a value: nothing of it is before them."""
-    opens: NDArray[np.bool_] = _is_edge(separator)[codes[np.maximum(opening - 1, 0)]]
-    opens[opening == 0] = True
-    return opens
+    after_edge: NDArray[np.bool_] = _is_edge(separator)[codes[np.maximum(opening - 1, 0)]]
+    after_edge[opening == 0] = True
+    return after_edge
 
 
 def _is_edge(separator: str) -> NDArray[np.bool_]:
