@@ -509,3 +509,15 @@ def test_mistakes_are_reported_with_a_hint_and_exit_code_2(command, words, place
     assert problem.startswith(f"error: {place}")
     assert value in problem
     assert hint.startswith("  hint: ")
+
+
+def test_preset_gives_names_conventions_and_settings_of_the_environment(monkeypatch):
+    gold = [{"query_id": "q1", "query": "pay", "evidence": ["refund"]}]
+    run = {"query_id": "q1", "results": [{"id": "x", "text": "no"}, {"id": "a", "text": "refund"}]}
+    data = {"gold": gold, "run": [run], "query": "q1"}
+    explained = karat.explain("HitRate@10", **data, preset="coverage")
+    assert explained.as_dict()["measure"] == "evidence.Success@10"
+    assert "evidence.Success@10 = 1.0" in str(explained)
+    monkeypatch.setenv("RAG_TOP_K", "1")
+    assert "evidence.Success@10 = 0.0" in str(karat.explain("HitRate@10", **data, preset="coverage"))
+    assert "RAG_TOP_K" not in str(karat.explain("HitRate@10", preset="coverage"))

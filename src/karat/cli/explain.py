@@ -21,6 +21,12 @@ from karat.cli.parameters import Argument, Option, command
         help="Show a second run side by side with the first.",
     ),
     JSON,
+    Option(
+        "--preset",
+        panel="Scoring",
+        metavar="NAME",
+        help="Use the names of measures and the conventions of a preset.",
+    ),
     *SCORING,
 )
 def explain_command(
@@ -30,6 +36,7 @@ def explain_command(
     query: str | None,
     other: str | None,
     json: bool,
+    preset: str | None,
     **scoring: Any,
 ) -> None:
     """Explain a measure, or a value step by step.
@@ -47,6 +54,7 @@ def explain_command(
             run=None if run is None else how.run(run),
             query=query,
             other=None if other is None else how.run(other),
+            preset=preset,
             **how.keywords,
         )
     print(to_json(explanation.as_dict()) if json else explanation)

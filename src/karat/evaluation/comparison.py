@@ -22,7 +22,8 @@ from karat.errors import InputError, KaratWarning
 from karat.evaluation.baselines import differences
 from karat.evaluation.calculation import Calculation, Change, Key, changes, retraced
 from karat.evaluation.document import document
-from karat.evaluation.evaluator import Evaluator, Measures
+from karat.evaluation.evaluator import Evaluator, Measures, evaluator_of
+from karat.evaluation.options import ScoringOptions
 from karat.evaluation.result import Result
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
@@ -58,12 +59,56 @@ def compare(
 ) -> Comparison:
     """Compare runs pair by pair, each pair on the queries that both have a value for.
 
-    `runs` is `{name: run}` or a list; a run is whatever `evaluate` takes, or `Scores`, or the path
-    of saved ones. Gold may be None where all are scores. With a `baseline`, by name or path, every
-    other run is compared with it, else all with all. `by` is a field of the queries to compare by
-    as well, several of them, or a function, as `scores.by` takes them. `test` is randomization, t
-    or wilcoxon; `correction` is holm, bh, bonferroni, tukey or none.
+    Parameters
+    ----------
+    gold : path, table, dict, records, Gold or None
+        What should be found. A path may be a glob. None is allowed if all runs are scores.
+    runs : {name: run} or list of runs
+        Two or more runs. A run is whatever `evaluate` takes, or `Scores`, or the path of saved
+        scores.
+    measures : str, Measure or list of them, default None
+        What to compute, such as "nDCG@10" or ["P@5", "AP"]. None means the measures of the preset,
+        else the defaults of the most specific kind of gold that the run can answer: spans, then
+        evidence, then judgments.
+    baseline : str, default None
+        Name or path of a run. All others are compared with it; None compares each with each.
+    by : str, list of str or function, default None
+        Compare also within each value of a field of the queries, as `Scores.by` does.
+    test : "randomization", "t" or "wilcoxon", default "randomization"
+        The significance test.
+    correction : "holm", "bh", "bonferroni", "tukey" or "none", default "holm"
+        How p-values are corrected for several pairs of runs.
+    confidence : float, default 0.95
+        The confidence level of the intervals.
+    conventions : Conventions or dict, default None
+        How corner cases are scored, such as {"missing": "skip"}. What is not given keeps the
+        default of the preset, or of `Conventions`.
+    preset : str, default None
+        Name of a preset: measures and conventions that belong together. In the preset "coverage",
+        MRR, MAP, Precision@5 and HitRate@10 are measures of evidence, and latency and cost are
+        measured where the run has them.
+    level : "item" or "doc", default "item"
+        Score the retrieved items, or the documents that they come from.
+    chunks : path, table or {run name: table}, default None
+        All chunks the run was made with. They give offsets and texts to runs that have only ids;
+        `span.precision_omega` needs them.
+    corpus : path, table or dict, default None
+        The documents. Spans are checked against them, and converted if gold or the run count in
+        UTF-16 or UTF-8.
+    matching : Matching, default None
+        When a text covers an evidence text. None means a similarity of at least 0.7.
+    top_k : int, default None
+        Score only the first `top_k` items of each list. None scores all. With the preset
+        "coverage", the environment variable RAG_TOP_K sets it too.
+    score_threshold : float, default None
+        Remove items with a lower score, before `top_k` applies. With the preset "coverage", the
+        environment variable RAG_SCORE_THRESHOLD sets it too.
+    fail_on_error : float, default 0.05
+        Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
+        Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
 
+    Examples
+    --------
     >>> gold = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
     >>> old, new = {q: ["x", "a"] for q in gold}, {q: ["a"] for q in gold}
     >>> pairs = compare(gold, {"old": old, "new": new}, "RR").pairs
@@ -79,19 +124,18 @@ def compare(
         measures = saved[0].table.measures
     evaluator = None
     if len(saved) < len(sources):
-        evaluator = Evaluator(
-            gold,
-            measures,
-            conventions=conventions,
-            preset=preset,
-            level=level,
-            chunks=chunks,
-            corpus=corpus,
-            matching=matching,
-            top_k=top_k,
-            score_threshold=score_threshold,
-            fail_on_error=fail_on_error,
+        options = ScoringOptions(
+            conventions,
+            preset,
+            level,
+            chunks,
+            corpus,
+            matching,
+            top_k,
+            score_threshold,
+            fail_on_error,
         )
+        evaluator = evaluator_of(gold, measures, options)
     scores = _scored(evaluator, names, sources, measures)
     _refuse_the_same_name([score.name for score in scores])
     _refuse_other_ways(scores)

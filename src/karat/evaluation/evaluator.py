@@ -17,9 +17,9 @@ from karat.data.run_source import RunSource
 from karat.engines.local import LocalSession, Outcome
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.opened import Origin
+from karat.evaluation.options import ScoringOptions
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
-from karat.evaluation.settings import settings_of
 from karat.evaluation.usage import loaded
 from karat.live.exchange import Search
 from karat.live.failures import MAX_FAILED, failures
@@ -47,46 +47,109 @@ def evaluate(
 ) -> Scores:
     """Score a run against gold.
 
-    Both may be a path, a glob, a table, a dict, native records, or a `Gold` and a `Run`. A run may
-    also be a retriever, as `retrieve` takes it: it is asked as deep as the measures look, for 20
-    items at least. Without `measures`, the defaults of the most specific kind of gold that the run
-    can answer are used: spans, then evidence, then judgments. `chunks` is the table of all chunks
-    the run was made with, or `{run name: table}`: `span.precision_omega` reads it, and it gives
-    offsets and texts to runs that have only ids.
-    `corpus` holds the documents: places are checked against them, and converted if gold or run
-    count in UTF-16 or UTF-8. `matching` says when a text covers an evidence.
-    Items that score below `score_threshold` are left out of each list first, then all but the
-    first `top_k`; with the preset coverage, both may also come from the environment. `preset` names
-    measures and conventions that belong together; inside the preset coverage, `MRR`, `MAP`,
-    `Precision@5` and `HitRate@10` are measures of evidence, and latency and cost are measured too
-    where the run has them.
-    If more than the share `fail_on_error` of the run's queries failed, a RetrieverError is raised;
-    1 allows all to fail. Failed queries are scored as nothing retrieved, and are excluded from
-    latency and cost.
+    Parameters
+    ----------
+    gold : path, table, dict, records or Gold
+        What should be found. A path may be a glob.
+    run : path, table, dict, records, Run or retriever
+        What was found. A retriever, as `retrieve` takes it, is run on the queries of gold, with as
+        many items per query as the measures need, at least 20.
+    measures : str, Measure or list of them, default None
+        What to compute, such as "nDCG@10" or ["P@5", "AP"]. None means the measures of the preset,
+        else the defaults of the most specific kind of gold that the run can answer: spans, then
+        evidence, then judgments.
+    conventions : Conventions or dict, default None
+        How corner cases are scored, such as {"missing": "skip"}. What is not given keeps the
+        default of the preset, or of `Conventions`.
+    preset : str, default None
+        Name of a preset: measures and conventions that belong together. In the preset "coverage",
+        MRR, MAP, Precision@5 and HitRate@10 are measures of evidence, and latency and cost are
+        measured where the run has them.
+    level : "item" or "doc", default "item"
+        Score the retrieved items, or the documents that they come from.
+    chunks : path, table or {run name: table}, default None
+        All chunks the run was made with. They give offsets and texts to runs that have only ids;
+        `span.precision_omega` needs them.
+    corpus : path, table or dict, default None
+        The documents. Spans are checked against them, and converted if gold or the run count in
+        UTF-16 or UTF-8.
+    matching : Matching, default None
+        When a text covers an evidence text. None means a similarity of at least 0.7.
+    top_k : int, default None
+        Score only the first `top_k` items of each list. None scores all. With the preset
+        "coverage", the environment variable RAG_TOP_K sets it too.
+    score_threshold : float, default None
+        Remove items with a lower score, before `top_k` applies. With the preset "coverage", the
+        environment variable RAG_SCORE_THRESHOLD sets it too.
+    fail_on_error : float, default 0.05
+        Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
+        Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
 
+    Examples
+    --------
     >>> scores = evaluate({"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}, ["P@2", "AP"])
     >>> scores["P@2"], round(scores["AP"], 4)
     (0.5, 0.8333)
     """
-    evaluator = Evaluator(
-        gold,
-        measures,
-        conventions=conventions,
-        preset=preset,
-        level=level,
-        chunks=chunks,
-        corpus=corpus,
-        matching=matching,
-        top_k=top_k,
-        score_threshold=score_threshold,
-        fail_on_error=fail_on_error,
+    options = ScoringOptions(
+        conventions,
+        preset,
+        level,
+        chunks,
+        corpus,
+        matching,
+        top_k,
+        score_threshold,
+        fail_on_error,
     )
-    return evaluator(run)
+    return evaluator_of(gold, measures, options)(run)
+
+
+def evaluator_of(gold: Any, measures: Measures | None, options: ScoringOptions) -> Evaluator:
+    """Return an evaluator with these options."""
+    return Evaluator(gold, measures, **vars(options))
 
 
 class Evaluator:
     """Gold prepared once, for many runs.
 
+    Parameters
+    ----------
+    gold : path, table, dict, records or Gold
+        What should be found. A path may be a glob.
+    measures : str, Measure or list of them, default None
+        What to compute, such as "nDCG@10" or ["P@5", "AP"]. None means the measures of the preset,
+        else the defaults of the most specific kind of gold that the run can answer: spans, then
+        evidence, then judgments.
+    conventions : Conventions or dict, default None
+        How corner cases are scored, such as {"missing": "skip"}. What is not given keeps the
+        default of the preset, or of `Conventions`.
+    preset : str, default None
+        Name of a preset: measures and conventions that belong together. In the preset "coverage",
+        MRR, MAP, Precision@5 and HitRate@10 are measures of evidence, and latency and cost are
+        measured where the run has them.
+    level : "item" or "doc", default "item"
+        Score the retrieved items, or the documents that they come from.
+    chunks : path, table or {run name: table}, default None
+        All chunks the run was made with. They give offsets and texts to runs that have only ids;
+        `span.precision_omega` needs them.
+    corpus : path, table or dict, default None
+        The documents. Spans are checked against them, and converted if gold or the run count in
+        UTF-16 or UTF-8.
+    matching : Matching, default None
+        When a text covers an evidence text. None means a similarity of at least 0.7.
+    top_k : int, default None
+        Score only the first `top_k` items of each list. None scores all. With the preset
+        "coverage", the environment variable RAG_TOP_K sets it too.
+    score_threshold : float, default None
+        Remove items with a lower score, before `top_k` applies. With the preset "coverage", the
+        environment variable RAG_SCORE_THRESHOLD sets it too.
+    fail_on_error : float, default 0.05
+        Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
+        Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
+
+    Examples
+    --------
     >>> evaluator = Evaluator({"q1": ["a"]}, ["RR"])
     >>> evaluator({"q1": ["a", "b"]})["RR"], evaluator({"q1": ["b", "a"]})["RR"]
     (1.0, 0.5)
@@ -107,13 +170,23 @@ class Evaluator:
         score_threshold: float | None = None,
         fail_on_error: float = MAX_FAILED,
     ) -> None:
+        options = ScoringOptions(
+            conventions,
+            preset,
+            level,
+            chunks,
+            corpus,
+            matching,
+            top_k,
+            score_threshold,
+            fail_on_error,
+        )
         self.preset = preset
         chosen = preset_named(preset)
         adds_usage = chosen.adds_usage and measures is None
         if preset is not None:
             measures = chosen.parse_all(chosen.measures if measures is None else measures)
-        self.conventions = _conventions(preset, conventions)
-        settings = settings_of(top_k, score_threshold, chosen.environment)
+        self.conventions = options.effective_conventions()
         self._session = LocalSession(
             gold,
             measures,
@@ -122,7 +195,7 @@ class Evaluator:
             chunks,
             corpus,
             matching,
-            settings,
+            options.list_settings(),
             fail_on_error,
             adds_usage,
         )
@@ -245,13 +318,6 @@ class Evaluator:
                 ),
                 stacklevel=3,
             )
-
-
-def _conventions(preset: str | None, given: Conventions | dict[str, Any] | None) -> Conventions:
-    """Take the preset's conventions, with the words that are given put in their place."""
-    if preset is None or isinstance(given, Conventions):
-        return Conventions.of(given)
-    return Conventions.of(preset_named(preset).conventions.as_dict() | (given or {}))
 
 
 def _names(sources: list[RunSource], outcomes: list[Outcome]) -> list[str]:

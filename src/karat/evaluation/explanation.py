@@ -11,10 +11,10 @@ from karat.conventions import Conventions
 from karat.data.corpus import Corpus
 from karat.data.gold import Gold
 from karat.data.run import Run
-from karat.data.shaping import Settings
 from karat.engines.local import chunks_of_run
 from karat.errors import InputError, RetrieverError
 from karat.evaluation.calculation import Calculation, calculation
+from karat.evaluation.options import ScoringOptions
 from karat.evaluation.result import Result
 from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
 from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents
@@ -23,6 +23,7 @@ from karat.match.spans import wanted_spans
 from karat.match.texts import Matching
 from karat.measures import Measure, Plan, parse, score
 from karat.measures.declare import declared
+from karat.measures.presets import preset_named
 from karat.measures.run.known import check_run
 
 EXAMPLE_GOLD: dict[str, Any] = {
@@ -64,6 +65,7 @@ def explain(
     query: str | int | None = None,
     other: Any = None,
     conventions: Conventions | dict[str, Any] | None = None,
+    preset: str | None = None,
     level: str = "item",
     chunks: Any = None,
     corpus: Any = None,
@@ -74,8 +76,46 @@ def explain(
 ) -> Explanation:
     """Say what a measure means; with gold, run and query, how its value comes about there.
 
-    `other` is a second run, shown side by side with what made the difference.
+    Parameters
+    ----------
+    measure : str or Measure
+        The measure, such as "nDCG@10".
+    gold : path, table, dict, records or Gold, default None
+        What should be found. Without gold, run and query, the measure is explained by an example.
+    run : path, table, dict, records or Run, default None
+        What was found.
+    query : str or int, default None
+        The id of the query whose calculation is shown.
+    other : path, table, dict, records or Run, default None
+        A second run, shown side by side with what made the difference.
+    conventions : Conventions or dict, default None
+        How corner cases are scored, such as {"missing": "skip"}. What is not given keeps the
+        default of the preset, or of `Conventions`.
+    preset : str, default None
+        Name of a preset: measures and conventions that belong together. In the preset "coverage",
+        MRR, MAP, Precision@5 and HitRate@10 are measures of evidence.
+    level : "item" or "doc", default "item"
+        Score the retrieved items, or the documents that they come from.
+    chunks : path, table or {run name: table}, default None
+        All chunks the run was made with. They give offsets and texts to runs that have only ids;
+        `span.precision_omega` needs them.
+    corpus : path, table or dict, default None
+        The documents. Spans are checked against them, and converted if gold or the run count in
+        UTF-16 or UTF-8.
+    matching : Matching, default None
+        When a text covers an evidence text. None means a similarity of at least 0.7.
+    top_k : int, default None
+        Show only the first `top_k` items of each list. None shows all. With the preset
+        "coverage", the environment variable RAG_TOP_K sets it too.
+    score_threshold : float, default None
+        Remove items with a lower score, before `top_k` applies. With the preset "coverage", the
+        environment variable RAG_SCORE_THRESHOLD sets it too.
+    fail_on_error : float, default 0.05
+        Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
+        Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
 
+    Examples
+    --------
     >>> gold, run = {"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}
     >>> print(explain("AP", gold=gold, run=run, query="q1"))
     AP: Average precision, for query 'q1'
@@ -92,9 +132,22 @@ def explain(
     divided by = 2
     AP = 0.8333333333333333
     """
-    words, settings = Conventions.of(conventions), Settings(top_k, score_threshold)
+    options = ScoringOptions(
+        conventions,
+        preset,
+        level,
+        chunks,
+        corpus,
+        matching,
+        top_k,
+        score_threshold,
+        fail_on_error,
+    )
+    words, settings = options.effective_conventions(), options.list_settings()
+    if preset is not None:
+        measure = preset_named(preset).parse(measure)
     if gold is None and run is None and query is None and other is None:
-        if settings:
+        if top_k is not None or score_threshold is not None:
             raise InputError(
                 "top_k and score_threshold need data to show",
                 field="list",
@@ -109,7 +162,7 @@ def explain(
         )
     opened, listed = Gold.open(gold), [run] if other is None else [run, other]
     checked_share(fail_on_error)
-    runs = [Run.open(each).shaped(top_k, score_threshold) for each in listed]
+    runs = [Run.open(each).shaped(settings.top_k, settings.score_threshold) for each in listed]
     for each in runs:
         if problem := too_many_failed(each, fail_on_error, each.name):
             raise RetrieverError(problem)

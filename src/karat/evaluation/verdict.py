@@ -12,7 +12,8 @@ from karat.conventions import Conventions
 from karat.errors import counted
 from karat.evaluation.baselines import baseline_scores
 from karat.evaluation.checks import Check, check_rule
-from karat.evaluation.evaluator import Evaluator
+from karat.evaluation.evaluator import evaluator_of
+from karat.evaluation.options import ScoringOptions
 from karat.evaluation.remarks import remarks, scoring_notes, unequal_text_notes
 from karat.evaluation.result import Result
 from karat.evaluation.scores import Scores
@@ -142,12 +143,51 @@ def gate(
 ) -> Verdict:
     """Check a run against thresholds; the verdict is true if it passes all of them.
 
-    `thresholds` are texts such as "nDCG@10 >= 0.6", or a mapping as in karat.toml. Without them,
-    thresholds and conventions come from `config`, and else from the nearest karat.toml or
-    pyproject.toml; with both, they replace those of the file for the same measure. The `baseline`
-    of max_drop and max_rise is a run, or scores, or a path to either. The other options are those
-    of `evaluate`. What cannot be judged is an error.
+    What cannot be judged is an error.
 
+    Parameters
+    ----------
+    gold : path, table, dict, records or Gold
+        What should be found. A path may be a glob.
+    run : path, table, dict, records, Run or retriever
+        What was found.
+    thresholds : str, list of str or mapping, default None
+        Texts such as "nDCG@10 >= 0.6", or a mapping as in karat.toml. They replace the thresholds
+        of `config` for the same measure.
+    baseline : run, Scores or path of either, default None
+        What max_drop and max_rise compare with.
+    config : Config or path, default None
+        The settings file. None means no file if `thresholds` are given, else the nearest karat.toml
+        or pyproject.toml.
+    conventions : Conventions or dict, default None
+        How corner cases are scored, such as {"missing": "skip"}. What is not given keeps the
+        default of the preset, or of `Conventions`.
+    preset : str, default None
+        Name of a preset: measures and conventions that belong together. In the preset "coverage",
+        MRR, MAP, Precision@5 and HitRate@10 are measures of evidence, and latency and cost are
+        measured where the run has them.
+    level : "item" or "doc", default "item"
+        Score the retrieved items, or the documents that they come from.
+    chunks : path, table or {run name: table}, default None
+        All chunks the run was made with. They give offsets and texts to runs that have only ids;
+        `span.precision_omega` needs them.
+    corpus : path, table or dict, default None
+        The documents. Spans are checked against them, and converted if gold or the run count in
+        UTF-16 or UTF-8.
+    matching : Matching, default None
+        When a text covers an evidence text. None means a similarity of at least 0.7.
+    top_k : int, default None
+        Score only the first `top_k` items of each list. None scores all. With the preset
+        "coverage", the environment variable RAG_TOP_K sets it too.
+    score_threshold : float, default None
+        Remove items with a lower score, before `top_k` applies. With the preset "coverage", the
+        environment variable RAG_SCORE_THRESHOLD sets it too.
+    fail_on_error : float, default 0.05
+        Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
+        Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
+
+    Examples
+    --------
     >>> gold, run = {"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["c", "b"]}
     >>> verdict = gate(gold, run, "RR >= 0.8")
     >>> verdict.passed, verdict.failures[0].reason
@@ -164,19 +204,18 @@ def gate(
                 )
     if not isinstance(conventions, Conventions):
         conventions = {**settings.conventions, **(conventions or {})}
-    evaluator = Evaluator(
-        gold,
-        [parse(rule.measure) for rule in rules],
-        conventions=conventions,
-        preset=preset,
-        level=level,
-        chunks=chunks,
-        corpus=corpus,
-        matching=matching,
-        top_k=top_k,
-        score_threshold=score_threshold,
-        fail_on_error=fail_on_error,
+    options = ScoringOptions(
+        conventions,
+        preset,
+        level,
+        chunks,
+        corpus,
+        matching,
+        top_k,
+        score_threshold,
+        fail_on_error,
     )
+    evaluator = evaluator_of(gold, [parse(rule.measure) for rule in rules], options)
     scores = evaluator(run)
     compared = [rule.measure for rule in rules if rule.compares]
     before = baseline_scores(baseline, evaluator, scores, compared) if compared else None
