@@ -9,12 +9,19 @@ import typer
 
 
 def measures_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="List only these measures; your own as package.module:function.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List all measures with one line each."""
+    """List measures with one line each."""
     from karat.report.catalogue import catalogue, show_catalogue
 
     if json:
-        print(json_module.dumps(catalogue(), ensure_ascii=False, indent=2))
+        print(json_module.dumps(catalogue(names or ()), ensure_ascii=False, indent=2))
     else:
-        show_catalogue()
+        show_catalogue(names or ())

@@ -40,7 +40,7 @@ from karat.measures import (
     ScoreTable,
 )
 from karat.measures.declare import Family
-from karat.measures.names import parse_all, settle
+from karat.measures.names import AnyMeasure, parse_all, settle
 from karat.measures.reading import Reading, read
 from karat.measures.run.known import check_run, usage_measures, usage_notes
 from karat.measures.scoring import scored
@@ -72,7 +72,7 @@ class LocalSession:
     def __init__(
         self,
         gold: Any,
-        measures: str | Measure | Iterable[str | Measure] | None,
+        measures: AnyMeasure | Iterable[AnyMeasure] | None,
         conventions: Conventions,
         level: str,
         chunks: Any = None,

@@ -24,9 +24,10 @@ from karat.live.exchange import Search
 from karat.live.failures import MAX_FAILED, failures
 from karat.match.texts import Matching
 from karat.measures import Measure
+from karat.measures.names import AnyMeasure
 from karat.measures.presets import preset_named
 
-Measures = str | Measure | Iterable[str | Measure]
+Measures = AnyMeasure | Iterable[AnyMeasure]
 
 
 def evaluate(
@@ -48,8 +49,9 @@ def evaluate(
 
     Both may be a path, a glob, a table, a dict, native records, or a `Gold` and a `Run`. A run may
     also be a retriever, as `retrieve` takes it: it is asked as deep as the measures look, for 20
-    items at least. Without `measures`, the defaults of the most specific kind of gold that the run
-    can answer are used: spans, then evidence, then judgments. `chunks` is the table of all chunks
+    items at least. `measures` are names, or functions that `karat.measure` declared. Without them,
+    the defaults of the most specific kind of gold that the run can answer are used: spans, then
+    evidence, then judgments. `chunks` is the table of all chunks
     the run was made with, or `{run name: table}`: `span.precision_omega` reads it, and it gives
     offsets and texts to runs that have only ids.
     `corpus` holds the documents: places are checked against them, and converted if gold or run

@@ -23,6 +23,7 @@ from karat.match.spans import wanted_spans
 from karat.match.texts import Matching
 from karat.measures import Measure, Plan, parse, score
 from karat.measures.declare import declared
+from karat.measures.names import AnyMeasure
 from karat.measures.run.known import check_run
 
 EXAMPLE_GOLD: dict[str, Any] = {
@@ -57,7 +58,7 @@ EXAMPLE_CHUNKS = pl.DataFrame(EXAMPLE_RUN["results"])
 
 
 def explain(
-    measure: str | Measure,
+    measure: AnyMeasure,
     *,
     gold: Any = None,
     run: Any = None,
@@ -146,7 +147,7 @@ def explain(
 
 
 def _explain_in_words(
-    measure: str | Measure, conventions: Conventions, level: str, matching: Matching | None
+    measure: AnyMeasure, conventions: Conventions, level: str, matching: Matching | None
 ) -> Explanation:
     if level != "item":
         raise InputError(

@@ -87,6 +87,8 @@ class Declaration:
     needs_chunks: bool = False
     """Whether it reads the table of all chunks."""
     needs_largest_grade: Callable[[dict[str, Any]], bool] = field(default=lambda _: False)
+    function: Callable[..., Any] | None = None
+    """For a measure that a user declared: the function that computes it."""
 
     @property
     def reads_gold(self) -> bool:
@@ -118,6 +120,14 @@ class Measure:
         params = f"({', '.join(shown)})" if shown else ""
         cutoff = "" if self.cutoff is None else f"@{spelled(self.cutoff)}"
         return f"{self.declaration.name}{params}{cutoff}"
+
+    @property
+    def command_name(self) -> str:
+        """The name that another process knows: a measure that a user declared is imported."""
+        function, tail = self.declaration.function, self.name[len(self.declaration.name) :]
+        if function is None:
+            return self.name
+        return f"{function.__module__}:{function.__qualname__}{tail}"
 
     @property
     def needs_largest_grade(self) -> bool:
@@ -163,16 +173,29 @@ def measure(name: str, **facts: Any) -> Callable[[Kernel], Kernel]:
     """Declare a measure beside its kernel."""
 
     def declare(kernel: Kernel) -> Kernel:
-        declaration = Declaration(name=name, kernel=kernel, **facts)
-        REGISTRY[name] = declaration
-        for spelling in (name, *declaration.aliases):
-            key = folded(spelling)
-            if key in _SPELLINGS:
-                raise AssertionError(f"{spelling} already names {_SPELLINGS[key]}")
-            _SPELLINGS[key] = name
+        register(Declaration(name=name, kernel=kernel, **facts))
         return kernel
 
     return declare
+
+
+def register(declaration: Declaration, replaced: Declaration | None = None) -> None:
+    """Make a declaration known by its names, in place of an earlier one if there is one."""
+    if replaced is not None:
+        unregister(replaced)
+    for spelling in (declaration.name, *declaration.aliases):
+        key = folded(spelling)
+        if key in _SPELLINGS:
+            raise AssertionError(f"{spelling} already names {_SPELLINGS[key]}")
+        _SPELLINGS[key] = declaration.name
+    REGISTRY[declaration.name] = declaration
+
+
+def unregister(declaration: Declaration) -> None:
+    """Remove a declaration and all of its names."""
+    del REGISTRY[declaration.name]
+    for spelling in (declaration.name, *declaration.aliases):
+        del _SPELLINGS[folded(spelling)]
 
 
 def folded(name: str) -> str:
@@ -207,6 +230,25 @@ def whole_number_from(least: int) -> Callable[[Any], int]:
         raise MeasureError(f"{value!r} is not a whole number from {least} up")
 
     return convert
+
+
+def integer(value: Any) -> int:
+    """Check any integer."""
+    try:
+        checked = int(value)
+        if checked == float(value):
+            return checked
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise MeasureError(f"{value!r} is not an integer")
+
+
+def flag(value: Any) -> bool:
+    """Check true or false."""
+    word = str(value).strip("'\"").lower()
+    if word in ("true", "false"):
+        return word == "true"
+    raise MeasureError(f"{value!r} is neither true nor false")
 
 
 def share(value: Any) -> float:

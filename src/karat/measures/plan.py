@@ -11,7 +11,7 @@ from karat.data.chunks import Chunks
 from karat.errors import InputError
 from karat.match.texts import Matching
 from karat.measures.declare import Family, Measure
-from karat.measures.names import parse_all
+from karat.measures.names import AnyMeasure, parse_all
 
 DEFAULT_MEASURES = ("nDCG@10", "R@10", "R@100", "RR@10", "Success@10")
 # At equal k, larger chunks win; a budget of characters is fair to chunks of any size.
@@ -65,7 +65,7 @@ class Plan:
     @classmethod
     def of(
         cls,
-        measures: str | Measure | Iterable[str | Measure] | None = None,
+        measures: AnyMeasure | Iterable[AnyMeasure] | None = None,
         *,
         conventions: Conventions | dict[str, Any] | None = None,
         level: str = "item",

@@ -13,6 +13,7 @@ from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError, counted
 from karat.match.numbers import asked, failed
 from karat.match.prepared import PreparedGold, prepare
+from karat.measures.custom import checked_values
 from karat.measures.declare import OF_THE_RUN, Family, Measure
 from karat.measures.holes import bound, judged_beside
 from karat.measures.plan import Plan
@@ -64,7 +65,8 @@ def scored(
     for measure in plan.measures:
         reading, declaration = readings[measure.declaration.family], measure.declaration
         data = _data(measure, reading, plan)
-        values = np.where(left_out, np.nan, _values(measure, data, reading, plan))
+        values = _values(measure, data, reading, plan, prepared.query_ids)
+        values = np.where(left_out, np.nan, values)
         columns.append(pl.Series(measure.name, values, nan_to_null=True))
         if declaration.weight is not None:
             weights.append(pl.Series(measure.name, declaration.weight(data)))
@@ -140,7 +142,9 @@ def _data(measure: Measure, reading: Reading, plan: Plan) -> Any:
     return reading.data
 
 
-def _values(measure: Measure, data: Any, reading: Reading, plan: Plan) -> Floats:
+def _values(
+    measure: Measure, data: Any, reading: Reading, plan: Plan, query_ids: pl.Series
+) -> Floats:
     """Return the value of each query, NaN where gold says nothing of it."""
     declaration = measure.declaration
     if measure.needs_largest_grade and plan.largest_grade is None:
@@ -148,8 +152,13 @@ def _values(measure: Measure, data: Any, reading: Reading, plan: Plan) -> Floats
             f"{measure} needs the largest grade of the whole gold",
             hint="give it to the plan: Plan.of(…, largest_grade=…)",
         )
-    values = declaration.kernel(data, measure.cutoff, **measure.params)
-    if declaration.no_gold and plan.conventions.no_gold != "family":
+    decided = declaration.no_gold and plan.conventions.no_gold != "family"
+    if declaration.function is not None:
+        counts = reading.given & ~reading.nothing(measure) if decided else reading.given
+        values = checked_values(measure, data, query_ids, counts)
+    else:
+        values = declaration.kernel(data, measure.cutoff, **measure.params)
+    if decided:
         by_word = {
             "zero": 0.0,
             "one": 1.0,
