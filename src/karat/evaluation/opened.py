@@ -14,7 +14,7 @@ from karat.engines.local import LocalSession
 from karat.errors import KaratWarning
 from karat.match.evidence import Found
 from karat.measures import Measure, Plan, ScoreTable
-from karat.measures.declare import Family
+from karat.measures.families import FAMILIES, FamilyName
 from karat.measures.reading import Reading, read
 from karat.measures.scoring import scored
 
@@ -60,12 +60,12 @@ class Opened:
         return self.session.plan
 
     @cached_property
-    def families(self) -> frozenset[str]:
-        """Which kinds of gold there are and this run was measured by: rank, span, evidence."""
-        return frozenset(self.plan.families) & {"rank", "span", "evidence"}
+    def families(self) -> frozenset[FamilyName]:
+        """The families that read gold, of those that this run was measured by."""
+        return frozenset(name for name in self.plan.families if FAMILIES[name].reads_gold)
 
     @cached_property
-    def readings(self) -> dict[Family, Reading]:
+    def readings(self) -> dict[FamilyName, Reading]:
         """Gold and run brought together, for every kind of gold that was measured by."""
         plan = self.session.only(
             m for m in self.plan.measures if m.declaration.family in self.families

@@ -13,11 +13,9 @@ from karat.arrays import Floats, Ints
 from karat.errors import InputError, MeasureError
 from karat.format import format_number
 from karat.match.spans import Budget, Least
+from karat.measures.families import FAMILIES, Family, FamilyName
 
 Cutoff = Literal["none", "optional", "budget", "share"]
-Family = Literal["rank", "span", "evidence", "latency", "cost", "context"]
-OF_THE_RUN: tuple[Family, ...] = ("latency", "cost", "context")
-"""The families that read nothing of gold but which queries there are."""
 Unit = Literal["ms", "USD"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 Combine = Literal["mean", "micro", "geometric", "sum", "median", "p50", "p90", "p99", "max"]
@@ -48,7 +46,7 @@ class Declaration:
     """What it is where the formula alone does not say."""
     differs: str
     """Where other tools give another number for the same name."""
-    family: Family = "rank"
+    family: FamilyName = "rank"
     """What its kernel reads: hits of ranked items, the coverage of spans or of evidence, or what
     the run says of its own speed, cost and length."""
     cutoff: Cutoff = "optional"
@@ -91,9 +89,14 @@ class Declaration:
     """For a measure that a user declared: the function that computes it."""
 
     @property
+    def reads(self) -> Family:
+        """What its family reads."""
+        return FAMILIES[self.family]
+
+    @property
     def reads_gold(self) -> bool:
         """Whether it reads more of gold than which queries there are."""
-        return self.family not in OF_THE_RUN
+        return self.reads.reads_gold
 
     @property
     def bounded(self) -> bool:
@@ -208,7 +211,7 @@ def declared(name: str) -> Declaration | None:
     found = _SPELLINGS.get(folded(name))
     if found is None:  # span_recall is span.recall
         family, _, rest = name.lower().partition("_")
-        found = _SPELLINGS.get(f"{family}.{folded(rest)}") if family in get_args(Family) else None
+        found = _SPELLINGS.get(f"{family}.{folded(rest)}") if family in FAMILIES else None
     return None if found is None else REGISTRY[found]
 
 

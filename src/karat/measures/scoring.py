@@ -14,32 +14,14 @@ from karat.errors import ConventionError, MeasureError, counted
 from karat.match.numbers import asked, failed
 from karat.match.prepared import PreparedGold, prepare
 from karat.measures.custom import checked_values
-from karat.measures.declare import OF_THE_RUN, Family, Measure
+from karat.measures.declare import Measure
+from karat.measures.families import FAMILIES, REASONS, FamilyName
 from karat.measures.holes import bound, judged_beside
 from karat.measures.plan import Plan
-from karat.measures.reading import NOTHING, Reading, read
+from karat.measures.reading import Reading, read
 from karat.measures.table import ScoreTable
 
-COUNTS = (
-    "queries",
-    "in_common",
-    "missing",
-    "unknown",
-    "failed",
-    "no_judgments",
-    "no_spans",
-    "no_evidence",
-    "no_relevant",
-    "no_characters",
-    "no_texts",
-    "not_run",
-    "no_timings",
-    "unpriced",
-    "no_tokens",
-    "repeats",
-    "relevant",
-    "relevant_found",
-)
+COUNTS = ("queries", "in_common", *REASONS, "relevant", "relevant_found")
 """Everything that is counted for a score table."""
 
 
@@ -55,7 +37,7 @@ def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
 
 
 def scored(
-    prepared: PreparedGold, run: Run, plan: Plan, readings: dict[Family, Reading]
+    prepared: PreparedGold, run: Run, plan: Plan, readings: dict[FamilyName, Reading]
 ) -> ScoreTable:
     """Score what was brought together."""
     present, unknown = _asked(prepared, run, readings)
@@ -84,7 +66,7 @@ def scored(
 
 
 def tallies(
-    prepared: PreparedGold, run: Run, plan: Plan, readings: dict[Family, Reading]
+    prepared: PreparedGold, run: Run, plan: Plan, readings: dict[FamilyName, Reading]
 ) -> dict[str, Ints | Flags]:
     """Count for each query what a person should know of it; the sums stand beside a table."""
     present, _ = _asked(prepared, run, readings)
@@ -102,26 +84,28 @@ def tallies(
     )
 
 
-def _asked(prepared: PreparedGold, run: Run, readings: dict[Family, Reading]) -> tuple[Flags, int]:
+def _asked(
+    prepared: PreparedGold, run: Run, readings: dict[FamilyName, Reading]
+) -> tuple[Flags, int]:
     """Tell which gold queries the run was asked, and how many others."""
     told = (reading.asked for reading in readings.values() if reading.asked is not None)
     return next(told, None) or asked(prepared.query_ids, run)
 
 
-def _known(readings: dict[Family, Reading]) -> Flags:
+def _known(readings: dict[FamilyName, Reading]) -> Flags:
     """Tell which queries gold says anything of."""
     known: Flags = np.logical_or.reduce([reading.given for reading in readings.values()])
     return known
 
 
-def _scored(readings: dict[Family, Reading], present: Flags) -> Flags:
+def _scored(readings: dict[FamilyName, Reading], present: Flags) -> Flags:
     """Tell which queries are scored by what gold holds; what was not run took no time."""
-    given = [reading.given for family, reading in readings.items() if family not in OF_THE_RUN]
+    given = [reading.given for family, reading in readings.items() if FAMILIES[family].reads_gold]
     scored: Flags = np.logical_or.reduce([np.zeros_like(present), *given])
     return scored
 
 
-def _nothing(plan: Plan, readings: dict[Family, Reading]) -> dict[str, Ints | Flags]:
+def _nothing(plan: Plan, readings: dict[FamilyName, Reading]) -> dict[str, Ints | Flags]:
     """Tell by family which queries gold holds nothing for, by any measure that cares."""
     counts: dict[str, Ints | Flags] = {}
     for family, reading in readings.items():
@@ -130,8 +114,9 @@ def _nothing(plan: Plan, readings: dict[Family, Reading]) -> dict[str, Ints | Fl
             for measure in plan.of_family(family)
             if measure.declaration.no_gold
         ]
-        if flags:
-            counts[NOTHING[family]] = reading.given & np.logical_or.reduce(flags)
+        reason = FAMILIES[family].nothing
+        if flags and reason is not None:
+            counts[reason] = reading.given & np.logical_or.reduce(flags)
     return counts
 
 
