@@ -110,7 +110,7 @@ class LocalSession:
         )
         with _naming(path_of(gold)):
             _need(self.prepared, plan)
-        if "span" in plan.families and self.corpus is None:
+        if plan.compares_documents and self.corpus is None:
             _warn_of_lengths(self.gold)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 
@@ -212,7 +212,7 @@ class LocalSession:
             # An id that was cut away is not one that is spelled differently.
             listed = documents(whole) if self.plan.level == "doc" else whole
             yield "relevant ids", overlap(self.prepared, listed)
-        if "span" in self.plan.families:
+        if self.plan.compares_documents:
             ids = document_ids(self._renamed_in(whole, self._renamed(whole)))
             yield "document ids", document_overlap(self.document_ids.gold, ids)
 
@@ -227,14 +227,14 @@ class LocalSession:
         """Return the ids of the run's documents that gold calls otherwise: decided once per run."""
         if self.renamed is not None:
             return self.renamed
-        if "span" not in self.plan.families or self.gold.spans is None:
+        if not self.plan.compares_documents or self.gold.spans is None:
             return {}
         return self.document_ids.renamed(document_ids(run))
 
     def _with_chunks_renamed(self) -> Plan:
         """Return the plan with the documents of its chunks called as gold calls them."""
         chunks = self.plan.chunks
-        if chunks is None or "span" not in self.plan.families or self.gold.spans is None:
+        if chunks is None or not self.plan.compares_documents or self.gold.spans is None:
             return self.plan
         renamed = self.document_ids.renamed(chunks.frame["doc_id"].unique())
         return replace(self.plan, chunks=Chunks(with_renamed_documents(chunks.frame, renamed)))
@@ -372,7 +372,7 @@ def _has(gold: PreparedGold, kind: str) -> bool:
 def _need(gold: PreparedGold, plan: Plan) -> None:
     """Refuse measures of a kind of gold that is not there, and name the kinds that are."""
     held = sorted(_kinds(gold), key=lambda kind: kind != "judgments")
-    if "span" in plan.families and "spans" in held:
+    if plan.compares_documents and "spans" in held:
         need_code_points(gold.gold)
     for measure in plan.measures:
         family = measure.declaration.reads

@@ -154,7 +154,7 @@ def _calculated(
     """Do so for measures that read the same."""
     ((family, reading),) = readings.items()
     lists = lists_of(gold, run, plan, reading)
-    matched = _matched(gold, reading, exactly) if family == "evidence" else {}
+    matched = _matched(gold, reading, exactly) if FAMILIES[family].compares_texts else {}
     for measure in plan.measures:
         alone = replace(plan, measures=(measure,))
         with listening() as workings:

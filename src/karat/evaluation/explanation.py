@@ -126,7 +126,7 @@ def explain(
         _plan(asked_measure, opened, words, level, chunks_of_run(chunks, each.name), matching)
         for each in runs
     ]
-    if asked_measure.declaration.family == "span":
+    if asked_measure.declaration.reads.compares_documents:
         ids = DocumentIds.of(wanted_spans(opened)["doc_id"])
         runs = [
             each.with_results(with_renamed_documents(each.results, ids.renamed(document_ids(each))))

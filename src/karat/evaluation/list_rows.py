@@ -17,7 +17,7 @@ from karat.match.level import documents
 from karat.match.numbers import numbers_of
 from karat.match.prepared import PreparedGold
 from karat.measures import Plan
-from karat.measures.families import FamilyName
+from karat.measures.families import FAMILIES, FamilyName
 from karat.measures.reading import Reading
 from karat.measures.workings import Noted, NotedOthers, Workings
 
@@ -187,7 +187,7 @@ class _Table:
             for name, each in noted.columns.items()
         }
         """Rows of values, or what gives one for a rank."""
-        if self.ideal and family == "rank":
+        if self.ideal and FAMILIES[family].is_graded:
             self.columns = {"grade": places.grade.tolist()} | self.columns
 
     def places(self, query: int) -> Iterator[tuple[int, Row]]:

@@ -35,13 +35,23 @@ class Family:
     """How gold of this kind is given, where that is not obvious."""
     empty: str = "nothing was retrieved"
     """What an explanation shows instead of an empty list."""
-    knows_unjudged: bool = False
-    """Whether an item can be unjudged."""
+    is_graded: bool = False
+    """Whether items are judged by their ids: they have grades, or are unjudged."""
 
     @property
     def reads_gold(self) -> bool:
         """Whether it reads more of gold than which queries there are."""
         return self.gold is not None
+
+    @property
+    def compares_documents(self) -> bool:
+        """Whether places in documents are compared, so that document ids must agree."""
+        return "doc_id" in self.items
+
+    @property
+    def compares_texts(self) -> bool:
+        """Whether texts are compared, by a rule for which texts match."""
+        return "text" in self.items
 
 
 # Gold has several kinds: default measures use the first of them that the run can answer.
@@ -83,7 +93,7 @@ _ALL = (
         example="R@10",
         items=("item_id",),
         nothing="no_relevant",
-        knows_unjudged=True,
+        is_graded=True,
     ),
     Family("latency", empty="nothing was timed"),
     Family("cost", empty="no call is known of"),

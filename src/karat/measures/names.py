@@ -220,7 +220,7 @@ def _translate(
 
     Returns the measure and the cutoff that they mean.
     """
-    if declaration.family != "rank":
+    if not declaration.reads.is_graded:
         return declaration, cutoff
     if _flag(text, params, "judged_only"):
         raise MeasureError(

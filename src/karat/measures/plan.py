@@ -49,7 +49,13 @@ class Plan:
     @property
     def rule(self) -> str | None:
         """When a text covers an evidence, in words, where evidence is measured."""
-        return str(self.matching or Matching()) if "evidence" in self.families else None
+        compares = any(FAMILIES[name].compares_texts for name in self.families)
+        return str(self.matching or Matching()) if compares else None
+
+    @property
+    def compares_documents(self) -> bool:
+        """Whether places in documents are compared, so that document ids must agree."""
+        return any(FAMILIES[name].compares_documents for name in self.families)
 
     @classmethod
     def of(

@@ -109,7 +109,7 @@ class ScoreTable:
 def judged_name(measure: Measure) -> str | None:
     """Return the column of `holes` that says how much of a measure's top k was judged."""
     declaration = measure.declaration
-    is_judged = declaration.reads.knows_unjudged and declaration.cutoff == "optional"
+    is_judged = declaration.reads.is_graded and declaration.cutoff == "optional"
     return f"Judged@{measure.cutoff}" if is_judged and measure.cutoff is not None else None
 
 

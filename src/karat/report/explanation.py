@@ -86,9 +86,9 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
     words = conventions.as_dict()
     if not declaration.no_gold:
         del words["no_gold"]
-    if not declaration.reads.knows_unjudged:
+    if not declaration.reads.is_graded:
         del words["unjudged"]
-    if not declaration.reads.knows_unjudged and not declaration.counts_repeats:
+    if not declaration.reads.is_graded and not declaration.counts_repeats:
         del words["duplicates"]
     if not declaration.reads_gold:  # a query that is not in the run took no time, whatever is said
         del words["missing"]
