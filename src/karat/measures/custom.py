@@ -195,7 +195,7 @@ def _failed(measure: Measure, error: Exception) -> MeasureError:
         path=file,
         line=own[-1].lineno if own else None,
         field=measure.name,
-        hint="--debug shows the whole traceback; in Python it is the cause of this error",
+        hint="karat --debug COMMAND … shows the traceback; in Python it is the cause of this error",
     )
 
 
