@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from karat.cli.main import main
+from karat.measures import REGISTRY
+from karat.measures.declare import unregister
 from support.effort import FULL
 
 # No test fails because the machine is busy.
@@ -34,6 +36,14 @@ def pytest_collection_modifyitems(config, items):
     slow = [item for item in items if item.get_closest_marker("slow")]
     config.hook.pytest_deselected(items=slow)
     items[:] = [item for item in items if not item.get_closest_marker("slow")]
+
+
+@pytest.fixture(autouse=True)
+def no_measures_left():
+    """Remove the measures that a test declared."""
+    yield
+    for declaration in [each for each in REGISTRY.values() if each.function is not None]:
+        unregister(declaration)
 
 
 @pytest.fixture

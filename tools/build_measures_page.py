@@ -14,7 +14,8 @@ INTRODUCTION = """\
 Names are `Name(param=value, …)@cutoff`, read without regard to case; `_` and `-` may be left out.
 Several names are separated by commas or spaces: `-m "nDCG@10 P@5 RR"`. *k* is the cutoff,
 relevant means a grade of `rel` or higher, and rank counts from 1. This page is made from the
-declarations in `src/karat/measures/` by `tools/build_measures_page.py`.
+declarations in `src/karat/measures/` by `tools/build_measures_page.py`. You can also declare
+[measures of your own](own_measures.md).
 
 trec_eval's way of writing a cutoff (`ndcg_cut_10`, `P.5,10`) is read too, and so are the
 parameters of ir_measures. They are printed in karat's spelling, and the values are those of

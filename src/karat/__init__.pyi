@@ -54,4 +54,5 @@ from karat.match.texts import Matching as Matching
 from karat.measures import Plan as Plan
 from karat.measures import ScoreTable as ScoreTable
 from karat.measures import score as score
+from karat.measures.custom import measure as measure
 from karat.version import __version__ as __version__

@@ -1,9 +1,12 @@
 """Names and parameters of measures, conventions, and data that a measure cannot use."""
 
+import sys
+
 import karat
 from karat import Conventions, Plan, Run, ScoreTable, evaluate, score
-from karat.measures import parse, parse_all
-from messages.cases import Section
+from karat.measures import REGISTRY, parse, parse_all
+from karat.measures.declare import unregister
+from messages.cases import Section, written
 
 SECTION = Section("measures")
 case = SECTION.case
@@ -135,4 +138,89 @@ case("a span ends before it starts", lambda: karat.calculate_overlap([(5, 2)], [
 case(
     "a grade is above max_grade",
     lambda: evaluate({"q": {"a": 5}}, {"q": ["a"]}, "ERR(max_grade=4)"),
+)
+
+
+# Measures of your own
+
+MODULE = """
+import sys
+
+import karat
+
+@karat.measure("Taken", aliases=["taken_too"], bounded={bounded})
+def mine(hits, k):
+    return {returned}
+
+def other(hits): ...
+
+number = 7
+"""
+
+
+def own(text: str, returned: str, path: str = "mine", *, bounded: bool = True) -> None:
+    """Add a case of a measure that is imported from a module."""
+    module = f"own_{len(SECTION.cases)}"
+
+    def provoke():
+        sys.modules.pop(module, None)
+        for declaration in [each for each in REGISTRY.values() if each.function is not None]:
+            unregister(declaration)
+        written(f"{module}.py", MODULE.format(returned=returned, bounded=bounded))
+        evaluate(GOLD, {"q1": ["a"], "q2": ["b"]}, f"{module}:{path}")
+
+    case(text, provoke)
+
+
+own("a measure of a user raises an exception", "1 / 0")
+own("a measure of a user returns too few values", "[1.0]")
+own("a measure of a user returns a single number", "1.0")
+own("a measure of a user returns texts", "['a', 'b']")
+own("a measure of a user returns NaN", "[0, float('nan')]")
+own("a measure of a user returns more than 1", "[0, 2]")
+own("a function of a user is not declared", "[]", "other")
+own("what is imported as a measure is not a function", "[]", "number")
+
+
+def declare(text: str, name, function=lambda hits: [], **facts) -> None:
+    """Add a case of a declaration that is refused."""
+    case(text, lambda: karat.measure(name, **facts)(function))
+
+
+declare("the name of a new measure has a cutoff", "Mine@10")
+declare("a new measure has the name of a measure of karat", "MRR")
+declare(
+    "a new measure has the name of a measure of a preset", "HitRates", aliases=["EvidenceRecall"]
+)
+declare("values of queries are combined in an unknown way", "Mine", over_queries="average")
+declare("a new measure is not a function", "Mine", 7)
+declare("a parameter of a new measure has no default", "Mine", lambda hits, k, rel: [])
+declare("a parameter is described that a new measure does not have", "Mine", params={"p": "x"})
+
+
+def _declared_twice() -> None:
+    def one(hits): ...
+
+    def two(hits): ...
+
+    karat.measure("Twice")(one)
+    karat.measure("Twice")(two)
+
+
+case("two functions have the name of one measure", _declared_twice)
+
+
+def _parameter_is(default, given: str) -> None:
+    def typed(hits, p=default): ...
+
+    if "Typed" in REGISTRY:
+        unregister(REGISTRY["Typed"])
+    parse(karat.measure("Typed")(typed).__name__.title() + f"(p={given})")
+
+
+case("a parameter is not an integer", lambda: _parameter_is(1, "1.5"))
+case("a parameter is neither true nor false", lambda: _parameter_is(True, "yes"))
+case(
+    "a measure to list is unknown",
+    lambda: karat.measures.names.declaration_named("nothing"),
 )

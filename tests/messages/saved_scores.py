@@ -57,6 +57,11 @@ def two_runs_of_one_name():
 
 
 SECTION.case("two runs of saved scores have the same name", two_runs_of_one_name)
+damaged(
+    "a saved measure is not declared",
+    lambda f: f.rename({"RR": "Undeclared@3"}),
+    lambda f: f | {"measures": ["Undeclared@3", "evidence.recall@3"]},
+)
 damaged("a saved value is missing", lambda f: f.with_columns(RR=pl.Series([None, 1.0])))
 SECTION.case("a Parquet file was not written by karat", without_metadata)
 SECTION.case("a column has too few values", too_few_weights)

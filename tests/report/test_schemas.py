@@ -15,10 +15,10 @@ import pytest
 import karat
 from karat.cli.main import main
 from karat.conventions import CHOICES
-from karat.evaluation.remarks import WORDS
 from karat.evaluation.usage import usage
 from karat.format import to_json
 from karat.measures.declare import REGISTRY
+from karat.measures.families import REASONS
 from karat.report.schemas import DOCUMENTS, schema
 from karat.stats.comparison import PAIRS, TESTS
 from karat.stats.corrections import CORRECTIONS
@@ -315,7 +315,7 @@ def test_schemas_list_the_same_words_as_the_package():
     defs = schema("scores")["$defs"]
     words = {name: tuple(part["enum"]) for name, part in defs["conventions"]["properties"].items()}
     assert words == {name: tuple(choices) for name, choices in CHOICES.items()}
-    assert set(defs["counts"]["properties"]) == set(WORDS)
+    assert set(defs["counts"]["properties"]) == set(REASONS)
     assert defs["method"]["enum"] == [*METHODS, None]
     comparison = schema("comparison")
     assert list(comparison["$defs"]["pair"]["properties"]) == list(PAIRS)

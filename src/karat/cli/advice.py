@@ -112,7 +112,9 @@ def after_gate(
 
 
 def _explain(measure: str, gold: str, run: str, query: str, other: str | None = None) -> Words:
-    words = ["karat", "explain", measure, "--gold", gold, "--run", run]
+    from karat.measures import parse
+
+    words = ["karat", "explain", parse(measure).command_name, "--gold", gold, "--run", run]
     return [*words, *([] if other is None else ["--other", other]), "--query", query]
 
 

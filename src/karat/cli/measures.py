@@ -5,15 +5,23 @@ from __future__ import annotations
 import json as json_module
 
 from karat.cli.options import JSON
-from karat.cli.parameters import command
+from karat.cli.parameters import Argument, command
+
+NAMES = Argument(
+    "names",
+    metavar="NAME",
+    text="List only these measures; your own as package.module:function.",
+    nargs=-1,
+    required=False,
+)
 
 
-@command("measures", JSON)
-def measures_command(json: bool) -> None:
-    """List all measures with one line each."""
+@command("measures", NAMES, JSON)
+def measures_command(names: tuple[str, ...], json: bool) -> None:
+    """List measures with one line each."""
     from karat.report.catalogue import catalogue, show_catalogue
 
     if json:
-        print(json_module.dumps(catalogue(), ensure_ascii=False, indent=2))
+        print(json_module.dumps(catalogue(names), ensure_ascii=False, indent=2))
     else:
-        show_catalogue()
+        show_catalogue(names)

@@ -31,16 +31,9 @@ from karat.match.overlap import Overlap, document_overlap, overlap
 from karat.match.prepared import PreparedGold, prepare
 from karat.match.spans import need_code_points, wanted_spans
 from karat.match.texts import Matching
-from karat.measures import (
-    DEFAULT_EVIDENCE_MEASURES,
-    DEFAULT_MEASURES,
-    DEFAULT_SPAN_MEASURES,
-    Measure,
-    Plan,
-    ScoreTable,
-)
-from karat.measures.declare import Family
-from karat.measures.names import parse_all, settle
+from karat.measures import DEFAULT_MEASURES, Measure, Plan, ScoreTable
+from karat.measures.families import BY_GOLD, FamilyName
+from karat.measures.names import AnyMeasure, parse_all, settle
 from karat.measures.reading import Reading, read
 from karat.measures.run.known import check_run, usage_measures, usage_notes
 from karat.measures.scoring import scored
@@ -56,7 +49,7 @@ class Outcome:
     name: str | None
     settings: dict[str, Any]
     """How the run says it was made."""
-    readings: dict[Family, Reading]
+    readings: dict[FamilyName, Reading]
     """What the kernels read: gold and run brought together."""
     overlaps: dict[str, Overlap]
     """Which ids of gold occur in the run, by kind, where they are in doubt."""
@@ -72,7 +65,7 @@ class LocalSession:
     def __init__(
         self,
         gold: Any,
-        measures: str | Measure | Iterable[str | Measure] | None,
+        measures: AnyMeasure | Iterable[AnyMeasure] | None,
         conventions: Conventions,
         level: str,
         chunks: Any = None,
@@ -106,7 +99,7 @@ class LocalSession:
         self.candidates = _kinds(self.prepared) if measures is None else ()
         """The kinds of gold to choose default measures from, where no measure was asked for."""
         if measures is None:
-            measures = _DEFAULTS[self.candidates[0]] if self.candidates else DEFAULT_MEASURES
+            measures = BY_GOLD[self.candidates[0]].defaults if self.candidates else DEFAULT_MEASURES
         plan = Plan.of(
             measures,
             conventions=conventions,
@@ -117,7 +110,7 @@ class LocalSession:
         )
         with _naming(path_of(gold)):
             _need(self.prepared, plan)
-        if "span" in plan.families and self.corpus is None:
+        if plan.compares_documents and self.corpus is None:
             _warn_of_lengths(self.gold)
         self.plan = replace(plan, largest_grade=self.prepared.largest_grade)
 
@@ -150,7 +143,7 @@ class LocalSession:
         if not kinds or kinds[0] == self.candidates[0]:
             return self
         other = copy(self)
-        other.plan = replace(self.plan, measures=parse_all(_DEFAULTS[kinds[0]]))
+        other.plan = replace(self.plan, measures=parse_all(BY_GOLD[kinds[0]].defaults))
         return other
 
     def _answers(self, kind: str, run: Run) -> bool:
@@ -158,8 +151,7 @@ class LocalSession:
         has_chunks = self.plan.chunks is not None or self.chunks is not None
         if run.lists is not None:
             return kind == "judgments" or has_chunks or not run.results.height
-        columns = {"spans": ("doc_id", "start", "end"), "evidence": ("text",)}
-        needed = columns.get(kind, ("item_id",))
+        needed = BY_GOLD[kind].items
         complete = all(
             name in run.results.columns and not run.results[name].null_count() for name in needed
         )
@@ -221,7 +213,7 @@ class LocalSession:
             # An id that was cut away is not one that is spelled differently.
             listed = documents(whole) if self.plan.level == "doc" else whole
             yield "relevant ids", overlap(self.prepared, listed)
-        if "span" in self.plan.families:
+        if self.plan.compares_documents:
             ids = document_ids(self._renamed_in(whole, self._renamed(whole)))
             yield "document ids", document_overlap(self.document_ids.gold, ids)
 
@@ -247,14 +239,14 @@ class LocalSession:
         """Return the ids of the run's documents that gold calls otherwise: decided once per run."""
         if self.renamed is not None:
             return self.renamed
-        if "span" not in self.plan.families or self.gold.spans is None:
+        if not self.plan.compares_documents or self.gold.spans is None:
             return {}
         return self.document_ids.renamed(document_ids(run))
 
     def _with_chunks_renamed(self) -> Plan:
         """Return the plan with the documents of its chunks called as gold calls them."""
         chunks = self.plan.chunks
-        if chunks is None or "span" not in self.plan.families or self.gold.spans is None:
+        if chunks is None or not self.plan.compares_documents or self.gold.spans is None:
             return self.plan
         renamed = self.document_ids.renamed(chunks.frame["doc_id"].unique())
         return replace(self.plan, chunks=Chunks(with_renamed_documents(chunks.frame, renamed)))
@@ -350,7 +342,7 @@ def _need_items(chunks: Chunks, run: Run) -> None:
         )
 
 
-def _delivered(plan: Plan, readings: dict[Family, Reading]) -> Iterator[tuple[str, float]]:
+def _delivered(plan: Plan, readings: dict[FamilyName, Reading]) -> Iterator[tuple[str, float]]:
     """Yield the mean number of characters that a run returns up to the rank of each measure."""
     for measure in plan.measures:
         family, k = measure.declaration.family, measure.cutoff
@@ -370,7 +362,8 @@ def _delivered(plan: Plan, readings: dict[Family, Reading]) -> Iterator[tuple[st
 
 def _chosen_kind(plan: Plan, kinds: Sequence[str]) -> str:
     """State which kind of gold the default measures use where gold has several."""
-    used = {_KIND[m.declaration.family] for m in plan.measures if m.declaration.family in _KIND}
+    families = {measure.declaration.reads for measure in plan.measures}
+    used = {family.gold for family in families if family.gold is not None}
     others = [kind for kind in kinds if kind not in used]
     return (
         f"default measures use {' and '.join(sorted(used))}; gold also has {' and '.join(others)}: "
@@ -393,54 +386,36 @@ def _grade_scale(plan: Plan) -> Iterator[str]:
             )
 
 
-_DEFAULTS = {
-    "spans": DEFAULT_SPAN_MEASURES,
-    "evidence": DEFAULT_EVIDENCE_MEASURES,
-    "judgments": DEFAULT_MEASURES,
-}
-"""The default measures for each kind of gold, the most specific kind first."""
-
-
 def _kinds(gold: PreparedGold) -> tuple[str, ...]:
     """Return the kinds of gold that are present, the most specific first."""
-    present = {
-        "spans": gold.gold.spans is not None,
-        "evidence": gold.gold.evidence is not None,
-        "judgments": bool(gold.judged.any()),
-    }
-    return tuple(kind for kind in _DEFAULTS if present[kind])
+    return tuple(kind for kind in BY_GOLD if _has(gold, kind))
 
 
-_KIND: dict[Family, str] = {"rank": "judgments", "span": "spans", "evidence": "evidence"}
-_CALLED = {"judgments": "R@10", "spans": "span.recall@2000c", "evidence": "evidence.recall@10"}
+def _has(gold: PreparedGold, kind: str) -> bool:
+    if kind == "judgments":  # an empty table, where there are none
+        return bool(gold.judged.any())
+    return getattr(gold.gold, kind) is not None
 
 
 def _need(gold: PreparedGold, plan: Plan) -> None:
     """Refuse measures of a kind of gold that is not there, and name the kinds that are."""
-    kinds = {
-        "judgments": bool(gold.judged.any()),
-        "spans": gold.gold.spans is not None,
-        "evidence": gold.gold.evidence is not None,
-    }
-    held = [kind for kind, there in kinds.items() if there]
-    if "span" in plan.families and kinds["spans"]:
+    held = sorted(_kinds(gold), key=lambda kind: kind != "judgments")
+    if plan.compares_documents and "spans" in held:
         need_code_points(gold.gold)
     for measure in plan.measures:
-        kind = _KIND.get(measure.declaration.family)
-        if kind is not None and not kinds[kind]:
-            hint = f"{measure} needs {kind}" + (
-                f"; measures of {held[0]} are called {_CALLED[held[0]]}, …" if held else ""
-            )
-            if kind == "spans" and kinds["evidence"]:
-                hint += "; karat locate makes spans of evidence"
-            if kind == "evidence":
-                hint += '; texts are given as "evidence": ["…"] in each record of gold, or as '
-                hint += "Gold.of(evidence={query: [text, …]})"
-            raise InputError(
-                f"gold holds no {kind}" + (f", only {' and '.join(held)}" if held else ""),
-                field=kind,
-                hint=hint,
-            )
+        family = measure.declaration.reads
+        if family.gold is None or family.gold in held:
+            continue
+        hint = f"{measure} needs {family.gold}"
+        if held:
+            hint += f"; measures of {held[0]} are called {BY_GOLD[held[0]].example}, …"
+        if family.gold == "spans" and "evidence" in held:
+            hint += "; karat locate makes spans of evidence"
+        raise InputError(
+            f"gold holds no {family.gold}" + (f", only {' and '.join(held)}" if held else ""),
+            field=family.gold,
+            hint=hint + family.hint,
+        )
 
 
 @contextmanager

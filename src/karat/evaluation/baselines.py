@@ -44,7 +44,7 @@ def differences(baseline: Scores, ours: Scores, measures: Sequence[str]) -> Iter
         yield f"level {baseline.level} there, {ours.level} here"
     absent = [name for name in dict.fromkeys(measures) if name not in baseline]
     compared = [parse(name) for name in measures if name not in absent]
-    about_texts = any(measure.declaration.family == "evidence" for measure in compared)
+    about_texts = any(measure.declaration.reads.compares_texts for measure in compared)
     if about_texts and baseline.matching != ours.matching:
         yield f"evidence by {baseline.matching} there, by {ours.matching} here"
     for name in ("top_k", "score_threshold"):

@@ -18,7 +18,7 @@ from karat.evaluation.scores import Scores
 from karat.match.matches import matches
 from karat.match.prepared import PreparedGold
 from karat.measures import Measure, Plan
-from karat.measures.declare import OF_THE_RUN, Family
+from karat.measures.families import FAMILIES, REASONS, FamilyName
 from karat.measures.rank.gain import worth
 from karat.measures.reading import Reading, read
 from karat.measures.scoring import scored, tallies
@@ -133,7 +133,7 @@ def calculations(
     for family in dict.fromkeys(measure.declaration.family for measure in plan.measures):
         alike = tuple(plan.of_family(family))
         # What a run does not say is counted for all measures of its speed or cost together.
-        for measures in [(one,) for one in alike] if family in OF_THE_RUN else [alike]:
+        for measures in [(one,) for one in alike] if not FAMILIES[family].reads_gold else [alike]:
             part = replace(plan, measures=measures)
             yield from _calculated(gold, own, part, read(gold, own, part), exactly)
 
@@ -148,13 +148,13 @@ def _calculated(
     gold: PreparedGold,
     run: Run,
     plan: Plan,
-    readings: dict[Family, Reading],
+    readings: dict[FamilyName, Reading],
     exactly: float,
 ) -> Iterator[tuple[Key, Calculation]]:
     """Do so for measures that read the same."""
     ((family, reading),) = readings.items()
     lists = lists_of(gold, run, plan, reading)
-    matched = _matched(gold, reading, exactly) if family == "evidence" else {}
+    matched = _matched(gold, reading, exactly) if FAMILIES[family].compares_texts else {}
     traces = {measure: Workings() for measure in plan.measures}
     table = scored(gold, run, plan, readings, traces)
     for measure in plan.measures:
@@ -214,26 +214,15 @@ def _missed(measure: Measure, lists: Rows, query: int, end: int) -> list[Row]:
 
 
 def _remarks(
-    gold: PreparedGold, run: Run, plan: Plan, readings: dict[Family, Reading]
+    gold: PreparedGold, run: Run, plan: Plan, readings: dict[FamilyName, Reading]
 ) -> dict[str, Any]:
     """Say which convention decides, and how often it did in each query."""
-    words = plan.conventions
-    said = {
-        "missing": f"the run lacks this query: missing={words.missing}",
-        "no_judgments": "gold has no judgments for this query, so it is left out",
-        "no_spans": "gold has no spans for this query, so it is left out",
-        "no_evidence": "gold has no evidence for this query, so it is left out",
-        "no_texts": f"gold's evidence holds no text here: no_gold={words.no_gold}",
-        "no_characters": f"gold's spans hold no characters here: no_gold={words.no_gold}",
-        "no_relevant": f"gold holds nothing relevant here: no_gold={words.no_gold}",
-        "not_run": "the run lacks this query, so it is left out",
-        "no_timings": "the run has no such timing for this query, so it is left out",
-        "unpriced": "a call has no price, or not the tokens it is for: the cost is not known",
-        "no_tokens": "the tokens of an item are not known, so the query is left out",
-        "repeats": f"an item stands again in the list: duplicates={words.duplicates}",
-    }
     counts = tallies(gold, run, plan, readings)
-    return {remark: counts[name] for name, remark in said.items()}
+    return {
+        reason.detail(plan.conventions): counts[key]
+        for key, reason in REASONS.items()
+        if reason.detail is not None
+    }
 
 
 _COMPARED = 1 << 24  # pairs of characters: 4,000 of each text take some 30 ms

@@ -30,6 +30,8 @@ from karat.evaluation.scores import Scores
 from karat.live.failures import MAX_FAILED
 from karat.match.texts import Matching
 from karat.measures import Measure, ScoreTable, parse_all
+from karat.measures.names import AnyMeasure
+from karat.measures.presets import preset_named
 from karat.stats import comparison as statistics
 from karat.stats.comparison import PAIRS, Choices
 from karat.stats.groups import Field, fields_of
@@ -118,6 +120,8 @@ def compare(
     names, given = _listed(runs)
     choices = Choices(test=test, correction=correction, confidence=confidence)
     fields = fields_of(by)
+    if measures is not None:  # this may import a measure that saved scores are read with
+        measures = preset_named(preset).parse_all(measures)
     sources = [_saved_or_run(source) for source in given]
     saved = [source for source in sources if isinstance(source, Scores)]
     if measures is None and saved and (preset is None or len(saved) == len(sources)):
@@ -332,7 +336,7 @@ class Comparison(Result):
         """The confidence level of the intervals."""
         return self.choices.confidence
 
-    def moved(self, measure: str | Measure | None = None, n: int = 5) -> pl.DataFrame:
+    def moved(self, measure: AnyMeasure | None = None, n: int = 5) -> pl.DataFrame:
         """Return the queries that rose most and fell most, at most n each, for every pair.
 
         One row per pair, measure and query: a, b, measure, query_id, text if it is known, value_a,
@@ -360,7 +364,7 @@ class Comparison(Result):
             *named, pl.all().exclude(named)
         )
 
-    def changes(self, query: str | int, measure: str | Measure, a: str, b: str) -> pl.DataFrame:
+    def changes(self, query: str | int, measure: AnyMeasure, a: str, b: str) -> pl.DataFrame:
         """Return what changed in the list of a query from run a to run b, most telling first.
 
         One row per item: item, grade, rank_a, rank_b, and what it adds to the measure in each. A
@@ -415,7 +419,7 @@ class Comparison(Result):
         kind: str = "values",
         *,
         by: Field | Sequence[Field] | None = None,
-        measure: str | Measure | None = None,
+        measure: AnyMeasure | None = None,
         a: str | None = None,
         b: str | None = None,
     ) -> Any:

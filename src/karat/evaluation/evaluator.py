@@ -25,9 +25,10 @@ from karat.live.exchange import Search
 from karat.live.failures import MAX_FAILED, failures
 from karat.match.texts import Matching
 from karat.measures import Measure
+from karat.measures.names import AnyMeasure
 from karat.measures.presets import preset_named
 
-Measures = str | Measure | Iterable[str | Measure]
+Measures = AnyMeasure | Iterable[AnyMeasure]
 
 
 def evaluate(
@@ -54,8 +55,9 @@ def evaluate(
     run : path, table, dict, records, Run or retriever
         What was found. A retriever, as `retrieve` takes it, is run on the queries of gold, with as
         many items per query as the measures need, at least 20.
-    measures : str, Measure or list of them, default None
-        What to compute, such as "nDCG@10" or ["P@5", "AP"]. None means the measures of the preset,
+    measures : str, Measure, function or list of them, default None
+        What to compute, such as "nDCG@10" or ["P@5", "AP"], or a function that `karat.measure`
+        declared. None means the measures of the preset,
         else the defaults of the most specific kind of gold that the run can answer: spans, then
         evidence, then judgments.
     conventions : Conventions or dict, default None

@@ -23,6 +23,7 @@ from karat.match.spans import wanted_spans
 from karat.match.texts import Matching
 from karat.measures import Measure, Plan, parse, score
 from karat.measures.declare import declared
+from karat.measures.names import AnyMeasure
 from karat.measures.presets import preset_named
 from karat.measures.run.known import check_run
 
@@ -58,7 +59,7 @@ EXAMPLE_CHUNKS = pl.DataFrame(EXAMPLE_RUN["results"])
 
 
 def explain(
-    measure: str | Measure,
+    measure: AnyMeasure,
     *,
     gold: Any = None,
     run: Any = None,
@@ -178,7 +179,7 @@ def explain(
         _plan(asked_measure, opened, words, level, chunks_of_run(chunks, each.name), matching)
         for each in runs
     ]
-    if asked_measure.declaration.family == "span":
+    if asked_measure.declaration.reads.compares_documents:
         ids = DocumentIds.of(wanted_spans(opened)["doc_id"])
         runs = [
             each.with_results(with_renamed_documents(each.results, ids.renamed(document_ids(each))))
@@ -199,7 +200,7 @@ def explain(
 
 
 def _explain_in_words(
-    measure: str | Measure, conventions: Conventions, level: str, matching: Matching | None
+    measure: AnyMeasure, conventions: Conventions, level: str, matching: Matching | None
 ) -> Explanation:
     if level != "item":
         raise InputError(

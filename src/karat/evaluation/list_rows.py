@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from karat.match.level import documents
 from karat.match.numbers import numbers_of
 from karat.match.prepared import PreparedGold
 from karat.measures import Plan
-from karat.measures.declare import Family
+from karat.measures.families import FAMILIES, FamilyName
 from karat.measures.reading import Reading
 from karat.measures.workings import Noted, NotedOthers, Workings
 
@@ -55,28 +55,11 @@ class Rows:
 
 def lists_of(gold: PreparedGold, run: Run, plan: Plan, reading: Reading) -> Rows:
     """Lay out what the measures of a plan read, which are all of one family."""
-    family = plan.measures[0].declaration.family
-    if family == "rank":
-        return _ranked(gold, documents(run) if plan.level == "doc" else run, plan)
-    if family == "span":
-        places = described(run, plan.chunks, "doc_id", "start", "end")
-        place = pl.format("{}[{}:{}]", "doc_id", "start", "end") if places.height else pl.lit("")
-        return _by_query(gold, _with_ranks(_numbered(gold, places.select("query_id", item=place))))
-    if family == "evidence":
-        return _texts(gold, reading.data)
-    if family == "context":
-        items = run.results.select("query_id", item=_name(run.results.columns))
-        return _by_query(gold, _with_ranks(_numbered(gold, items)))
-    if family == "latency":
-        assert run.timings is not None
-        return _by_query(gold, _numbered(gold, run.timings).select("query", "stage", "ms"))
-    assert run.calls is not None
-    tokens = {"prompt_tokens": "in", "completion_tokens": "out"}
-    calls = _numbered(gold, run.calls).select("query", "stage", "model", *tokens)
-    return _by_query(gold, calls.rename(tokens))
+    return _LISTS[plan.measures[0].declaration.family](gold, run, plan, reading)
 
 
-def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Rows:
+def _ranked(gold: PreparedGold, run: Run, plan: Plan, _: Reading) -> Rows:
+    run = documents(run) if plan.level == "doc" else run
     listed = _numbered(gold, run.results.select("query_id", item="item_id"))
     judged = gold.table.select("query", "grade", item="item_id")
     listed = listed.join(judged, on=["query", "item"], how="left", maintain_order="left")
@@ -88,7 +71,14 @@ def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Rows:
     return replace(_by_query(gold, _with_ranks(listed)), grades=grades)
 
 
-def _texts(gold: PreparedGold, found: Found) -> Rows:
+def _spans(gold: PreparedGold, run: Run, plan: Plan, _: Reading) -> Rows:
+    places = described(run, plan.chunks, "doc_id", "start", "end")
+    place = pl.format("{}[{}:{}]", "doc_id", "start", "end") if places.height else pl.lit("")
+    return _by_query(gold, _with_ranks(_numbered(gold, places.select("query_id", item=place))))
+
+
+def _texts(gold: PreparedGold, _: Run, __: Plan, reading: Reading) -> Rows:
+    found: Found = reading.data
     ids = found.ids or [None] * len(found.items.text)
     named = [
         " ".join(text.split()) if item is None else item
@@ -96,6 +86,33 @@ def _texts(gold: PreparedGold, found: Found) -> Rows:
     ]
     columns = {"query": found.items.query, "rank": found.rank, "item": named}
     return _by_query(gold, pl.DataFrame(columns, schema_overrides={"item": pl.String}))
+
+
+def _items(gold: PreparedGold, run: Run, _: Plan, __: Reading) -> Rows:
+    items = run.results.select("query_id", item=_name(run.results.columns))
+    return _by_query(gold, _with_ranks(_numbered(gold, items)))
+
+
+def _timings(gold: PreparedGold, run: Run, _: Plan, __: Reading) -> Rows:
+    assert run.timings is not None
+    return _by_query(gold, _numbered(gold, run.timings).select("query", "stage", "ms"))
+
+
+def _calls(gold: PreparedGold, run: Run, _: Plan, __: Reading) -> Rows:
+    assert run.calls is not None
+    tokens = {"prompt_tokens": "in", "completion_tokens": "out"}
+    calls = _numbered(gold, run.calls).select("query", "stage", "model", *tokens)
+    return _by_query(gold, calls.rename(tokens))
+
+
+_LISTS: dict[FamilyName, Callable[[PreparedGold, Run, Plan, Reading], Rows]] = {
+    "rank": _ranked,
+    "span": _spans,
+    "evidence": _texts,
+    "latency": _timings,
+    "cost": _calls,
+    "context": _items,
+}
 
 
 def _name(columns: Sequence[str]) -> pl.Expr:
@@ -132,7 +149,7 @@ def _by_query(gold: PreparedGold, table: pl.DataFrame) -> Rows:
 class Notes:
     """What was noted of each query; underscores in names have become spaces."""
 
-    def __init__(self, workings: Workings, n_queries: int, family: Family) -> None:
+    def __init__(self, workings: Workings, n_queries: int, family: FamilyName) -> None:
         tables = [_Table(noted, n_queries, family) for noted in workings.tables]
         self._best = [table for table in tables if table.ideal]
         self._listed = [table for table in tables if not table.ideal]
@@ -158,7 +175,7 @@ class Notes:
 class _Table:
     """What was recorded of places, in the order of their queries."""
 
-    def __init__(self, noted: Noted | NotedOthers, n_queries: int, family: Family) -> None:
+    def __init__(self, noted: Noted | NotedOthers, n_queries: int, family: FamilyName) -> None:
         self.are_others = isinstance(noted, NotedOthers)
         self.ideal = isinstance(noted, Noted) and noted.ideal
         places = noted.places
@@ -170,7 +187,7 @@ class _Table:
             for name, each in noted.columns.items()
         }
         """Rows of values, or what gives one for a rank."""
-        if self.ideal and family == "rank":
+        if self.ideal and FAMILIES[family].is_graded:
             self.columns = {"grade": places.grade.tolist()} | self.columns
 
     def places(self, query: int) -> Iterator[tuple[int, Row]]:

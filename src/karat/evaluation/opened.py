@@ -14,7 +14,7 @@ from karat.engines.local import LocalSession, Outcome
 from karat.errors import KaratWarning
 from karat.match.evidence import Found
 from karat.measures import Measure, Plan, ScoreTable
-from karat.measures.declare import Family
+from karat.measures.families import FAMILIES, FamilyName
 from karat.measures.reading import READ, Reading, read
 from karat.measures.scoring import scored
 
@@ -29,7 +29,7 @@ class Origin:
     """Which texts cover which evidence, if that was asked: too expensive to compute again."""
     table: ScoreTable
     """What the run scored."""
-    readings: dict[Family, Reading] | None
+    readings: dict[FamilyName, Reading] | None
     """Gold and run brought together, if the run is kept as it was scored."""
 
     @classmethod
@@ -62,7 +62,7 @@ class Opened:
     found: Found | None
     scored: ScoreTable
     """What the run scored when it was evaluated."""
-    known_readings: dict[Family, Reading] | None
+    known_readings: dict[FamilyName, Reading] | None
 
     @property
     def gold(self) -> Gold:
@@ -75,12 +75,12 @@ class Opened:
         return self.session.plan
 
     @cached_property
-    def families(self) -> frozenset[str]:
-        """Which kinds of gold there are and this run was measured by: rank, span, evidence."""
-        return frozenset(self.plan.families) & {"rank", "span", "evidence"}
+    def families(self) -> frozenset[FamilyName]:
+        """The families that read gold, of those that this run was measured by."""
+        return frozenset(name for name in self.plan.families if FAMILIES[name].reads_gold)
 
     @cached_property
-    def readings(self) -> dict[Family, Reading]:
+    def readings(self) -> dict[FamilyName, Reading]:
         """Gold and run brought together, for every kind of gold that was measured by."""
         if self.known_readings is not None:
             known = self.known_readings.items()

@@ -10,34 +10,11 @@ import polars as pl
 from karat.conventions import Conventions
 from karat.errors import counted
 from karat.measures import parse
-from karat.measures.declare import OF_THE_RUN
+from karat.measures.families import FAMILIES, REASONS
 from karat.stats.groups import FEW
 
 if TYPE_CHECKING:
     from karat.evaluation.scores import Scores
-
-WORDS = {
-    "unknown": "{} of the run not in gold",
-    "missing": "{} of gold not in the run",
-    "no_judgments": "{} of gold without judgments",
-    "no_spans": "{} of gold without spans",
-    "no_evidence": "{} of gold without evidence",
-    "no_texts": "{} with no text in gold's evidence",
-    "no_characters": "{} with no characters in gold's spans",
-    "no_relevant": "{} with nothing relevant in gold",
-    "not_run": "{} of gold not in the run",
-    "no_timings": "{} without the timing asked for",
-    "unpriced": "{} without a price or its tokens",
-    "no_tokens": "{} with items of unknown tokens",
-    "failed": "{} that the retriever failed on",
-    "repeats": "{} that stand again in a list",
-}
-
-
-_NOTHING_TO_FIND = {"one": " scored 1", "recall": " scored 1 by recall, 0 by other measures"}
-
-
-_REPEATS = {"count": " counted each time", "set": " removed"}
 
 
 def remarks(scores: Scores, groups: pl.DataFrame | None = None) -> list[str]:
@@ -46,30 +23,16 @@ def remarks(scores: Scores, groups: pl.DataFrame | None = None) -> list[str]:
     `groups` is what `scores.by` returned, if groups are shown.
     """
     counts, conventions = scores.table.counts, scores.conventions
-    of_what = {
-        "not_run": " of latency, cost and context",
-        "no_timings": " of latency",
-        "no_tokens": " of context",
-    }
+    families = {measure.declaration.reads for measure in scores.table.measures}
     out = [
-        f"{_counted(reason, n)} left out{of_what.get(reason, '')}"
+        f"{_counted(reason, n)} left out{REASONS[reason].excluded_from}"
         for reason, n in left_out(counts, conventions).items()
     ]
-    scored = any(measure.declaration.reads_gold for measure in scores.table.measures)
-    families = {measure.declaration.family for measure in scores.table.measures}
-    outcome = {
-        "missing": " scored as nothing retrieved",
-        "failed": _failed_outcome(scored=scored, timed=bool(families & set(OF_THE_RUN))),
-        "no_relevant": _NOTHING_TO_FIND.get(conventions.no_gold, " scored 0"),
-        "no_texts": _NOTHING_TO_FIND.get(conventions.no_gold, " scored 0"),
-        "no_characters": " scored as nothing to find",
-        "unpriced": "; cost of their queries unknown",
-        "repeats": _REPEATS.get(conventions.duplicates, " counted once"),
-    }
     out += [
-        _counted(reason, n) + outcome[reason] for reason, n in noted(counts, conventions).items()
+        _counted(reason, n) + REASONS[reason].outcome(conventions, families)
+        for reason, n in noted(counts, conventions).items()
     ]
-    if scores.load is not None and "latency" in families:
+    if scores.load is not None and FAMILIES["latency"] in families:
         out.append(f"latency while {scores.load}")
     return [*out, *scores.notes, *_few_queries(scores, groups)]
 
@@ -100,14 +63,6 @@ def _few_queries(scores: Scores, groups: pl.DataFrame | None) -> Iterator[str]:
                 yield f"{scores.label(measure)} of fewer than {least} samples in {some}"
     if groups is not None and groups["small"].any():
         yield f"groups marked * have fewer than {FEW} queries: they say little"
-
-
-def _failed_outcome(*, scored: bool, timed: bool) -> str:
-    parts = [
-        "scored as nothing retrieved" if scored else "",
-        "excluded from latency, cost and context" if timed else "",
-    ]
-    return " " + ", ".join(part for part in parts if part)
 
 
 UNEQUAL = 1.5
@@ -151,32 +106,21 @@ def rests_on_few(measure: str, n: int) -> bool:
 
 def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
     """Return how many queries count nowhere, by reason."""
-    reasons = ["unknown", "no_judgments", "no_spans", "no_evidence", "not_run", "no_timings"]
-    reasons.append("no_tokens")
-    if conventions.missing == "skip":
-        reasons.append("missing")
-    if conventions.no_gold in ("family", "skip"):
-        reasons.append("no_texts")
-    if conventions.no_gold == "skip":
-        reasons += ["no_relevant", "no_characters"]
-    return {reason: counts[reason] for reason in reasons if counts.get(reason)}
+    return {
+        key: counts[key]
+        for key, reason in REASONS.items()
+        if counts.get(key) and reason.excluded(conventions)
+    }
 
 
 def noted(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
     """Return what was scored and should be known, by reason."""
-    reasons = (
-        "missing",
-        "failed",
-        "no_relevant",
-        "no_characters",
-        "no_texts",
-        "unpriced",
-        "repeats",
-    )
-    gone = left_out(counts, conventions)
-    return {reason: counts[reason] for reason in reasons if counts[reason] and reason not in gone}
+    return {
+        key: counts[key]
+        for key, reason in REASONS.items()
+        if counts[key] and not reason.excluded(conventions)
+    }
 
 
 def _counted(reason: str, n: int) -> str:
-    word = {"repeats": "item", "unpriced": "call"}.get(reason, "query")
-    return WORDS[reason].format(counted(n, word))
+    return REASONS[reason].text.format(counted(n, REASONS[reason].noun))

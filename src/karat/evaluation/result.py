@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from karat.measures import Measure
+from karat.measures.names import AnyMeasure
 from karat.stats.groups import Field
 
 
@@ -45,7 +45,7 @@ class Result:
         kind: str,
         *,
         by: Field | Sequence[Field] | None,
-        measure: str | Measure | None,
+        measure: AnyMeasure | None,
         pairs: Sequence[tuple[str, str]] | None = None,
     ) -> Any:
         """Return an Altair chart."""

@@ -17,11 +17,12 @@ from karat.data import parquet_layout
 from karat.data.files import Source, Unopened, path_of
 from karat.data.shaping import Settings
 from karat.data.tables import checked, has_empty_object, mapped, without_panic_texts
-from karat.errors import InputError
+from karat.errors import InputError, MeasureError
 from karat.evaluation.scores import Scores
-from karat.measures import Measure, ScoreTable, parse
+from karat.measures import Measure, ScoreTable
+from karat.measures.names import imports
 from karat.measures.plan import LEVELS
-from karat.measures.presets import preset_named
+from karat.measures.presets import NO_PRESET, Preset, preset_named
 from karat.measures.scoring import COUNTS
 from karat.measures.table import bound_name, judged_name
 
@@ -192,7 +193,7 @@ def _read_parquet(source: Source, run: str | None) -> tuple[Scores, dict[str, in
     rows = pl.read_parquet(content, glob=False).filter(pl.col("run") == name)
     preset_named(facts.preset)  # refuses an unknown one
     table = ScoreTable(
-        tuple(map(parse, facts.measures)),
+        tuple(_measure(name, NO_PRESET) for name in facts.measures),
         rows.select("query_id", *facts.measures),
         facts.counts[name],
         _behind("weight:", rows),
@@ -232,7 +233,7 @@ def _read_json(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]
             hint="write it with karat eval --per-query, or as .parquet",
         )
     preset = preset_named(document.preset)
-    measures = {name: preset.parse(name) for name in saved.measures}
+    measures = {name: _measure(name, preset) for name in saved.measures}
     names = {name: measure.name for name, measure in measures.items()}
     schema = {"query_id": pl.String} | dict.fromkeys(names, pl.Float64)
     queries = document.queries or [{"query_id": row["query_id"]} for row in saved.per_query]
@@ -258,6 +259,21 @@ def _read_json(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]
     )
     n = {names[name]: entry.n for name, entry in saved.measures.items() if entry.n is not None}
     return scores, n
+
+
+def _measure(name: str, preset: Preset) -> Measure:
+    """Return a measure of saved scores; what a file names is never imported."""
+    try:
+        if not imports(name):
+            return preset.parse(name)
+    except MeasureError:
+        pass
+    raise InputError(
+        f"there is no measure {name!r}",
+        field="measures",
+        hint="if it is a measure of your own, import the module that declares it first; on the "
+        "command line, name it: -m package.module:function",
+    )
 
 
 def _pick(source: Source, names: list[str], run: str | None) -> str:
@@ -338,7 +354,8 @@ def _check_values(source: Source, table: pl.DataFrame, name: str, measure: Measu
         raise source.error(f"{bad} is not a finite number", field=name, hint=REMEDY)
     is_share = measure is None or measure.declaration.bounded
     # Rounding may leave a mean of shares a few units in the last place above 1.
-    outside = known.filter((known < 0) | (known > 1 + 1e-9 if is_share else False))
+    is_any = measure is not None and measure.declaration.unbounded
+    outside = known.filter((known < 0) & (not is_any) | (known > 1 + 1e-9 if is_share else False))
     if outside.len():
         limits = "between 0 and 1" if is_share else "0 or more"
         raise source.error(f"{outside[0]} is not {limits}", field=name, hint=REMEDY)

@@ -21,6 +21,7 @@ from karat.evaluation.result import Result
 from karat.match.evidence import Found
 from karat.match.matches import matches
 from karat.measures import Measure, ScoreTable
+from karat.measures.names import AnyMeasure
 from karat.measures.presets import preset_named
 from karat.stats import groups
 from karat.stats.groups import Field
@@ -116,7 +117,7 @@ class Scores(Result):
         """Return the value of a measure, in any of its spellings."""
         return self.table.value(self.table.measure(self.parse(measure)))
 
-    def parse(self, measure: str | Measure) -> Measure:
+    def parse(self, measure: AnyMeasure) -> Measure:
         """Return the measure that a name means here: a preset may have names of its own."""
         return preset_named(self.preset).parse(measure)
 
@@ -149,7 +150,7 @@ class Scores(Result):
         kind: str = "values",
         *,
         by: Field | Sequence[Field] | None = None,
-        measure: str | Measure | None = None,
+        measure: AnyMeasure | None = None,
     ) -> Any:
         """Draw an Altair chart: values, distribution, curves, precision_recall, groups and others.
 

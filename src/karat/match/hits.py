@@ -55,6 +55,13 @@ class Places:
         """Keep some of the places."""
         return Places(self.n_queries, self.query[keep], self.rank[keep], self.grade[keep])
 
+    def read_only(self) -> Places:
+        """Return the same places with arrays that nobody can change."""
+        arrays = [each.view() for each in (self.query, self.rank, self.grade)]
+        for each in arrays:
+            each.flags.writeable = False
+        return Places(self.n_queries, *arrays)
+
     def total(self, weights: Floats) -> Floats:
         """Sum weights in each query, one after the other in rank order, never across queries.
 
@@ -146,6 +153,32 @@ class Hits:
     def judged(self) -> Places:
         """The hits with a grade of 0 or more; a grade below 0 is a judgment not made."""
         return self.found.where(self.found.grade >= 0)
+
+    def grades(self, k: int | None = None, unjudged: int = 0) -> list[Ints]:
+        """Return one array per query: the grade at each rank up to k.
+
+        Items without a judgment have the grade `unjudged`, repeated items 0.
+        """
+        length = self.slots(k)
+        start = np.cumsum(length) - length
+        flat = np.full(int(length.sum()), unjudged)
+        for places, grades in ((self.judged, self.judged.grade), (self.repeats, 0)):
+            top = places.rank <= length[places.query]
+            at = start[places.query[top]] + places.rank[top] - 1
+            flat[at] = grades[top] if isinstance(grades, np.ndarray) else grades
+        return np.split(flat, start[1:])
+
+    def gold_grades(self) -> list[Ints]:
+        """Return one array per query: the grades of its judgments, highest first."""
+        count = self.gold.count
+        return np.split(self.gold.grade.copy(), (np.cumsum(count) - count)[1:])
+
+    def read_only(self) -> Hits:
+        """Return the same hits with arrays that nobody can change."""
+        length = self.length.view()
+        length.flags.writeable = False
+        found, repeats, gold = (each.read_only() for each in (self.found, self.repeats, self.gold))
+        return Hits(found, repeats, gold, length, self.largest_grade, self.alternatives)
 
     def slots(self, cutoff: int | None) -> Ints:
         """Return how many places the list has, up to a cutoff."""

@@ -1,5 +1,6 @@
 """What a number means: declarations, names, kernels, and the score table."""
 
+from karat.match.hits import Hits
 from karat.measures import evidence, rank, run, span
 from karat.measures.declare import REGISTRY, Declaration, Measure
 from karat.measures.names import parse, parse_all
@@ -18,6 +19,7 @@ __all__ = [
     "DEFAULT_SPAN_MEASURES",
     "REGISTRY",
     "Declaration",
+    "Hits",
     "Measure",
     "Plan",
     "ScoreTable",

@@ -13,11 +13,9 @@ from karat.arrays import Floats, Ints
 from karat.errors import InputError, MeasureError
 from karat.format import format_number
 from karat.match.spans import Budget, Least
+from karat.measures.families import FAMILIES, Family, FamilyName
 
 Cutoff = Literal["none", "optional", "budget", "share"]
-Family = Literal["rank", "span", "evidence", "latency", "cost", "context"]
-OF_THE_RUN: tuple[Family, ...] = ("latency", "cost", "context")
-"""The families that read nothing of gold but which queries there are."""
 Unit = Literal["ms", "USD"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 Combine = Literal["mean", "micro", "geometric", "sum", "median", "p50", "p90", "p99", "max"]
@@ -48,7 +46,7 @@ class Declaration:
     """What it is where the formula alone does not say."""
     differs: str
     """Where other tools give another number for the same name."""
-    family: Family = "rank"
+    family: FamilyName = "rank"
     """What its kernel reads: hits of ranked items, the coverage of spans or of evidence, or what
     the run says of its own speed, cost and length."""
     cutoff: Cutoff = "optional"
@@ -87,11 +85,18 @@ class Declaration:
     needs_chunks: bool = False
     """Whether it reads the table of all chunks."""
     needs_largest_grade: Callable[[dict[str, Any]], bool] = field(default=lambda _: False)
+    function: Callable[..., Any] | None = None
+    """For a measure that a user declared: the function that computes it."""
+
+    @property
+    def reads(self) -> Family:
+        """What its family reads."""
+        return FAMILIES[self.family]
 
     @property
     def reads_gold(self) -> bool:
         """Whether it reads more of gold than which queries there are."""
-        return self.family not in OF_THE_RUN
+        return self.reads.reads_gold
 
     @property
     def bounded(self) -> bool:
@@ -118,6 +123,14 @@ class Measure:
         params = f"({', '.join(shown)})" if shown else ""
         cutoff = "" if self.cutoff is None else f"@{spelled(self.cutoff)}"
         return f"{self.declaration.name}{params}{cutoff}"
+
+    @property
+    def command_name(self) -> str:
+        """The name that another process knows: a measure that a user declared is imported."""
+        function, tail = self.declaration.function, self.name[len(self.declaration.name) :]
+        if function is None:
+            return self.name
+        return f"{function.__module__}:{function.__qualname__}{tail}"
 
     @property
     def needs_largest_grade(self) -> bool:
@@ -163,16 +176,29 @@ def measure(name: str, **facts: Any) -> Callable[[Kernel], Kernel]:
     """Declare a measure beside its kernel."""
 
     def declare(kernel: Kernel) -> Kernel:
-        declaration = Declaration(name=name, kernel=kernel, **facts)
-        REGISTRY[name] = declaration
-        for spelling in (name, *declaration.aliases):
-            key = folded(spelling)
-            if key in _SPELLINGS:
-                raise AssertionError(f"{spelling} already names {_SPELLINGS[key]}")
-            _SPELLINGS[key] = name
+        register(Declaration(name=name, kernel=kernel, **facts))
         return kernel
 
     return declare
+
+
+def register(declaration: Declaration, replaced: Declaration | None = None) -> None:
+    """Make a declaration known by its names, in place of an earlier one if there is one."""
+    if replaced is not None:
+        unregister(replaced)
+    for spelling in (declaration.name, *declaration.aliases):
+        key = folded(spelling)
+        if key in _SPELLINGS:
+            raise AssertionError(f"{spelling} already names {_SPELLINGS[key]}")
+        _SPELLINGS[key] = declaration.name
+    REGISTRY[declaration.name] = declaration
+
+
+def unregister(declaration: Declaration) -> None:
+    """Remove a declaration and all of its names."""
+    del REGISTRY[declaration.name]
+    for spelling in (declaration.name, *declaration.aliases):
+        del _SPELLINGS[folded(spelling)]
 
 
 def folded(name: str) -> str:
@@ -185,7 +211,7 @@ def declared(name: str) -> Declaration | None:
     found = _SPELLINGS.get(folded(name))
     if found is None:  # span_recall is span.recall
         family, _, rest = name.lower().partition("_")
-        found = _SPELLINGS.get(f"{family}.{folded(rest)}") if family in get_args(Family) else None
+        found = _SPELLINGS.get(f"{family}.{folded(rest)}") if family in FAMILIES else None
     return None if found is None else REGISTRY[found]
 
 
@@ -207,6 +233,25 @@ def whole_number_from(least: int) -> Callable[[Any], int]:
         raise MeasureError(f"{value!r} is not a whole number from {least} up")
 
     return convert
+
+
+def integer(value: Any) -> int:
+    """Check any integer."""
+    try:
+        checked = int(value)
+        if checked == float(value):
+            return checked
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise MeasureError(f"{value!r} is not an integer")
+
+
+def flag(value: Any) -> bool:
+    """Check true or false."""
+    word = str(value).strip("'\"").lower()
+    if word in ("true", "false"):
+        return word == "true"
+    raise MeasureError(f"{value!r} is neither true nor false")
 
 
 def share(value: Any) -> float:

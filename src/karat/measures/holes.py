@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from karat.arrays import Floats
-from karat.measures.declare import Family, Measure
+from karat.measures.declare import Measure
+from karat.measures.families import FamilyName
 from karat.measures.plan import Plan
 from karat.measures.rank.judged import judged_share
 from karat.measures.reading import Reading
@@ -25,7 +26,7 @@ def bound(measure: Measure, data: Any, values: Floats) -> pl.Series:
     return pl.Series(bound_name(measure), np.maximum(values, most), nan_to_null=True)
 
 
-def judged_beside(plan: Plan, readings: dict[Family, Reading]) -> list[pl.Series]:
+def judged_beside(plan: Plan, readings: dict[FamilyName, Reading]) -> list[pl.Series]:
     """Return Judged@k for each cutoff of a rank measure, null where there is no item to judge."""
     columns: dict[str, pl.Series] = {}
     for measure in plan.of_family("rank"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from karat.checks import did_you_mean
@@ -25,20 +25,33 @@ _NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _TREC_TAIL = re.compile(rf"(?P<name>.*[A-Za-z])[._](?P<tail>{_NUMBER})")
 # precision_at_3 and hits_in_top_3, as benchmark scripts spell them.
 _SPELLED_OUT = re.compile(r"(?P<name>[A-Za-z]\w*?)_(?:at|in_top)_(?P<k>\d+)(?P<params>\(.*\))?")
+# package.module:function, with what follows the name of any measure.
+_IDENTIFIERS = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+_IMPORTED = re.compile(rf"(?P<path>{_IDENTIFIERS}:{_IDENTIFIERS})(?P<tail>\s*[@(].*)?", re.DOTALL)
 _RBP_TAIL = re.compile(r"rbp\.(?P<p>\d+)", re.IGNORECASE)
 
 
-def parse(text: str | Measure) -> Measure:
+AnyMeasure = str | Measure | Callable[..., Any]
+"""A name, a measure, or a function that `karat.measure` declared."""
+
+
+def parse(text: AnyMeasure) -> Measure:
     """Return the measure that a name stands for.
+
+    A name such as `package.module:function` imports a measure that a user declared.
 
     >>> [parse(name).name for name in ("ndcg_cut_10", "mrr@10", "map(rel=2)")]
     ['nDCG@10', 'RR@10', 'AP(rel=2)']
     """
     if isinstance(text, Measure):
         return text
+    if callable(text):
+        return settle(declaration_of(text), None, {})
     if not isinstance(text, str):
         raise MeasureError(f"{text!r} is no measure", hint='name it as text, such as "nDCG@10"')
     given = text.strip()
+    if imported := _IMPORTED.fullmatch(given):
+        given = _import(imported["path"]).name + (imported["tail"] or "")
     if rbp := _RBP_TAIL.fullmatch(given):  # ranx writes the persistence as decimals
         given = f"RBP(p=0.{rbp['p']})"
     if spelled_out := _SPELLED_OUT.fullmatch(given):
@@ -71,6 +84,46 @@ def parse(text: str | Measure) -> Measure:
     return settle(found, None if cutoff is None else _cutoff(text, cutoff, found), params)
 
 
+def declaration_of(function: Callable[..., Any]) -> Declaration:
+    """Return the declaration of a function that `karat.measure` declared."""
+    for declaration in REGISTRY.values():
+        if declaration.function is function:
+            return declaration
+    name = getattr(function, "__name__", type(function).__name__)
+    raise MeasureError(
+        f"{name} is not declared as a measure",
+        hint=f'write @karat.measure("{name}") above the function',
+    )
+
+
+def declaration_named(text: str) -> Declaration:
+    """Return the declaration that a name without cutoff and parameters stands for."""
+    if imports(text):
+        return parse(text).declaration
+    found = declared(text)
+    if found is None:
+        raise _unknown(text, text)
+    return found
+
+
+def _import(path: str) -> Declaration:
+    """Import what `package.module:function` names."""
+    from karat.live.adapters.spec import named  # only where such a name is used
+
+    found = named(path, role="measure")
+    if callable(found):
+        return declaration_of(found)
+    raise MeasureError(
+        f"{path} is of type {type(found).__name__}, not a measure",
+        hint="name a function that @karat.measure declares",
+    )
+
+
+def imports(name: str) -> bool:
+    """Return whether a name says where a measure is imported from."""
+    return _IMPORTED.fullmatch(name.strip()) is not None
+
+
 def settle(
     declaration: Declaration, cutoff: int | float | Budget | None, given: dict[str, Any]
 ) -> Measure:
@@ -94,15 +147,22 @@ def settle(
     return Measure(declaration, cutoff, settled)
 
 
-def parse_all(given: str | Measure | Iterable[str | Measure]) -> tuple[Measure, ...]:
+def parse_all(given: AnyMeasure | Iterable[AnyMeasure]) -> tuple[Measure, ...]:
     """Return the measures of a list of names, each once, in the order asked."""
-    names = [given] if isinstance(given, (str, Measure)) else list(given)
-    measures = [
-        parse(part) for name in names for part in (split(name) if isinstance(name, str) else [name])
-    ]
+    measures = [parse(each) for each in listed(given)]
     if not measures:
         raise MeasureError("no measure is named", hint='such as "nDCG@10"')
     return tuple(dict.fromkeys(measures))
+
+
+def listed(given: AnyMeasure | Iterable[AnyMeasure]) -> list[AnyMeasure]:
+    """Return what is given one by one; a text may name several measures."""
+    if isinstance(given, (str, Measure)) or callable(given):
+        given = [given]
+    parts: list[AnyMeasure] = []
+    for each in given:
+        parts += split(each) if isinstance(each, str) else [each]
+    return parts
 
 
 def split(names: str) -> list[str]:
@@ -160,7 +220,7 @@ def _translate(
 
     Returns the measure and the cutoff that they mean.
     """
-    if declaration.family != "rank":
+    if not declaration.reads.is_graded:
         return declaration, cutoff
     if _flag(text, params, "judged_only"):
         raise MeasureError(
@@ -258,5 +318,6 @@ def _unknown(text: str, name: str) -> MeasureError:
     by_fold = {folded(spelling): spelling for spelling in spellings()}
     hint = did_you_mean(folded(name), by_fold, count=3, show=by_fold.__getitem__)
     return MeasureError(
-        f"there is no measure {text!r}", hint=hint or "karat measures lists all of them"
+        f"there is no measure {text!r}",
+        hint=hint or "karat measures lists all of them; write your own as package.module:function",
     )

@@ -10,24 +10,13 @@ from karat.conventions import Conventions
 from karat.data.chunks import Chunks
 from karat.errors import InputError
 from karat.match.texts import Matching
-from karat.measures.declare import Family, Measure
-from karat.measures.names import parse_all
+from karat.measures.declare import Measure
+from karat.measures.families import FAMILIES, FamilyName
+from karat.measures.names import AnyMeasure, parse_all
 
-DEFAULT_MEASURES = ("nDCG@10", "R@10", "R@100", "RR@10", "Success@10")
-# At equal k, larger chunks win; a budget of characters is fair to chunks of any size.
-DEFAULT_SPAN_MEASURES = ("span.recall@2000c", "span.precision@2000c", "span.iou@2000c")
-DEFAULT_EVIDENCE_MEASURES = (
-    "evidence.P@5",
-    "evidence.recall@3",
-    "evidence.recall@10",
-    "evidence.coverage@3",
-    "evidence.coverage@10",
-    "evidence.full@3",
-    "evidence.full@10",
-    "evidence.AP",
-    "evidence.RR",
-    "evidence.Success@10",
-)
+DEFAULT_MEASURES = FAMILIES["rank"].defaults
+DEFAULT_SPAN_MEASURES = FAMILIES["span"].defaults
+DEFAULT_EVIDENCE_MEASURES = FAMILIES["evidence"].defaults
 LEVELS = ("item", "doc")
 
 
@@ -49,23 +38,29 @@ class Plan:
     matching: Matching | None = None
 
     @property
-    def families(self) -> set[str]:
+    def families(self) -> set[FamilyName]:
         """What the measures ask gold for."""
         return {measure.declaration.family for measure in self.measures}
 
-    def of_family(self, family: Family) -> list[Measure]:
+    def of_family(self, family: FamilyName) -> list[Measure]:
         """Return the measures of one family, in the order asked."""
         return [measure for measure in self.measures if measure.declaration.family == family]
 
     @property
     def rule(self) -> str | None:
         """When a text covers an evidence, in words, where evidence is measured."""
-        return str(self.matching or Matching()) if "evidence" in self.families else None
+        compares = any(FAMILIES[name].compares_texts for name in self.families)
+        return str(self.matching or Matching()) if compares else None
+
+    @property
+    def compares_documents(self) -> bool:
+        """Whether places in documents are compared, so that document ids must agree."""
+        return any(FAMILIES[name].compares_documents for name in self.families)
 
     @classmethod
     def of(
         cls,
-        measures: str | Measure | Iterable[str | Measure] | None = None,
+        measures: AnyMeasure | Iterable[AnyMeasure] | None = None,
         *,
         conventions: Conventions | dict[str, Any] | None = None,
         level: str = "item",

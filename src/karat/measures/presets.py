@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from karat.conventions import Conventions
 from karat.errors import InputError
 from karat.measures.declare import Measure, folded
-from karat.measures.names import parse, parse_all, split
+from karat.measures.names import AnyMeasure, listed, parse, parse_all
 from karat.measures.plan import DEFAULT_EVIDENCE_MEASURES
 
 # The word before a cutoff and parameters: MRR, HitRate@10, precision_at_5.
@@ -33,7 +33,7 @@ class Preset:
     adds_usage: bool = False
     """Whether latency and cost are measured too, where the runs have them."""
 
-    def parse(self, name: str | Measure) -> Measure:
+    def parse(self, name: AnyMeasure) -> Measure:
         """Return the measure that a name means inside the preset.
 
         >>> PRESETS["coverage"].parse("HitRate@10"), PRESETS["graded"].parse("HitRate@10")
@@ -46,13 +46,9 @@ class Preset:
         cutoff = f"@{parts['k']}" if parts["k"] else ""
         return parse(f"{declared[folded(parts['word'])]}{cutoff}{parts['rest'] or ''}")
 
-    def parse_all(self, given: str | Measure | Iterable[str | Measure]) -> tuple[Measure, ...]:
+    def parse_all(self, given: AnyMeasure | Iterable[AnyMeasure]) -> tuple[Measure, ...]:
         """Return the measures of a list of names, each once, in the order asked."""
-        names = [given] if isinstance(given, (str, Measure)) else list(given)
-        parts = [
-            part for name in names for part in (split(name) if isinstance(name, str) else [name])
-        ]
-        return parse_all([self.parse(part) for part in parts])
+        return parse_all([self.parse(each) for each in listed(given)])
 
     def label(self, measure: str) -> str:
         """Return the name that reports print for a measure.

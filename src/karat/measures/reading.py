@@ -20,7 +20,8 @@ from karat.match.numbers import listed
 from karat.match.prepared import PreparedGold
 from karat.match.spans import match_spans
 from karat.match.usage_table import UsageTable
-from karat.measures.declare import Family, Measure
+from karat.measures.declare import Measure
+from karat.measures.families import FamilyName
 from karat.measures.plan import Plan
 from karat.measures.rank.gain import worth
 from karat.measures.run.context import tokens_of
@@ -166,7 +167,7 @@ def _of_the_run(usage: UsageTable, counts: Mapping[str, Ints | Flags]) -> Readin
     return Reading(usage, every, lambda _: ~every, known, (usage.asked, usage.unknown))
 
 
-READ: dict[Family, Callable[[PreparedGold, Run, Plan], Reading]] = {
+READ: dict[FamilyName, Callable[[PreparedGold, Run, Plan], Reading]] = {
     "rank": _ranked,
     "span": _spanned,
     "evidence": _evidenced,
@@ -174,17 +175,11 @@ READ: dict[Family, Callable[[PreparedGold, Run, Plan], Reading]] = {
     "cost": _called,
     "context": _delivered,
 }
-NOTHING: dict[Family, str] = {
-    "rank": "no_relevant",
-    "span": "no_characters",
-    "evidence": "no_texts",
-}
-"""What queries are counted as that gold holds nothing for."""
 
 
 def read(
     gold: PreparedGold, run: Run, plan: Plan, found: Found | None = None
-) -> dict[Family, Reading]:
+) -> dict[FamilyName, Reading]:
     """Bring gold and run together for every family that the plan asks for.
 
     `found` spares matching texts a second time, where these very ones were matched before.

@@ -15,33 +15,16 @@ from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError, counted
 from karat.match.numbers import asked, failed
 from karat.match.prepared import PreparedGold, prepare
-from karat.measures.declare import OF_THE_RUN, Family, Measure
+from karat.measures.custom import checked_values
+from karat.measures.declare import Measure
+from karat.measures.families import FAMILIES, REASONS, FamilyName
 from karat.measures.holes import bound, judged_beside
 from karat.measures.plan import Plan
-from karat.measures.reading import NOTHING, Reading, read
+from karat.measures.reading import Reading, read
 from karat.measures.table import ScoreTable
 from karat.measures.workings import Workings, listening
 
-COUNTS = (
-    "queries",
-    "in_common",
-    "missing",
-    "unknown",
-    "failed",
-    "no_judgments",
-    "no_spans",
-    "no_evidence",
-    "no_relevant",
-    "no_characters",
-    "no_texts",
-    "not_run",
-    "no_timings",
-    "unpriced",
-    "no_tokens",
-    "repeats",
-    "relevant",
-    "relevant_found",
-)
+COUNTS = ("queries", "in_common", *REASONS, "relevant", "relevant_found")
 """Everything that is counted for a score table."""
 
 
@@ -60,7 +43,7 @@ def scored(
     prepared: PreparedGold,
     run: Run,
     plan: Plan,
-    readings: dict[Family, Reading],
+    readings: dict[FamilyName, Reading],
     traces: Mapping[Measure, Workings] | None = None,
 ) -> ScoreTable:
     """Score what was brought together; `traces` collect what the kernel of each measure does."""
@@ -72,7 +55,8 @@ def scored(
         reading, declaration = readings[measure.declaration.family], measure.declaration
         data = _data(measure, reading, plan)
         with nullcontext() if traces is None else listening(traces[measure]):
-            values = np.where(left_out, np.nan, _values(measure, data, reading, plan))
+            values = _values(measure, data, reading, plan, prepared.query_ids)
+        values = np.where(left_out, np.nan, values)
         columns.append(pl.Series(measure.name, values, nan_to_null=True))
         if declaration.weight is not None:
             weights.append(pl.Series(measure.name, declaration.weight(data)))
@@ -90,7 +74,7 @@ def scored(
 
 
 def tallies(
-    prepared: PreparedGold, run: Run, plan: Plan, readings: dict[Family, Reading]
+    prepared: PreparedGold, run: Run, plan: Plan, readings: dict[FamilyName, Reading]
 ) -> dict[str, Ints | Flags]:
     """Count for each query what a person should know of it; the sums stand beside a table."""
     present, _ = _asked(prepared, run, readings)
@@ -108,26 +92,28 @@ def tallies(
     )
 
 
-def _asked(prepared: PreparedGold, run: Run, readings: dict[Family, Reading]) -> tuple[Flags, int]:
+def _asked(
+    prepared: PreparedGold, run: Run, readings: dict[FamilyName, Reading]
+) -> tuple[Flags, int]:
     """Tell which gold queries the run was asked, and how many others."""
     told = (reading.asked for reading in readings.values() if reading.asked is not None)
     return next(told, None) or asked(prepared.query_ids, run)
 
 
-def _known(readings: dict[Family, Reading]) -> Flags:
+def _known(readings: dict[FamilyName, Reading]) -> Flags:
     """Tell which queries gold says anything of."""
     known: Flags = np.logical_or.reduce([reading.given for reading in readings.values()])
     return known
 
 
-def _scored(readings: dict[Family, Reading], present: Flags) -> Flags:
+def _scored(readings: dict[FamilyName, Reading], present: Flags) -> Flags:
     """Tell which queries are scored by what gold holds; what was not run took no time."""
-    given = [reading.given for family, reading in readings.items() if family not in OF_THE_RUN]
+    given = [reading.given for family, reading in readings.items() if FAMILIES[family].reads_gold]
     scored: Flags = np.logical_or.reduce([np.zeros_like(present), *given])
     return scored
 
 
-def _nothing(plan: Plan, readings: dict[Family, Reading]) -> dict[str, Ints | Flags]:
+def _nothing(plan: Plan, readings: dict[FamilyName, Reading]) -> dict[str, Ints | Flags]:
     """Tell by family which queries gold holds nothing for, by any measure that cares."""
     counts: dict[str, Ints | Flags] = {}
     for family, reading in readings.items():
@@ -136,8 +122,9 @@ def _nothing(plan: Plan, readings: dict[Family, Reading]) -> dict[str, Ints | Fl
             for measure in plan.of_family(family)
             if measure.declaration.no_gold
         ]
-        if flags:
-            counts[NOTHING[family]] = reading.given & np.logical_or.reduce(flags)
+        reason = FAMILIES[family].nothing
+        if flags and reason is not None:
+            counts[reason] = reading.given & np.logical_or.reduce(flags)
     return counts
 
 
@@ -148,7 +135,9 @@ def _data(measure: Measure, reading: Reading, plan: Plan) -> Any:
     return reading.data
 
 
-def _values(measure: Measure, data: Any, reading: Reading, plan: Plan) -> Floats:
+def _values(
+    measure: Measure, data: Any, reading: Reading, plan: Plan, query_ids: pl.Series
+) -> Floats:
     """Return the value of each query, NaN where gold says nothing of it."""
     declaration = measure.declaration
     if measure.needs_largest_grade and plan.largest_grade is None:
@@ -156,8 +145,13 @@ def _values(measure: Measure, data: Any, reading: Reading, plan: Plan) -> Floats
             f"{measure} needs the largest grade of the whole gold",
             hint="give it to the plan: Plan.of(…, largest_grade=…)",
         )
-    values = declaration.kernel(data, measure.cutoff, **measure.params)
-    if declaration.no_gold and plan.conventions.no_gold != "family":
+    decided = declaration.no_gold and plan.conventions.no_gold != "family"
+    if declaration.function is not None:
+        counts = reading.given & ~reading.nothing(measure) if decided else reading.given
+        values = checked_values(measure, data, query_ids, counts)
+    else:
+        values = declaration.kernel(data, measure.cutoff, **measure.params)
+    if decided:
         by_word = {
             "zero": 0.0,
             "one": 1.0,

@@ -108,8 +108,9 @@ class ScoreTable:
 
 def judged_name(measure: Measure) -> str | None:
     """Return the column of `holes` that says how much of a measure's top k was judged."""
-    ranks = measure.declaration.family == "rank" and measure.declaration.cutoff == "optional"
-    return f"Judged@{measure.cutoff}" if ranks and measure.cutoff is not None else None
+    declaration = measure.declaration
+    is_judged = declaration.reads.is_graded and declaration.cutoff == "optional"
+    return f"Judged@{measure.cutoff}" if is_judged and measure.cutoff is not None else None
 
 
 def bound_name(measure: Measure) -> str:

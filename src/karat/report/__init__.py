@@ -14,7 +14,7 @@ from karat.config import REPORT_TEXTS
 
 if TYPE_CHECKING:
     from karat.evaluation.result import Result
-    from karat.measures import Measure
+    from karat.measures.names import AnyMeasure
     from karat.stats.groups import Field
 
 
@@ -136,7 +136,7 @@ def plot(
     kind: str,
     *,
     by: Field | Sequence[Field] | None = None,
-    measure: str | Measure | None = None,
+    measure: AnyMeasure | None = None,
     pairs: Sequence[tuple[str, str]] | None = None,
 ) -> Any:
     """Return an Altair chart of scores or of a comparison."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from karat.measures import REGISTRY, Declaration
 from karat.measures.declare import Param
+from karat.measures.names import declaration_named
 
 
-def catalogue() -> list[dict[str, Any]]:
-    """Return every measure with what is known of it."""
+def catalogue(names: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """Return what is known of some measures, or of all that karat has."""
     return [
         {
             "name": declaration.name,
@@ -26,13 +28,13 @@ def catalogue() -> list[dict[str, Any]]:
             "higher_is_better": declaration.higher_is_better,
             "unit": declaration.unit,
         }
-        for declaration in _sorted()
+        for declaration in _declarations(names)
     ]
 
 
-def show_catalogue() -> None:
-    """Print one line a measure."""
-    shown = [(_signature(declaration), declaration.title) for declaration in _sorted()]
+def show_catalogue(names: Iterable[str] = ()) -> None:
+    """Print one line per measure, for some of them or for all that karat has."""
+    shown = [(_signature(each), each.title) for each in _declarations(names)]
     width = max(len(signature) for signature, _ in shown)
     for signature, title in shown:
         print(f"{signature.ljust(width)}  {title}")
@@ -52,5 +54,7 @@ def _signature(declaration: Declaration) -> str:
     return f"{declaration.name}{f'({params})' if params else ''}{cutoff}"
 
 
-def _sorted() -> list[Declaration]:
-    return sorted(REGISTRY.values(), key=lambda declaration: declaration.name.lower())
+def _declarations(names: Iterable[str]) -> list[Declaration]:
+    named = [declaration_named(name) for name in names]
+    own = [declaration for declaration in REGISTRY.values() if declaration.function is None]
+    return named or sorted(own, key=lambda declaration: declaration.name.lower())

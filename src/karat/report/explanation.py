@@ -86,9 +86,9 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
     words = conventions.as_dict()
     if not declaration.no_gold:
         del words["no_gold"]
-    if declaration.family != "rank":  # only items that are judged by their ids go unjudged
+    if not declaration.reads.is_graded:
         del words["unjudged"]
-    if declaration.family != "rank" and not declaration.counts_repeats:
+    if not declaration.reads.is_graded and not declaration.counts_repeats:
         del words["duplicates"]
     if not declaration.reads_gold:  # a query that is not in the run took no time, whatever is said
         del words["missing"]
@@ -100,7 +100,7 @@ def _calculated(measure: Measure, calculation: Calculation, named: bool) -> Iter
     if named:
         yield short(calculation.run, WIDTH)
     shown = calculation.picked
-    yield from _table(shown) or [_nothing(measure)]
+    yield from _table(shown) or [measure.declaration.reads.empty]
     if len(shown) < len(calculation.rows):
         yield f"… of {len(calculation.rows):,} ranks; below {TOP}, only what counts is shown"
     yield from _missed(calculation, "not there")
@@ -129,7 +129,7 @@ def _side_by_side(
     else:
         for number, calculation in ((1, first), (2, second)):
             yield f"{number}:"
-            yield from _table(calculation.picked) or [_nothing(measure)]
+            yield from _table(calculation.picked) or [measure.declaration.reads.empty]
     for number, calculation in ((1, first), (2, second)):
         yield from _missed(calculation, f"not there in {number}")
         yield from _matched(calculation, f"Evidence in {number}")
@@ -216,11 +216,6 @@ def _field(label: str, text: str) -> list[str]:
     return textwrap.wrap(
         text, WIDTH, initial_indent=label.ljust(_LABEL), subsequent_indent=" " * _LABEL
     )
-
-
-def _nothing(measure: Measure) -> str:
-    said = {"latency": "nothing was timed", "cost": "no call is known of"}
-    return said.get(measure.declaration.family, "nothing was retrieved")
 
 
 def _shown(value: Any, key: str = "") -> str:

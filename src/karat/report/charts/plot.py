@@ -11,6 +11,7 @@ from karat import checks
 from karat.errors import InputError
 from karat.evaluation.opened import Opened
 from karat.measures import Measure, parse
+from karat.measures.names import AnyMeasure
 from karat.report.charts.drawing import together
 from karat.report.charts.kinds import KINDS, Subject
 from karat.report.page.chart_data import CURVED, costs, curves, latencies, tradeoffs
@@ -45,7 +46,7 @@ def plot(
     kind: str,
     *,
     by: Field | Sequence[Field] | None = None,
-    measure: str | Measure | None = None,
+    measure: AnyMeasure | None = None,
     pairs: Sequence[tuple[str, str]] | None = None,
 ) -> Any:
     """Draw one kind of chart of runs; several charts stand below each other."""

@@ -13,7 +13,7 @@ from karat.evaluation.opened import Opened
 from karat.match.numbers import asked
 from karat.match.spans import Least
 from karat.measures import Measure
-from karat.measures.declare import Family
+from karat.measures.families import FamilyName
 from karat.measures.reading import Reading
 from karat.report.page.model import Outcomes
 
@@ -34,7 +34,7 @@ def first_of_gold(measures: Iterable[Measure]) -> Measure | None:
     return next((measure for measure in measures if measure.declaration.reads_gold), None)
 
 
-def gold_found(reading: Reading, family: Family, measure: Measure | None) -> GoldFound:
+def gold_found(reading: Reading, family: FamilyName, measure: Measure | None) -> GoldFound:
     """Return what a run found over its whole lists, of one kind of gold.
 
     What counts as relevant, and how much of a span, is as the measure says, if it does.

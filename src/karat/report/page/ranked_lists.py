@@ -19,7 +19,7 @@ from karat.match.hits import Hits, merged
 from karat.match.numbers import numbers_of
 from karat.match.spans import Coverage
 from karat.measures import Measure
-from karat.measures.declare import Family
+from karat.measures.families import FamilyName
 from karat.report.page.model import Json
 from karat.report.page.query_status import gold_found, relevant_from
 
@@ -58,7 +58,7 @@ class ScoredLists:
         return by_rank and self._ranked_anew
 
     @cached_property
-    def families(self) -> set[Family]:
+    def families(self) -> set[FamilyName]:
         """The kinds of gold that the list shown was held against."""
         if self.is_own:
             return {"rank"}
@@ -308,7 +308,7 @@ def _wanted(shown: ScoredLists) -> pl.DataFrame:
 
 def _counts(shown: ScoredLists) -> dict[str, list[int]]:
     """Count by kind of gold what should be found in each query; -1 where gold does not say."""
-    kinds: dict[Family, str] = {"rank": "items", "span": "spans", "evidence": "evidence"}
+    kinds: dict[FamilyName, str] = {"rank": "items", "span": "spans", "evidence": "evidence"}
     counts = {}
     for family, kind in kinds.items():
         if family in shown.families:
