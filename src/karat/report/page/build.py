@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -127,8 +129,19 @@ def check(paths: Iterable[str | os.PathLike[str]]) -> None:
 
 def write(page: Page, path: str | os.PathLike[str]) -> None:
     """Write a page whole, or not at all."""
-    with writing(path) as file:
+    with writing(path) as file, _fewer_collections():
         html.write(page, file)
+
+
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Look for garbage less often: a page is made of very many small lists, none of them cyclic."""
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _title(scores: Sequence[Scores], verdict: Verdict | None) -> str:
