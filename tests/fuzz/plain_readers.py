@@ -282,7 +282,7 @@ def trec_run(data: bytes) -> PlainRun:
 
 
 def ir_datasets_fields(data: bytes, most: int) -> list[list[str]]:
-    text = text_of(data).lstrip("\r\n")
+    text = re.sub(r"\A(?:[ \t\r]*\n)+", "", text_of(data)).lstrip("\r")
     lines = [line.removesuffix("\r").split("\t") for line in text.split("\n")]
     if any("\r" in field for fields in lines for field in fields):
         refuse("a carriage return inside a line")
