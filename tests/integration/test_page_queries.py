@@ -83,7 +83,7 @@ def test_values_are_those_of_the_scores(path, opened):
         page.get_by_role("button", name="query", exact=False).first.click()
         for row, query in enumerate(IDS):
             line = page.locator(f".queries tr[data-row='{row}']")
-            values = [sheet.per_query[measure][row] for sheet in sheets]
+            values = [sheet.scores.per_query[measure][row] for sheet in sheets]
             cells = line.locator(".value").all()
             assert [float(cell.get_attribute("data-value")) for cell in cells] == values, query
             assert [cell.inner_text() for cell in cells] == [number(v, measure) for v in values]
@@ -310,16 +310,20 @@ def test_notices_set_the_filters(path, opened):
     expect(page.locator(".queries tbody tr")).to_have_count(2)
 
 
+def with_values(sheet, frame):
+    """Return a sheet with other values of its queries."""
+    scores = sheet.scores
+    table = replace(scores.table, frame=frame, weights=pl.DataFrame(), holes=pl.DataFrame())
+    return replace(sheet, scores=replace(scores, table=table))
+
+
 def test_difference_by_rounding_alone_counts_as_the_same(tmp_path, opened):
     made = a_page()
     first, second = made.sheets
     name = first.summary["measure"][0]
-    nearly = first.per_query.with_columns(pl.col(name) * (1 + 2.0**-52))
-    page = opened(
-        written(
-            replace(made, sheets=[first, replace(second, per_query=nearly)]), tmp_path / "r.html"
-        )
-    )
+    nearly = first.scores.per_query.with_columns(pl.col(name) * (1 + 2.0**-52))
+    sheets = [first, with_values(second, nearly)]
+    page = opened(written(replace(made, sheets=sheets), tmp_path / "r.html"))
     choose(page, "movement", "the same")
     assert len(ids_shown(page)) == 10
 
@@ -350,7 +354,10 @@ def test_scores_from_a_file_show_values_without_lists(tmp_path, opened):
 
 def test_only_the_two_compared_runs_of_many_are_shown(tmp_path, opened):
     page, queries = a_page(), some_queries()
-    sheets = [replace(page.sheets[at % 2], name=f"run {at}") for at in range(8)]
+    sheets = [
+        replace(sheet, scores=replace(sheet.scores, name=f"run {at}"))
+        for at, sheet in enumerate([*page.sheets] * 4)
+    ]
     bare = replace(queries, outcomes=[], lists=[], details={})
     page = opened(written(replace(page, sheets=sheets, queries=bare), tmp_path / "many.html"))
     heads = page.locator(".queries thead .numeric")
@@ -379,7 +386,7 @@ def test_many_queries_are_shown_in_pages(tmp_path, opened):
     )
     values = pl.DataFrame({"query_id": ids, "nDCG@10": [number / n for number in range(n)]})
     frame = values.with_columns(RR=pl.col("nDCG@10"))
-    sheets = [replace(page.sheets[0], per_query=frame)]
+    sheets = [with_values(page.sheets[0], frame)]
     many = replace(page, sheets=sheets, queries=queries)
     page = opened(written(many, tmp_path / "many.html"))
     assert ids_shown(page) == [f"p{number}" for number in range(100)]

@@ -26,16 +26,21 @@ HOSTILE = [
 ]
 
 
+def as_id(text):
+    """Return a text without NUL characters, which ids cannot have."""
+    return text.replace("\x00", "\x01")
+
+
 def hostile_report(folder):
     """Write a report with hostile text in every place where data has text."""
     words = [*HOSTILE, "x" * 1_000_000]
     text = " and ".join(HOSTILE)
     gold = [
         {
-            "query_id": f"{word[:99]} {at}",
+            "query_id": as_id(f"{word[:99]} {at}"),
             "query": word,
             f"field {HOSTILE[0]}": HOSTILE[at % 3],
-            "relevant": {f"item {word[:99]}": 1},
+            "relevant": {as_id(f"item {word[:99]}"): 1},
             "spans": [{"doc_id": HOSTILE[1], "start": 5, "end": 60}],
             "evidence": [text[10:70], f"never found {word[:99]}"],
         }
@@ -47,7 +52,7 @@ def hostile_report(folder):
                 "query_id": query["query_id"],
                 "results": [
                     {
-                        "id": f"item {word[:99]}",
+                        "id": as_id(f"item {word[:99]}"),
                         "doc_id": HOSTILE[1],
                         "start": start,
                         "end": start + 40,
