@@ -142,14 +142,20 @@ def test_run_that_hangs_can_be_stopped():
 
 @pytest.mark.parametrize("in_tasks", [False, True])
 def test_no_line_is_written_after_an_interrupt(in_tasks):
-    go_on, handed = threading.Event(), []
+    go_on, both_handed, handed = threading.Event(), threading.Event(), []
 
     def in_thread(text):
         if text == "c":
+            both_handed.wait(HANGING)
             _thread.interrupt_main()
         if text in "cd":
             go_on.wait(HANGING)
         return [text]
+
+    def done(line):
+        handed.append(line)
+        if len(handed) == 2:
+            both_handed.set()
 
     async def in_loop(text):
         return await asyncio.to_thread(in_thread, text)
@@ -158,7 +164,7 @@ def test_no_line_is_written_after_an_interrupt(in_tasks):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_queries(retriever, "abcdef", jobs=2, done=handed.append)
+            run_queries(retriever, "abcdef", jobs=2, done=done)
     finally:
         signal.signal(signal.SIGINT, before)
     at_once = list(handed)
