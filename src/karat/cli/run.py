@@ -280,7 +280,7 @@ def run_command(
         raise InputError("there is no file to write to", field="--output", hint="-o run.jsonl")
     mapping = Columns.of(columns)
     options = _options(flags, output)
-    # What a retriever prints is no part of what we answer, which may be JSON for a program.
+    # The output of a retriever is not part of ours, which may be JSON for a program.
     with redirect_stdout(sys.stderr):
         with mapping.checked():
             request = Request.of(retriever, Unopened(queries, queries_format, mapping), options)

@@ -1,7 +1,7 @@
 """What a retriever may return, in karat's words, whoever made the retriever.
 
-Our own names are strict: what stands there must be what it is called. Names that others use are
-taken only where what stands there fits, since the same word may mean something else.
+Our own names are strict: a value must be what its name says. Names that others use are
+accepted only if the value fits, since the same word may mean something else.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STARTS = ("start_index", "start_char_idx", "split_idx_start")
 _ENDS = ("end_char_idx",)
 _KNOWN = frozenset(chain(RESULT, *_NAMES.values(), *_NAMES_BELOW.values(), _BELOW, _STARTS, _ENDS))
 _MOST_KEYS, _MOST_CHARACTERS = 12, 60
-# Where the list stands in what others return: Haystack, LlamaIndex, Qdrant, Pinecone,
+# Where other tools put the list: Haystack, LlamaIndex, Qdrant, Pinecone,
 # Elasticsearch, Meilisearch.
 _HOLDERS = ("results", "documents", "source_nodes", "points", "matches", "hits.hits", "hits")
 _SHAPES = "return a list of ids, of (id, score) pairs, of dicts, or of objects"
@@ -74,7 +74,7 @@ def held_in(returned: Any) -> Any:
     if held is None:
         raise InputError("nothing was returned", hint="did the function forget its return?")
     if isinstance(held, (str, bytes)):
-        raise InputError(f"a {type(held).__name__} was returned, and no list", hint=_SHAPES)
+        raise InputError(f"a {type(held).__name__} was returned instead of a list", hint=_SHAPES)
     if isinstance(held, Set):
         raise InputError("a set has no order", hint="return a list, the best first")
     return held
@@ -145,7 +145,7 @@ def listed_in(held: Any, paths: Paths) -> Any:
         if found is ABSENT or found is None:
             raise InputError(
                 f"there is nothing at {path}; it has {keys_of(held)}",
-                hint="say where the list stands: --field results=…",
+                hint="map the list: --field results=…",
             )
         return found
     if isinstance(held, (list, tuple)) or _has_rows(held):
@@ -169,8 +169,8 @@ def _rows(listed: Any, paths: Paths) -> list[dict[str, Any]]:
         return _of_scores(listed)
     if isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable):
         raise InputError(
-            f"what was returned is no list of results; it has {keys_of(listed)}",
-            hint=f"{_SHAPES}, or say where the list stands: --field results=…",
+            f"what was returned is not a list of results; it has {keys_of(listed)}",
+            hint=f"{_SHAPES}, or map the list: --field results=…",
         )
     rows = [_row(at, item, paths) for at, item in enumerate(listed)]
     _refuse_what_is_nowhere(rows, paths)
@@ -189,7 +189,7 @@ def _row(at: int, item: Any, paths: Paths) -> dict[str, Any]:
         raise InputError(
             f"it has neither id, nor place, nor text; it has {keys_of(item)}",
             field=f"results[{at}]",
-            hint="say where the id stands: --field id=…",
+            hint="map the id: --field id=…",
         )
     return {name: _plain_text(value) for name, value in row.items()}
 
@@ -214,12 +214,14 @@ def _of_table(table: Any, paths: Paths) -> list[dict[str, Any]]:
 def _of_scores(scores: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """Rank `{id: score}` as everywhere: by score, ties by id, both descending."""
     if {"id", "score"} <= scores.keys():
-        raise InputError("this is one result, and no list", hint="return a list, also of one")
+        raise InputError(
+            "this is one result instead of a list", hint="return a list, even for one result"
+        )
     numbers = {key: number_of(value) for key, value in scores.items()}
     if None in numbers.values() or "query_id" in numbers:  # an echoed id may be a number too
         raise InputError(
             f"there is no list of results in it; it has {keys_of(scores)}",
-            hint='return a list, or {"results": […]}, or say where it stands: --field results=…',
+            hint='return a list, or {"results": […]}, or map the list: --field results=…',
         )
     rows = [
         {"id": _plain_text(text_id(key, "id")), "score": score} for key, score in numbers.items()
@@ -239,7 +241,7 @@ def _refuse_what_is_nowhere(rows: list[dict[str, Any]], paths: Paths) -> None:
             raise InputError(
                 f"none of the results has anything at {path}",
                 field=name,
-                hint=f"say where it stands: --field {name}=…",
+                hint=f"map it: --field {name}=…",
             )
 
 
@@ -264,7 +266,7 @@ def row_of(item: Any, paths: Paths) -> dict[str, Any]:
     if isinstance(item, (str, int)) or _whole(item) is not ABSENT or _is_key(item):
         return _named(item, paths) or {"id": _id(item)}
     if item is None or isinstance(item, (bytes, float)) or _number(item) is not ABSENT:
-        raise InputError(f"{item!r} is no result", hint="ids are text or whole numbers")
+        raise InputError(f"{item!r} is not a result", hint="ids are text or whole numbers")
     return _object_row(as_mapping(item), paths)
 
 
@@ -323,7 +325,7 @@ def _pair(item: tuple[Any, ...] | list[Any], paths: Paths) -> dict[str, Any]:
         return row_of(item[0], paths)
     if len(item) != 2 or number_of(item[1]) is None:
         raise InputError(
-            f"a {type(item).__name__} of {len(item)} is no result",
+            f"a {type(item).__name__} of {len(item)} is not a result",
             hint="return (id, score) pairs, the id first: list(zip(ids, scores))",
         )
     row = row_of(item[0], paths)
@@ -343,7 +345,7 @@ def _named(item: Any, paths: Paths) -> dict[str, Any]:
         elif name == "id":
             raise InputError(
                 f"there is nothing at {path}; it has {keys_of(item)}",
-                hint="say where the id stands: --field id=…",
+                hint="map the id: --field id=…",
             )
     return row
 

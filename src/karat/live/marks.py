@@ -47,7 +47,7 @@ class stage:  # noqa: N801 - it reads as a word: `with karat.stage("rerank"):`
     def __init__(self, name: str) -> None:
         if not _is_name(name):
             raise InputError(
-                f"{name!r} is no name of a stage", field="stage", hint='"rerank", for example'
+                f"{name!r} is not a name of a stage", field="stage", hint='"rerank", for example'
             )
         if name == TOTAL:
             raise InputError(
@@ -144,7 +144,7 @@ def record_call(
 
     for field, word in (("model", model), ("stage", stage)):
         if word is not None and not _is_name(word):
-            raise InputError(f"{word!r} is no name", field=f"record_call: {field}")
+            raise InputError(f"{word!r} is not a name", field=f"record_call: {field}")
     call = Call(
         stage=stage or mark.name,
         model=model,
@@ -364,7 +364,7 @@ def _count(field: str, value: Any) -> int | None:
         count = -1
     if isinstance(value, bool) or not 0 <= count < 1 << 53:
         raise InputError(
-            f"{value!r} is no number of tokens",
+            f"{value!r} is not a number of tokens",
             field=f"record_call: {field}",
             hint="give a whole number from 0 up, or leave it out",
         )
@@ -380,7 +380,7 @@ def _price(field: str, value: Any) -> float | None:
         price = math.nan
     if not 0 <= price < 1e9:
         raise InputError(
-            f"{value!r} is no price",
+            f"{value!r} is not a price",
             field=f"record_call: {field}",
             hint="give USD from 0 up, or leave it out",
         )
