@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -249,16 +250,14 @@ def test_a_folder_without_write_permission_is_refused(monkeypatch):
     "name", ["trec", "json", "csv", "parquet", "arrow", "ir_datasets", "ragas"]
 )
 def test_lost_settings_of_a_run_are_reported(tmp_path, name):
-    run = Run.of({"q1": ["a"]})
-    run.settings = {"top_k": 20}
+    run = replace(Run.of({"q1": ["a"]}), settings={"top_k": 20})
     with pytest.warns(KaratWarning, match="settings$"):
         run.write(tmp_path / "run", format=name)
 
 
 @pytest.mark.parametrize("name", ["trec", "json", "csv", "arrow", "ir_datasets", "ragas", "beir"])
 def test_lost_settings_of_gold_are_reported(tmp_path, name):
-    gold = Gold.of({"q1": ["a"]})
-    gold.settings = {"assessors": 3}
+    gold = replace(Gold.of({"q1": ["a"]}), settings={"assessors": 3})
     with pytest.warns(KaratWarning, match="settings$"):
         gold.write(tmp_path / "gold", format=name)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections import OrderedDict
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from types import MappingProxyType
 
@@ -448,3 +451,18 @@ def test_a_run_of_dicts_can_be_restricted_to_some_queries():
     assert some.results["item_id"].to_list() == ["b", "a"]
     assert some.empty == ("q2",)
     assert run.only([]).query_ids.to_list() == []
+
+
+@pytest.mark.parametrize("made", [Gold.of({"q1": {"a": 1}}), Run.of({"q1": {"a": 1.0}})])
+def test_gold_and_run_cannot_be_changed_and_can_be_copied(made):
+    for copied in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert type(copied) is type(made)
+        assert table(copied).equals(table(made))
+    with pytest.raises(FrozenInstanceError):
+        made.name = "other"
+
+
+def test_gold_and_run_of_dicts_keep_them_in_a_changed_copy():
+    judged, found = {"q1": {"a": 1}}, {"q1": {"a": 1.0}}
+    assert Gold.of(judged).counted_in("utf8").mapping == judged
+    assert Run.of(found).renamed("other").lists.by_query == found

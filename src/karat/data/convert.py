@@ -114,8 +114,7 @@ def _with_tag(run: Run, opened: list[Source], formats: list[Format]) -> Run:
         for part, known in zip(opened, formats, strict=True)
         if known is trec.FORMAT
     ]
-    run.settings |= {"tag": tags[-1]} if tags else {}
-    return run
+    return replace(run, settings=run.settings | {"tag": tags[-1]}) if tags else run
 
 
 def _without_iterations(written: Written, opened: list[Source]) -> Written:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,51 +40,56 @@ from karat.data.places import in_code_points
 from karat.errors import InputError, counted
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Gold:
-    """What should be found for each query: judgments, spans, evidence; and what is known of it."""
+    """What should be found for each query: judgments, spans, evidence texts, and query fields.
 
-    def __init__(
-        self,
-        judgments: pl.DataFrame | Mapping[str, Mapping[str, int]] | None = None,
-        *,
-        queries: pl.DataFrame | None = None,
-        empty_judgments: Sequence[str] = (),
-        spans: pl.DataFrame | None = None,
-        empty_spans: Sequence[str] = (),
-        evidence: pl.DataFrame | None = None,
-        empty_evidence: Sequence[str] = (),
-        any_of: pl.DataFrame | None = None,
-        offsets: str = "codepoint",
-        name: str | None = None,
-        settings: Mapping[str, Any] | None = None,
-        recognised: Mapping[str, str] | None = None,
-    ) -> None:
-        """Hold checked tables; `Gold.of` and `Gold.read` make them from anything else."""
-        self.mapping = judgments if isinstance(judgments, Mapping) else None
-        if isinstance(judgments, pl.DataFrame):
-            self.judgments = judgments
-        self.empty_judgments = tuple(empty_judgments)
-        """Queries whose judgments were given and hold nothing."""
-        self.spans = NO_SPANS if spans is None and empty_spans else spans
-        self.empty_spans = tuple(empty_spans)
-        """Queries whose spans were given and hold nothing."""
-        self.evidence = NO_EVIDENCE if evidence is None and empty_evidence else evidence
-        self.empty_evidence = tuple(empty_evidence)
-        """Queries whose evidence was given and holds nothing."""
-        self.any_of = any_of
-        """The table (query_id, group, item_id) of groups of interchangeable relevant items."""
-        self.offsets = offsets
-        """In what the places of spans are counted."""
-        self._queries = queries
-        self.name = name
-        self.settings = dict(settings or {})
-        self.recognised = dict(recognised or {})
-        """Which column or key of a table or of records was read as what: {ours: theirs}."""
+    The constructor takes checked tables; `Gold.of` and `Gold.read` make them from anything else.
+    """
+
+    judged: pl.DataFrame | Mapping[str, Mapping[str, int]] | None = None
+    """The judgments as a table or as dicts; `judgments` is always the table."""
+    _: KW_ONLY
+    known_queries: pl.DataFrame | None = None
+    """Texts and fields of queries; `queries` also lists the queries without any."""
+    empty_judgments: Sequence[str] = ()
+    """Queries with an empty list of judgments."""
+    spans: pl.DataFrame | None = None
+    empty_spans: Sequence[str] = ()
+    """Queries with an empty list of spans."""
+    evidence: pl.DataFrame | None = None
+    empty_evidence: Sequence[str] = ()
+    """Queries with an empty list of evidence texts."""
+    any_of: pl.DataFrame | None = None
+    """The table (query_id, group, item_id) of groups of interchangeable relevant items."""
+    offsets: str = "codepoint"
+    """The unit of the offsets of spans: codepoint, utf16 or utf8."""
+    name: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    recognised: dict[str, str] = field(default_factory=dict)
+    """Which column or key of a table or of records was read as what: {ours: theirs}."""
+
+    def __post_init__(self) -> None:
+        for name in ("empty_judgments", "empty_spans", "empty_evidence"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.spans is None and self.empty_spans:
+            object.__setattr__(self, "spans", NO_SPANS)
+        if self.evidence is None and self.empty_evidence:
+            object.__setattr__(self, "evidence", NO_EVIDENCE)
+
+    @property
+    def mapping(self) -> Mapping[str, Mapping[str, int]] | None:
+        """The judgments as dicts, if they were given so."""
+        return None if isinstance(self.judged, pl.DataFrame) else self.judged
 
     @cached_property
     def judgments(self) -> pl.DataFrame:
         """The table (query_id, item_id, grade)."""
-        return NO_JUDGMENTS if self.mapping is None else judgments_frame(self.mapping)
+        if self.judged is None:
+            return NO_JUDGMENTS
+        if isinstance(self.judged, pl.DataFrame):
+            return self.judged
+        return judgments_frame(self.judged)
 
     @cached_property
     def queries(self) -> pl.DataFrame:
@@ -94,17 +100,17 @@ class Gold:
             for empty in (self.empty_spans, self.empty_evidence)
         ]
         parts += [t["query_id"] for t in (self.spans, self.evidence) if t is not None]
-        if self._queries is not None:
-            parts.append(self._queries["query_id"])
+        if self.known_queries is not None:
+            parts.append(self.known_queries["query_id"])
         every = pl.concat(parts).unique().sort().to_frame()
-        if self._queries is None:
+        if self.known_queries is None:
             return every
-        return every.join(self._queries, on="query_id", how="left", maintain_order="left")
+        return every.join(self.known_queries, on="query_id", how="left", maintain_order="left")
 
     @cached_property
     def query_ids(self) -> pl.Series:
         """The ids of all queries, sorted as bytes."""
-        if self.mapping is not None and self._queries is self.spans is self.evidence is None:
+        if self.mapping is not None and self.known_queries is self.spans is self.evidence is None:
             return pl.Series("query_id", sorted(self.mapping), pl.String)
         return self.queries["query_id"]
 
@@ -194,31 +200,31 @@ class Gold:
 
     def with_spans(self, spans: Any) -> Gold:
         """Return this gold with the spans of a table in place of its own."""
-        return self._with(spans=spans_table(frames.to_frame(spans)), empty_spans=())
+        return replace(self, spans=spans_table(frames.to_frame(spans)), empty_spans=())
 
     def with_evidence(self, evidence: Any) -> Gold:
         """Return this gold with the evidence of a table, or of {query: [text, …]}, for its own."""
         if isinstance(evidence, Mapping):
-            return self._with(**evidence_of_mapping(evidence))
+            return replace(self, **evidence_of_mapping(evidence))
         table = frames.to_frame(evidence)
         text = frames.need(table, ("text", "evidence"), "the evidence")
-        return self._with(evidence=evidence_table(table, text), empty_evidence=())
+        return replace(self, evidence=evidence_table(table, text), empty_evidence=())
 
     def with_judgments(self, judgments: pl.DataFrame, *, empty: Sequence[str] = ()) -> Gold:
         """Return this gold with checked judgments in place of its own."""
-        return self._with(judgments=judgments, empty_judgments=empty, any_of=None)
+        return replace(self, judged=judgments, empty_judgments=empty, any_of=None)
 
     def with_queries(self, queries: Any) -> Gold:
         """Return this gold with what a table of queries knows; it is right where both know."""
         told = queries_table(frames.to_frame(queries))
-        known = self._queries
+        known = self.known_queries
         if known is not None:
             shared = [name for name in told.columns if name in known.columns[1:]]
             both = known.join(told, on="query_id", how="full", coalesce=True, suffix=":new")
             told = both.with_columns(
                 pl.coalesce(f"{name}:new", name).alias(name) for name in shared
             ).drop(f"{name}:new" for name in shared)
-        return self._with(queries=told)
+        return replace(self, known_queries=told)
 
     def with_query_texts(
         self, queries: Any, *, columns: Columns | Mapping[str, str] | None = None
@@ -233,11 +239,13 @@ class Gold:
         """
         from karat.data.queries import read_queries
 
-        return self._with(queries=completed(self.queries, read_queries(queries, columns=columns)))
+        return replace(
+            self, known_queries=completed(self.queries, read_queries(queries, columns=columns))
+        )
 
     def counted_in(self, unit: str) -> Gold:
         """Return this gold, its places said to be counted in a unit: codepoint, utf16 or utf8."""
-        return self._with(offsets=unit_named(unit))
+        return replace(self, offsets=unit_named(unit))
 
     def shifted(self, *, start: int = 0, end: int = 0) -> Gold:
         """Return this gold with a number added to the starts and ends of all spans.
@@ -254,7 +262,7 @@ class Gold:
             )
         spans = self.spans.with_columns(pl.col("start") + start, pl.col("end") + end)
         frames.check_places(spans)
-        return self._with(spans=spans)
+        return replace(self, spans=spans)
 
     def in_code_points(self, corpus: Any) -> Gold:
         """Return this gold with its spans in code points, each checked against its document.
@@ -267,24 +275,7 @@ class Gold:
         spans = self.spans
         if spans is not None:
             spans = in_code_points(spans, Corpus.open(corpus), self.offsets, "spans")
-        return self._with(spans=spans, offsets="codepoint")
-
-    def _with(self, **changed: Any) -> Gold:
-        held: dict[str, Any] = {
-            "judgments": self.judgments if self.mapping is None else self.mapping,
-            "queries": self._queries,
-            "empty_judgments": self.empty_judgments,
-            "spans": self.spans,
-            "empty_spans": self.empty_spans,
-            "evidence": self.evidence,
-            "empty_evidence": self.empty_evidence,
-            "any_of": self.any_of,
-            "offsets": self.offsets,
-            "name": self.name,
-            "settings": self.settings,
-            "recognised": self.recognised,
-        }
-        return Gold(**held | changed)
+        return replace(self, spans=spans, offsets="codepoint")
 
     def without(self, query_ids: Iterable[str]) -> Gold:
         """Return this gold without some queries, such as those that are not complete."""
@@ -300,18 +291,21 @@ class Gold:
         def kept(table: pl.DataFrame | None) -> pl.DataFrame | None:
             return None if table is None else table.filter(rows)
 
-        mapping = self.mapping
-        return self._with(
-            judgments=kept(self.judgments)
-            if mapping is None
-            else {query: items for query, items in mapping.items() if is_kept(query)},
-            queries=kept(self._queries),
+        judged = self.judged
+        if isinstance(judged, pl.DataFrame):
+            judged = judged.filter(rows)
+        elif judged is not None:
+            judged = {query: items for query, items in judged.items() if is_kept(query)}
+        return replace(
+            self,
+            judged=judged,
+            known_queries=kept(self.known_queries),
             spans=kept(self.spans),
             evidence=kept(self.evidence),
             any_of=kept(self.any_of),
-            empty_judgments=list(filter(is_kept, self.empty_judgments)),
-            empty_spans=list(filter(is_kept, self.empty_spans)),
-            empty_evidence=list(filter(is_kept, self.empty_evidence)),
+            empty_judgments=tuple(filter(is_kept, self.empty_judgments)),
+            empty_spans=tuple(filter(is_kept, self.empty_spans)),
+            empty_evidence=tuple(filter(is_kept, self.empty_evidence)),
         )
 
     @classmethod
@@ -384,7 +378,7 @@ def gold_of_table(
         used = [frames.query_id_column(table), *found.values()]
         known = fields_of(table, spans["query_id"], used)
         read = frames.recognised(table, **found)
-        return Gold(spans=spans, queries=known, name=name, recognised=read)
+        return Gold(spans=spans, known_queries=known, name=name, recognised=read)
     text = frames.column(table, ("evidence",))
     if text is not None and frames.column(table, frames.GRADE) is None:
         evidence = evidence_table(table, text, locate)
@@ -392,7 +386,7 @@ def gold_of_table(
         used = [frames.query_id_column(table), text]
         known = fields_of(table, evidence["query_id"], used)
         read = frames.recognised(table, evidence=text)
-        return Gold(evidence=evidence, queries=known, name=name, recognised=read)
+        return Gold(evidence=evidence, known_queries=known, name=name, recognised=read)
     refuse_no_gold(table)
     query_ids = frames.query_ids(table, locate)
     item = frames.need_item_id(table)
@@ -408,7 +402,7 @@ def gold_of_table(
     used = [frames.query_id_column(table), item, grade]
     known = fields_of(table, judgments["query_id"], used)
     read = frames.recognised(table, item_id=item, grade=grade)
-    return Gold(judgments, queries=known, name=name, recognised=read)
+    return Gold(judgments, known_queries=known, name=name, recognised=read)
 
 
 def _gold_of_lists(
@@ -420,8 +414,7 @@ def _gold_of_lists(
     refuse_no_rows(table, "query")
     records, error = frames.records(table, lists, ("relevant",), locate)
     gold = gold_of_records(records, name=name, error=error)
-    gold.recognised = frames.recognised(table, **lists)
-    return gold
+    return replace(gold, recognised=frames.recognised(table, **lists))
 
 
 def are_pairs(given: Sequence[Any]) -> bool:

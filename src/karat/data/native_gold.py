@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import IO, Annotated, Any
 
@@ -111,8 +112,7 @@ def read_gold(source: Source, refuse: Refuse = refused) -> Gold:
     records = decoded(lines, decode_once, source)
     mapped = ((number, source.columns.record(record)) for number, record in records)
     gold = _gold(mapped, header, source.error, refuse)
-    gold.recognised = source.columns.in_their_names(gold.recognised)
-    return gold
+    return replace(gold, recognised=source.columns.in_their_names(gold.recognised))
 
 
 def gold_of_records(
@@ -235,7 +235,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     hashed.warn("gold")
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "relevant", orient="row"),
-        queries=queries_of(queries),
+        known_queries=queries_of(queries),
         empty_judgments=empty,
         spans=table_of(spans, SPANS, "spans", orient="row") if spans else None,
         empty_spans=empty_spans,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import IO, Annotated, Any
 
 import msgspec
@@ -127,9 +128,8 @@ def read_run(source: Source) -> Run:
 
     read_as: dict[str, str] = {}
     run = _run(decoded(lines, decode, source), header, source.error)
-    run.recognised = source.columns.in_their_names(read_as)
     hashed.warn("the run")
-    return run
+    return replace(run, recognised=source.columns.in_their_names(read_as))
 
 
 def run_of_records(
@@ -143,9 +143,8 @@ def run_of_records(
         for n, record in enumerate(records, 1)
     )
     run = _run(lines, Header(1, "run", name), error)
-    run.recognised = read_as
     hashed.warn("the run")
-    return run
+    return replace(run, recognised=read_as)
 
 
 def line_of_record(

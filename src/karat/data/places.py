@@ -87,9 +87,10 @@ def in_code_points(table: pl.DataFrame, corpus: Corpus, unit: str, field: str) -
         explained = explain_offsets(table, unit, corpus)
         if explained is not None:
             hint, more = f"{explained}; {explained.hint}", ""
+    doc_id = row.get("doc_id")
+    document = "" if doc_id is None else f"document {doc_id!r}, "
     raise InputError(
-        f"query {row['query_id']!r}, document {row.get('doc_id')!r}, "
-        f"[{row['start']}, {row['end']}): {problem}",
+        f"query {row['query_id']!r}, {document}[{row['start']}, {row['end']}): {problem}",
         field=field,
         hint="; ".join(part for part in (hint, more) if part),
     )

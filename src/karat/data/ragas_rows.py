@@ -218,7 +218,7 @@ def gold_of_rows(
     Hashed(rows.queries_hashed, not by_id).warn("gold")
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "reference_context_ids", orient="row"),
-        queries=queries_of(queries),
+        known_queries=queries_of(queries),
         empty_judgments=empty,
         evidence=table_of(evidence, EVIDENCE, "reference_contexts", orient="row")
         if evidence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,53 +27,48 @@ _RETURNED = "give {item: score}, or a list of ids, (id, score) pairs, dicts or o
 NO_RESULTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String})
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """What was found for each query: a ranked list of items.
 
     `results` holds the rows of a query together and in rank order: position is rank.
+    The constructor takes checked tables; `Run.of` and `Run.read` make them from anything else.
     """
 
-    def __init__(
-        self,
-        results: pl.DataFrame | Lists,
-        *,
-        empty: Sequence[str] = (),
-        errors: pl.DataFrame | None = None,
-        timings: pl.DataFrame | None = None,
-        calls: pl.DataFrame | None = None,
-        attempts: pl.DataFrame | None = None,
-        offsets: str = "codepoint",
-        name: str | None = None,
-        settings: Mapping[str, Any] | None = None,
-        recognised: Mapping[str, str] | None = None,
-    ) -> None:
-        """Hold checked tables; `Run.of` and `Run.read` make them from anything else."""
-        self.lists = results if isinstance(results, Lists) else None
-        if isinstance(results, pl.DataFrame):
-            self.results = results
-        else:
-            empty = [query for query, items in results.by_query.items() if not items]
-        self.empty = tuple(empty)
-        """Queries that were asked and retrieved nothing, failed ones included."""
-        self.errors = errors
-        self.timings = timings
-        """The table (query_id, stage, ms); None where nothing was timed in the whole run."""
-        self.calls = calls
-        """The table of model calls; None where none is known of in the whole run."""
-        self.attempts = attempts
-        """The table (query_id, attempts, varied) of queries that were not done at the first."""
-        self.offsets = offsets
-        """In what the places of results are counted."""
-        self.name = name
-        self.settings = dict(settings or {})
-        self.recognised = dict(recognised or {})
-        """Which column or key of a table or of records was read as what: {ours: theirs}."""
+    ranked: pl.DataFrame | Lists
+    """The results in rank order, as a table or as dicts; `results` is always the table."""
+    _: KW_ONLY
+    empty: Sequence[str] = ()
+    """Queries that retrieved nothing, including failed ones."""
+    errors: pl.DataFrame | None = None
+    timings: pl.DataFrame | None = None
+    """The table (query_id, stage, ms); None if the run has no timings."""
+    calls: pl.DataFrame | None = None
+    """The table of model calls; None if the run has none."""
+    attempts: pl.DataFrame | None = None
+    """The table (query_id, attempts, varied) of queries that took more than one attempt."""
+    offsets: str = "codepoint"
+    """The unit of the offsets of results: codepoint, utf16 or utf8."""
+    name: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    recognised: dict[str, str] = field(default_factory=dict)
+    """Which column or key of a table or of records was read as what: {ours: theirs}."""
+
+    def __post_init__(self) -> None:
+        empty = self.empty
+        if isinstance(self.ranked, Lists):
+            empty = [query for query, items in self.ranked.by_query.items() if not items]
+        object.__setattr__(self, "empty", tuple(empty))
+
+    @property
+    def lists(self) -> Lists | None:
+        """The results as dicts, if they were given so."""
+        return self.ranked if isinstance(self.ranked, Lists) else None
 
     @cached_property
     def results(self) -> pl.DataFrame:
         """The table (query_id, item_id, score, …) in rank order."""
-        assert self.lists is not None
-        return self.lists.to_frame()
+        return self.ranked.to_frame() if isinstance(self.ranked, Lists) else self.ranked
 
     @cached_property
     def segments(self) -> Segments:
@@ -145,18 +141,18 @@ class Run:
 
     def renamed(self, name: str) -> Run:
         """Return this run under another name."""
-        return self._with(name=name)
+        return replace(self, name=name)
 
     def counted_in(self, unit: str) -> Run:
         """Return this run, its places said to be counted in a unit: codepoint, utf16 or utf8."""
-        return self._with(offsets=unit_named(unit))
+        return replace(self, offsets=unit_named(unit))
 
     def in_code_points(self, corpus: Any) -> Run:
         """Return this run with its places in code points, each checked against its document."""
         if self.lists is not None:
-            return self._with(offsets="codepoint")
+            return replace(self, offsets="codepoint")
         results = in_code_points(self.results, Corpus.open(corpus), self.offsets, "results")
-        return self._with(results=results, offsets="codepoint")
+        return replace(self, ranked=results, offsets="codepoint")
 
     def shaped(self, top_k: int | None = None, score_threshold: float | None = None) -> Run:
         """Return this run without what scores below a threshold, then its lists cut to the top k.
@@ -174,7 +170,7 @@ class Run:
         results = shaped(self.results, settings)
         asked = self.segments.query_ids
         emptied = asked.filter(~asked.is_in(results["query_id"].unique().implode()))
-        return self._with(results=results, empty=[*self.empty, *emptied])
+        return replace(self, ranked=results, empty=[*self.empty, *emptied])
 
     def distinct(self, *identity: str) -> Run:
         """Return this run without items that repeat an earlier item of their list; ranks close up.
@@ -189,12 +185,12 @@ class Run:
             return self
         is_first = pl.struct("query_id", *identity).is_first_distinct()
         is_unknown = pl.any_horizontal(pl.col(name).is_null() for name in identity)
-        return self._with(results=results.filter(is_first | is_unknown))
+        return replace(self, ranked=results.filter(is_first | is_unknown))
 
     def with_item_ids(self) -> Run:
         """Return this run, whose items have texts and no ids, with ids made of the texts."""
         ids = [frames.generated_id(text) for text in self.results["text"]]
-        return self._with(results=self.results.with_columns(pl.Series("item_id", ids, pl.String)))
+        return replace(self, ranked=self.results.with_columns(pl.Series("item_id", ids, pl.String)))
 
     def only(self, query_ids: Iterable[str]) -> Run:
         """Return what this run says of some queries, whether it was asked them or not.
@@ -208,11 +204,12 @@ class Run:
             return None if table is None else table.filter(pl.col("query_id").is_in(kept))
 
         if self.lists is None:
-            results: pl.DataFrame | Lists = self.results.filter(pl.col("query_id").is_in(kept))
+            ranked: pl.DataFrame | Lists = self.results.filter(pl.col("query_id").is_in(kept))
         else:
-            results = self.lists.only(kept)
-        return self._with(
-            results=results,
+            ranked = self.lists.only(kept)
+        return replace(
+            self,
+            ranked=ranked,
             empty=[query for query in self.empty if query in kept],
             errors=rows(self.errors),
             timings=rows(self.timings),
@@ -222,26 +219,11 @@ class Run:
 
     def with_results(self, results: pl.DataFrame) -> Run:
         """Return this run with another table of results, in rank order."""
-        return self._with(results=results)
+        return replace(self, ranked=results)
 
     def with_usage(self, *, timings: pl.DataFrame | None, calls: pl.DataFrame | None) -> Run:
         """Return this run with other tables of its speed and its calls."""
-        return self._with(timings=timings, calls=calls)
-
-    def _with(self, **changed: Any) -> Run:
-        held: dict[str, Any] = {
-            "results": self.results if self.lists is None else self.lists,
-            "empty": self.empty,
-            "errors": self.errors,
-            "timings": self.timings,
-            "calls": self.calls,
-            "attempts": self.attempts,
-            "offsets": self.offsets,
-            "name": self.name,
-            "settings": self.settings,
-            "recognised": self.recognised,
-        }
-        return Run(**held | changed)
+        return replace(self, timings=timings, calls=calls)
 
     @classmethod
     def read(
@@ -380,8 +362,7 @@ def _run_of_lists(
         for key in lists:
             record[key] = [] if record[key] is None else record[key]
     run = run_of_records(records, name=name, error=error)
-    run.recognised = frames.recognised(table, **lists)
-    return run
+    return replace(run, recognised=frames.recognised(table, **lists))
 
 
 def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | None:

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -404,13 +405,11 @@ def _format(
 
     def read_gold(source: Source) -> Gold:
         gold = made(partial(gold_of_table, name=source.name), read(source), source)
-        gold.recognised = source.columns.in_their_names(gold.recognised)
-        return gold
+        return replace(gold, recognised=source.columns.in_their_names(gold.recognised))
 
     def read_run(source: Source) -> Run:
         run = made(partial(run_of_table, name=source.name), read(source), source)
-        run.recognised = source.columns.in_their_names(run.recognised)
-        return run
+        return replace(run, recognised=source.columns.in_their_names(run.recognised))
 
     def write_gold(gold: Gold, file: IO[bytes]) -> Written:
         write(gold_table(gold, target, cannot_hold), file)

@@ -330,7 +330,8 @@ def _need_items(chunks: Chunks, run: Run) -> None:
     )
     if absent.height:
         example = ", ".join(
-            f"{name} {value!r}" for name, value in absent.row(0, named=True).items()
+            f"no {name}" if value is None else f"{name} {value!r}"
+            for name, value in absent.row(0, named=True).items()
         )
         raise InputError(
             f"{counted(absent.height, 'item')} of the run "
@@ -443,8 +444,9 @@ def chunks_of_run(chunks: Any, name: str | None) -> Any:
         return chunks
     if name not in chunks:
         known = ", ".join(map(repr, chunks))
+        run = "the run" if name is None else f"run {name!r}"
         raise InputError(
-            f"there is no table of chunks for run {name!r}",
+            f"there is no table of chunks for {run}",
             field="chunks",
             hint=f"tables were given for {known}; name one for every run",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -194,17 +194,13 @@ def _with_spans(gold: Gold, report: pl.DataFrame, corpus: Corpus) -> Gold:
     new = placed.join(own, on=place, how="anti", maintain_order="left")
     texts = [corpus[doc_id][start:end] for _, doc_id, start, end in new.iter_rows()]
     new = new.with_columns(pl.Series("text", texts, pl.String), grade=pl.lit(1, pl.Int64))
-    return Gold(
-        gold.judgments if gold.mapping is None else gold.mapping,
-        queries=gold.queries,
-        empty_judgments=gold.empty_judgments,
+    return replace(
+        gold,
+        known_queries=gold.queries,
         spans=pl.concat([own, new.select(list(SPANS))]),
         empty_spans=sorted(set(gold.empty_spans) - set(placed["query_id"])),
-        evidence=gold.evidence,
-        empty_evidence=gold.empty_evidence,
-        any_of=gold.any_of,
-        name=gold.name,
-        settings=gold.settings,
+        offsets="codepoint",
+        recognised={},
     )
 
 
