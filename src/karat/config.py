@@ -8,14 +8,12 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from karat.checks import did_you_mean
 from karat.conventions import Conventions
 from karat.errors import ConventionError, InputError
-
-if TYPE_CHECKING:
-    from karat.data.files import Source
+from karat.files import Source, decode, too_large
 
 KARAT, PYPROJECT = "karat.toml", "pyproject.toml"
 SECTIONS = ("conventions", "gate")
@@ -66,8 +64,6 @@ def _candidates(folder: str | os.PathLike[str]) -> Iterator[str]:
 
 def _read(path: str | os.PathLike[str]) -> Config | None:
     """Read a file, or return None for a pyproject.toml that does not speak of karat."""
-    from karat.data.files import Source, decode  # which import Polars
-
     source = Source(path)
     content = source.read()
     shared = source.path.name == PYPROJECT
@@ -114,8 +110,6 @@ def _parsed(text: str, source: Source) -> dict[str, Any]:
             hint='names of measures stand in quotes: "nDCG@10" = ">= 0.6"',
         ) from None
     except (ValueError, RecursionError) as error:
-        from karat.data.files import too_large
-
         raise too_large(source, text, error) from error
 
 

@@ -18,7 +18,7 @@ from karat.compat.trec_eval.catalogue import BY_NAME, NICKNAMES
 from karat.compat.trec_eval.inputs import read_groups, read_preferences, read_zscores
 from karat.compat.trec_eval.preferences import judge
 from karat.data import trec
-from karat.data.files import Source
+from karat.data.files import DataFile
 from karat.errors import InputError, KaratError, MeasureError
 from support.effort import FULL
 from support.errors import refused
@@ -390,13 +390,13 @@ def judge_all(path: str, *, from_qrels: bool) -> None:
 
 
 def read_run(path: str) -> None:
-    source = Source(path)
+    source = DataFile(path)
     if trec.read_run(source).results.height:
         trec.last_tag(source)
 
 
 READERS: dict[str, Callable[[str], object]] = {
-    "qrels": lambda path: trec.read_gold(Source(path)).judgments,
+    "qrels": lambda path: trec.read_gold(DataFile(path)).judgments,
     "run": read_run,
     "prefs": lambda path: judge_all(path, from_qrels=False),
     "qrels_prefs": lambda path: judge_all(path, from_qrels=True),

@@ -18,11 +18,11 @@ from karat import Gold, Run
 from karat.data import arrow_layout, parquet_layout
 from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
-from karat.data.files import EXPANDED_LIMIT, Source, zstd
 from karat.data.parquet_layout import DamagedLayoutError
 from karat.data.queries import read_queries
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
+from karat.files import EXPANDED_LIMIT, Source, zstd
 from support.effort import examples
 from support.errors import refused
 from support.paths import GOLDEN

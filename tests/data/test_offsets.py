@@ -173,7 +173,7 @@ def test_a_result_with_a_place_needs_a_document():
     result = {"id": "c", "start": 0, "end": 1, "text": "x"}
     run = karat.Run.of([{"query_id": "q", "results": [result]}])
     error = error_of(run, {"d": "x"}, "results")
-    assert "None, [0, 1)" in error.problem
+    assert "'q', [0, 1)" in error.problem
     assert "doc_id" in error.hint
 
 

@@ -12,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from karat.data import Gold, Run, files, trec
-from karat.data.files import Source
+from karat import files
+from karat.data import Gold, Run, trec
+from karat.data.files import DataFile
 from karat.data.order import ranked_by_score
 from karat.errors import InputError
 from support.effort import examples
@@ -262,7 +263,7 @@ def assert_same(fast: pl.DataFrame | None, plain: pl.DataFrame | None) -> None:
 @given(content=spaced_file(QRELS_FIELDS), block=st.integers(4, 40))
 @example(content=b"q1 0 d1 1\nq2 0 d2 1234567890123456789\n", block=40)
 def test_the_fast_path_reads_qrels_as_the_plain_parser_does(folder, content, block):
-    source = Source(put(folder, "any.qrels", content))
+    source = DataFile(put(folder, "any.qrels", content))
     fast = read_in_blocks(block, lambda: Gold.read(source.path, format="trec").judgments)
     assert_same(fast, read_or_refused(lambda: trec.parse(source, trec.QRELS)))
 
@@ -335,7 +336,7 @@ def test_text_of_many_words_is_not_taken_for_a_run(tmp_path):
 @example(content=b"q1 Q0 d1 1 0.5 a b\nq1 Q0 d\xe9 2 0.4 t\n", block=80)
 @example(content=b"q1 Q0 d1 1 inf t\nq1 Q0 d2 2 1e400 t\n", block=80)
 def test_the_fast_path_reads_a_run_as_the_plain_parser_does(folder, content, block):
-    source = Source(put(folder, "any.run", content))
+    source = DataFile(put(folder, "any.run", content))
     fast = read_in_blocks(block, lambda: Run.read(source.path, format="trec").results)
     plain = read_or_refused(lambda: ranked_by_score(trec.parse(source, trec.RUN)))
     assert_same(fast, plain)

@@ -22,7 +22,7 @@ from fuzz.inputs import PAIRED, Input
 from fuzz.plain_readers import PlainGold, PlainItem, PlainRun, RefusedError, UncheckedError
 from karat.cli import main as karat_main
 from karat.config import Config
-from karat.data.files import Source
+from karat.data.files import DataFile
 from karat.data.formats import detect, sources
 from karat.data.queries import read_queries
 from karat.errors import KaratError, KaratWarning
@@ -150,7 +150,7 @@ def paired(made: Input, path: Path, outcome: Outcome, stage: Callable[[str], Non
     name, file = made.named, path
     with contextlib.suppress(KaratError):
         file = sources(path)[0].path
-        name = name or detect(Source(file)).name
+        name = name or detect(DataFile(file)).name
     stage("plain")
     expected = None
     if name is not None and not outcome.faults:

@@ -141,6 +141,6 @@ def _path(path: str) -> str:
 
 def _readable_again(*paths: str) -> bool:
     """Tell whether paths can be read a second time, as pipes cannot."""
-    from karat.data.files import flows
+    from karat.files import flows
 
     return not any(map(flows, paths))

@@ -13,7 +13,7 @@ import msgspec
 import polars as pl
 
 from karat.data import tables
-from karat.data.files import COMPRESSIONS, Source, plain_name, without_compression
+from karat.data.files import DataFile, plain_name
 from karat.data.format import Format, Kind
 from karat.data.gold import Gold
 from karat.data.losses import Written, say_what_gold_loses
@@ -21,6 +21,7 @@ from karat.data.native_gold import queries_of
 from karat.data.native_lines import Id, check_depth, converted, decoded, new_query, numbered
 from karat.data.run import Run
 from karat.errors import InputError
+from karat.files import COMPRESSIONS, Source, without_compression
 
 _NO_RUN = "a BEIR folder has queries and judgments, and no run"
 _RUN_FILE = "name a file with a run, such as run.trec or run.jsonl; gold comes first, then the run"
@@ -49,7 +50,7 @@ def split_of(folder: Path) -> Path | None:
     return splits.get("test", next(iter(splits.values()), None))
 
 
-def sniff(source: Source) -> bool:
+def sniff(source: DataFile) -> bool:
     """Tell whether a table lies in a BEIR folder."""
     return (
         source.path.absolute().parent.name == "qrels"
@@ -63,7 +64,7 @@ def kind(_: Source) -> Kind:
     return "gold"
 
 
-def read_gold(source: Source) -> Gold:
+def read_gold(source: DataFile) -> Gold:
     """Read a split, with what queries.jsonl knows of its queries; others are of other splits."""
     gold = tables.TSV.read_gold(source)
     file = queries_file(_folder(source))

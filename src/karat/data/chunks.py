@@ -10,7 +10,7 @@ import polars as pl
 
 from karat.data import frames, rows
 from karat.data.columns import Columns
-from karat.data.files import Source, Unopened
+from karat.data.files import DataFile, Unopened
 from karat.data.native_lines import Id, Offset
 from karat.errors import InputError, counted
 
@@ -82,7 +82,7 @@ class Chunks:
     ) -> Chunks:
         """Read chunks from JSON Lines or a table; `columns` maps karat's names to the file's."""
         mapping = Columns.of(columns)
-        chunks = rows.read(Source(path, mapping), format, ChunkLine, chunks_of_table)
+        chunks = rows.read(DataFile(path, mapping), format, ChunkLine, chunks_of_table)
         if mapping is not columns:
             mapping.check()
         return chunks

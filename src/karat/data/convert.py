@@ -10,7 +10,7 @@ from pathlib import Path
 
 from karat.data import beir, trec
 from karat.data.columns import Columns
-from karat.data.files import Source
+from karat.data.files import DataFile
 from karat.data.folders import check_writable_folder
 from karat.data.format import KINDS, Format, Kind
 from karat.data.formats import (
@@ -92,7 +92,7 @@ def convert(
     return Conversion(known, names, into.name, written)
 
 
-def _kind(said: str | None, source: Source, known: Format) -> Kind:
+def _kind(said: str | None, source: DataFile, known: Format) -> Kind:
     if said is not None and said not in KINDS:
         raise InputError(
             f"{said!r} is no kind of data", field="kind", hint=f"say {' or '.join(KINDS)}"
@@ -107,7 +107,7 @@ def _kind(said: str | None, source: Source, known: Format) -> Kind:
     return kind
 
 
-def _with_tag(run: Run, opened: list[Source], formats: list[Format]) -> Run:
+def _with_tag(run: Run, opened: list[DataFile], formats: list[Format]) -> Run:
     """Keep the tag of TREC files, which scoring has no use for."""
     tags = [
         trec.last_tag(part)
@@ -117,7 +117,7 @@ def _with_tag(run: Run, opened: list[Source], formats: list[Format]) -> Run:
     return replace(run, settings=run.settings | {"tag": tags[-1]}) if tags else run
 
 
-def _without_iterations(written: Written, opened: list[Source]) -> Written:
+def _without_iterations(written: Written, opened: list[DataFile]) -> Written:
     """Say that the second field of qrels is not kept, where it says anything."""
     if not any(trec.has_iterations(part) for part in opened):
         return written
@@ -126,7 +126,7 @@ def _without_iterations(written: Written, opened: list[Source]) -> Written:
 
 
 def _refuse_itself(
-    opened: list[Source], source: str | os.PathLike[str], target: str | os.PathLike[str]
+    opened: list[DataFile], source: str | os.PathLike[str], target: str | os.PathLike[str]
 ) -> None:
     place = Path(target).resolve()
     if place in (Path(source).resolve(), *(part.path.resolve() for part in opened)):

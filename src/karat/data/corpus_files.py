@@ -9,9 +9,10 @@ from typing import Any
 from karat.data import rows
 from karat.data.columns import Columns
 from karat.data.corpus import Corpus, corpus_of_mapping, corpus_of_table
-from karat.data.files import BYTE_ORDER_MARK, COMPRESSIONS, Source, decode
+from karat.data.files import DataFile
 from karat.data.native_lines import Id
 from karat.errors import InputError
+from karat.files import BYTE_ORDER_MARK, COMPRESSIONS, Source, decode
 
 TEXT_ENDINGS = (".txt", ".md", ".markdown")
 NAMES = ("text", "beir", *rows.NAMES)
@@ -45,8 +46,8 @@ def read_corpus(
         inside = _beir_file(given) if format != "text" else None
         if inside is None:
             return _read_folder(given, format)
-        return rows.read(Source(inside, columns), "jsonl", DocumentLine, corpus_of_table)
-    source = Source(given, columns)
+        return rows.read(DataFile(inside, columns), "jsonl", DocumentLine, corpus_of_table)
+    source = DataFile(given, columns)
     if format == "text" or (format is None and given.suffix.lower() in TEXT_ENDINGS):
         return corpus_of_mapping({given.name: _text(source)})
     name = "jsonl" if format == "beir" else format

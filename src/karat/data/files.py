@@ -1,40 +1,15 @@
-"""Input files: paths and globs, content with compression removed, errors that name the file."""
+"""Files of gold, runs, corpora and chunks: their format, their name and the names of columns."""
 
 from __future__ import annotations
 
-import glob
-import gzip
-import io
 import os
-import re
-import sys
-import zlib
-from contextlib import (
-    AbstractContextManager,
-    ExitStack,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import Any
 
-from karat.checks import did_you_mean
 from karat.data.columns import Columns
-from karat.errors import InputError
-from karat.files import path_is
+from karat.files import Source, without_compression
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-COMPRESSIONS = {".gz": b"\x1f\x8b\x08", ".zst": b"\x28\xb5\x2f\xfd"}
 ENDINGS = (
     ".jsonl",
     ".ndjson",
@@ -50,17 +25,6 @@ ENDINGS = (
     ".trec",
     ".qrels",
 )
-HEAD_BYTES = 1 << 16
-BLOCK_BYTES = 1 << 24
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-EXPANDED_LIMIT = "KARAT_MAX_EXPANDED"
-"""The environment variable that replaces the limit of `Source.expanded_limit`."""
-DEEPEST = 32
-"""How deep lists and objects may be nested in a field: the work for it grows with the cube."""
-_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
-_LONG_NUMBER = re.compile("[0-9]{1000}")
-_TORN = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 
 
 @dataclass(frozen=True)
@@ -81,274 +45,20 @@ def path_of(source: Any) -> str | None:
     return os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
 
 
-def flows(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path leads to a pipe or the like, which can be read only once."""
-    found = Path(path)
-    return (
-        path_is(Path.exists, found)
-        and not path_is(Path.is_file, found)
-        and not path_is(Path.is_dir, found)
-    )
-
-
-class Source:
-    """One input file: its name, and its content with compression taken off."""
+class DataFile(Source):
+    """A file of gold, a run, a corpus or chunks, and what it calls karat's columns and keys."""
 
     def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None) -> None:
-        self.path = Path(path)
+        super().__init__(path)
         self.columns = Columns() if columns is None else columns
-        if path_is(Path.is_dir, self.path):
-            raise InputError(
-                "this is a directory where a file is meant", path=path, hint=_inside(self.path)
-            )
-        if not path_is(Path.exists, self.path):
-            raise InputError("there is no such file", path=path, hint=_neighbour(self.path))
-
-    @property
-    def compression(self) -> str | None:
-        """How the file is compressed, if it is: as its ending says, or its first bytes."""
-        ending = self.path.suffix.lower()
-        if ending in COMPRESSIONS:
-            return ending
-        first = self._first_bytes
-        return next((name for name, magic in COMPRESSIONS.items() if first.startswith(magic)), None)
-
-    @cached_property
-    def _first_bytes(self) -> bytes:
-        if self._piped is not None:
-            return self._piped[:4]
-        with suppress(OSError), self.path.open("rb") as file:
-            return file.read(4)
-        return b""
-
-    @property
-    def on_disk(self) -> bool:
-        """Whether the content lies on the disk as it is, for others to read."""
-        return self.compression is None and self._piped is None
-
-    @property
-    def ending(self) -> str:
-        """The ending that says what the file holds, without the compression's."""
-        return without_compression(self.path).suffix.lower()
 
     @property
     def name(self) -> str:
         """The file's name without folder and endings: what a run is called if nobody says."""
         return plain_name(self.path)
 
-    def read(self) -> bytes:
-        """Return the whole content."""
-        return self._read(-1)
-
-    @cached_property
-    def head(self) -> bytes:
-        """The first bytes of the content, enough to tell what it is."""
-        return self._read(HEAD_BYTES)
-
-    def whole_lines(self) -> Iterator[bytes]:
-        """Yield the content in blocks of whole lines, without a byte order mark."""
-        with self._open() as file:
-            mark = BYTE_ORDER_MARK
-            while block := file.read(BLOCK_BYTES):
-                if not block.endswith(b"\n"):
-                    block += file.readline()
-                yield block.removeprefix(mark)
-                mark = b""
-
-    def error(
-        self,
-        problem: str,
-        *,
-        line: int | None = None,
-        field: str | None = None,
-        hint: str | None = None,
-    ) -> InputError:
-        """Make the error that says this file is at fault."""
-        return InputError(problem, path=self.path, line=line, field=field, hint=hint)
-
-    @property
-    def expanded_limit(self) -> int:
-        """How many bytes the content may take when compression and dictionaries are undone."""
-        size = self.path.stat().st_size if self._piped is None else len(self._piped)
-        limit = os.environ.get(EXPANDED_LIMIT)
-        return max(1 << 30, 200 * size) if limit is None else _bytes_of(limit)
-
-    def too_expanded(self, limit: int) -> InputError:
-        """Make the error for content that is far larger than the file."""
-        return self.error(
-            f"its content takes more than {limit / (1 << 20):,.0f} MiB in memory",
-            hint=f"if you trust the file, raise the limit: {EXPANDED_LIMIT}=20G",
-        )
-
-    def _read(self, size: int) -> bytes:
-        with self._open() as file:
-            return file.read(size)
-
-    @cached_property
-    def _piped(self) -> bytes | None:
-        """What came through a pipe, kept since it can be read only once."""
-        return None if self.path.is_file() else self.path.read_bytes()
-
-    @contextmanager
-    def _open(self) -> Iterator[IO[bytes]]:
-        try:
-            with ExitStack() as stack:
-                piped = self._piped
-                raw = self.path.open("rb") if piped is None else io.BytesIO(piped)
-                file = stack.enter_context(_expanded(stack.enter_context(raw), self.compression))
-                yield file if self.compression is None else cast("IO[bytes]", _Limited(file, self))
-        except _TORN as error:
-            raise self.error(
-                "the compressed data is damaged or cut off",
-                hint=f"copy or compress the file again ({error})",
-            ) from error
-        except PermissionError as error:
-            raise self.error("it may not be read", hint="check its permissions") from error
-
-
-class _Limited:
-    """A compressed file that is read until its content is too large."""
-
-    def __init__(self, file: IO[bytes], source: Source) -> None:
-        self._file = file
-        self._source = source
-        self._limit = self._left = source.expanded_limit
-
-    def read(self, size: int = -1) -> bytes:
-        """Read so many bytes, or all."""
-        if size >= 0:
-            return self._counted(self._file.read(size))
-        blocks = iter(lambda: self._counted(self._file.read(BLOCK_BYTES)), b"")
-        return b"".join(blocks)
-
-    def readline(self) -> bytes:
-        """Read up to the end of the line."""
-        return self._counted(self._file.readline(self._left + 1))
-
-    def _counted(self, block: bytes) -> bytes:
-        self._left -= len(block)
-        if self._left < 0:
-            raise self._source.too_expanded(self._limit)
-        return block
-
-
-def _bytes_of(text: str) -> int:
-    """Return a number of bytes, such as 500M or 20G."""
-    found = re.fullmatch(r"(\d{1,12})([KMGT]?)", text.strip().upper())
-    if found is None:
-        raise InputError(
-            f"{text!r} is not a number of bytes", field=EXPANDED_LIMIT, hint="such as 500M or 20G"
-        )
-    return int(found[1]) << (10 * " KMGT".index(found[2] or " "))
-
 
 def plain_name(path: str | os.PathLike[str]) -> str:
     """Return a file's name without its folder and the endings that say how it is written."""
     bare = without_compression(Path(path))
     return bare.stem if bare.suffix.lower() in ENDINGS else bare.name
-
-
-def without_compression(path: Path) -> Path:
-    """Return a path without the ending that says how the file is compressed."""
-    return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
-
-
-def _expanded(raw: IO[bytes], compression: str | None) -> AbstractContextManager[IO[bytes]]:
-    """Take the compression off a file that is read."""
-    if compression == ".gz":
-        return cast("AbstractContextManager[IO[bytes]]", gzip.GzipFile(fileobj=raw, mode="rb"))
-    if compression == ".zst":
-        return cast("AbstractContextManager[IO[bytes]]", zstd.ZstdFile(raw, "rb"))
-    return nullcontext(raw)
-
-
-def expand(path: str | os.PathLike[str], columns: Columns | None = None) -> list[Source]:
-    """Return the files that a path or a glob names, sorted by name."""
-    text = os.fspath(path)
-    if glob.has_magic(text) and not path_is(Path.exists, Path(text)):
-        names = sorted(glob.glob(text, recursive=True))
-        if not names:
-            raise InputError("no file matches this pattern", path=text, hint="check the folder")
-        return [Source(name, columns) for name in names]
-    return [Source(text, columns)]
-
-
-def decode(content: bytes, source: Source) -> str:
-    """Return UTF-8 content as text, or say which line is not UTF-8."""
-    refuse_unreadable(content, source)
-    try:
-        return content.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise not_utf8(source, content.count(b"\n", 0, error.start) + 1, error) from error
-
-
-def not_utf8(source: Source, line: int, error: UnicodeDecodeError) -> InputError:
-    """Make the error for bytes that are not UTF-8."""
-    return source.error(
-        f"byte 0x{error.object[error.start]:02x} is not valid UTF-8",
-        line=line,
-        field="encoding",
-        hint="save the file as UTF-8, for example: iconv -f latin1 -t utf-8 FILE",
-    )
-
-
-def too_large(
-    source: Source, text: str, error: ValueError | RecursionError, line: int | None = None
-) -> InputError:
-    """Make the error for values that Python cannot parse: long integers and deep nesting."""
-    if isinstance(error, RecursionError):
-        return source.error(
-            "values are nested too deep",
-            line=line or _line_of_nesting(text),
-            hint=f"nest at most {DEEPEST} lists or objects",
-        )
-    number = _LONG_NUMBER.search(text)
-    return source.error(
-        "a number has too many digits",
-        line=line or (text.count("\n", 0, number.start()) + 1 if number else None),
-        hint="shorten it, or write it as text in quotes",
-    )
-
-
-def _line_of_nesting(text: str) -> int | None:
-    """Return the line on which brackets outside of strings are first nested too deep."""
-    depth = 0
-    for token in _BRACKET.finditer(text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
-        if depth > DEEPEST:
-            return text.count("\n", 0, token.start()) + 1
-    return None
-
-
-def refuse_unreadable(content: bytes, source: Source) -> None:
-    """Refuse UTF-16 and empty content, which no reader of text here can use."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise source.error(
-            "the file is UTF-16",
-            line=1,
-            field="encoding",
-            hint="save the file as UTF-8, for example: iconv -f utf-16 -t utf-8 FILE",
-        )
-    if content[:400].count(0) * 4 > len(content[:400]):
-        raise source.error(
-            "the file is no text: it is full of zero bytes",
-            line=1,
-            field="encoding",
-            hint="if it is UTF-16: iconv -f utf-16 -t utf-8 FILE",
-        )
-    if not content.removeprefix(BYTE_ORDER_MARK).strip(b" \t\r\n\v\f"):
-        raise source.error("the file is empty", hint="check the command that wrote it")
-
-
-def _inside(folder: Path) -> str:
-    names = sorted(p.name for p in folder.iterdir() if p.is_file())[:3]
-    return f"name one of its files, such as {', '.join(names)}" if names else "it holds no file"
-
-
-def _neighbour(path: Path) -> str:
-    folder = path.parent
-    if not folder.is_dir():
-        return f"there is no folder {folder} either"
-    names = [neighbour.name for neighbour in folder.iterdir()]
-    similar = did_you_mean(path.name, names, show=lambda name: str(folder / name))
-    return similar or "check the path"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from karat.data.files import Source
+from karat.data.files import DataFile
 from karat.data.gold import Gold
 from karat.data.losses import Written
 from karat.data.run import Run
@@ -36,12 +36,12 @@ class Format:
 
     name: str
     endings: tuple[str, ...]
-    sniff: Callable[[Source], bool]
+    sniff: Callable[[DataFile], bool]
     """From the first bytes, the ending and where the file lies."""
-    kind: Callable[[Source], Kind | None]
+    kind: Callable[[DataFile], Kind | None]
     """Whether a file holds gold or a run, or None where it may be either."""
-    read_gold: Callable[[Source], Gold]
-    read_run: Callable[[Source], Run]
+    read_gold: Callable[[DataFile], Gold]
+    read_run: Callable[[DataFile], Run]
     write_gold: Callable[[Gold, Any], Written]
     """Into an open file, or into a folder where the format is one."""
     write_run: Callable[[Run, Any], Written]

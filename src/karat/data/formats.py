@@ -10,14 +10,14 @@ import polars as pl
 
 from karat.data import beir, ir_datasets, native, nested, ragas, tables, trec
 from karat.data.columns import Columns
-from karat.data.files import Source, expand, refuse_unreadable, without_compression
+from karat.data.files import DataFile
 from karat.data.folders import writing_folder
 from karat.data.format import Format
 from karat.data.gold import Gold
 from karat.data.losses import Written
 from karat.data.run import Run
 from karat.errors import InputError
-from karat.files import writing
+from karat.files import expand, refuse_unreadable, without_compression, writing
 
 # In the order in which content is asked what it is: the surest sign first.
 FORMATS = (
@@ -45,7 +45,7 @@ def named(name: str) -> Format:
     )
 
 
-def detect(source: Source) -> Format:
+def detect(source: DataFile) -> Format:
     """Tell the format from the content; where that says nothing, from the ending."""
     for known in FORMATS:
         if known.sniff(source):
@@ -75,10 +75,10 @@ def for_writing(path: str | os.PathLike[str], name: str | None = None) -> Format
     )
 
 
-def sources(path: str | os.PathLike[str], columns: Columns | None = None) -> list[Source]:
+def sources(path: str | os.PathLike[str], columns: Columns | None = None) -> list[DataFile]:
     """Return the files that a path, a glob or a BEIR folder names."""
     split = beir.split_of(Path(path))
-    return expand(path, columns) if split is None else [Source(split, columns)]
+    return [DataFile(name, columns) for name in (expand(path) if split is None else [split])]
 
 
 def read_gold(
@@ -91,7 +91,7 @@ def read_gold(
     return gold_from(opened, [_format(source, format) for source in opened], path)
 
 
-def gold_from(opened: list[Source], formats: list[Format], path: str | os.PathLike[str]) -> Gold:
+def gold_from(opened: list[DataFile], formats: list[Format], path: str | os.PathLike[str]) -> Gold:
     """Read gold from files, each in its format, and join it."""
     parts = [known.read_gold(source) for source, known in zip(opened, formats, strict=True)]
     if len(parts) == 1:
@@ -126,7 +126,7 @@ def read_run(
     return run_from(opened, [_format(source, format) for source in opened], path)
 
 
-def run_from(opened: list[Source], formats: list[Format], path: str | os.PathLike[str]) -> Run:
+def run_from(opened: list[DataFile], formats: list[Format], path: str | os.PathLike[str]) -> Run:
     """Read a run from files, each in its format, and join it."""
     parts = [known.read_run(source) for source, known in zip(opened, formats, strict=True)]
     if len(parts) == 1:
@@ -180,7 +180,7 @@ def _offsets(parts: Sequence[Gold | Run], path: str | os.PathLike[str]) -> str:
     return offsets[0]
 
 
-def _format(source: Source, name: str | None) -> Format:
+def _format(source: DataFile, name: str | None) -> Format:
     return detect(source) if name is None else named(name)
 
 

@@ -13,13 +13,14 @@ from typing import IO
 import polars as pl
 
 from karat.data import frames
-from karat.data.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
+from karat.data.files import DataFile
 from karat.data.format import Format, Kind
 from karat.data.gold import Gold
 from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_gold_loses
 from karat.data.order import ranked_by_score, with_scores_that_order
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning
+from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 
 QRELS = ("query_id", "doc_id", "relevance", "iteration")
 SCORED = ("query_id", "doc_id", "score")
@@ -73,7 +74,7 @@ def kind(source: Source) -> Kind | None:
     return None if all(_INTEGER.fullmatch(fields[-1]) for fields in lines) else "run"
 
 
-def read_gold(source: Source) -> Gold:
+def read_gold(source: DataFile) -> Gold:
     """Read judgments; the iteration is passed over, as it is in TREC files."""
     table, locate = _read(source, QRELS)
     judgments = pl.DataFrame(
@@ -86,7 +87,7 @@ def read_gold(source: Source) -> Gold:
     return Gold(judgments, name=source.name)
 
 
-def read_run(source: Source) -> Run:
+def read_run(source: DataFile) -> Run:
     """Read scored documents; the score alone decides the order."""
     table, locate = _read(source, SCORED)
     _refuse_ranks(table, source)

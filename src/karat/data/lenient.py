@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from karat.data import frames, native
-from karat.data.files import Source, Unopened
+from karat.data.files import DataFile, Unopened
 from karat.data.formats import detect, gold_from, named, sources
 from karat.data.gold import Gold
 from karat.data.native_gold import gold_of_records, known_record, read_gold
@@ -34,7 +34,7 @@ class Reading:
 
     gold: Gold
     notes: Sequence[Note] = ()
-    files: Sequence[Source] = field(default=(), repr=False)
+    files: Sequence[DataFile] = field(default=(), repr=False)
 
     @cached_property
     def lines(self) -> dict[str, tuple[str, int]]:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Set
 
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
-from karat.data.files import BYTE_ORDER_MARK, Source
+from karat.data.files import DataFile
 from karat.data.format import Format, Kind, one_kind
 from karat.data.frames import OLD_CONTEXTS
 from karat.data.native_gold import read_gold, write_gold
 from karat.data.native_run import read_run, write_run
+from karat.files import BYTE_ORDER_MARK, Source
 
 ENDINGS = (".jsonl", ".ndjson")
 
@@ -38,7 +39,7 @@ def sniff(source: Source) -> bool:
     )
 
 
-def kind(source: Source) -> Kind | None:
+def kind(source: DataFile) -> Kind | None:
     """Tell gold from a run by the header, or else by the keys of the first query."""
     first = first_line(source)
     if told := _KIND.search(first):

@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
-from karat.data.files import Source
+from karat.data.files import DataFile
 from karat.data.frames import (
     LARGEST_GRADE,
     LARGEST_PLACE,
@@ -99,7 +99,7 @@ class GoldLine(msgspec.Struct, omit_defaults=True):
     evidence: list[str] | None = None
 
 
-def read_gold(source: Source, refuse: Refuse = refused) -> Gold:
+def read_gold(source: DataFile, refuse: Refuse = refused) -> Gold:
     """Read native gold; `refuse` may let spans and queries pass that cannot be."""
     header, lines = opened(source, "gold")
     decode = msgspec.json.Decoder().decode

@@ -14,10 +14,11 @@ import msgspec
 import polars as pl
 
 from karat.data import frames
-from karat.data.files import BYTE_ORDER_MARK, DEEPEST, Source, decode, too_large
+from karat.data.files import DataFile
 from karat.data.frames import HAS_NUL, LARGEST_PLACE, LONGEST_ID
 from karat.data.offsets import unit_named
 from karat.errors import SWAPPED, InputError, KaratWarning, printable
+from karat.files import BYTE_ORDER_MARK, DEEPEST, Source, decode, too_large
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
 Id = Text | int
@@ -90,7 +91,7 @@ def id_with_nul(value: Any, name: str = "") -> str | None:
     return None
 
 
-def opened(source: Source, kind: str) -> tuple[Header, Numbered[bytes]]:
+def opened(source: DataFile, kind: str) -> tuple[Header, Numbered[bytes]]:
     """Split off the header, and number the lines that hold something."""
     held = numbered(source)
     number = held[0][0]

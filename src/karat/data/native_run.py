@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 
 from karat.data.columns import RESULTS as RESULT_LISTS
-from karat.data.files import Source
+from karat.data.files import DataFile
 from karat.data.frames import (
     PLACE_HINT,
     QUERY_ID,
@@ -99,7 +99,7 @@ class RunLine(msgspec.Struct, omit_defaults=True):
     """Whether it was asked several times and the lists were not the same."""
 
 
-def read_run(source: Source) -> Run:
+def read_run(source: DataFile) -> Run:
     """Read a native run; the order listed is the ranking."""
     header, lines = opened(source, "run")
     hashed = Hashed()

@@ -13,7 +13,7 @@ from typing import IO, Any, TypeVar
 import msgspec
 import numpy as np
 
-from karat.data.files import BYTE_ORDER_MARK, Source, decode, too_large
+from karat.data.files import DataFile
 from karat.data.format import Format, Kind, kind_of_contexts
 from karat.data.frames import HAS_NUL, LONGEST_ID, TOO_LONG, holds_contexts
 from karat.data.gold import Gold
@@ -29,6 +29,7 @@ from karat.data.native_lines import held_once, id_with_nul
 from karat.data.order import scores_give_order
 from karat.data.run import Run
 from karat.errors import InputError
+from karat.files import BYTE_ORDER_MARK, Source, decode, too_large
 
 Made = TypeVar("Made")
 # A first key with its colon, an array of objects, or something that was cut off right away: ids
@@ -45,7 +46,7 @@ def sniff(source: Source) -> bool:
     return bool(_OPENING.match(source.head.removeprefix(BYTE_ORDER_MARK)))
 
 
-def kind(source: Source) -> Kind | None:
+def kind(source: DataFile) -> Kind | None:
     """Tell records by their keys, and scores by a fraction; whole numbers may be either."""
     content = content_of(source)
     if isinstance(content, list):
@@ -57,14 +58,14 @@ def kind(source: Source) -> Kind | None:
     return "run" if any(isinstance(v, float) and not v.is_integer() for v in values) else None
 
 
-def read_gold(source: Source) -> Gold:
+def read_gold(source: DataFile) -> Gold:
     """Read judgments."""
     return placed(
         source, lambda content: Gold.of(content, name=source.name, columns=source.columns)
     )
 
 
-def read_run(source: Source) -> Run:
+def read_run(source: DataFile) -> Run:
     """Read scores; the score alone decides the order."""
 
     def run_of(content: Any) -> Run:

@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.data import beir, formats, frames, native, nested, tables, trec
 from karat.data.columns import Columns
-from karat.data.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, Unopened, decode
+from karat.data.files import DataFile, Unopened
 from karat.data.gold import Gold, are_pairs, gold_of_table, query_id_of
 from karat.data.gold_tables import list_columns
 from karat.data.native_gold import GOLD_KEYS, queries_of
@@ -30,6 +30,7 @@ from karat.data.native_lines import (
     table_of,
 )
 from karat.errors import InputError
+from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 
 LINE_IDS = ("query_id", "qid", "_id", "id")
 LINE_TEXTS = ("query", "text", "question", "user_input", "prompt", "title")
@@ -90,13 +91,13 @@ def _read(source: Any, columns: Columns) -> pl.DataFrame:
 
 def _of_path(path: Path, columns: Columns) -> pl.DataFrame:
     lone = beir.queries_file(path) if beir.split_of(path) is None else None
-    sources = formats.sources(path, columns) if lone is None else [Source(lone, columns)]
+    sources = formats.sources(path, columns) if lone is None else [DataFile(lone, columns)]
     if len(sources) == 1:
         return _of_file(sources[0])
     return Gold.read(path, columns=columns).queries
 
 
-def _of_file(source: Source) -> pl.DataFrame:
+def _of_file(source: DataFile) -> pl.DataFrame:
     """Read a file of ids and texts; if it holds more, it is gold."""
     if _is_pairs(source):
         return _of_pairs(source)
@@ -115,7 +116,7 @@ def _of_file(source: Source) -> pl.DataFrame:
     return known.read_gold(source).queries
 
 
-def _first_keys(source: Source) -> set[str]:
+def _first_keys(source: DataFile) -> set[str]:
     """Return the keys of the first line, or none if it is not a JSON object."""
     try:
         first = msgspec.json.decode(native.first_line(source))
@@ -197,7 +198,7 @@ def _is_gold(table: pl.DataFrame) -> bool:
     )
 
 
-def _is_pairs(source: Source) -> bool:
+def _is_pairs(source: DataFile) -> bool:
     """Tell files of id, tab and text that name no columns, as MS MARCO's are."""
     if tables.PARQUET.sniff(source) or tables.ARROW.sniff(source):
         return False  # whose bytes may look like that

@@ -9,7 +9,7 @@ import msgspec
 import polars as pl
 
 from karat.data import nested, tables
-from karat.data.files import Source
+from karat.data.files import DataFile
 from karat.data.format import Format, Kind, kind_of_contexts
 from karat.data.frames import CONTEXTS, holds_contexts
 from karat.data.gold import Gold
@@ -26,7 +26,7 @@ _KEY = re.compile(rb'"(\w+)"\s*:')
 _OTHERS = (tables.PARQUET, tables.ARROW, tables.CSV, tables.TSV, nested.FORMAT)
 
 
-def sniff(source: Source) -> bool:
+def sniff(source: DataFile) -> bool:
     """Tell whether the first line is an object with contexts, and no line of karat's own."""
     first = first_line(source)
     return first.startswith(b"{") and holds_contexts(
@@ -34,7 +34,7 @@ def sniff(source: Source) -> bool:
     )
 
 
-def kind(source: Source) -> Kind | None:
+def kind(source: DataFile) -> Kind | None:
     """Tell gold from a run by the contexts that are there; rows of both may be either."""
     if other := _other(source):
         return other.kind(source)
@@ -42,14 +42,14 @@ def kind(source: Source) -> Kind | None:
     return kind_of_contexts({key for row in rows for key in row if row[key] is not None})
 
 
-def read_gold(source: Source) -> Gold:
+def read_gold(source: DataFile) -> Gold:
     """Read reference contexts."""
     if other := _other(source):
         return other.read_gold(source)
     return gold_of_rows(_rows(source), source.error, name=source.name)
 
 
-def read_run(source: Source) -> Run:
+def read_run(source: DataFile) -> Run:
     """Read retrieved contexts, ranked as listed."""
     if other := _other(source):
         return other.read_run(source)
@@ -114,14 +114,14 @@ def write_run(run: Run, file: IO[bytes]) -> Written:
     return say_what_a_run_loses(run, TARGET, holds=("text",), empty=True, also=lost)
 
 
-def _other(source: Source) -> Format | None:
+def _other(source: DataFile) -> Format | None:
     """Return the format of rows that were called Ragas rows and are not in JSON Lines."""
     if first_line(source).startswith(b"{"):
         return None
     return next((known for known in _OTHERS if known.sniff(source)), None)
 
 
-def _rows(source: Source) -> Numbered[Any]:
+def _rows(source: DataFile) -> Numbered[Any]:
     rows = decoded(numbered(source), msgspec.json.Decoder().decode, source)
     return ((number, source.columns.record(row)) for number, row in rows)
 

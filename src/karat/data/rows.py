@@ -12,10 +12,10 @@ import msgspec
 import polars as pl
 
 from karat.data import tables
-from karat.data.files import Source, refuse_unreadable, without_compression
+from karat.data.files import DataFile
 from karat.data.native_lines import Id, decoded, numbered
 from karat.errors import InputError
-from karat.files import writing
+from karat.files import refuse_unreadable, without_compression, writing
 
 ENDINGS = {
     ".jsonl": "jsonl",
@@ -45,7 +45,7 @@ def first_id(*given: Id | None) -> str | None:
 
 
 def read(
-    source: Source,
+    source: DataFile,
     format: str | None,  # noqa: A002
     line: type[Line],
     make: Callable[..., Made],
@@ -86,7 +86,7 @@ def unknown(name: str, known: tuple[str, ...] = NAMES) -> InputError:
     )
 
 
-def _told(source: Source) -> str:
+def _told(source: DataFile) -> str:
     """Tell the format from the content, and where that says nothing, from the ending."""
     for known in (tables.PARQUET, tables.ARROW):
         if known.sniff(source):
@@ -103,7 +103,7 @@ def _told(source: Source) -> str:
     return ENDINGS[source.ending]
 
 
-def _mapped_line(source: Source, line: type[Line], content: bytes) -> Line:
+def _mapped_line(source: DataFile, line: type[Line], content: bytes) -> Line:
     """Decode a line whose keys a mapping names."""
     record = msgspec.json.decode(content)
     return msgspec.convert(
@@ -111,7 +111,7 @@ def _mapped_line(source: Source, line: type[Line], content: bytes) -> Line:
     )
 
 
-def _lines(source: Source, line: type[Line]) -> tables.Found:
+def _lines(source: DataFile, line: type[Line]) -> tables.Found:
     """Read JSON Lines; keys that are not declared are passed over."""
     held = numbered(source)
     decode = msgspec.json.Decoder(line).decode

@@ -23,7 +23,7 @@ from polars.datatypes import DataTypeClass
 
 from karat.data import arrow_layout, frames, parquet_layout
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
-from karat.data.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
+from karat.data.files import DataFile
 from karat.data.format import Format, Kind, kind_of_contexts, one_kind
 from karat.data.frames import RESULT_COLUMNS
 from karat.data.gold import Gold, gold_of_table
@@ -31,6 +31,7 @@ from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_
 from karat.data.parquet_layout import Buffer, DamagedLayoutError
 from karat.data.run import Run, run_of_table
 from karat.errors import InputError
+from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +77,7 @@ def _of_some(results: pl.DataFrame) -> list[str]:
     return [name for name in numbers if results[name].null_count()]
 
 
-def _names_columns(source: Source, separator: str) -> bool:
+def _names_columns(source: DataFile, separator: str) -> bool:
     """Tell whether the first line names columns, with this separator between them."""
     text = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     first = next((line for line in text.splitlines() if line.strip()), "")
@@ -271,10 +272,10 @@ def _read_columns(
     return read_from
 
 
-def _mapped(read: Callable[[Source], Found]) -> Callable[[Source], Found]:
+def _mapped(read: Callable[[DataFile], Found]) -> Callable[[DataFile], Found]:
     """Return a reader that gives columns karat's names where a mapping says so."""
 
-    def read_from(source: Source) -> Found:
+    def read_from(source: DataFile) -> Found:
         table, locate, names = read(source)
         columns = source.columns
         if not columns:
@@ -394,8 +395,8 @@ def _format(
     name: str,
     title: str,
     endings: tuple[str, ...],
-    sniff: Callable[[Source], bool],
-    read: Callable[[Source], Found],
+    sniff: Callable[[DataFile], bool],
+    read: Callable[[DataFile], Found],
     write: Callable[[pl.DataFrame, IO[bytes]], Any],
     *,
     cannot_hold: Callable[[pl.DataType], bool] = lambda kind: kind.is_nested(),
@@ -403,11 +404,11 @@ def _format(
     """Make a format from the things in which kinds of tables differ."""
     target = f"a table in {title}"
 
-    def read_gold(source: Source) -> Gold:
+    def read_gold(source: DataFile) -> Gold:
         gold = made(partial(gold_of_table, name=source.name), read(source), source)
         return replace(gold, recognised=source.columns.in_their_names(gold.recognised))
 
-    def read_run(source: Source) -> Run:
+    def read_run(source: DataFile) -> Run:
         run = made(partial(run_of_table, name=source.name), read(source), source)
         return replace(run, recognised=source.columns.in_their_names(run.recognised))
 
@@ -456,7 +457,7 @@ def _text_format(name: str, separator: str) -> Format:
 
 _QUOTE, _NEWLINE = b'"\n'
 _ARROW_STREAM = b"\xff\xff\xff\xff"
-READERS: dict[str, Callable[[Source], Found]] = {
+READERS: dict[str, Callable[[DataFile], Found]] = {
     "csv": _mapped(lambda source: _read_text(source, ",")),
     "tsv": _mapped(lambda source: _read_text(source, "\t")),
     "parquet": _mapped(

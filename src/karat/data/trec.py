@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
+from karat.data.files import DataFile
 from karat.data.format import Format, Kind
 from karat.data.frames import (
     HAS_NUL,
@@ -31,6 +31,7 @@ from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_
 from karat.data.order import ranked_by_score, with_scores_that_order
 from karat.data.run import Run
 from karat.errors import SWAPPED, InputError
+from karat.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,13 +78,13 @@ def kind(source: Source) -> Kind | None:
     return "run" if len(fields) == len(RUN) or _is_long_run_line(fields) else None
 
 
-def read_gold(source: Source) -> Gold:
+def read_gold(source: DataFile) -> Gold:
     """Read qrels."""
     _refuse_the_other_kind(source, QRELS)
     return Gold(_read(source, QRELS).select("query_id", "item_id", "grade"), name=source.name)
 
 
-def read_run(source: Source) -> Run:
+def read_run(source: DataFile) -> Run:
     """Read a run; the rank column is ignored, as in trec_eval."""
     _refuse_the_other_kind(source, RUN)
     return Run(ranked_by_score(_read(source, RUN)), name=source.name)

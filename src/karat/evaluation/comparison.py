@@ -16,7 +16,7 @@ from karat.checks import did_you_mean
 from karat.config import REPORT_TEXTS
 from karat.conventions import Conventions
 from karat.data import frames
-from karat.data.files import Unopened, flows, path_of
+from karat.data.files import Unopened, path_of
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.baselines import differences
@@ -27,6 +27,7 @@ from karat.evaluation.options import ScoringOptions
 from karat.evaluation.result import Result
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
+from karat.files import flows
 from karat.live.failures import MAX_FAILED
 from karat.match.texts import Matching
 from karat.measures import Measure, ScoreTable, parse_all

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.conventions import Conventions
-from karat.data.files import Unopened, flows, path_of
+from karat.data.files import Unopened, path_of
 from karat.data.frames import is_table
 from karat.data.run import Run
 from karat.data.run_source import RunSource
@@ -21,6 +21,7 @@ from karat.evaluation.options import ScoringOptions
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
 from karat.evaluation.usage import loaded
+from karat.files import flows
 from karat.live.exchange import Search
 from karat.live.failures import MAX_FAILED, failures
 from karat.match.texts import Matching

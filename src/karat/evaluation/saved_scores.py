@@ -14,11 +14,12 @@ import polars as pl
 
 from karat.conventions import Conventions
 from karat.data import parquet_layout
-from karat.data.files import Source, Unopened, path_of
+from karat.data.files import Unopened, path_of
 from karat.data.shaping import Settings
 from karat.data.tables import checked, has_empty_object, mapped, without_panic_texts
 from karat.errors import InputError, MeasureError
 from karat.evaluation.scores import Scores
+from karat.files import Source
 from karat.measures import Measure, ScoreTable
 from karat.measures.names import imports
 from karat.measures.plan import LEVELS

@@ -16,11 +16,11 @@ from typing import Any
 
 import polars as pl
 
-from karat.data.files import Source, decode
 from karat.data.native_lines import record_error, table_of
 from karat.data.native_usage import CALLS, TIMINGS, Call, call_rows
 from karat.data.run import Run
 from karat.errors import InputError, KaratWarning, counted
+from karat.files import Source, decode
 from karat.live.prices import priced
 from karat.live.spans import NOT_SPANS, Place, Span, spans_of
 

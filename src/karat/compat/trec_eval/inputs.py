@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from karat.data.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
 from karat.data.frames import LARGEST_GRADE
+from karat.files import BYTE_ORDER_MARK, Source, not_utf8, refuse_unreadable
 
 PREFERENCES = ("query", "group", "subgroup", "item", "level")
 JUDGMENTS = ("query", "group", "item", "grade")

@@ -16,7 +16,7 @@ from karat.compat.trec_eval.preferences import judge, measured
 from karat.compat.trec_eval.topics import Topics
 from karat.conventions import Conventions
 from karat.data import trec
-from karat.data.files import Source
+from karat.data.files import DataFile
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
@@ -25,9 +25,9 @@ from karat.match.ids import match_ids
 from karat.match.prepared import PreparedGold
 
 
-def open_run(path: str) -> tuple[Source, Run]:
+def open_run(path: str) -> tuple[DataFile, Run]:
     """Open a run file; `-` is standard input."""
-    source = Source("/dev/stdin" if path == "-" else path)
+    source = DataFile("/dev/stdin" if path == "-" else path)
     return source, trec.read_run(source)
 
 
@@ -40,7 +40,7 @@ def open_topics(request: Request, run: Run) -> tuple[Topics | None, str | None]:
     judged: Any
     build: Callable[[Any, list[str], Run, Request], Topics]
     if wanted == "qrels":
-        judged, build = trec.read_gold(Source(path)), _of_qrels
+        judged, build = trec.read_gold(DataFile(path)), _of_qrels
         named = judged.query_ids
     elif wanted == "qrels_jg":
         judged, build = read_groups(path), _of_groups

@@ -9,10 +9,10 @@ from typing import BinaryIO
 
 import msgspec
 
-from karat.data.files import BYTE_ORDER_MARK
 from karat.data.native_lines import Header, Id
 from karat.data.native_run import Failure
 from karat.errors import InputError
+from karat.files import BYTE_ORDER_MARK
 
 _BEGINNING = b'{"karat":1,"kind":"run"'
 

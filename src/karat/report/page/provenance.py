@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from karat.conventions import HELP
-from karat.data.files import expand, flows
 from karat.errors import InputError
 from karat.evaluation.scores import Scores
+from karat.files import Source, expand, flows
 from karat.markup import Child, Markup, joined, named, table, tag
 from karat.report.page.model import Input, Json, Page
 from karat.report.page.values import scrolled
@@ -51,7 +51,7 @@ def _inputs(role: str, path: str | None, name: str) -> Iterator[Input]:
         yield Input(role, f"{path.rstrip('/')}/", size, _digest_of_all(Path(path), files))
     else:
         try:
-            names = [source.path for source in expand(path)]
+            names = [Source(name).path for name in expand(path)]
         except InputError:
             yield Input(role, path)
             return
