@@ -148,6 +148,14 @@ def test_a_field_with_the_name_of_a_judgments_column_is_not_mistaken_for_it(tmp_
         assert Gold.read(tmp_path / f"gold.{ending}").fields in ([], ["grade"])
 
 
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "arrow"])
+@pytest.mark.parametrize("value", ["other", ["other"]])
+def test_a_field_that_would_be_read_as_the_query_text_is_refused(tmp_path, ending, value):
+    row = {"query_id": "q1", "user_input": "why", "reference_context_ids": ["a"], "query": value}
+    with refused(field="query"):
+        Gold.of([row]).write(tmp_path / f"gold.{ending}")
+
+
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
 def test_a_field_that_holds_lists_is_written_or_refused(tmp_path, ending):
     gold = Gold.of([{"query_id": "q1", "relevant": ["a"], "tags": ["x", "y"]}])

@@ -200,6 +200,12 @@ case(
         "gold.csv"
     ),
 )
+case(
+    "a field of queries would be read as their text",
+    lambda: Gold.of(
+        [{"query_id": "q1", "user_input": "?", "reference_context_ids": ["a"], "query": ["x"]}]
+    ).write("gold.parquet"),
+)
 
 # JSON of dicts
 

@@ -27,6 +27,8 @@ SPANS = {
 }
 NO_SPANS = pl.DataFrame(schema=SPANS)
 NO_EVIDENCE = pl.DataFrame(schema={"query_id": pl.String, "text": pl.String})
+TEXT_COLUMNS = ("query", "text", *frames.QUERY_TEXT, "title")
+"""The columns that may hold the text of a query, the first one that exists."""
 ANY_OF = {"query_id": pl.String, "group": pl.Int64, "item_id": pl.String}
 SPAN_NAMES = (
     frames.DOC_ID,
@@ -128,7 +130,7 @@ def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -
 def queries_table(table: pl.DataFrame) -> pl.DataFrame:
     """Check a table of queries: one row an id, the text under `text`."""
     query = frames.need_query_id(table)
-    text = frames.column(table, ("query", "text", *frames.QUERY_TEXT, "title"))
+    text = frames.column(table, TEXT_COLUMNS)
     known = table.with_columns(frames.ids(table[query], "query_id"))
     known = known.drop(query) if query != "query_id" else known
     if text is not None:

@@ -15,7 +15,7 @@ from karat.data import beir, formats, frames, native, nested, tables, trec
 from karat.data.columns import Columns
 from karat.data.files import DataFile, Unopened
 from karat.data.gold import Gold, are_pairs, gold_of_table, query_id_of
-from karat.data.gold_tables import list_columns
+from karat.data.gold_tables import TEXT_COLUMNS, list_columns
 from karat.data.native_gold import GOLD_KEYS, queries_of
 from karat.data.native_lines import (
     Id,
@@ -35,7 +35,6 @@ from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 LINE_IDS = ("query_id", "qid", "_id", "id")
 LINE_TEXTS = ("query", "text", "question", "user_input", "prompt", "title")
 COLUMN_IDS = (*frames.QUERY_ID, "_id", "id", "topic")
-COLUMN_TEXTS = ("query", "text", *frames.QUERY_TEXT, "title")
 SHAPE = "give ids and texts as query_id and query, or map yours: --column query=COLUMN"
 _GOLD_SIGNS = {"karat", *GOLD_KEYS} - {"query_id", "query"}
 _TREC_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[-+.\d]+(?:\s+\S+\s+\S.*)?")
@@ -180,7 +179,7 @@ def _of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) 
     else:
         ids = frames.ids(table[query], "query_id", locate)
     frames.refuse_twice(ids, "query", locate)
-    text = frames.column(table, COLUMN_TEXTS)
+    text = frames.column(table, TEXT_COLUMNS)
     own = [ids] if text is None else [ids, frames.texts(table[text], "text", locate)]
     rest = table.drop({query or "query_id", text or "text", "query_id", "text"}, strict=False)
     return pl.DataFrame([*own, *rest.get_columns()])

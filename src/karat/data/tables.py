@@ -27,6 +27,7 @@ from karat.data.files import DataFile
 from karat.data.format import Format, Kind, kind_of_contexts, one_kind
 from karat.data.frames import RESULT_COLUMNS
 from karat.data.gold import Gold, gold_of_table
+from karat.data.gold_tables import TEXT_COLUMNS
 from karat.data.losses import Written, need_ids, say_what_a_run_loses, say_what_gold_loses
 from karat.data.parquet_layout import Buffer, DamagedLayoutError
 from karat.data.run import Run, run_of_table
@@ -60,7 +61,22 @@ def gold_table(gold: Gold, target: str, cannot_hold: Callable[[pl.DataType], boo
             field=(taken + lists)[0],
             hint="write .jsonl, which holds fields of any name and shape",
         )
+    _refuse_second_text(queries, target)
     return gold.judgments.join(queries, on="query_id", how="left", maintain_order="left")
+
+
+def _refuse_second_text(queries: pl.DataFrame, target: str) -> None:
+    """Refuse a field that a reader would take for the text of the query, and is not."""
+    name = frames.column(queries, TEXT_COLUMNS)
+    if name is None or name == "text":
+        return
+    is_text = isinstance(queries.schema[name], (pl.String, pl.Categorical, pl.Enum, pl.Null))
+    if "text" in queries.columns or not is_text:
+        raise InputError(
+            f"{target} cannot hold the field {name!r}: it would be read as the text of the query",
+            field=name,
+            hint="rename it",
+        )
 
 
 def run_table(run: Run, target: str) -> pl.DataFrame:
