@@ -427,6 +427,7 @@ LATENCY = Family("latency", _timed, empty="nothing was timed")
 COST = Family("cost", _called, empty="no call is known of")
 CONTEXT = Family("context", _delivered)
 
+# The order in which they are read: of several that count repeats, the last one's count is shown.
 _ALL = (RANK, SPAN, EVIDENCE, LATENCY, COST, CONTEXT)
 FAMILIES: dict[FamilyName, Family] = {family.name: family for family in _ALL}
 # Gold has several kinds: default measures use the first of them that the run can answer.
