@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from karat.conventions import Conventions
@@ -32,9 +31,8 @@ from karat.match.prepared import PreparedGold, prepare
 from karat.match.spans import need_code_points, wanted_spans
 from karat.match.texts import Matching
 from karat.measures import DEFAULT_MEASURES, Measure, Plan, ScoreTable
-from karat.measures.families import BY_GOLD, FamilyName
+from karat.measures.families import BY_GOLD, FAMILIES, UNKNOWN, FamilyName, Reading, read
 from karat.measures.names import AnyMeasure, parse_all, settle
-from karat.measures.reading import Reading, read
 from karat.measures.run.known import check_run, usage_measures, usage_notes
 from karat.measures.scoring import scored
 
@@ -150,7 +148,7 @@ class LocalSession:
         """Return whether the items of a run have what the measures of a kind of gold read."""
         has_chunks = self.plan.chunks is not None or self.chunks is not None
         if run.lists is not None:
-            return kind == "judgments" or has_chunks or not run.results.height
+            return BY_GOLD[kind].compares_ids or has_chunks or not run.results.height
         needed = BY_GOLD[kind].items
         complete = all(
             name in run.results.columns and not run.results[name].null_count() for name in needed
@@ -187,7 +185,7 @@ class LocalSession:
         check_run(run, plan)
         readings = read(self.prepared, run, plan)
         table = scored(self.prepared, run, plan, readings)
-        if table.counts["unknown"] == run.query_ids.len():
+        if table.counts[UNKNOWN.key] == run.query_ids.len():
             raise _nothing_in_common(self.prepared.query_ids, run.query_ids)
         notes = [*_grade_scale(plan), *self.usage_notes]
         if self.settings:
@@ -209,13 +207,18 @@ class LocalSession:
 
     def _overlaps(self, whole: Run, counts: dict[str, int]) -> Iterator[tuple[str, Overlap]]:
         """Yield which ids of gold are in a run, where so few are found that ids may be wrong."""
-        if "rank" in self.plan.families and _ids_are_doubtful(counts):
+        if self._compares_ids and _ids_are_doubtful(counts):
             # An id that was cut away is not one that is spelled differently.
             listed = documents(whole) if self.plan.level == "doc" else whole
             yield "relevant ids", overlap(self.prepared, listed)
         if self.plan.compares_documents:
             ids = document_ids(self._renamed_in(whole, self._renamed(whole)))
             yield "document ids", document_overlap(self.document_ids.gold, ids)
+
+    @property
+    def _compares_ids(self) -> bool:
+        """Whether items are compared by their ids."""
+        return any(measure.declaration.reads.compares_ids for measure in self.plan.measures)
 
     def as_scored(self, run: Run, query_ids: Iterable[str] | None = None) -> Run:
         """Return the lists of a run, or those of some queries, as they are scored."""
@@ -227,7 +230,7 @@ class LocalSession:
 
     def _lacks_ids(self, run: Run) -> bool:
         """Whether the items of gold and run have no ids, so that both go by a hash of texts."""
-        if "rank" not in self.plan.families or run.lists is not None:
+        if not self._compares_ids or run.lists is not None:
             return False
         columns = run.results.columns
         if "item_id" in columns or "text" not in columns or run.results["text"].null_count():
@@ -346,19 +349,9 @@ def _need_items(chunks: Chunks, run: Run) -> None:
 def _delivered(plan: Plan, readings: dict[FamilyName, Reading]) -> Iterator[tuple[str, float]]:
     """Yield the mean number of characters that a run returns up to the rank of each measure."""
     for measure in plan.measures:
-        family, k = measure.declaration.family, measure.cutoff
-        if family not in ("span", "evidence") or not isinstance(k, int):
-            continue
-        reading = readings[family]
-        if family == "span":
-            characters = reading.data.within(k).raw
-        else:
-            lengths = np.fromiter(map(len, reading.data.items.text), np.float64)
-            kept = reading.data.rank <= k
-            query = reading.data.items.query[kept]
-            characters = np.bincount(query, lengths[kept], reading.given.size)
-        if reading.given.any():
-            yield measure.name, float(characters[reading.given].mean())
+        reading, k = readings[measure.declaration.family], measure.cutoff
+        if reading.characters is not None and isinstance(k, int) and reading.given.any():
+            yield measure.name, float(reading.characters(k)[reading.given].mean())
 
 
 def _chosen_kind(plan: Plan, kinds: Sequence[str]) -> str:
@@ -389,19 +382,13 @@ def _grade_scale(plan: Plan) -> Iterator[str]:
 
 def _kinds(gold: PreparedGold) -> tuple[str, ...]:
     """Return the kinds of gold that are present, the most specific first."""
-    return tuple(kind for kind in BY_GOLD if _has(gold, kind))
-
-
-def _has(gold: PreparedGold, kind: str) -> bool:
-    if kind == "judgments":  # an empty table, where there are none
-        return bool(gold.judged.any())
-    return getattr(gold.gold, kind) is not None
+    return tuple(kind for kind, family in BY_GOLD.items() if family.is_in(gold))
 
 
 def _need(gold: PreparedGold, plan: Plan) -> None:
     """Refuse measures of a kind of gold that is not there, and name the kinds that are."""
-    held = sorted(_kinds(gold), key=lambda kind: kind != "judgments")
-    if plan.compares_documents and "spans" in held:
+    held = [family.gold for family in FAMILIES.values() if family.gold and family.is_in(gold)]
+    if plan.compares_documents and gold.gold.spans is not None:
         need_code_points(gold.gold)
     for measure in plan.measures:
         family = measure.declaration.reads
@@ -410,8 +397,8 @@ def _need(gold: PreparedGold, plan: Plan) -> None:
         hint = f"{measure} needs {family.gold}"
         if held:
             hint += f"; measures of {held[0]} are called {BY_GOLD[held[0]].example}, …"
-        if family.gold == "spans" and "evidence" in held:
-            hint += "; karat locate makes spans of evidence"
+        if family.made_from is not None and family.made_from[0] in held:
+            hint += f"; {family.made_from[1]}"
         raise InputError(
             f"gold holds no {family.gold}" + (f", only {' and '.join(held)}" if held else ""),
             field=family.gold,

@@ -15,12 +15,12 @@ from karat.data.run import Run
 from karat.errors import InputError
 from karat.evaluation.list_rows import Notes, Row, Rows, lists_of
 from karat.evaluation.scores import Scores
+from karat.match.evidence import Found
 from karat.match.matches import matches
 from karat.match.prepared import PreparedGold
 from karat.measures import Measure, Plan
-from karat.measures.families import FAMILIES, REASONS, FamilyName
-from karat.measures.rank.gain import worth
-from karat.measures.reading import Reading, read
+from karat.measures.arrays import worth
+from karat.measures.families import FAMILIES, REASONS, FamilyName, Reading, read
 from karat.measures.scoring import scored, tallies
 from karat.measures.workings import Workings
 
@@ -189,7 +189,7 @@ def _calculated(
 def _matched(gold: PreparedGold, reading: Reading, exactly: float) -> dict[str, list[Row]]:
     """Return by query what covers each evidence, or comes nearest to it."""
     matched: dict[str, list[Row]] = {}
-    for row in matches(reading.data, gold.query_ids, exactly=exactly).to_dicts():
+    for row in matches(reading.data_as(Found), gold.query_ids, exactly=exactly).to_dicts():
         matched.setdefault(row.pop("query_id"), []).append(row)
     return matched
 

@@ -17,8 +17,17 @@ from karat.match.level import documents
 from karat.match.numbers import numbers_of
 from karat.match.prepared import PreparedGold
 from karat.measures import Plan
-from karat.measures.families import FAMILIES, FamilyName
-from karat.measures.reading import Reading
+from karat.measures.families import (
+    CONTEXT,
+    COST,
+    EVIDENCE,
+    FAMILIES,
+    LATENCY,
+    RANK,
+    SPAN,
+    FamilyName,
+    Reading,
+)
 from karat.measures.workings import Noted, NotedOthers, Workings
 
 Row = dict[str, Any]
@@ -78,7 +87,7 @@ def _spans(gold: PreparedGold, run: Run, plan: Plan, _: Reading) -> Rows:
 
 
 def _texts(gold: PreparedGold, _: Run, __: Plan, reading: Reading) -> Rows:
-    found: Found = reading.data
+    found = reading.data_as(Found)
     ids = found.ids or [None] * len(found.items.text)
     named = [
         " ".join(text.split()) if item is None else item
@@ -106,12 +115,12 @@ def _calls(gold: PreparedGold, run: Run, _: Plan, __: Reading) -> Rows:
 
 
 _LISTS: dict[FamilyName, Callable[[PreparedGold, Run, Plan, Reading], Rows]] = {
-    "rank": _ranked,
-    "span": _spans,
-    "evidence": _texts,
-    "latency": _timings,
-    "cost": _calls,
-    "context": _items,
+    RANK.name: _ranked,
+    SPAN.name: _spans,
+    EVIDENCE.name: _texts,
+    LATENCY.name: _timings,
+    COST.name: _calls,
+    CONTEXT.name: _items,
 }
 
 

@@ -14,8 +14,7 @@ from karat.engines.local import LocalSession, Outcome
 from karat.errors import KaratWarning
 from karat.match.evidence import Found
 from karat.measures import Measure, Plan, ScoreTable
-from karat.measures.families import FAMILIES, FamilyName
-from karat.measures.reading import READ, Reading, read
+from karat.measures.families import EVIDENCE, FAMILIES, FamilyName, Reading, read
 from karat.measures.scoring import scored
 
 
@@ -36,7 +35,8 @@ class Origin:
     def of(cls, outcome: Outcome, source: RunSource) -> Origin:
         """Hold what a run was scored with, and what is needed to show its lists."""
         readings, plan = outcome.readings, outcome.session.plan
-        found = readings["evidence"].data if "evidence" in readings else None
+        texts = readings.get(EVIDENCE.name)
+        found = None if texts is None else texts.data_as(Found)
         # Each family removes repeats in its own way; a page shows lists without repeated ids.
         is_shown = source.is_kept and plan.conventions.duplicates != "set"
         return cls(outcome.session, source, found, outcome.table, readings if is_shown else None)
@@ -101,5 +101,5 @@ class Opened:
 
     def _table(self, measures: Iterable[Measure]) -> ScoreTable:
         plan = self.session.only(measures).plan
-        readings = {family: self.readings[family] for family in READ if family in plan.families}
+        readings = {family: self.readings[family] for family in FAMILIES if family in plan.families}
         return scored(self.session.prepared, self.run, plan, readings)

@@ -10,7 +10,7 @@ import polars as pl
 from karat.conventions import Conventions
 from karat.errors import counted
 from karat.measures import parse
-from karat.measures.families import FAMILIES, REASONS
+from karat.measures.families import LATENCY, MISSING, NOT_RUN, REASONS
 from karat.stats.groups import FEW
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def remarks(scores: Scores, groups: pl.DataFrame | None = None) -> list[str]:
         _counted(reason, n) + REASONS[reason].outcome(conventions, families)
         for reason, n in noted(counts, conventions).items()
     ]
-    if scores.load is not None and FAMILIES["latency"] in families:
+    if scores.load is not None and LATENCY in families:
         out.append(f"latency while {scores.load}")
     return [*out, *scores.notes, *_few_queries(scores, groups)]
 
@@ -120,6 +120,12 @@ def noted(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
         for key, reason in REASONS.items()
         if counts[key] and not reason.excluded(conventions)
     }
+
+
+def n_missing(counts: dict[str, int]) -> int:
+    """Return how many queries of gold are not in the run."""
+    # Measures of gold count them as missing, those of latency, cost and context as not run.
+    return max(counts[MISSING.key], counts[NOT_RUN.key])
 
 
 def _counted(reason: str, n: int) -> str:

@@ -15,9 +15,8 @@ from karat.data.run import Run
 from karat.errors import counted
 from karat.evaluation.remarks import rests_on_few
 from karat.evaluation.result import Result
-from karat.match.usage_table import UsageTable
+from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.combine import COMBINE, combine
-from karat.measures.run.cost import prices_of
 from karat.version import __version__
 
 QUANTITIES: tuple[Literal["mean", "p50", "p90", "p99", "max"], ...] = (

@@ -27,6 +27,7 @@ from karat.evaluation.gold_checks import (
 from karat.evaluation.id_checks import Wanted, shared_query_findings
 from karat.evaluation.place_checks import place_findings, span_findings
 from karat.evaluation.result import Result
+from karat.measures.families import FAMILIES
 from karat.version import __version__
 
 
@@ -127,12 +128,13 @@ def _opened(runs: Any) -> Iterator[tuple[str, Run]]:
 def _checked(reading: lenient.Reading) -> dict[str, int]:
     gold = reading.gold
     passed_over = sum("start" in note.place for note in reading.notes)
-    return {
-        "queries": gold.query_ids.len(),
-        "judgments": gold.judgments.height,
-        "spans": passed_over + (0 if gold.spans is None else gold.spans.height),
-        "evidence": 0 if gold.evidence is None else gold.evidence.height,
-    }
+    checked = {"queries": gold.query_ids.len()}
+    for family in FAMILIES.values():
+        if family.gold is not None:
+            table = family.table(gold)
+            checked[family.gold] = 0 if table is None else table.height
+    checked["spans"] += passed_over
+    return checked
 
 
 def _order(found: Finding) -> int:
@@ -192,11 +194,8 @@ class Validation(Result):
     def _nouns(self) -> Iterator[tuple[str, int]]:
         """Yield the word for one of each thing that was checked, and how many there were."""
         yield "query", self.checked["queries"]
-        for name, noun in (
-            ("judgments", "judgment"),
-            ("spans", "span"),
-            ("evidence", "evidence text"),
-            ("chunks", "chunk"),
-            ("results", "result"),
-        ):
-            yield noun, self.checked.get(name, 0)
+        for family in FAMILIES.values():
+            if family.gold is not None:
+                yield family.noun, self.checked.get(family.gold, 0)
+        yield "chunk", self.checked.get("chunks", 0)
+        yield "result", self.checked.get("results", 0)

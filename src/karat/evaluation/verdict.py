@@ -14,13 +14,14 @@ from karat.evaluation.baselines import baseline_scores
 from karat.evaluation.checks import Check, check_rule
 from karat.evaluation.evaluator import evaluator_of
 from karat.evaluation.options import ScoringOptions
-from karat.evaluation.remarks import remarks, scoring_notes, unequal_text_notes
+from karat.evaluation.remarks import n_missing, remarks, scoring_notes, unequal_text_notes
 from karat.evaluation.result import Result
 from karat.evaluation.scores import Scores
 from karat.evaluation.thresholds import Thresholds, asked
 from karat.live.failures import MAX_FAILED
 from karat.match.texts import Matching
 from karat.measures import parse
+from karat.measures.families import FAILED
 from karat.measures.presets import preset_named
 from karat.version import __version__
 
@@ -225,8 +226,8 @@ def gate(
         run=scores.name,
         baseline=None if before is None else before.name,
         checks=checks,
-        failed=counts["failed"],
-        missing=max(counts["missing"], counts["not_run"]),
+        failed=counts[FAILED.key],
+        missing=n_missing(counts),
         remarks=tuple(_remarks(scores, before, checks, baseline)),
         scored=_scored(scores),
         scores=scores,

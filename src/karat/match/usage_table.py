@@ -64,3 +64,33 @@ class UsageTable:
         order = np.lexsort((amounts, self.places.query))
         sums = np.bincount(self.places.query[order], amounts[order], self.places.n_queries)
         return sums.astype(np.float64, copy=False)
+
+
+def tokens_of(results: UsageTable) -> Floats:
+    """Return the tokens of each result, NaN where they are not known."""
+    return results.floats("tokens")
+
+
+def prices_of(calls: UsageTable) -> Floats:
+    """Return what each call costs in USD, NaN where that is not known."""
+    # Not with Polars, which divides by 1000 as it multiplies by 0.001: other digits.
+    columns = ("prompt_tokens", "completion_tokens", "price_per_1k", "price_in", "price_out")
+    prompt, completion, price, price_in, price_out = map(calls.floats, columns)
+    per_call = calls.floats("price_per_call")
+    per_call = np.where(np.isnan(per_call), calls.floats("price_per_1k_calls") / 1000, per_call)
+    # An embedder writes no tokens, so its completion may be left out; a prompt never is.
+    at_one_price = (prompt + _or_zero(completion)) / 1000 * price
+    at_two = _part(prompt, price_in) + _part(completion, price_out)
+    given = [~np.isnan(price), ~np.isnan(price_in) | ~np.isnan(price_out), ~np.isnan(per_call)]
+    known: Floats = _or_zero(per_call) + np.select(given, [at_one_price, at_two, 0.0], np.nan)
+    return known
+
+
+def _part(tokens: Floats, price: Floats) -> Floats:
+    """Return the price of one kind of tokens; no price is needed where there are none."""
+    none = np.isnan(price) & (_or_zero(tokens) == 0)
+    return np.where(none, 0.0, tokens / 1000 * price)
+
+
+def _or_zero(values: Floats) -> Floats:
+    return np.where(np.isnan(values), 0.0, values)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from karat.arrays import Floats, Ints
+from karat.errors import MeasureError
 from karat.match.hits import Places
 
 
@@ -80,3 +81,17 @@ def running_at(places: Places, sums: Floats, query: Ints, rank: Ints) -> Floats:
 def power(base: float, exponent: Ints) -> Floats:
     """Return base ** exponent for whole exponents, from one table as well."""
     return _powers(base, _table_size(int(exponent.max(initial=1))))[exponent]
+
+
+def worth(grade: Ints, gain: Any) -> Floats:
+    """Return what grades are worth; grades that own gains leave out keep their linear one."""
+    linear = np.maximum(grade, 0).astype(np.float64)
+    if gain == "linear":
+        return linear
+    if gain == "exp2":
+        if linear.max(initial=0) > 1000:
+            raise MeasureError("2^grade is too large", hint="use gain=linear for such grades")
+        return np.exp2(linear) - 1
+    for level, value in gain.items():
+        linear[grade == level] = value
+    return linear

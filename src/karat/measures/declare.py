@@ -13,7 +13,7 @@ from karat.arrays import Floats, Ints
 from karat.errors import InputError, MeasureError
 from karat.format import format_number
 from karat.match.spans import Budget, Least
-from karat.measures.families import FAMILIES, Family, FamilyName
+from karat.measures.families import FAMILIES, RANK, Family, FamilyName
 
 Cutoff = Literal["none", "optional", "budget", "share"]
 Unit = Literal["ms", "USD"]
@@ -46,7 +46,7 @@ class Declaration:
     """What it is where the formula alone does not say."""
     differs: str
     """Where other tools give another number for the same name."""
-    family: FamilyName = "rank"
+    family: FamilyName = RANK.name
     """What its kernel reads: hits of ranked items, the coverage of spans or of evidence, or what
     the run says of its own speed, cost and length."""
     cutoff: Cutoff = "optional"

@@ -11,12 +11,12 @@ from karat.data.chunks import Chunks
 from karat.errors import InputError
 from karat.match.texts import Matching
 from karat.measures.declare import Measure
-from karat.measures.families import FAMILIES, FamilyName
+from karat.measures.families import EVIDENCE, FAMILIES, RANK, SPAN, FamilyName
 from karat.measures.names import AnyMeasure, parse_all
 
-DEFAULT_MEASURES = FAMILIES["rank"].defaults
-DEFAULT_SPAN_MEASURES = FAMILIES["span"].defaults
-DEFAULT_EVIDENCE_MEASURES = FAMILIES["evidence"].defaults
+DEFAULT_MEASURES = RANK.defaults
+DEFAULT_SPAN_MEASURES = SPAN.defaults
+DEFAULT_EVIDENCE_MEASURES = EVIDENCE.defaults
 LEVELS = ("item", "doc")
 
 

@@ -13,14 +13,25 @@ from karat.arrays import Flags, Floats, Ints
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError, counted
+from karat.match.evidence import Found
+from karat.match.hits import Hits
 from karat.match.numbers import asked, failed
 from karat.match.prepared import PreparedGold, prepare
 from karat.measures.custom import checked_values
 from karat.measures.declare import Measure
-from karat.measures.families import FAMILIES, REASONS, FamilyName
+from karat.measures.families import (
+    FAILED,
+    FAMILIES,
+    MISSING,
+    REASONS,
+    UNKNOWN,
+    FamilyName,
+    KernelInput,
+    Reading,
+    read,
+)
 from karat.measures.holes import bound, judged_beside
 from karat.measures.plan import Plan
-from karat.measures.reading import Reading, read
 from karat.measures.table import ScoreTable
 from karat.measures.workings import Workings, listening
 
@@ -67,7 +78,7 @@ def scored(
         plan.measures,
         pl.DataFrame([prepared.query_ids.alias("query_id"), *columns]),
         {name: int(each.sum()) for name, each in tallies(prepared, run, plan, readings).items()}
-        | {"unknown": unknown},
+        | {UNKNOWN.key: unknown},
         pl.DataFrame(weights),
         pl.DataFrame(holes),
     )
@@ -84,10 +95,10 @@ def tallies(
         | {
             "queries": np.ones_like(present),
             "in_common": _known(readings) & present,
-            "missing": _scored(readings, present) & ~present,
-            "failed": failed(prepared.query_ids, run),
+            MISSING.key: _scored(readings, present) & ~present,
+            FAILED.key: failed(prepared.query_ids, run),
         }
-        | _nothing(plan, readings)
+        | _lacking(plan, readings)
         | {name: each for reading in readings.values() for name, each in reading.counts.items()}
     )
 
@@ -113,30 +124,37 @@ def _scored(readings: dict[FamilyName, Reading], present: Flags) -> Flags:
     return scored
 
 
-def _nothing(plan: Plan, readings: dict[FamilyName, Reading]) -> dict[str, Ints | Flags]:
-    """Tell by family which queries gold holds nothing for, by any measure that cares."""
+def _lacking(plan: Plan, readings: dict[FamilyName, Reading]) -> dict[str, Ints | Flags]:
+    """Return by family which queries have no gold, and which have nothing in it to find.
+
+    There is nothing to find if any measure that `no_gold` applies to finds nothing to reward.
+    """
     counts: dict[str, Ints | Flags] = {}
-    for family, reading in readings.items():
+    for name, reading in readings.items():
+        family = FAMILIES[name]
+        if family.reads_gold:
+            counts[family.absent.key] = ~reading.given
         flags = [
             reading.nothing(measure)
-            for measure in plan.of_family(family)
+            for measure in plan.of_family(name)
             if measure.declaration.no_gold
         ]
-        reason = FAMILIES[family].nothing
-        if flags and reason is not None:
-            counts[reason] = reading.given & np.logical_or.reduce(flags)
+        if flags and family.nothing is not None:
+            counts[family.nothing.key] = reading.given & np.logical_or.reduce(flags)
     return counts
 
 
-def _data(measure: Measure, reading: Reading, plan: Plan) -> Any:
+def _data(measure: Measure, reading: Reading, plan: Plan) -> KernelInput:
     """Return what the kernel reads, as the convention on duplicates has it."""
+    data = reading.data
     if measure.declaration.counts_repeats and plan.conventions.duplicates == "count":
-        return reading.data.counting_repeats()
-    return reading.data
+        assert isinstance(data, Hits | Found), "only such a kernel counts repeats"
+        return data.counting_repeats()
+    return data
 
 
 def _values(
-    measure: Measure, data: Any, reading: Reading, plan: Plan, query_ids: pl.Series
+    measure: Measure, data: KernelInput, reading: Reading, plan: Plan, query_ids: pl.Series
 ) -> Floats:
     """Return the value of each query, NaN where gold says nothing of it."""
     declaration = measure.declaration
@@ -147,6 +165,7 @@ def _values(
         )
     decided = declaration.no_gold and plan.conventions.no_gold != "family"
     if declaration.function is not None:
+        assert isinstance(data, Hits), "measures of users are rank measures"
         counts = reading.given & ~reading.nothing(measure) if decided else reading.given
         values = checked_values(measure, data, query_ids, counts)
     else:

@@ -17,12 +17,10 @@ from karat.measures.declare import Measure
 class ScoreTable:
     """A value for each query and measure, null where it is left out; queries sorted as bytes.
 
-    `counts` says how many queries there are (queries), how many of them the run was asked
-    (in_common), and of how many something is true that a person should know (missing, unknown,
-    failed, no_judgments, no_spans, no_evidence, no_relevant, no_characters, no_texts; for latency,
-    cost and context, not_run, no_timings and no_tokens); how many calls have no price (unpriced);
-    how many items stand again in a list (repeats), are relevant (relevant), and of those were
-    found (relevant_found).
+    `counts` holds how many queries there are (queries), how many of them are in the run
+    (in_common), how many items are relevant (relevant), how many of those were found
+    (relevant_found), and for each reason in `REASONS` of families.py how many queries, calls or
+    items it is true of, such as missing, failed, no_judgments, no_relevant, unpriced and repeats.
     `weights` holds the denominators of the measures that are combined as `micro`, row by row.
     `holes` holds, row by row as well, what judgments that were never made leave open: `Judged@k`
     for each cutoff of a rank measure (null where the list is empty), and for each measure with a

@@ -155,7 +155,7 @@ def test_curves_of_evidence_equal_those_of_the_oracle_and_texts_are_matched_once
     def refuse(*_):
         raise AssertionError("texts were matched a second time")
 
-    monkeypatch.setattr("karat.measures.reading.match_evidence", refuse)
+    monkeypatch.setattr("karat.measures.families.match_evidence", refuse)
     curves = picture([scores], [opened]).curves
     assert set(curves["measure"]) == {"evidence.recall", "evidence.P", "evidence.nDCG"}
     for _, measure, k, value in curves.iter_rows():

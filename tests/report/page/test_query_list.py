@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
+from karat.measures.families import BY_GOLD
 from karat.report.page import ranked_lists
+from karat.report.page.gold_kinds import GOLD_KINDS
 from karat.report.page.query_table import queries
 from karat.stats.telling import telling
 from oracles import query_list as oracle
@@ -72,6 +74,10 @@ def small_limits():
     ):
         stack.enter_context(patch.object(module, name, size))
     return stack
+
+
+def test_page_shows_every_kind_of_gold():
+    assert set(GOLD_KINDS) == {family.name for family in BY_GOLD.values()}
 
 
 CONVENTIONS = [{}, {"unjudged": "skip"}, {"duplicates": "count"}]

@@ -10,9 +10,10 @@ from karat.arrays import Floats, Ints
 from karat.match.evidence import Found
 from karat.measures.arrays import divide
 from karat.measures.declare import measure
+from karat.measures.families import EVIDENCE
 from karat.measures.workings import note, note_places
 
-_evidence = partial(measure, family="evidence")
+_evidence = partial(measure, family=EVIDENCE.name)
 LEFT_OUT = "a query without evidence is left out, and counted"
 
 

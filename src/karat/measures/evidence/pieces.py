@@ -9,9 +9,10 @@ from karat.match.evidence import Found
 from karat.measures import pieces
 from karat.measures.declare import measure
 from karat.measures.evidence.coverage import LEFT_OUT
+from karat.measures.families import EVIDENCE
 from karat.measures.references import JARVELIN, VOORHEES
 
-_piecewise = partial(measure, family="evidence")
+_piecewise = partial(measure, family=EVIDENCE.name)
 
 
 @_piecewise(

@@ -9,6 +9,7 @@ from karat.match.evidence import Found
 from karat.measures.arrays import divide
 from karat.measures.declare import Param, measure, whole_number_from
 from karat.measures.evidence.coverage import LEFT_OUT
+from karat.measures.families import EVIDENCE
 from karat.measures.workings import note
 
 _LEAST = Param(
@@ -21,7 +22,7 @@ _LEAST = Param(
 
 @measure(
     "evidence.union",
-    family="evidence",
+    family=EVIDENCE.name,
     title="Evidence held by several items together",
     formula="mean over evidences of the share of its characters that the top k holds word for "
     "word, in stretches of `least` or more; 1 for an evidence that an item covers",

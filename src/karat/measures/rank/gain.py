@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from karat.arrays import Floats, Ints
-from karat.errors import MeasureError
+from karat.arrays import Floats
 from karat.match.hits import Hits, Places
-from karat.measures.arrays import discount, divide
+from karat.measures.arrays import discount, divide, worth
 from karat.measures.declare import GAIN, measure
 from karat.measures.references import JARVELIN
 from karat.measures.workings import note, note_places
@@ -64,20 +63,6 @@ def ndcg(hits: Hits, k: int | None, gain: Any) -> Floats:
     reached, best = dcg(hits, k, gain), ideal_dcg(hits, k, gain)
     note(DCG=reached, ideal_DCG=best)
     return divide(reached, best)
-
-
-def worth(grade: Ints, gain: Any) -> Floats:
-    """Return what grades are worth; grades that own gains leave out keep their linear one."""
-    linear = np.maximum(grade, 0).astype(np.float64)
-    if gain == "linear":
-        return linear
-    if gain == "exp2":
-        if linear.max(initial=0) > 1000:
-            raise MeasureError("2^grade is too large", hint="use gain=linear for such grades")
-        return np.exp2(linear) - 1
-    for level, value in gain.items():
-        linear[grade == level] = value
-    return linear
 
 
 def in_best_order(gold: Places, gain: Any) -> Places:

@@ -9,9 +9,9 @@ import numpy as np
 
 from karat.arrays import Floats, Ints
 from karat.match.hits import Hits, Places
-from karat.measures.arrays import discount, divide, logarithm, running, running_at
+from karat.measures.arrays import discount, divide, logarithm, running, running_at, worth
 from karat.measures.declare import GAIN, REL, measure
-from karat.measures.rank.gain import in_best_order, worth
+from karat.measures.rank.gain import in_best_order
 from karat.measures.references import JARVELIN
 from karat.measures.workings import note, note_places
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from karat.arrays import Floats
-from karat.match.usage_table import UsageTable
+from karat.match.usage_table import UsageTable, tokens_of
 from karat.measures.declare import measure
+from karat.measures.families import CONTEXT
 from karat.measures.workings import is_heard, note_places
 
 
@@ -14,7 +15,7 @@ from karat.measures.workings import is_heard, note_places
     "context.tokens",
     title="Context tokens delivered",
     formula="Σ of the tokens of the items in the top k",
-    family="context",
+    family=CONTEXT.name,
     cutoff="optional",
     whole=True,
     higher_is_better=False,
@@ -32,8 +33,3 @@ def context_tokens(results: UsageTable, k: int | None) -> Floats:
         whole = results.table["tokens"].filter(kept).to_list()
         note_places(delivered, tokens=np.array(whole, object))
     return np.where(results.present, delivered.total(tokens[kept]), np.nan)
-
-
-def tokens_of(results: UsageTable) -> Floats:
-    """Return the tokens of each result, NaN where they are not known."""
-    return results.floats("tokens")

@@ -7,13 +7,14 @@ from functools import partial
 import numpy as np
 
 from karat.arrays import Floats
-from karat.match.usage_table import UsageTable
+from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.declare import Param, measure, word
+from karat.measures.families import COST
 from karat.measures.workings import note_places
 
 _cost = partial(
     measure,
-    family="cost",
+    family=COST.name,
     cutoff="none",
     params=(
         Param("stage", None, "only the calls of this stage; all if it is not said", word),
@@ -51,28 +52,3 @@ def cost(calls: UsageTable, _: None, stage: str | None, model: str | None) -> Fl
     prices = prices_of(made)
     note_places(made.places, USD=prices)
     return np.where(calls.present, made.total(prices), np.nan)
-
-
-def prices_of(calls: UsageTable) -> Floats:
-    """Return what each call costs in USD, NaN where that is not known."""
-    # Not with Polars, which divides by 1000 as it multiplies by 0.001: other digits.
-    columns = ("prompt_tokens", "completion_tokens", "price_per_1k", "price_in", "price_out")
-    prompt, completion, price, price_in, price_out = map(calls.floats, columns)
-    per_call = calls.floats("price_per_call")
-    per_call = np.where(np.isnan(per_call), calls.floats("price_per_1k_calls") / 1000, per_call)
-    # An embedder writes no tokens, so its completion may be left out; a prompt never is.
-    at_one_price = (prompt + _or_zero(completion)) / 1000 * price
-    at_two = _part(prompt, price_in) + _part(completion, price_out)
-    given = [~np.isnan(price), ~np.isnan(price_in) | ~np.isnan(price_out), ~np.isnan(per_call)]
-    known: Floats = _or_zero(per_call) + np.select(given, [at_one_price, at_two, 0.0], np.nan)
-    return known
-
-
-def _part(tokens: Floats, price: Floats) -> Floats:
-    """Return the price of one kind of tokens; no price is needed where there are none."""
-    none = np.isnan(price) & (_or_zero(tokens) == 0)
-    return np.where(none, 0.0, tokens / 1000 * price)
-
-
-def _or_zero(values: Floats) -> Floats:
-    return np.where(np.isnan(values), 0.0, values)

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.measures.declare import REGISTRY, Measure, spelled
+from karat.measures.families import COST, LATENCY
 from karat.measures.names import parse
 from karat.measures.plan import Plan
 
@@ -52,7 +53,7 @@ def usage_notes(runs: Sequence[Run]) -> Iterator[str]:
 
 def check_run(run: Run, plan: Plan) -> None:
     """Refuse a stage or a model that stands nowhere in a run; of a part it could not be told."""
-    tables = {"latency": run.timings, "cost": run.calls}
+    tables = {LATENCY.name: run.timings, COST.name: run.calls}
     for measure in plan.measures:
         table = tables.get(measure.declaration.family)
         if table is None:

@@ -9,13 +9,14 @@ import numpy as np
 from karat.arrays import Floats
 from karat.match.usage_table import UsageTable
 from karat.measures.declare import Param, measure, word
+from karat.measures.families import LATENCY
 from karat.measures.workings import note_places
 
 _STAGE = Param("stage", "total", "the stage that was timed, by the name it has in the run", word)
 _QUANTILE = "between two values by a straight line, as numpy.percentile does by default"
 _latency = partial(
     measure,
-    family="latency",
+    family=LATENCY.name,
     cutoff="none",
     params=(_STAGE,),
     unit="ms",

@@ -10,11 +10,12 @@ from karat.arrays import Flags, Floats, Ints
 from karat.match.spans import Budget, Coverage, Covered
 from karat.measures.arrays import divide
 from karat.measures.declare import measure
+from karat.measures.families import SPAN
 from karat.measures.workings import is_heard, note, note_places
 
 Cutoff = int | Budget | None
 
-_span = partial(measure, family="span", cutoff="budget")
+_span = partial(measure, family=SPAN.name, cutoff="budget")
 _OTHERS = "no other common tool has it by rank; those without merge all that was retrieved"
 
 
@@ -101,7 +102,7 @@ def redundancy(coverage: Coverage, k: Cutoff) -> Floats:
 
 @measure(
     "span.precision_omega",
-    family="span",
+    family=SPAN.name,
     cutoff="none",
     title="Precision at full recall",
     formula="gold characters in the chunks that touch gold / characters of those chunks, each once",

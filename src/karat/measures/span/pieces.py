@@ -8,12 +8,13 @@ from karat.arrays import Floats
 from karat.match.spans import Coverage, Least
 from karat.measures import pieces
 from karat.measures.declare import MIN_OVERLAP, measure
+from karat.measures.families import SPAN
 from karat.measures.references import JARVELIN, VOORHEES
 
 _LEFT_OUT = "a query whose gold holds no characters is left out, and counted"
 _piecewise = partial(
     measure,
-    family="span",
+    family=SPAN.name,
     params=(MIN_OVERLAP,),
     differs="no other common tool has it for spans",
 )

@@ -14,9 +14,9 @@ from karat.measures import Measure, parse
 from karat.measures.names import AnyMeasure
 from karat.report.charts.drawing import together
 from karat.report.charts.kinds import KINDS, Subject
-from karat.report.page.chart_data import CURVED, costs, curves, latencies, tradeoffs
+from karat.report.page.chart_data import costs, curves, latencies, tradeoffs
+from karat.report.page.gold_kinds import GOLD_KINDS, first_of_gold
 from karat.report.page.model import Picture
-from karat.report.page.query_status import first_of_gold
 from karat.stats.groups import Field, fields_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ _TIMINGS = 'runs with timings: "latency_ms": {"total": 123.4} in each line of a 
 _NEEDS = {
     "values": "a measure that has a value",
     "distribution": "a query that has a value",
-    "curves": "one of the measures " + ", ".join(n for names in CURVED.values() for n in names),
+    "curves": "one of the measures "
+    + ", ".join(name for kind in GOLD_KINDS.values() for name in kind.by_depth),
     "precision_recall": "gold with judgments, and a measure of them such as nDCG@10",
     "groups": "a field of the queries: by=…",
     **dict.fromkeys(_TIMED, _TIMINGS),

@@ -16,6 +16,7 @@ from karat.evaluation.opened import Opened
 from karat.evaluation.scores import Scores
 from karat.evaluation.verdict import Verdict
 from karat.files import check_writable, writing
+from karat.measures.families import BY_GOLD
 from karat.report.comparison import ComparisonSheet
 from karat.report.options import ReportOptions
 from karat.report.page import html
@@ -109,11 +110,14 @@ def _same(one: Gold, other: Gold) -> bool:
     """Tell whether two golds want the same."""
     if one is other:
         return True
-    tables = [(each.judgments, each.spans, each.evidence) for each in (one, other)]
-    return all(
-        theirs is own if own is None or theirs is None else own.equals(theirs)
-        for own, theirs in zip(*tables, strict=True)
-    )
+    for family in BY_GOLD.values():
+        own, theirs = family.table(one), family.table(other)
+        if own is None or theirs is None:
+            if own is not theirs:
+                return False
+        elif not own.equals(theirs):
+            return False
+    return True
 
 
 def check(paths: Iterable[str | os.PathLike[str]]) -> None:

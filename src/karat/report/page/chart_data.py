@@ -21,8 +21,8 @@ from karat.match.usage_table import UsageTable
 from karat.measures import Measure, parse
 from karat.measures.combine import combine, mean
 from karat.measures.rank.interpolated import ELEVEN_POINTS
+from karat.report.page.gold_kinds import GOLD_KINDS, first_of_gold
 from karat.report.page.model import Picture
-from karat.report.page.query_status import first_of_gold
 
 
 def picture(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Picture:
@@ -38,12 +38,6 @@ def picture(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Pictur
     )
 
 
-CURVED = {
-    "rank": ("R", "P", "nDCG"),
-    "span": ("span.recall", "span.precision", "span.iou"),
-    "evidence": ("evidence.recall", "evidence.P", "evidence.nDCG"),
-}
-"""What is drawn by k, for each kind of gold."""
 LEAST_DEPTH, MOST_DEPTH = 10, 1000
 _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 
@@ -93,10 +87,10 @@ def _longest(opened: Opened) -> int:
 def _by_depth(opened: Opened, longest: int) -> list[Measure]:
     """Return what to measure at which depths; parameters are those that were asked for, if any."""
     wanted = []
-    for family, names in CURVED.items():
+    for family, kind in GOLD_KINDS.items():
         if family not in opened.families:
             continue
-        for name in names:
+        for name in kind.by_depth:
             asked = [m for m in opened.plan.measures if m.declaration.name == name]
             at = depths(longest, [m.cutoff for m in asked if isinstance(m.cutoff, int)])
             kinds = dict.fromkeys(whole(m) for m in asked or [parse(name)])
@@ -105,11 +99,15 @@ def _by_depth(opened: Opened, longest: int) -> list[Measure]:
 
 
 def _by_recall(opened: Opened) -> list[Measure]:
-    if "rank" not in opened.families:
-        return []
-    asked = [m for m in opened.plan.measures if m.declaration.name == "IPrec"]
-    first = (asked or [parse("IPrec@0.0")])[0]
-    return [Measure(first.declaration, point, first.params) for point in ELEVEN_POINTS]
+    wanted = []
+    for family, kind in GOLD_KINDS.items():
+        if kind.by_recall is None or family not in opened.families:
+            continue
+        usual = parse(kind.by_recall)
+        asked = [m for m in opened.plan.measures if m.declaration == usual.declaration]
+        first = (asked or [usual])[0]
+        wanted += [Measure(first.declaration, point, first.params) for point in ELEVEN_POINTS]
+    return wanted
 
 
 GENERATION = "generation"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
 from operator import and_
@@ -15,15 +14,14 @@ import polars as pl
 from karat.arrays import Floats
 from karat.errors import counted
 from karat.evaluation.opened import Opened
+from karat.evaluation.remarks import n_missing
 from karat.evaluation.scores import Scores
-from karat.match.evidence import Found
-from karat.match.level import documents
 from karat.match.numbers import listed
-from karat.match.spans import Coverage, wanted_spans
-from karat.match.stretches import overlapping
 from karat.measures import Measure
+from karat.measures.families import FAILED, REPEATS
+from karat.report.page.gold_kinds import GOLD_KINDS, Unfound
 from karat.report.page.model import Notice, Queries
-from karat.report.page.query_status import ANSWERED, NOT_AT_HAND, first_of_gold, relevant_from
+from karat.report.page.query_status import ANSWERED, NOT_AT_HAND
 from karat.report.tables import measure_named, number
 from karat.report.terminal import short
 from karat.stats.apart import apart
@@ -53,10 +51,10 @@ def notices(
 def _unanswered(scores: Sequence[Scores]) -> Iterator[Notice]:
     for score in scores:
         counts = score.table.counts
-        if n := counts["failed"]:
+        if n := counts[FAILED.key]:
             text = f"The retriever failed on {_of(n, counts['queries'], 'query')} in {score.name}."
             yield Notice("failed", text, {"run": score.name, "outcome": "failed"})
-        if n := max(counts["missing"], counts["not_run"]):
+        if n := n_missing(counts):
             text = f"{_of(n, counts['queries'], 'query')} of gold {_are(n)} not in {score.name}."
             yield Notice("missing", text, {"run": score.name, "outcome": "missing"})
 
@@ -177,17 +175,20 @@ def few_labelled(fields: pl.DataFrame) -> list[str]:
 def _again(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Iterator[Notice]:
     """Say where lists hold again what they hold above already."""
     for score, one in zip(scores, opened, strict=True):
-        if n := score.table.counts["repeats"]:
+        if n := score.table.counts[REPEATS.key]:
             total = "" if one is None else f" of {_places(one):,}"
             text = f"{n:,}{total} places of {score.name} hold an item that stands above already."
             yield Notice("duplicates", text)
-        if one is not None and "span" in one.families:
-            coverage: Coverage = one.readings["span"].data
-            whole = coverage.within(None)
-            raw, merged = int(whole.raw.sum()), int(whole.merged.sum())
-            if raw and (share := 1 - merged / raw) >= _AGAIN:
+        for share in [] if one is None else _repeated_shares(one):
+            if share >= _AGAIN:
                 text = f"{share:.0%} of the characters that {score.name} returned for a query"
                 yield Notice("duplicates", f"{text} stand in an item above already.")
+
+
+def _repeated_shares(opened: Opened) -> Iterator[float]:
+    for family, kind in GOLD_KINDS.items():
+        if family in opened.families and kind.repeated is not None:
+            yield kind.repeated(opened.readings[family])
 
 
 def _places(opened: Opened) -> int:
@@ -210,59 +211,7 @@ def _of(n: int, total: int, word: str) -> str:
     return f"{n:,} of {counted(total, word)} ({n / total:.{digits}%})"
 
 
-_KEY = ["query_id", "item_id"]
-_NAME = {"query_id": pl.String, "piece": pl.String}
-
-
-@dataclass(frozen=True)
-class Unfound:
-    """Pieces of gold of one kind, and which of them no run found."""
-
-    what: str
-    wanted: int
-    left: pl.DataFrame
-    """(query_id, piece): what each is called, sorted."""
-
-
 def unfound(opened: Sequence[Opened]) -> list[Unfound]:
     """Return for each kind of gold what every run missed; all were scored against one gold."""
-    ways = {"rank": _items, "span": _spans, "evidence": _evidence}
-    return [way(opened) for family, way in ways.items() if family in opened[0].families]
-
-
-def _items(opened: Sequence[Opened]) -> Unfound:
-    plan, gold = opened[0].plan, opened[0].gold
-    least = relevant_from(first_of_gold(plan.measures))
-    left = wanted = gold.judgments.filter(pl.col("grade") >= least).select(_KEY).unique()
-    for each in opened:
-        run = documents(each.run) if plan.level == "doc" else each.run
-        if run.results.height:  # a run that retrieved nothing has no columns to join by
-            # The many results are looked up in the few judgments, not vice versa.
-            found = run.results.select(_KEY).join(left, on=_KEY, how="semi")
-            left = left.join(found, on=_KEY, how="anti")
-    named = left.select("query_id", piece="item_id").sort("query_id", "piece")
-    return Unfound("relevant item", wanted.height, named)
-
-
-def _spans(opened: Sequence[Opened]) -> Unfound:
-    spans = wanted_spans(opened[0].gold)
-    touched = np.zeros(spans.height, np.bool_)
-    for each in opened:
-        coverage: Coverage = each.readings["span"].data  # its spans are the rows of gold, in order
-        touched[overlapping(coverage.items, coverage.spans)[1]] = True
-    name = pl.format("{}[{}:{}]", "doc_id", "start", "end")
-    held = spans.select("query_id", piece=name, empty=pl.col("start") == pl.col("end"))
-    pieces = held.with_columns(pl.Series("touched", touched)).filter(~pl.col("empty"))
-    distinct = pieces.unique(["query_id", "piece"])
-    left = distinct.filter(~pl.col("touched")).select("query_id", "piece")
-    return Unfound("span", distinct.height, left.sort("query_id", "piece"))
-
-
-def _evidence(opened: Sequence[Opened]) -> Unfound:
-    founds: list[Found] = [each.readings["evidence"].data for each in opened]
-    first, query_ids = founds[0], opened[0].session.prepared.query_ids
-    covered = np.concatenate([found.covering.evidence for found in founds])
-    left = np.setdiff1d(first.covering.counted, covered).tolist()
-    rows = [(query_ids[int(first.evidence.query[at])], first.evidence.text[at]) for at in left]
-    frame = pl.DataFrame(rows, schema=_NAME, orient="row")
-    return Unfound("evidence", first.covering.counted.size, frame.sort("query_id", "piece"))
+    families = opened[0].families
+    return [kind.unfound(opened) for family, kind in GOLD_KINDS.items() if family in families]

@@ -21,8 +21,8 @@ from karat.match.evidence import Found
 from karat.match.highlights import Known, Piece, limited, pieces
 from karat.match.numbers import numbers_of
 from karat.match.spans import WANTED
-from karat.match.usage_table import UsageTable
-from karat.measures.run.cost import prices_of
+from karat.match.usage_table import UsageTable, prices_of
+from karat.measures.families import EVIDENCE
 from karat.report.page.model import Json
 from karat.report.page.ranked_lists import BEGINNING, ScoredLists
 
@@ -124,7 +124,7 @@ def _of_run(
     for (query, measure), calculation in retraced(score, run, ids, score.table.measures):
         number = number_of[query]
         plain = details[number]["calculations"][measure.name] = _plain(calculation)
-        if measure.declaration.family != "evidence":
+        if not measure.declaration.reads.compares_texts:
             continue
         assert found is not None, "evidence was measured"
         if found.ids is None:
@@ -255,8 +255,8 @@ MOST_TEXT = 2000
 def evidence_of(opened: Opened, numbers: Sequence[int]) -> dict[int, list[str]]:
     """Return the evidence of some queries, in the order in which it is numbered."""
     texts: dict[int, list[str]] = {number: [] for number in numbers}
-    if "evidence" in opened.readings:
-        found: Found = opened.readings["evidence"].data
+    if EVIDENCE.name in opened.readings:
+        found = opened.readings[EVIDENCE.name].data_as(Found)
         counted = found.covering.counted
         whose = found.evidence.query[counted]
         for at in np.flatnonzero(np.isin(whose, numbers)).tolist():

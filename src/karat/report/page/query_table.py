@@ -13,13 +13,11 @@ from karat.errors import InputError, KaratWarning
 from karat.evaluation.opened import Opened
 from karat.evaluation.scores import Scores
 from karat.measures import Measure
+from karat.report.page.gold_kinds import GOLD_KINDS, GoldFound, first_of_gold
 from karat.report.page.model import Outcomes, Queries
 from karat.report.page.query_details import details
 from karat.report.page.query_status import (
     FAILED,
-    GoldFound,
-    first_of_gold,
-    gold_found,
     not_at_hand,
     nothing_wanted,
     outcomes,
@@ -91,7 +89,7 @@ def _gold_found(run: Opened, measure: Measure | None) -> GoldFound:
     if measure is None:
         return nothing_wanted(run.session.prepared.query_ids.len())
     family = measure.declaration.family
-    return gold_found(run.readings[family], family, measure)
+    return GOLD_KINDS[family].found(run.readings[family], measure)
 
 
 def as_text(field: pl.Series) -> pl.Series:

@@ -14,22 +14,19 @@ import polars as pl
 from karat.arrays import Flags, Ints
 from karat.evaluation.calculation import TOP
 from karat.evaluation.opened import Opened
-from karat.match.evidence import Found
-from karat.match.hits import Hits, merged
 from karat.match.numbers import numbers_of
-from karat.match.spans import Coverage
 from karat.measures import Measure
-from karat.measures.families import FamilyName
+from karat.measures.families import FAMILIES, RANK, FamilyName
+from karat.report.page.gold_kinds import GOLD_KINDS, relevant_from
 from karat.report.page.model import Json
-from karat.report.page.query_status import gold_found, relevant_from
 
 MOST_BELOW = 40
 """How many hits are shown below them at most."""
 BEGINNING = 60
 """How many characters name an item that has nothing but a text."""
 
-_WHOLE = dict.fromkeys(("query", "rank", "grade", "characters"), pl.Int64())
-HITS = pl.Schema({**_WHOLE, "evidence": pl.List(pl.Int64())})
+_PLACE = {"query": pl.Int64(), "rank": pl.Int64()}
+HITS = pl.Schema(_PLACE | {kind.column: kind.dtype for kind in GOLD_KINDS.values()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +51,16 @@ class ScoredLists:
     @cached_property
     def is_own(self) -> bool:
         """Whether the list shown is that other list."""
-        by_rank = self.measure is not None and self.measure.declaration.family == "rank"
-        return by_rank and self._ranked_anew
+        is_graded = self.measure is not None and self.measure.declaration.reads.is_graded
+        return is_graded and self._ranked_anew
 
     @cached_property
     def families(self) -> set[FamilyName]:
         """The kinds of gold that the list shown was held against."""
-        if self.is_own:
-            return {"rank"}
-        return set(self.opened.readings) - ({"rank"} if self._ranked_anew else set())
+        measured = set(self.opened.readings)
+        if not self._ranked_anew:
+            return measured
+        return {name for name in measured if FAMILIES[name].is_graded == self.is_own}
 
     @property
     def _items(self) -> str:
@@ -109,42 +107,19 @@ class ScoredLists:
         it had; the numbers of the evidences that it covers. `below` is what counts as found and
         stands under what is shown in any case.
         """
-        ways = {"rank": self._graded, "span": self._characters, "evidence": self._evidence}
-        every = pl.DataFrame(schema={"query": pl.Int64, "rank": pl.Int64})
-        for family, way in ways.items():
+        every = pl.DataFrame(schema=_PLACE)
+        for family, kind in GOLD_KINDS.items():
             if family in self.families:
-                every = every.join(way(), on=["query", "rank"], how="full", coalesce=True)
+                found = kind.hits(self.opened)
+                every = every.join(found, on=["query", "rank"], how="full", coalesce=True)
         lacking = [
             pl.lit(None, kind).alias(name) for name, kind in HITS.items() if name not in every
         ]
         every = every.with_columns(lacking).sort("query", "rank")
-        counts = pl.col("characters").is_not_null() | pl.col("evidence").is_not_null()
-        counts |= (pl.col("grade") >= relevant_from(self.measure)).fill_null(value=False)
-        lower = counts & (pl.col("rank") > TOP)
+        counts = [kind.counts(self.measure).fill_null(value=False) for kind in GOLD_KINDS.values()]
+        lower = pl.any_horizontal(counts) & (pl.col("rank") > TOP)
         nth = lower.cast(pl.Int64).cum_sum().over("query")
         return every.select(*HITS, below=lower & (nth <= MOST_BELOW))
-
-    def _graded(self) -> pl.DataFrame:
-        hits: Hits = self.opened.readings["rank"].data
-        found = hits.found
-        if self.opened.plan.conventions.duplicates == "count":
-            found = merged(found, hits.repeats.where(hits.repeats.grade >= 0))
-        return pl.DataFrame({"query": found.query, "rank": found.rank, "grade": found.grade})
-
-    def _characters(self) -> pl.DataFrame:
-        coverage: Coverage = self.opened.readings["span"].data
-        brought = coverage.parts(None)[2]
-        places = coverage.places.where(brought > 0)
-        held = {"query": places.query, "rank": places.rank, "characters": brought[brought > 0]}
-        return pl.DataFrame(held)
-
-    def _evidence(self) -> pl.DataFrame:
-        found: Found = self.opened.readings["evidence"].data
-        pieces = found.pieces
-        first = np.cumsum(pieces.count) - pieces.count
-        pairs = {"query": pieces.query, "rank": pieces.rank}
-        pairs["evidence"] = pieces.piece - first[pieces.query]
-        return pl.DataFrame(pairs).group_by("query", "rank").agg(pl.col("evidence").sort())
 
     @cached_property
     def places(self) -> pl.DataFrame:
@@ -298,7 +273,7 @@ def _side_by_side(
 
 def _wanted(shown: ScoredLists) -> pl.DataFrame:
     """Return the relevant items of each query, the highest grades first."""
-    if "rank" not in shown.families:
+    if RANK.name not in shown.families:
         return pl.DataFrame(schema={"query": pl.Int64, "item_id": pl.String, "grade": pl.Int64})
     judged = shown.opened.session.prepared.table.select("query", "item_id", "grade")
     relevant = judged.filter(pl.col("grade") >= relevant_from(shown.measure))
@@ -308,11 +283,10 @@ def _wanted(shown: ScoredLists) -> pl.DataFrame:
 
 def _counts(shown: ScoredLists) -> dict[str, list[int]]:
     """Count by kind of gold what should be found in each query; -1 where gold does not say."""
-    kinds: dict[FamilyName, str] = {"rank": "items", "span": "spans", "evidence": "evidence"}
     counts = {}
-    for family, kind in kinds.items():
+    for family, kind in GOLD_KINDS.items():
         if family in shown.families:
             reading = shown.opened.readings[family]
-            wanted = gold_found(reading, family, shown.measure).wanted
-            counts[kind] = np.where(reading.given, wanted, -1).tolist()
+            wanted = kind.found(reading, shown.measure).wanted
+            counts[kind.name] = np.where(reading.given, wanted, -1).tolist()
     return counts
