@@ -12,9 +12,9 @@ from karat.data.corpus import Corpus
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.engines.local import chunks_of_run
+from karat.engines.options import ScoringOptions
 from karat.errors import InputError, RetrieverError
 from karat.evaluation.calculation import Calculation, calculation
-from karat.evaluation.options import ScoringOptions
 from karat.evaluation.result import Result
 from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
 from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents

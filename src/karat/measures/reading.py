@@ -12,7 +12,7 @@ import numpy as np
 from karat.arrays import Flags, Ints
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
-from karat.match.evidence import Found, match_evidence
+from karat.match.evidence import match_evidence
 from karat.match.hits import Hits
 from karat.match.ids import match_ids, stands_again
 from karat.match.level import documents
@@ -99,17 +99,13 @@ def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
 
 def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     run, removed = _without_repeats(gold, run, plan)
-    reading = _of_evidence(gold, match_evidence(gold, run, plan.matching, plan.chunks), plan)
-    return replace(reading, counts={**reading.counts, **removed})
-
-
-def _of_evidence(gold: PreparedGold, found: Found, plan: Plan) -> Reading:
+    found = match_evidence(gold, run, plan.matching, plan.chunks)
     if plan.conventions.duplicates == "error" and found.again.any():
         at = found.again.argmax()
         raise stands_again(gold, found.items.query[at], found.rank[at])
     empty: Flags = found.pieces.count == 0
     repeats = np.bincount(found.items.query[found.again], minlength=found.given.size)
-    counts: dict[str, Ints | Flags] = {"no_evidence": ~found.given, "repeats": repeats}
+    counts = {"no_evidence": ~found.given, "repeats": repeats, **removed}
     return Reading(found, found.given, lambda _: empty, counts)
 
 
@@ -177,17 +173,7 @@ READ: dict[FamilyName, Callable[[PreparedGold, Run, Plan], Reading]] = {
 }
 
 
-def read(
-    gold: PreparedGold, run: Run, plan: Plan, found: Found | None = None
-) -> dict[FamilyName, Reading]:
-    """Bring gold and run together for every family that the plan asks for.
-
-    `found` spares matching texts a second time, where these very ones were matched before.
-    """
+def read(gold: PreparedGold, run: Run, plan: Plan) -> dict[FamilyName, Reading]:
+    """Bring gold and run together for every family that the plan asks for."""
     wanted = {family: way for family, way in READ.items() if family in plan.families}
-    return {
-        family: _of_evidence(gold, found, plan)
-        if found is not None and family == "evidence"
-        else way(gold, run, plan)
-        for family, way in wanted.items()
-    }
+    return {family: way(gold, run, plan) for family, way in wanted.items()}

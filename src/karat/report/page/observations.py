@@ -14,7 +14,7 @@ import polars as pl
 
 from karat.arrays import Floats
 from karat.errors import counted
-from karat.evaluation.opened import Opened
+from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.match.evidence import Found
 from karat.match.level import documents
@@ -36,7 +36,7 @@ _NAME_WIDTH = 60
 
 
 def notices(
-    scores: Sequence[Scores], opened: Sequence[Opened | None], queries: Queries
+    scores: Sequence[Scores], opened: Sequence[LoadedRun | None], queries: Queries
 ) -> list[Notice]:
     """Return what stands out, the most severe first; a run that cannot be opened is None."""
     kinds: list[Iterable[Notice]] = [
@@ -117,7 +117,7 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notic
             yield Notice("nothing", text, {"run": score.name, "outcome": "nothing"})
 
 
-def _found_by_none(opened: Sequence[Opened | None]) -> Iterator[Notice]:
+def _found_by_none(opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
     at_hand = [each for each in opened if each is not None]
     if len(at_hand) < len(opened):  # nobody knows what the lists of the others held
         return
@@ -174,7 +174,7 @@ def few_labelled(fields: pl.DataFrame) -> list[str]:
     return [each.name for each in fields.iter_columns() if 2 <= each.n_unique() <= _MOST_LABELS]
 
 
-def _again(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Iterator[Notice]:
+def _again(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
     """Say where lists hold again what they hold above already."""
     for score, one in zip(scores, opened, strict=True):
         if n := score.table.counts["repeats"]:
@@ -190,9 +190,9 @@ def _again(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Iterato
                 yield Notice("duplicates", f"{text} stand in an item above already.")
 
 
-def _places(opened: Opened) -> int:
+def _places(opened: LoadedRun) -> int:
     """Count the places of the lists that gold asks for."""
-    number, _ = listed(opened.session.prepared.query_ids, opened.run)
+    number, _ = listed(opened.query_ids, opened.run)
     return int(np.count_nonzero(number >= 0))
 
 
@@ -224,13 +224,13 @@ class Unfound:
     """(query_id, piece): what each is called, sorted."""
 
 
-def unfound(opened: Sequence[Opened]) -> list[Unfound]:
+def unfound(opened: Sequence[LoadedRun]) -> list[Unfound]:
     """Return for each kind of gold what every run missed; all were scored against one gold."""
     ways = {"rank": _items, "span": _spans, "evidence": _evidence}
     return [way(opened) for family, way in ways.items() if family in opened[0].families]
 
 
-def _items(opened: Sequence[Opened]) -> Unfound:
+def _items(opened: Sequence[LoadedRun]) -> Unfound:
     plan, gold = opened[0].plan, opened[0].gold
     least = relevant_from(first_of_gold(plan.measures))
     left = wanted = gold.judgments.filter(pl.col("grade") >= least).select(_KEY).unique()
@@ -244,7 +244,7 @@ def _items(opened: Sequence[Opened]) -> Unfound:
     return Unfound("relevant item", wanted.height, named)
 
 
-def _spans(opened: Sequence[Opened]) -> Unfound:
+def _spans(opened: Sequence[LoadedRun]) -> Unfound:
     spans = wanted_spans(opened[0].gold)
     touched = np.zeros(spans.height, np.bool_)
     for each in opened:
@@ -258,9 +258,9 @@ def _spans(opened: Sequence[Opened]) -> Unfound:
     return Unfound("span", distinct.height, left.sort("query_id", "piece"))
 
 
-def _evidence(opened: Sequence[Opened]) -> Unfound:
+def _evidence(opened: Sequence[LoadedRun]) -> Unfound:
     founds: list[Found] = [each.readings["evidence"].data for each in opened]
-    first, query_ids = founds[0], opened[0].session.prepared.query_ids
+    first, query_ids = founds[0], opened[0].query_ids
     covered = np.concatenate([found.covering.evidence for found in founds])
     left = np.setdiff1d(first.covering.counted, covered).tolist()
     rows = [(query_ids[int(first.evidence.query[at])], first.evidence.text[at]) for at in left]

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from karat.arrays import Ints
-from karat.evaluation.opened import Opened
+from karat.evaluation.loaded_run import LoadedRun
 from karat.match.numbers import asked
 from karat.match.spans import Least
 from karat.measures import Measure
@@ -64,9 +64,9 @@ def relevant_from(measure: Measure | None) -> int:
     return rel
 
 
-def outcomes(opened: Opened, held: GoldFound) -> Outcomes:
+def outcomes(opened: LoadedRun, held: GoldFound) -> Outcomes:
     """Say what became of each query in a run."""
-    query_ids, run = opened.session.prepared.query_ids, opened.run
+    query_ids, run = opened.query_ids, opened.run
     present, _ = asked(query_ids, run)
     status = np.where(present, ANSWERED, MISSING)
     if run.errors is not None:

@@ -1,4 +1,4 @@
-"""The options of scoring as one frozen object; the functions behind `karat.evaluate` pass it on."""
+"""The options of scoring as one frozen object, passed on behind `karat.evaluate` and others."""
 
 from __future__ import annotations
 
