@@ -30,6 +30,11 @@ class ScoringOptions:
     score_threshold: float | None = None
     fail_on_error: float = MAX_FAILED
 
+    def check(self) -> None:
+        """Raise an error for a wrong word or number, before anything is read."""
+        self.effective_conventions()
+        self.list_settings()
+
     def effective_conventions(self) -> Conventions:
         """Return the conventions of the preset, overridden by those that are given."""
         if self.preset is None or isinstance(self.conventions, Conventions):
