@@ -170,6 +170,9 @@ def test_failed_gate_suggests_to_explain_the_query_to_blame(command, files):
     karat.evaluate("gold.jsonl", "old.jsonl", "latency.mean").write("old.json")
     code, _, err = command(*drop, "--baseline", "old.json")
     assert suggestion(err)[4:] == ["--run", "first.jsonl", "--query", "q0"]
+    _, _, err = command(*words, "--require", "RR >= 0.9", "--preset", "benchmark")
+    assert suggestion(err)[-4:] == ["--query", "q0", "--preset", "benchmark"]
+    assert "duplicates=count" in command(*suggestion(err))[1]
     code, _, err = command(*words, "--require", "RR >= 0.1")
     assert (code, err) == (0, "")
 
