@@ -170,6 +170,9 @@ def test_failed_gate_suggests_to_explain_the_query_to_blame(command, files):
     karat.evaluate("gold.jsonl", "old.jsonl", "latency.mean").write("old.json")
     code, _, err = command(*drop, "--baseline", "old.json")
     assert suggestion(err)[4:] == ["--run", "first.jsonl", "--query", "q0"]
+    _, _, err = command(*words, "--require", "RR >= 0.9", "--preset", "benchmark")
+    assert suggestion(err)[-4:] == ["--query", "q0", "--preset", "benchmark"]
+    assert "duplicates=count" in command(*suggestion(err))[1]
     code, _, err = command(*words, "--require", "RR >= 0.1")
     assert (code, err) == (0, "")
 
@@ -179,15 +182,18 @@ def test_settings_from_presets_environment_and_files_are_repeated(command, files
     monkeypatch.setenv("RAG_TOP_K", "3")
     words = ("eval", "gold.jsonl", "old.jsonl", "--preset", "coverage", "-m", "evidence.RR")
     _, scored, err = command(*words, "--missing", "zero")
-    assert suggestion(err)[-4:] == ["--missing", "zero", "--top-k", "3"]
-    monkeypatch.delenv("RAG_TOP_K")
+    assert suggestion(err)[-4:] == ["--preset", "coverage", "--missing", "zero"]
     _, out, _ = command(*suggestion(err))
     assert "list: top_k=3" in out
     assert "list: top_k=3" in scored
     _, _, err = command(*words[:-4], "--preset", "benchmark", "--duplicates", "first")
-    assert suggestion(err)[-2:] == ["--duplicates", "first"]
+    assert suggestion(err)[-4:] == ["--preset", "benchmark", "--duplicates", "first"]
+    _, out, _ = command(*suggestion(err))
+    assert "duplicates=count" not in out
     _, _, err = command(*words[:-4], "--preset", "benchmark", "-c", "karat.toml")
-    assert suggestion(err)[-4:] == ["--config", "karat.toml", "--duplicates", "count"]
+    assert suggestion(err)[-4:] == ["--preset", "benchmark", "--config", "karat.toml"]
+    _, out, _ = command(*suggestion(err))
+    assert "duplicates=count" in out
 
 
 def test_flags_are_repeated_unchanged(command, files):

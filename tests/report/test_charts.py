@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from karat import Run, compare, evaluate
 from karat.errors import MeasureError
+from karat.evaluation.loaded_run import LoadedRun
 from karat.measures import parse
 from karat.report.charts import KINDS
 from karat.report.charts.distribution import histogram
@@ -237,7 +238,7 @@ def test_captions_of_latency_describe_the_load():
     runs["loaded"].settings.update(jobs=[8, 4], rate=2)
     both = compare(gold, runs, "RR")
     loads = {score.name: score.load for score in both.scores}
-    frame = picture(both.scores, [score.origin.opened() for score in both.scores]).latencies
+    frame = picture(both.scores, [LoadedRun.of(score) for score in both.scores]).latencies
     load = ", asked 8, then 4 at a time, at most 2 begun a second."
     for draw in (latency, latency_histogram):
         (drawing,) = draw(frame, list(runs), loads)

@@ -8,6 +8,7 @@ from functools import cache
 import polars as pl
 
 from karat import Evaluator
+from karat.evaluation.loaded_run import LoadedRun
 from karat.report.charts import charts
 from karat.report.page.chart_data import picture
 from karat.report.page.model import Page, Queries
@@ -68,7 +69,7 @@ def charts_of_page():
         inputs=[],
         run_settings={},
         notices=[],
-        picture=picture(scores, [score.origin.opened() for score in scores]),
+        picture=picture(scores, [LoadedRun.of(score) for score in scores]),
         queries=Queries(empty, None, pl.DataFrame(), empty, [], []),
     )
     return charts(page)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from karat.cli.options import Scoring
-from karat.conventions import Conventions
+from karat.cli.options import PRESET, Scoring
 
 if TYPE_CHECKING:
     from karat.data.files import Unopened
@@ -58,27 +57,33 @@ def after_run(queries: Unopened, run: str, *, is_part: bool) -> Words | None:
 
 
 def after_eval(
-    how: Scoring, gold: str, runs: Sequence[str], options: Words, scores: Sequence[Scores]
+    how: Scoring,
+    gold: str,
+    runs: Sequence[str],
+    preset: str | None,
+    shared: Words,
+    scores: Sequence[Scores],
 ) -> Words | None:
     """Return what to do after scores: compare several runs, or explain the worst query of one.
 
-    `options` are those that eval and compare share.
+    `shared` are the measures and groups, which eval and compare share.
     """
     from karat.evaluation.next_query import worst
 
     if not _readable_again(gold, *runs):
         return None
     if len(runs) > 1:
-        return ["karat", "compare", *map(_path, [gold, *runs]), *options, *how.flags]
+        words = ["karat", "compare", *map(_path, [gold, *runs]), *shared]
+        return [*words, *PRESET.words(preset), *how.flags]
     (score,) = scores
     if (query := worst(score)) is None:
         return None
-    further = _further(how, score.conventions.as_dict(), score.settings.as_dict())
-    return [*_explain(query.measure, gold, runs[0], query.query_id), *how.flags, *further]
+    words = _explain(query.measure, gold, runs[0], query.query_id)
+    return [*words, *PRESET.words(preset), *how.flags]
 
 
 def after_compare(
-    how: Scoring, gold: str, runs: Sequence[str], comparison: Comparison
+    how: Scoring, gold: str, runs: Sequence[str], preset: str | None, comparison: Comparison
 ) -> Words | None:
     """Return what to do after a comparison: explain the query that moved most."""
     from karat.evaluation.next_query import most_moved
@@ -89,13 +94,17 @@ def after_compare(
     one, other = (runs[names.index(name)] for name in query.runs)
     if not _readable_again(gold, one, other):
         return None
-    score = comparison.scores[names.index(query.runs[0])]
-    further = _further(how, score.conventions.as_dict(), score.settings.as_dict())
-    return [*_explain(query.measure, gold, one, query.query_id, other), *how.flags, *further]
+    words = _explain(query.measure, gold, one, query.query_id, other)
+    return [*words, *PRESET.words(preset), *how.flags]
 
 
 def after_gate(
-    how: Scoring, gold: str, run: str, baseline: str | None, verdict: Verdict
+    how: Scoring,
+    gold: str,
+    run: str,
+    preset: str | None,
+    baseline: str | None,
+    verdict: Verdict,
 ) -> Words | None:
     """Return what to do after a gate that failed: explain the query that is most to blame."""
     from karat.evaluation.saved_scores import holds_scores
@@ -106,9 +115,8 @@ def after_gate(
     check, runs = blamed[0], [run]
     if check.rule.compares and baseline is not None and not holds_scores(how.run(baseline)):
         runs = [baseline, run] if _readable_again(baseline) else runs
-    told = verdict.scored
     words = _explain(check.rule.measure, gold, runs[0], check.blamed[0].query_id, *runs[1:])
-    return [*words, *how.flags, *_further(how, told["conventions"], told.get("settings", {}))]
+    return [*words, *PRESET.words(preset), *how.flags]
 
 
 def _explain(measure: str, gold: str, run: str, query: str, other: str | None = None) -> Words:
@@ -116,22 +124,6 @@ def _explain(measure: str, gold: str, run: str, query: str, other: str | None = 
 
     words = ["karat", "explain", parse(measure).command_name, "--gold", gold, "--run", run]
     return [*words, *([] if other is None else ["--other", other]), "--query", query]
-
-
-def _further(how: Scoring, conventions: dict[str, str], settings: dict[str, Any]) -> Words:
-    """Return the flags for what a preset or the environment said, which explain does not ask."""
-    told = Conventions().as_dict() | how.keywords["conventions"]
-    further = {name: word for name, word in conventions.items() if word != told[name]}
-    further |= {
-        name: repr(settings[name])
-        for name in ("top_k", "score_threshold")
-        if name in settings and how.keywords[name] is None
-    }
-    return [word for name, value in further.items() for word in (_flag(name), value)]
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _path(path: str) -> str:

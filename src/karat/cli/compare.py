@@ -119,4 +119,4 @@ def compare_command(
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
     if not json:
-        advise(after_compare(how, gold, runs, comparison))
+        advise(after_compare(how, gold, runs, preset, comparison))

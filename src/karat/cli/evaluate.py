@@ -87,5 +87,5 @@ def evaluate_command(
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
     if not json:
-        shared = [*MEASURES.words(measures), *BY.words(by), *PRESET.words(preset)]
-        advise(after_eval(how, gold, runs, shared, scores))
+        shared = [*MEASURES.words(measures), *BY.words(by)]
+        advise(after_eval(how, gold, runs, preset, shared, scores))

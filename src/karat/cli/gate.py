@@ -87,6 +87,6 @@ def gate_command(
     for path in [*written, *wanted.pages]:
         print(f"wrote {path}", file=sys.stderr)
     if not json:
-        advise(after_gate(how, gold, run, baseline, verdict))
+        advise(after_gate(how, gold, run, preset, baseline, verdict))
     if not verdict.passed:
         raise click.exceptions.Exit(1)

@@ -12,7 +12,6 @@ from typing import Any
 
 import polars as pl
 
-from karat.conventions import Conventions
 from karat.data import frames
 from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
@@ -20,35 +19,39 @@ from karat.data.files import path_of
 from karat.data.gold import Gold
 from karat.data.offset_causes import explain_offsets, text_lengths
 from karat.data.run import Run
+from karat.data.run_source import RunSource
 from karat.data.shaping import Settings
+from karat.engines.options import ScoringOptions
 from karat.errors import InputError, KaratWarning, RetrieverError, counted
-from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
+from karat.live.failures import checked_share, too_many_failed
 from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents
 from karat.match.document_ids import note as renamed_note
 from karat.match.level import documents
 from karat.match.overlap import Overlap, document_overlap, overlap
 from karat.match.prepared import PreparedGold, prepare
 from karat.match.spans import need_code_points, wanted_spans
-from karat.match.texts import Matching
 from karat.measures import DEFAULT_MEASURES, Measure, Plan, ScoreTable
 from karat.measures.families import BY_GOLD, FAMILIES, UNKNOWN, FamilyName, Reading, read
 from karat.measures.names import AnyMeasure, parse_all, settle
+from karat.measures.presets import preset_named
 from karat.measures.run.known import check_run, usage_measures, usage_notes
 from karat.measures.scoring import scored
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What scoring a run gives."""
+class ScoredRun:
+    """A run that was scored: where it comes from, what it was scored with, and the result."""
 
     session: LocalSession
     """What the run was scored with."""
+    source: RunSource
+    """Where the run can be read again, to show its lists."""
     table: ScoreTable
     name: str | None
     settings: dict[str, Any]
     """How the run says it was made."""
     readings: dict[FamilyName, Reading]
-    """What the kernels read: gold and run brought together."""
+    """What the kernels read and a page shows; only evidence if the run is not kept in memory."""
     overlaps: dict[str, Overlap]
     """Which ids of gold occur in the run, by kind, where they are in doubt."""
     delivered: dict[str, float]
@@ -64,20 +67,17 @@ class LocalSession:
         self,
         gold: Any,
         measures: AnyMeasure | Iterable[AnyMeasure] | None,
-        conventions: Conventions,
-        level: str,
-        chunks: Any = None,
-        corpus: Any = None,
-        matching: Matching | None = None,
-        settings: Settings | None = None,
-        fail_on_error: float = MAX_FAILED,
-        adds_usage: bool = False,
+        options: ScoringOptions,
     ) -> None:
-        self.settings = settings or Settings()
-        self.adds_usage = adds_usage
+        preset, chunks, corpus = preset_named(options.preset), options.chunks, options.corpus
+        self.adds_usage = preset.adds_usage and measures is None
         """Whether latency and cost are measured too, where the runs have them."""
+        if options.preset is not None:
+            measures = preset.parse_all(preset.measures if measures is None else measures)
+        conventions = options.effective_conventions()
+        self.settings = options.list_settings()
         self.usage_notes: tuple[str, ...] = ()
-        self.fail_on_error = checked_share(fail_on_error)
+        self.fail_on_error = checked_share(options.fail_on_error)
         self.chunks = dict(chunks) if isinstance(chunks, Mapping) else None
         """A table of chunks for each run by name, where each has its own."""
         self.renamed: dict[str, str] | None = None
@@ -101,10 +101,10 @@ class LocalSession:
         plan = Plan.of(
             measures,
             conventions=conventions,
-            level=level,
+            level=options.level,
             chunks=None if self.chunks is not None else chunks,
             has_chunks=self.chunks is not None,
-            matching=matching,
+            matching=options.matching,
         )
         with _naming(path_of(gold)):
             _need(self.prepared, plan)
@@ -163,19 +163,19 @@ class LocalSession:
         other.plan = replace(self.plan, chunks=Chunks.open(chunks_of_run(self.chunks, name)))
         return other
 
-    def score(self, whole: Run, name: str | None = None, path: str | None = None) -> Outcome:
-        """Score a run; `path` is where it was read from, for messages."""
+    def score(self, source: RunSource, whole: Run, name: str | None = None) -> ScoredRun:
+        """Score a run that was read from its source."""
         if self._lacks_ids(whole):
             frames.Hashed(items=True).warn("the run")
             whole = whole.with_item_ids()
         # Of several runs, a person must know which.
-        place = path or name or whole.name
+        place = source.path or name or whole.name
         if problem := too_many_failed(whole, self.fail_on_error, place):
             raise RetrieverError(problem)
         with _naming(place):
-            return self.of_run(name or whole.name)._score(whole)  # noqa: SLF001
+            return self.of_run(name or whole.name)._score(source, whole)  # noqa: SLF001
 
-    def _score(self, whole: Run) -> Outcome:
+    def _score(self, source: RunSource, whole: Run) -> ScoredRun:
         session = copy(self)
         session.renamed = renamed = self._renamed(whole)
         session.plan = plan = self._with_chunks_renamed()
@@ -194,12 +194,13 @@ class LocalSession:
             notes.append(renamed_note(renamed))
         if len(self.candidates) > 1:
             notes.append(_chosen_kind(plan, self.candidates))
-        return Outcome(
+        return ScoredRun(
             session,
+            source,
             table,
             run.name,
             run.settings,
-            readings,
+            _readings_to_keep(readings, source, plan),
             dict(session._overlaps(whole, table.counts)),  # noqa: SLF001
             dict(_delivered(plan, readings)),
             tuple(notes),
@@ -263,6 +264,24 @@ class LocalSession:
         run = run.shaped(self.settings.top_k, self.settings.score_threshold)
         run = self._renamed_in(run, renamed)
         return run if self.corpus is None else run.in_code_points(self.corpus)
+
+
+def _readings_to_keep(
+    readings: dict[FamilyName, Reading], source: RunSource, plan: Plan
+) -> dict[FamilyName, Reading]:
+    """Return the readings that a page or `scores.matches` uses later.
+
+    Matching evidence again would take too long. The others are as large as the lists, so they are
+    kept only if the lists are. With `duplicates=set`, measures of spans remove repeated spans,
+    while a page shows lists without repeated ids: the page reads those lists.
+    """
+    removes_repeats = plan.conventions.duplicates == "set"
+    return {
+        family: reading
+        for family, reading in readings.items()
+        if FAMILIES[family].compares_texts
+        or (source.is_kept and not (removes_repeats and FAMILIES[family].compares_documents))
+    }
 
 
 _ENOUGH = 100

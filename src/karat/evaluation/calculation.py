@@ -228,14 +228,32 @@ def _remarks(
 _COMPARED = 1 << 24  # pairs of characters: 4,000 of each text take some 30 ms
 
 
-def retraced(
+def trace(
     scores: Scores, run: Run, query_ids: Collection[str], measures: Collection[Measure]
 ) -> Iterator[tuple[Key, Calculation]]:
-    """Calculate some values of scores, whose run was opened again; or say that it has changed."""
-    assert scores.origin is not None, "who opened the run knows where it comes from"
-    session = scores.origin.session
+    """Yield how values of scores are calculated; raise an error if the run has changed since.
+
+    What `scores.traced` holds is not calculated again.
+    """
+    by_absent: dict[tuple[Measure, ...], list[str]] = {}
+    for query in query_ids:
+        absent = tuple(measure for measure in measures if (query, measure) not in scores.traced)
+        by_absent.setdefault(absent, []).append(query)
+        for measure in measures:
+            if measure not in absent:
+                yield (query, measure), scores.traced[query, measure]
+    for absent, queries in by_absent.items():
+        if absent:
+            yield from _traced(scores, run, queries, absent)
+
+
+def _traced(
+    scores: Scores, run: Run, query_ids: Collection[str], measures: tuple[Measure, ...]
+) -> Iterator[tuple[Key, Calculation]]:
+    assert scores.scored_run is not None, "a run that was loaded has a source"
+    session = scores.scored_run.session
     gold = PreparedGold(session.gold.only(*query_ids))
-    plan = replace(session.plan, measures=tuple(measures))
+    plan = replace(session.plan, measures=measures)
     own = scores.table.frame.filter(pl.col("query_id").is_in(gold.query_ids.implode()))
     values = {
         measure: dict(own.select("query_id", measure.name).iter_rows()) for measure in measures

@@ -18,12 +18,12 @@ from karat.conventions import Conventions
 from karat.data import frames
 from karat.data.files import Unopened, path_of
 from karat.data.run import Run
+from karat.engines.options import ScoringOptions
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.baselines import differences
-from karat.evaluation.calculation import Calculation, Change, Key, changes, retraced
+from karat.evaluation.calculation import Calculation, Change, Key, changes, trace
 from karat.evaluation.document import document
 from karat.evaluation.evaluator import Evaluator, Measures, evaluator_of
-from karat.evaluation.options import ScoringOptions
 from karat.evaluation.result import Result
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
@@ -213,7 +213,6 @@ def of_measures(scores: Scores, measures: tuple[Measure, ...], name: str | None)
     return replace(
         scores,
         table=scores.table.only(measures),
-        origin=None if scores.origin is None else scores.origin.only(measures),
         name=name or scores.name,
     )
 
@@ -375,7 +374,7 @@ class Comparison(Result):
         if str(query) not in self._tables[a].frame["query_id"]:
             raise InputError(f"there is no query {query!r}", field="query", hint="check its id")
         known = self._tables[a].measure(self.scores[0].parse(measure))
-        (found,) = self._changes([_Place(a, b, known, str(query))])
+        (found,) = self._changes(known, [_Place(a, b, str(query))])
         if found is None:
             raise InputError(
                 f"the lists of {a!r} and {b!r} are not both at hand",
@@ -411,8 +410,8 @@ class Comparison(Result):
         """
         measure = self.scores[0].table.measures[0]
         rows = self.moved(measure, n).to_dicts()
-        places = [_Place(row["a"], row["b"], measure, row["query_id"]) for row in rows]
-        changes = self._changes(places)
+        places = [_Place(row["a"], row["b"], row["query_id"]) for row in rows]
+        changes = self._changes(measure, places, keep=True)
         return [Moved(**row, changes=each) for row, each in zip(rows, changes, strict=True)]
 
     def plot(
@@ -454,36 +453,33 @@ class Comparison(Result):
         """
         self._write(path)
 
-    def _changes(self, places: Iterable[_Place]) -> list[list[Change] | None]:
+    def _changes(
+        self, measure: Measure, places: Sequence[_Place], *, keep: bool = False
+    ) -> list[list[Change] | None]:
         """Return for each place what changed, the most telling change first.
 
-        None if a run cannot be opened, since it was given as saved scores. Each run is opened
-        once.
+        None if a run cannot be read, since it was given as saved scores. `keep` stores the
+        calculations, for a page or a second table.
         """
-        looked_at = list(places)
-        wanted: dict[str, dict[Measure, dict[str, None]]] = {}
-        for place in looked_at:
-            if place.measure.declaration.reads_gold and self._can_be_opened(place):
-                for run in (place.a, place.b):
-                    queries = wanted.setdefault(run, {}).setdefault(place.measure, {})
-                    queries[place.query] = None
-        by_name = {score.name: score for score in self.scores}
-        known = {run: _calculated(by_name[run], queries) for run, queries in wanted.items()}
-        return [self._changed(place, known) for place in looked_at]
-
-    def _can_be_opened(self, place: _Place) -> bool:
-        pair_of_runs = [score for score in self.scores if score.name in (place.a, place.b)]
-        return all(score.origin is not None for score in pair_of_runs)
-
-    def _changed(
-        self, place: _Place, known: dict[str, dict[Key, Calculation]]
-    ) -> list[Change] | None:
-        if not self._can_be_opened(place):
-            return None
-        if not place.measure.declaration.reads_gold:  # speed and cost are of no item
-            return []
-        first, second = (known[run][place.query, place.measure] for run in (place.a, place.b))
-        return [change for change in changes(first, second) if change.moved]
+        scores = {score.name: score for score in self.scores}
+        readable = {name for name, score in scores.items() if score.scored_run is not None}
+        if not measure.declaration.reads_gold:  # no item makes a query slow or expensive
+            return [[] if {place.a, place.b} <= readable else None for place in places]
+        queries: dict[str, dict[str, None]] = {}
+        for place in places:
+            if {place.a, place.b} <= readable:
+                queries.setdefault(place.a, {})[place.query] = None
+                queries.setdefault(place.b, {})[place.query] = None
+        known = {run: _calculated(scores[run], measure, list(ids)) for run, ids in queries.items()}
+        if keep:
+            for run, calculations in known.items():
+                scores[run].traced.update(calculations)
+        return [
+            _changed(*(known[run][place.query, measure] for run in (place.a, place.b)))
+            if {place.a, place.b} <= readable
+            else None
+            for place in places
+        ]
 
     def __repr__(self) -> str:
         names = ", ".join(repr(score.name) for score in self.scores)
@@ -491,27 +487,27 @@ class Comparison(Result):
 
 
 class _Place(NamedTuple):
-    """A query to look at: by which measure, from which run to which."""
+    """A query to look at, from which run to which."""
 
     a: str
     b: str
-    measure: Measure
     query: str
 
 
-def _calculated(scores: Scores, wanted: Mapping[Measure, Iterable[str]]) -> dict[Key, Calculation]:
-    """Calculate values of some queries again; warnings were given when the run was scored."""
-    assert scores.origin is not None
+def _calculated(scores: Scores, measure: Measure, query_ids: list[str]) -> dict[Key, Calculation]:
+    """Return how some values come about; warnings were given when the run was scored."""
+    if all((query, measure) in scores.traced for query in query_ids):
+        return scores.traced
+    assert scores.scored_run is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KaratWarning)
-        run = scores.origin.session.as_scored(
-            scores.origin.source.read(), {query for queries in wanted.values() for query in queries}
-        )
-        return {
-            key: calculation
-            for measure, queries in wanted.items()
-            for key, calculation in retraced(scores, run, list(queries), [measure])
-        }
+        source, session = scores.scored_run.source, scores.scored_run.session
+        run = session.as_scored(source.read(), query_ids)
+        return dict(trace(scores, run, query_ids, [measure]))
+
+
+def _changed(first: Calculation, second: Calculation) -> list[Change]:
+    return [change for change in changes(first, second) if change.moved]
 
 
 def tests(frame: pl.DataFrame) -> int:

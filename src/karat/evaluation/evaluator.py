@@ -14,10 +14,9 @@ from karat.data.files import Unopened, path_of
 from karat.data.frames import is_table
 from karat.data.run import Run
 from karat.data.run_source import RunSource
-from karat.engines.local import LocalSession, Outcome
+from karat.engines.local import LocalSession, ScoredRun
+from karat.engines.options import ScoringOptions
 from karat.errors import InputError, KaratWarning
-from karat.evaluation.opened import Origin
-from karat.evaluation.options import ScoringOptions
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
 from karat.evaluation.usage import loaded
@@ -27,7 +26,6 @@ from karat.live.failures import MAX_FAILED, failures
 from karat.match.texts import Matching
 from karat.measures import Measure
 from karat.measures.names import AnyMeasure
-from karat.measures.presets import preset_named
 
 Measures = AnyMeasure | Iterable[AnyMeasure]
 
@@ -185,23 +183,8 @@ class Evaluator:
             fail_on_error,
         )
         self.preset = preset
-        chosen = preset_named(preset)
-        adds_usage = chosen.adds_usage and measures is None
-        if preset is not None:
-            measures = chosen.parse_all(chosen.measures if measures is None else measures)
-        self.conventions = options.effective_conventions()
-        self._session = LocalSession(
-            gold,
-            measures,
-            self.conventions,
-            level,
-            chunks,
-            corpus,
-            matching,
-            options.list_settings(),
-            fail_on_error,
-            adds_usage,
-        )
+        self._session = LocalSession(gold, measures, options)
+        self.conventions = self._session.plan.conventions
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -216,10 +199,9 @@ class Evaluator:
 
     def __call__(self, run: Any, *, name: str | None = None) -> Scores:
         """Score one run."""
-        source = self.source(run)
-        outcome = self._outcomes([source], [name])[0]
-        self._warn_of_strangers([outcome])
-        return self._scores(outcome, source, name)
+        scored = self._score([self.source(run)], [name])
+        self._warn_of_strangers(scored)
+        return self._scores(scored[0], name)
 
     def all(self, runs: Mapping[str, Any] | Iterable[Any]) -> list[Scores]:
         """Score runs one after the other, so that only one is in memory at a time.
@@ -233,13 +215,12 @@ class Evaluator:
         given = runs.values() if isinstance(runs, Mapping) else runs
         sources = [self.source(run) for run in given]
         keys = list(runs) if isinstance(runs, Mapping) else [None] * len(sources)
-        outcomes = self._outcomes(sources, keys)
-        self._warn_of_strangers(outcomes)
-        names = list(runs) if isinstance(runs, Mapping) else _names(sources, outcomes)
-        each = zip(outcomes, sources, names, strict=True)
-        return [self._scores(outcome, source, name) for outcome, source, name in each]
+        scored = self._score(sources, keys)
+        self._warn_of_strangers(scored)
+        names = list(runs) if isinstance(runs, Mapping) else _names(scored)
+        return [self._scores(run, name) for run, name in zip(scored, names, strict=True)]
 
-    def _outcomes(self, sources: Sequence[RunSource], names: Sequence[str | None]) -> list[Outcome]:
+    def _score(self, sources: Sequence[RunSource], names: Sequence[str | None]) -> list[ScoredRun]:
         """Score runs; what is measured where no measure was named may depend on all of them."""
         for source in sources:
             if holds_scores(source.given):
@@ -253,8 +234,8 @@ class Evaluator:
         if session.depends_on_runs:
             runs = list(runs)
             session = session.with_defaults_for(runs)
-        each = zip(runs, names, sources, strict=True)
-        return [session.score(run, name, source.path) for run, name, source in each]
+        each = zip(sources, runs, names, strict=True)
+        return [session.score(source, run, name) for source, run, name in each]
 
     def source(self, run: Any) -> RunSource:
         """Run a retriever; read what can be read only once; leave all else until it is scored."""
@@ -283,26 +264,27 @@ class Evaluator:
         cutoffs = [measure.cutoff for measure in self.measures]
         return max([Search.top_k, *(cutoff for cutoff in cutoffs if isinstance(cutoff, int))])
 
-    def _scores(self, outcome: Outcome, source: RunSource, name: str | None) -> Scores:
+    def _scores(self, scored: ScoredRun, name: str | None) -> Scores:
+        session = scored.session
         return Scores(
-            outcome.table,
-            name=name or outcome.name or "run",
+            scored.table,
+            name=name or scored.name or "run",
             preset=self.preset,
             conventions=self.conventions,
-            level=outcome.session.plan.level,
-            matching=outcome.session.plan.rule,
-            settings=outcome.session.settings,
-            load=loaded(outcome.settings),
-            notes=outcome.notes,
-            delivered=outcome.delivered,
-            queries=outcome.session.gold.queries,
-            origin=Origin.of(outcome, source),
+            level=session.plan.level,
+            matching=session.plan.rule,
+            settings=session.settings,
+            load=loaded(scored.settings),
+            notes=scored.notes,
+            delivered=scored.delivered,
+            queries=session.gold.queries,
+            scored_run=scored,
         )
 
-    def _warn_of_strangers(self, outcomes: Sequence[Outcome]) -> None:
+    def _warn_of_strangers(self, scored: Sequence[ScoredRun]) -> None:
         """Warn if under half of gold's ids occur in any run: most likely they are spelled wrong."""
         for kind in ("relevant ids", "document ids"):
-            overlaps = [outcome.overlaps.get(kind) for outcome in outcomes]
+            overlaps = [run.overlaps.get(kind) for run in scored]
             doubtful = [overlap for overlap in overlaps if overlap is not None]
             if len(doubtful) < len(overlaps) or not any(overlap.sample for overlap in doubtful):
                 continue
@@ -323,9 +305,10 @@ class Evaluator:
             )
 
 
-def _names(sources: list[RunSource], outcomes: list[Outcome]) -> list[str]:
-    """Name runs by themselves, by path where two names are alike, by number where still so."""
-    names = [outcome.name or "run" for outcome in outcomes]
+def _names(scored: Sequence[ScoredRun]) -> list[str]:
+    """Return the names of runs: their own, else their path, else with a number to be distinct."""
+    names = [run.name or "run" for run in scored]
+    sources = [run.source for run in scored]
     names = [
         str(source.path) if names.count(name) > 1 and isinstance(source.given, Unopened) else name
         for name, source in zip(names, sources, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +13,9 @@ from karat.data.corpus import Corpus
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.engines.local import chunks_of_run
+from karat.engines.options import ScoringOptions
 from karat.errors import InputError, RetrieverError
 from karat.evaluation.calculation import Calculation, calculation
-from karat.evaluation.options import ScoringOptions
 from karat.evaluation.result import Result
 from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
 from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents
@@ -144,65 +145,29 @@ def explain(
         score_threshold,
         fail_on_error,
     )
-    words, settings = options.effective_conventions(), options.list_settings()
+    options.check()
     if preset is not None:
         measure = preset_named(preset).parse(measure)
     if gold is None and run is None and query is None and other is None:
-        if top_k is not None or score_threshold is not None:
-            raise InputError(
-                "top_k and score_threshold need data to show",
-                field="list",
-                hint="give gold, run and query as well",
-            )
-        return _explain_in_words(measure, words, level, matching)
+        return _explain_in_words(measure, options)
     needed = {"gold": gold, "run": run, "query": query}
     if lacking := [name for name, part in needed.items() if part is None]:
         raise InputError(
             f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} needed as well",
             hint="a calculation needs gold, run and query",
         )
-    opened, listed = Gold.open(gold), [run] if other is None else [run, other]
-    checked_share(fail_on_error)
-    runs = [Run.open(each).shaped(settings.top_k, settings.score_threshold) for each in listed]
-    for each in runs:
-        if problem := too_many_failed(each, fail_on_error, each.name):
-            raise RetrieverError(problem)
-    if words.duplicates == "set":
-        runs = [each.distinct("item_id") for each in runs]
-    if corpus is not None:
-        documents = Corpus.open(corpus)
-        opened = opened.in_code_points(documents)
-        runs = [each.in_code_points(documents) for each in runs]
-    asked = _known(query, opened)
-    asked_measure = parse(measure)
-    plans = [
-        _plan(asked_measure, opened, words, level, chunks_of_run(chunks, each.name), matching)
-        for each in runs
-    ]
-    if asked_measure.declaration.reads.compares_documents:
-        ids = DocumentIds.of(wanted_spans(opened)["doc_id"])
-        runs = [
-            each.with_results(with_renamed_documents(each.results, ids.renamed(document_ids(each))))
-            for each in runs
-        ]
-    for each, plan in zip(runs, plans, strict=True):
-        check_run(each, plan)
-        # Such a convention concerns all queries, as it does in evaluate.
-        if "error" in (words.missing, words.unknown, words.duplicates):
-            score(prepare(opened), each, plan)
-    judged = prepare(opened.only(asked))
-    calculations = [calculation(judged, each, plan) for each, plan in zip(runs, plans, strict=True)]
-    if settings:
-        calculations = [
-            replace(each, remarks=[*each.remarks, f"list: {settings}"]) for each in calculations
-        ]
-    return Explanation(asked_measure, asked, calculations, words, level, plans[0].rule)
+    return _explain_query(measure, gold, [run] if other is None else [run, other], query, options)
 
 
-def _explain_in_words(
-    measure: AnyMeasure, conventions: Conventions, level: str, matching: Matching | None
-) -> Explanation:
-    if level != "item":
+def _explain_in_words(measure: AnyMeasure, options: ScoringOptions) -> Explanation:
+    """Explain a measure by an example."""
+    if options.top_k is not None or options.score_threshold is not None:
+        raise InputError(
+            "top_k and score_threshold need data to show",
+            field="list",
+            hint="give gold, run and query as well",
+        )
+    if options.level != "item":
         raise InputError(
             "a level needs data to show", field="level", hint="give gold, run and query as well"
         )
@@ -210,27 +175,74 @@ def _explain_in_words(
     if known is not None and known.cutoff == "share":  # words alone need no point of recall
         measure = f"{measure}@0.5"
     gold = Gold.of([EXAMPLE_GOLD])
-    plan = _plan(parse(measure), gold, conventions, level, EXAMPLE_CHUNKS, matching)
+    plan = _plan(parse(measure), gold, replace(options, chunks=EXAMPLE_CHUNKS), None)
     example = calculation(prepare(gold), Run.of([EXAMPLE_RUN]), plan)
-    return Explanation(plan.measures[0], None, [example], conventions, level, plan.rule)
+    return _explanation(plan, None, [example])
 
 
-def _plan(
-    measure: Measure,
-    gold: Gold,
-    conventions: Conventions,
-    level: str,
-    chunks: Any,
-    matching: Matching | None,
-) -> Plan:
+def _explain_query(
+    measure: AnyMeasure,
+    gold: Any,
+    runs: Sequence[Any],
+    query: str | int | None,
+    options: ScoringOptions,
+) -> Explanation:
+    """Explain the values of a query in one run or two."""
+    judged = Gold.open(gold)
+    checked_share(options.fail_on_error)
+    listed = [_lists(run, options) for run in runs]
+    if options.corpus is not None:
+        documents = Corpus.open(options.corpus)
+        judged = judged.in_code_points(documents)
+        listed = [run.in_code_points(documents) for run in listed]
+    query_id = _known(query, judged)
+    parsed = parse(measure)
+    plans = [_plan(parsed, judged, options, run.name) for run in listed]
+    if parsed.declaration.reads.compares_documents:
+        ids = DocumentIds.of(wanted_spans(judged)["doc_id"])
+        listed = [
+            run.with_results(with_renamed_documents(run.results, ids.renamed(document_ids(run))))
+            for run in listed
+        ]
+    words = plans[0].conventions
+    for run, plan in zip(listed, plans, strict=True):
+        check_run(run, plan)
+        # Such a convention concerns all queries, as it does in evaluate.
+        if "error" in (words.missing, words.unknown, words.duplicates):
+            score(prepare(judged), run, plan)
+    only = prepare(judged.only(query_id))
+    calculations = [calculation(only, run, plan) for run, plan in zip(listed, plans, strict=True)]
+    if settings := options.list_settings():
+        calculations = [
+            replace(each, remarks=[*each.remarks, f"list: {settings}"]) for each in calculations
+        ]
+    return _explanation(plans[0], query_id, calculations)
+
+
+def _lists(given: Any, options: ScoringOptions) -> Run:
+    """Return a run with the lists that are scored; raise an error if too many queries failed."""
+    settings = options.list_settings()
+    run = Run.open(given).shaped(settings.top_k, settings.score_threshold)
+    if problem := too_many_failed(run, options.fail_on_error, run.name):
+        raise RetrieverError(problem)
+    removes_repeats = options.effective_conventions().duplicates == "set"
+    return run.distinct("item_id") if removes_repeats else run
+
+
+def _plan(measure: Measure, gold: Gold, options: ScoringOptions, run: str | None) -> Plan:
     return Plan.of(
         measure,
-        conventions=conventions,
-        level=level,
+        conventions=options.effective_conventions(),
+        level=options.level,
         largest_grade=PreparedGold(gold).largest_grade if measure.needs_largest_grade else None,
-        chunks=chunks,
-        matching=matching,
+        chunks=chunks_of_run(options.chunks, run),
+        matching=options.matching,
     )
+
+
+def _explanation(plan: Plan, query: str | None, calculations: list[Calculation]) -> Explanation:
+    (measure,) = plan.measures
+    return Explanation(measure, query, calculations, plan.conventions, plan.level, plan.rule)
 
 
 def _known(query: str | int | None, gold: Gold) -> str:

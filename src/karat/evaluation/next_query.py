@@ -36,7 +36,8 @@ def most_moved(comparison: Comparison) -> Telling | None:
 
     Only runs whose lists are available are looked at; saved scores have none.
     """
-    tables = {score.name: score.table for score in comparison.scores if score.origin is not None}
+    loadable = [score for score in comparison.scores if score.scored_run is not None]
+    tables = {score.name: score.table for score in loadable}
     measure = comparison.scores[0].table.measures[0]
     rows = comparison.pairs.filter(measure=measure.name).drop_nulls("difference")
     furthest = rows.sort(pl.col("difference").abs(), descending=True, maintain_order=True)

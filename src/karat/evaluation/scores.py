@@ -7,15 +7,15 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from karat.config import REPORT_TEXTS
 from karat.conventions import Conventions
 from karat.data.shaping import Settings
+from karat.engines.local import ScoredRun
 from karat.errors import InputError
-from karat.evaluation.opened import Origin
 from karat.evaluation.remarks import left_out, noted
 from karat.evaluation.result import Result
 from karat.match.evidence import Found
@@ -26,6 +26,9 @@ from karat.measures.presets import preset_named
 from karat.stats import groups
 from karat.stats.groups import Field
 from karat.stats.summary import summary
+
+if TYPE_CHECKING:
+    from karat.evaluation.calculation import Calculation
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,12 +52,14 @@ class Scores(Result):
     """What a reader of the numbers must know about how they were made, in sentences."""
     delivered: dict[str, float] = field(default_factory=dict)
     """The mean number of characters up to rank k, by measure of spans or evidence at k."""
-    origin: Origin | None = None
-    """What was scored, to be opened again; None for scores that were read from a file."""
+    scored_run: ScoredRun | None = None
+    """The run and what it was scored with; None for scores that were read from a file."""
     path: str | None = None
     """The file that they were read from, if they were."""
     preset: str | None = None
     """The preset they were made with; reports use its names for measures."""
+    traced: dict[tuple[str, Measure], Calculation] = field(default_factory=dict, init=False)
+    """Calculations of single queries that are shown several times, by query and measure."""
 
     def summary(self, *, intervals: bool = True) -> pl.DataFrame:
         """Return one row per measure: its value, a 95% interval, spread, and what was left out.
@@ -97,13 +102,15 @@ class Scores(Result):
 
     @property
     def _evidence(self) -> Found:
-        if self.origin is None or self.origin.found is None:
+        readings = {} if self.scored_run is None else self.scored_run.readings
+        if "evidence" not in readings:
             raise InputError(
                 "these scores do not hold which evidence was matched by what",
                 field="matches",
                 hint="evaluate with a measure of evidence, such as evidence.recall@10",
             )
-        return self.origin.found
+        found: Found = readings["evidence"].data
+        return found
 
     def by(self, *fields: Field, intervals: bool = True) -> pl.DataFrame:
         """Return the summary for each value of a field of the queries, or of several.

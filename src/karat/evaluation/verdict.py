@@ -9,11 +9,11 @@ from typing import Any
 
 from karat.config import REPORT_TEXTS, Config
 from karat.conventions import Conventions
+from karat.engines.options import ScoringOptions
 from karat.errors import counted
 from karat.evaluation.baselines import baseline_scores
 from karat.evaluation.checks import Check, check_rule
 from karat.evaluation.evaluator import evaluator_of
-from karat.evaluation.options import ScoringOptions
 from karat.evaluation.remarks import n_missing, remarks, scoring_notes, unequal_text_notes
 from karat.evaluation.result import Result
 from karat.evaluation.scores import Scores

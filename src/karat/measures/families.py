@@ -284,17 +284,13 @@ def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
 
 def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     run, removed = _without_repeats(gold, run, plan)
-    reading = _of_evidence(gold, match_evidence(gold, run, plan.matching, plan.chunks), plan)
-    return replace(reading, counts={**reading.counts, **removed})
-
-
-def _of_evidence(gold: PreparedGold, found: Found, plan: Plan) -> Reading:
+    found = match_evidence(gold, run, plan.matching, plan.chunks)
     if plan.conventions.duplicates == "error" and found.again.any():
         at = found.again.argmax()
         raise stands_again(gold, found.items.query[at], found.rank[at])
     empty: Flags = found.pieces.count == 0
     repeats = np.bincount(found.items.query[found.again], minlength=found.given.size)
-    counts = {REPEATS.key: repeats}
+    counts = {REPEATS.key: repeats, **removed}
     characters = partial(_characters_of_texts, found)
     return Reading(found, found.given, lambda _: empty, counts, characters=characters)
 
@@ -449,19 +445,7 @@ _REASONS = (
 REASONS: dict[str, Reason] = {reason.key: reason for reason in _REASONS}
 
 
-def read(
-    gold: PreparedGold, run: Run, plan: Plan, found: Found | None = None
-) -> dict[FamilyName, Reading]:
-    """Bring gold and run together for every family that the plan asks for.
-
-    `found` spares matching texts a second time, where these very ones were matched before.
-    """
-    readings = {}
-    for name, family in FAMILIES.items():
-        if name not in plan.families:
-            continue
-        if found is not None and family is EVIDENCE:
-            readings[name] = _of_evidence(gold, found, plan)
-        else:
-            readings[name] = family.read(gold, run, plan)
-    return readings
+def read(gold: PreparedGold, run: Run, plan: Plan) -> dict[FamilyName, Reading]:
+    """Match gold and run for every family that the plan asks for."""
+    wanted = {name: family for name, family in FAMILIES.items() if name in plan.families}
+    return {name: family.read(gold, run, plan) for name, family in wanted.items()}

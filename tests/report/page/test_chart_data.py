@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat import Evaluator, Gold, Run, compare, evaluate
+from karat.evaluation.loaded_run import LoadedRun
 from karat.report.page.chart_data import depths, picture
 from oracles import evidence as evidence_oracle
 from oracles import rank as oracle
@@ -26,7 +27,7 @@ lists = st.lists(st.sampled_from(ITEMS), unique=True, max_size=14)
 
 
 def pictured(scores):
-    return picture(scores, [score.origin.opened() if score.origin else None for score in scores])
+    return picture(scores, [LoadedRun.of(score) for score in scores])
 
 
 def timed_run(n):
@@ -150,7 +151,7 @@ def test_curves_of_evidence_equal_those_of_the_oracle_and_texts_are_matched_once
         [{"query_id": q, "results": [{"text": t} for t in texts]} for q, texts in listed.items()],
         "evidence.P@5",
     )
-    opened = scores.origin.opened()
+    opened = LoadedRun.of(scores)
 
     def refuse(*_):
         raise AssertionError("texts were matched a second time")

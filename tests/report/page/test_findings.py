@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
+from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.report.page.model import Outcomes, Queries
 from karat.report.page.observations import notices, unfound
@@ -25,7 +26,7 @@ LISTS = st.dictionaries(
 
 
 def opened(scores: list[Scores]) -> list[Any]:
-    return [score.origin.opened() for score in scores if score.origin is not None]
+    return [LoadedRun.of(score) for score in scores if score.scored_run is not None]
 
 
 def queries(scores: list[Scores], found: list[list[int]], **fields: list[str | None]) -> Queries:

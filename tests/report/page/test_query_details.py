@@ -2,11 +2,14 @@
 
 import csv
 import json
+from collections import Counter
 
 import polars as pl
 import pytest
 
 import karat
+from karat.evaluation import calculation
+from karat.evaluation.loaded_run import LoadedRun
 from karat.report.page.query_table import queries
 from support.errors import refused
 from support.paths import SHARED_DATA
@@ -16,11 +19,39 @@ CHUNKING = SHARED_DATA / "chunking-evaluation"
 
 def details_of(gold, runs, measures, **words):
     scores = karat.Evaluator(gold, measures, **words).all(runs)
-    return queries(scores, [score.origin.opened() for score in scores]).details
+    return queries(scores, [LoadedRun.of(score) for score in scores]).details
 
 
 def place(document, start, end):
     return {"doc_id": document, "start": start, "end": end}
+
+
+def test_comparison_and_its_page_trace_each_query_once(monkeypatch, tmp_path):
+    traced, scored = Counter(), calculation.scored
+
+    def counting(gold, run, plan, readings, traces):
+        traced.update((run.name, query, m.name) for query in gold.query_ids for m in plan.measures)
+        return scored(gold, run, plan, readings, traces)
+
+    monkeypatch.setattr(calculation, "scored", counting)
+    gold = {f"q{n}": {"a": 2, "b": 1} for n in range(12)}
+    first = karat.Run.of({q: ["x"] * (n % 4) + ["a"] for n, q in enumerate(gold)}, name="first")
+    second = karat.Run.of({q: ["y"] * (n % 3) + ["b"] for n, q in enumerate(gold)}, name="second")
+    comparison = karat.compare(gold, [first, second], ["nDCG@5", "RR"])
+    assert "nDCG@5" in str(comparison)
+    assert 0 < len(traced) < 2 * len(gold)
+    comparison.report(tmp_path / "report.html")
+    assert len(traced) == 2 * 2 * len(gold)
+    assert set(traced.values()) == {1}
+
+
+@pytest.mark.parametrize("duplicates", ["first", "set"])
+def test_page_shows_ids_as_they_were_matched_for_the_scores(duplicates, monkeypatch):
+    conventions = {"duplicates": duplicates}
+    scores = karat.evaluate({"q": ["b"]}, {"q": ["a", "a", "b"]}, "RR", conventions=conventions)
+    loaded = LoadedRun.of(scores)
+    monkeypatch.delattr("karat.measures.families.match_ids")
+    assert loaded.readings["rank"].data.found.rank.tolist() == [3 if duplicates == "first" else 2]
 
 
 def test_calculations_equal_those_of_explain():
@@ -229,7 +260,7 @@ def test_run_that_changed_after_scoring_is_refused(tmp_path, monkeypatch):
     scores = karat.evaluate({"q": ["b"]}, path, "RR")
     karat.Run.of({"q": ["b", "a"]}).write(path)
     with refused(path=None, field="runs") as error:
-        queries([scores], [scores.origin.opened()])
+        queries([scores], [LoadedRun.of(scores)])
     assert "'run'" in str(error.value)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
+from karat.evaluation.loaded_run import LoadedRun
 from karat.measures.families import BY_GOLD
 from karat.report.page import ranked_lists
 from karat.report.page.gold_kinds import GOLD_KINDS
@@ -27,7 +28,7 @@ EVIDENCE = ["alpha beta", "gamma", "delta epsilon"]
 
 def known_of(gold, runs, measures, *, texts=500, **words):
     scores = karat.Evaluator(gold, measures, **words).all(runs)
-    return queries(scores, [score.origin.opened() for score in scores], texts=texts)
+    return queries(scores, [LoadedRun.of(score) for score in scores], texts=texts)
 
 
 def place(document, start, length):
@@ -313,7 +314,7 @@ def test_saved_scores_have_only_values(tmp_path):
         {},
     )
     assert known.fields.to_dicts() == [{"kind": "k"}]
-    both = queries([saved, scores], [None, scores.origin.opened()])
+    both = queries([saved, scores], [None, LoadedRun.of(scores)])
     assert [outcomes.status.item() for outcomes in both.outcomes] == [3, 0]
     assert both.lists[0]["lists"] == [[], [0, 1]]
     assert both.lists[0]["n"] == [0, 2]
@@ -335,7 +336,7 @@ def test_scores_of_other_queries_are_refused():
         for query in ("q1", "q2")
     )
     with refused(path=None, field="runs") as error:
-        queries([one, other], [one.origin.opened(), other.origin.opened()])
+        queries([one, other], [LoadedRun.of(one), LoadedRun.of(other)])
     assert "'q2'" in str(error.value)
     assert "'q1'" in str(error.value)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from karat import checks
 from karat.errors import InputError
-from karat.evaluation.opened import Opened
+from karat.evaluation.loaded_run import LoadedRun
 from karat.measures import Measure, parse
 from karat.measures.names import AnyMeasure
 from karat.report.charts.drawing import together
@@ -86,9 +86,7 @@ def _check(kind: str, by: object, measure: object) -> None:
 
 def _picture(scores: Sequence[Scores], kind: str, chosen: Measure | None) -> Picture:
     """Return what one kind of chart is drawn from; runs are opened for no other."""
-    runs: dict[str, Opened] = {
-        score.name: score.origin.opened() for score in scores if score.origin is not None
-    }
+    runs = {score.name: run for score in scores if (run := LoadedRun.of(score)) is not None}
     if not runs:
         raise InputError(
             "scores that were read from a file do not hold the lists",

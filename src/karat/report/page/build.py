@@ -12,7 +12,7 @@ from pathlib import Path
 from karat.data.gold import Gold
 from karat.errors import InputError
 from karat.evaluation.comparison import Comparison, of_measures
-from karat.evaluation.opened import Opened
+from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.evaluation.verdict import Verdict
 from karat.files import check_writable, writing
@@ -48,7 +48,8 @@ def build_page(
         by = comparison.by
     if comparison is None and 2 <= len(scores) <= _FEW_RUNS:
         comparison = Comparison(scores, Choices(), by)
-    opened = _opened(scores)
+    pairs = None if comparison is None else ComparisonSheet(comparison)
+    opened = _loaded(scores)
     known = queries(scores, opened, texts=options.texts)
     ways = [tuple(by)] if by else []
     if not by and len(scores) <= _FEW_RUNS:
@@ -60,7 +61,7 @@ def build_page(
         command=options.command,
         sheets=[Sheet(score) for score in scores],
         groups=[Sheet(score, by=each) for each in ways for score in scores],
-        comparison=None if comparison is None else ComparisonSheet(comparison),
+        comparison=pairs,
         verdict=verdict,
         inputs=inputs(scores, settings=options.settings),
         run_settings={
@@ -94,15 +95,15 @@ def _are_comparable(scores: Scores, baseline: Scores) -> bool:
     return baseline.per_query["query_id"].equals(scores.per_query["query_id"])
 
 
-def _opened(scores: Sequence[Scores]) -> list[Opened | None]:
-    """Open the runs whose lists can be shown beside each other: those scored against one gold."""
-    origins = [score.origin for score in scores]
-    first = next((origin for origin in origins if origin is not None), None)
+def _loaded(scores: Sequence[Scores]) -> list[LoadedRun | None]:
+    """Load the runs whose lists can be shown next to each other: those scored against one gold."""
+    runs = [score.scored_run for score in scores]
+    first = next((run for run in runs if run is not None), None)
     return [
         None
-        if origin is None or first is None or not _same(origin.session.gold, first.session.gold)
-        else origin.opened()
-        for origin in origins
+        if run is None or first is None or not _same(run.session.gold, first.session.gold)
+        else LoadedRun.of(score)
+        for score, run in zip(scores, runs, strict=True)
     ]
 
 

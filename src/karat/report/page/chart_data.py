@@ -11,7 +11,7 @@ from karat.arrays import Floats
 from karat.data.chunks import Chunks
 from karat.data.run import Run
 from karat.errors import InputError
-from karat.evaluation.opened import Opened
+from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.evaluation.usage import TOTAL, by_stage, by_stage_and_model
 from karat.match.described import described
@@ -25,7 +25,7 @@ from karat.report.page.gold_kinds import GOLD_KINDS, first_of_gold
 from karat.report.page.model import Picture
 
 
-def picture(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Picture:
+def picture(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Picture:
     """Return what charts show of runs; runs that cannot be opened have nothing to show."""
     runs = {score.name: one for score, one in zip(scores, opened, strict=True) if one is not None}
     by_depth, by_recall = curves(runs)
@@ -45,7 +45,7 @@ _CURVES = {"run": pl.String, "measure": pl.String, "k": pl.Int64, "value": pl.Fl
 _POINTS = {"run": pl.String, "recall": pl.Float64, "precision": pl.Float64}
 
 
-def curves(runs: Mapping[str, Opened]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
+def curves(runs: Mapping[str, LoadedRun]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
     """Return values by k (run, measure, k, value) and precision by recall; None where none is.
 
     What a run was not scored by yet is computed for all of these measures at the same time.
@@ -79,12 +79,12 @@ def depths(longest: int, asked: Sequence[int] = ()) -> list[int]:
     return sorted(k for k in {*_DEPTHS, *asked} if k <= most)
 
 
-def _longest(opened: Opened) -> int:
+def _longest(opened: LoadedRun) -> int:
     lengths = opened.run.segments.lengths
     return int(lengths.max()) if len(lengths) else 0
 
 
-def _by_depth(opened: Opened, longest: int) -> list[Measure]:
+def _by_depth(opened: LoadedRun, longest: int) -> list[Measure]:
     """Return what to measure at which depths; parameters are those that were asked for, if any."""
     wanted = []
     for family, kind in GOLD_KINDS.items():
@@ -98,7 +98,7 @@ def _by_depth(opened: Opened, longest: int) -> list[Measure]:
     return wanted
 
 
-def _by_recall(opened: Opened) -> list[Measure]:
+def _by_recall(opened: LoadedRun) -> list[Measure]:
     wanted = []
     for family, kind in GOLD_KINDS.items():
         if kind.by_recall is None or family not in opened.families:
@@ -129,7 +129,7 @@ _TRADEOFFS = {
 }
 
 
-def latencies(runs: Mapping[str, Opened]) -> pl.DataFrame | None:
+def latencies(runs: Mapping[str, LoadedRun]) -> pl.DataFrame | None:
     """Return what each query took in each stage, as latency measures see it: total first."""
     parts = [
         pl.DataFrame({"run": name, "stage": stage, "ms": ms}, schema=_LATENCIES)
@@ -139,7 +139,7 @@ def latencies(runs: Mapping[str, Opened]) -> pl.DataFrame | None:
     return pl.concat(parts) if parts else None
 
 
-def costs(runs: Mapping[str, Opened]) -> pl.DataFrame | None:
+def costs(runs: Mapping[str, LoadedRun]) -> pl.DataFrame | None:
     """Return a row for each stage and model; calls without a price have a row of their own."""
     rows = [
         (name, *(getattr(part, column) for column in list(_COSTS)[1:]))
@@ -150,7 +150,7 @@ def costs(runs: Mapping[str, Opened]) -> pl.DataFrame | None:
     return pl.DataFrame(rows, _COSTS, orient="row") if rows else None
 
 
-def tradeoffs(runs: Mapping[str, Opened], measure: Measure | None) -> pl.DataFrame | None:
+def tradeoffs(runs: Mapping[str, LoadedRun], measure: Measure | None) -> pl.DataFrame | None:
     """Return what each run took for its quality: time, and the length of what it delivered.
 
     Latency is the median of `total`, or of the only stage. Tokens are those that were counted:
@@ -166,23 +166,23 @@ def tradeoffs(runs: Mapping[str, Opened], measure: Measure | None) -> pl.DataFra
     return frame if known else None
 
 
-def _usage(opened: Opened, table: pl.DataFrame | None) -> UsageTable | None:
-    known = opened.session.prepared.query_ids
+def _usage(opened: LoadedRun, table: pl.DataFrame | None) -> UsageTable | None:
+    known = opened.query_ids
     return None if table is None else UsageTable.of(known, opened.run, table)
 
 
-def _stages(opened: Opened) -> dict[str, Floats]:
+def _stages(opened: LoadedRun) -> dict[str, Floats]:
     timings = _usage(opened, opened.run.timings)
     return {} if timings is None else by_stage(timings)
 
 
-def _median(opened: Opened) -> float | None:
+def _median(opened: LoadedRun) -> float | None:
     stages = _stages(opened)
     chosen = stages.get(TOTAL) if len(stages) > 1 else next(iter(stages.values()), None)
     return None if chosen is None else combine("p50", chosen.tolist())
 
 
-def _context_tokens(opened: Opened) -> float | None:
+def _context_tokens(opened: LoadedRun) -> float | None:
     calls = _usage(opened, opened.run.calls)
     if calls is None:
         return None
@@ -192,12 +192,12 @@ def _context_tokens(opened: Opened) -> float | None:
     return mean(known) if known else None
 
 
-def _context_characters(opened: Opened, measure: Measure | None) -> float | None:
+def _context_characters(opened: LoadedRun, measure: Measure | None) -> float | None:
     """Return the mean length of the top k of the queries that the run was asked."""
     if measure is None or not isinstance(measure.cutoff, int | None):
         return None
     run = documents(opened.run) if opened.plan.level == "doc" else opened.run
-    known = opened.session.prepared.query_ids
+    known = opened.query_ids
     n_asked = int(np.count_nonzero(asked(known, run)[0]))
     lengths = _lengths(run, opened.plan.chunks)
     if lengths is None or not n_asked:

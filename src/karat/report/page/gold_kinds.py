@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from karat.arrays import Ints
-from karat.evaluation.opened import Opened
+from karat.evaluation.loaded_run import LoadedRun
 from karat.match.evidence import Found
 from karat.match.hits import Hits, merged
 from karat.match.level import documents
@@ -49,13 +49,13 @@ class GoldKind:
     """The column of hits that states what a rank found of it."""
     dtype: pl.DataType
     """The type of that column."""
-    hits: Callable[[Opened], pl.DataFrame]
+    hits: Callable[[LoadedRun], pl.DataFrame]
     """Returns query, rank and that column, for each rank that has something to state."""
     counts: Callable[[Measure | None], pl.Expr]
     """Returns which of those ranks count as found; the measure sets what is relevant."""
     found: Callable[[Reading, Measure | None], GoldFound]
     """Returns what a run found over its whole lists; the measure sets what counts, if it does."""
-    unfound: Callable[[Sequence[Opened]], Unfound]
+    unfound: Callable[[Sequence[LoadedRun]], Unfound]
     """Returns what every run missed; all were scored against one gold."""
     by_depth: tuple[str, ...]
     """The measures that are drawn by k."""
@@ -79,7 +79,7 @@ def first_of_gold(measures: Iterable[Measure]) -> Measure | None:
 _KEY = ["query_id", "item_id"]
 
 
-def _graded_items(opened: Opened) -> pl.DataFrame:
+def _graded_items(opened: LoadedRun) -> pl.DataFrame:
     """Return the grade of each item that is judged."""
     hits = opened.readings[RANK.name].data_as(Hits)
     found = hits.found
@@ -94,7 +94,7 @@ def _found_items(reading: Reading, measure: Measure | None) -> GoldFound:
     return GoldFound(hits.n_relevant(rel), relevant.count, relevant.first_rank)
 
 
-def _unfound_items(opened: Sequence[Opened]) -> Unfound:
+def _unfound_items(opened: Sequence[LoadedRun]) -> Unfound:
     plan, gold = opened[0].plan, opened[0].gold
     least = relevant_from(first_of_gold(plan.measures))
     left = wanted = gold.judgments.filter(pl.col("grade") >= least).select(_KEY).unique()
@@ -108,7 +108,7 @@ def _unfound_items(opened: Sequence[Opened]) -> Unfound:
     return Unfound("relevant item", wanted.height, named)
 
 
-def _new_characters(opened: Opened) -> pl.DataFrame:
+def _new_characters(opened: LoadedRun) -> pl.DataFrame:
     """Return how many characters of gold each rank has that no rank above has."""
     coverage = opened.readings[SPAN.name].data_as(Coverage)
     brought = coverage.parts(None)[2]
@@ -122,7 +122,7 @@ def _found_spans(reading: Reading, measure: Measure | None) -> GoldFound:
     return _found_pieces(reading.data_as(Coverage).pieces(params.get("min_overlap", Least())))
 
 
-def _unfound_spans(opened: Sequence[Opened]) -> Unfound:
+def _unfound_spans(opened: Sequence[LoadedRun]) -> Unfound:
     spans = wanted_spans(opened[0].gold)
     touched = np.zeros(spans.height, np.bool_)
     for each in opened:
@@ -143,7 +143,7 @@ def _repeated_characters(reading: Reading) -> float:
     return 1 - merged_once / raw if raw else 0.0
 
 
-def _covered_texts(opened: Opened) -> pl.DataFrame:
+def _covered_texts(opened: LoadedRun) -> pl.DataFrame:
     """Return the numbers of the evidence texts that each rank covers."""
     pieces = opened.readings[EVIDENCE.name].data_as(Found).pieces
     first = np.cumsum(pieces.count) - pieces.count
@@ -156,9 +156,9 @@ def _found_texts(reading: Reading, _: Measure | None) -> GoldFound:
     return _found_pieces(reading.data_as(Found).pieces)
 
 
-def _unfound_texts(opened: Sequence[Opened]) -> Unfound:
+def _unfound_texts(opened: Sequence[LoadedRun]) -> Unfound:
     founds = [each.readings[EVIDENCE.name].data_as(Found) for each in opened]
-    first, query_ids = founds[0], opened[0].session.prepared.query_ids
+    first, query_ids = founds[0], opened[0].query_ids
     covered = np.concatenate([found.covering.evidence for found in founds])
     left = np.setdiff1d(first.covering.counted, covered).tolist()
     rows = [(query_ids[int(first.evidence.query[at])], first.evidence.text[at]) for at in left]

@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.arrays import Floats
 from karat.errors import counted
-from karat.evaluation.opened import Opened
+from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.remarks import n_missing
 from karat.evaluation.scores import Scores
 from karat.match.numbers import listed
@@ -34,7 +34,7 @@ _NAME_WIDTH = 60
 
 
 def notices(
-    scores: Sequence[Scores], opened: Sequence[Opened | None], queries: Queries
+    scores: Sequence[Scores], opened: Sequence[LoadedRun | None], queries: Queries
 ) -> list[Notice]:
     """Return what stands out, the most severe first; a run that cannot be opened is None."""
     kinds: list[Iterable[Notice]] = [
@@ -115,7 +115,7 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notic
             yield Notice("nothing", text, {"run": score.name, "outcome": "nothing"})
 
 
-def _found_by_none(opened: Sequence[Opened | None]) -> Iterator[Notice]:
+def _found_by_none(opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
     at_hand = [each for each in opened if each is not None]
     if len(at_hand) < len(opened):  # nobody knows what the lists of the others held
         return
@@ -172,7 +172,7 @@ def few_labelled(fields: pl.DataFrame) -> list[str]:
     return [each.name for each in fields.iter_columns() if 2 <= each.n_unique() <= _MOST_LABELS]
 
 
-def _again(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Iterator[Notice]:
+def _again(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
     """Say where lists hold again what they hold above already."""
     for score, one in zip(scores, opened, strict=True):
         if n := score.table.counts[REPEATS.key]:
@@ -185,15 +185,15 @@ def _again(scores: Sequence[Scores], opened: Sequence[Opened | None]) -> Iterato
                 yield Notice("duplicates", f"{text} stand in an item above already.")
 
 
-def _repeated_shares(opened: Opened) -> Iterator[float]:
+def _repeated_shares(opened: LoadedRun) -> Iterator[float]:
     for family, kind in GOLD_KINDS.items():
         if family in opened.families and kind.repeated is not None:
             yield kind.repeated(opened.readings[family])
 
 
-def _places(opened: Opened) -> int:
+def _places(opened: LoadedRun) -> int:
     """Count the places of the lists that gold asks for."""
-    number, _ = listed(opened.session.prepared.query_ids, opened.run)
+    number, _ = listed(opened.query_ids, opened.run)
     return int(np.count_nonzero(number >= 0))
 
 
@@ -211,7 +211,7 @@ def _of(n: int, total: int, word: str) -> str:
     return f"{n:,} of {counted(total, word)} ({n / total:.{digits}%})"
 
 
-def unfound(opened: Sequence[Opened]) -> list[Unfound]:
+def unfound(opened: Sequence[LoadedRun]) -> list[Unfound]:
     """Return for each kind of gold what every run missed; all were scored against one gold."""
     families = opened[0].families
     return [kind.unfound(opened) for family, kind in GOLD_KINDS.items() if family in families]

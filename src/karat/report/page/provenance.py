@@ -28,14 +28,14 @@ def inputs(scores: Sequence[Scores], *, settings: str | None = None) -> list[Inp
     `settings` is the path of the karat.toml whose settings apply.
     """
     given: dict[tuple[str, str | None, str], None] = {}
-    for origin in filter(None, (score.origin for score in scores)):
-        for role, path in origin.session.paths.items():
+    for run in filter(None, (score.scored_run for score in scores)):
+        for role, path in run.session.paths.items():
             given[role, path, "in memory"] = None
     for score in scores:
-        if score.origin is None:
+        if score.scored_run is None:
             given["scores", score.path, score.name] = None
         else:
-            given["run", score.origin.source.path, score.name] = None
+            given["run", score.scored_run.source.path, score.name] = None
     if settings is not None:
         given["settings", settings, settings] = None
     return [each for source in given for each in _inputs(*source)]

@@ -12,9 +12,9 @@ import polars as pl
 
 from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
-from karat.evaluation.calculation import TOP, Calculation, retraced
+from karat.evaluation.calculation import TOP, Calculation, trace
 from karat.evaluation.list_rows import Row
-from karat.evaluation.opened import Opened
+from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.match.described import told
 from karat.match.evidence import Found
@@ -120,13 +120,13 @@ def _of_run(
         columns = ("stage", "model", "prompt_tokens", "completion_tokens", "usd")
         for at, call in zip(calls.places.query, priced.select(columns).to_dicts(), strict=True):
             details[numbers[at]].setdefault("calls", []).append(call)
-    found = shown.opened.found
-    for (query, measure), calculation in retraced(score, run, ids, score.table.measures):
+    readings = shown.opened.readings
+    for (query, measure), calculation in trace(score, run, ids, score.table.measures):
         number = number_of[query]
         plain = details[number]["calculations"][measure.name] = _plain(calculation)
         if not measure.declaration.reads.compares_texts:
             continue
-        assert found is not None, "evidence was measured"
+        found: Found = readings["evidence"].data
         if found.ids is None:
             for row in plain["rows"]:
                 row["item"] = row["item"][:BEGINNING]
@@ -173,7 +173,7 @@ class Texts:
     _by_document: dict[str, Known] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, opened: Opened) -> Texts:
+    def of(cls, opened: LoadedRun) -> Texts:
         """Take the documents and the chunks that a run was scored with."""
         return cls(opened.session.corpus, opened.plan.chunks)
 
@@ -252,7 +252,7 @@ MOST_TEXT = 2000
 """How many characters are kept of a text: an item, a span, what matches or comes nearest."""
 
 
-def evidence_of(opened: Opened, numbers: Sequence[int]) -> dict[int, list[str]]:
+def evidence_of(opened: LoadedRun, numbers: Sequence[int]) -> dict[int, list[str]]:
     """Return the evidence of some queries, in the order in which it is numbered."""
     texts: dict[int, list[str]] = {number: [] for number in numbers}
     if EVIDENCE.name in opened.readings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from karat.evaluation.opened import Opened
+from karat.evaluation.loaded_run import LoadedRun
 from karat.match.numbers import asked
 from karat.report.page.gold_kinds import GoldFound
 from karat.report.page.model import Outcomes
@@ -19,9 +19,9 @@ def nothing_wanted(n_queries: int) -> GoldFound:
     return GoldFound(none, none, none)
 
 
-def outcomes(opened: Opened, held: GoldFound) -> Outcomes:
+def outcomes(opened: LoadedRun, held: GoldFound) -> Outcomes:
     """Say what became of each query in a run."""
-    query_ids, run = opened.session.prepared.query_ids, opened.run
+    query_ids, run = opened.query_ids, opened.run
     present, _ = asked(query_ids, run)
     status = np.where(present, ANSWERED, MISSING)
     if run.errors is not None:

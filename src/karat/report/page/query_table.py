@@ -10,7 +10,7 @@ import polars as pl
 
 from karat.config import REPORT_TEXTS
 from karat.errors import InputError, KaratWarning
-from karat.evaluation.opened import Opened
+from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.measures import Measure
 from karat.report.page.gold_kinds import GOLD_KINDS, GoldFound, first_of_gold
@@ -30,7 +30,7 @@ _QUERY_TEXT = 120
 
 
 def queries(
-    scores: Sequence[Scores], opened: Sequence[Opened | None], *, texts: int = REPORT_TEXTS
+    scores: Sequence[Scores], opened: Sequence[LoadedRun | None], *, texts: int = REPORT_TEXTS
 ) -> Queries:
     """Bring together what is known of the queries, which are the same in all scores.
 
@@ -85,9 +85,9 @@ def _known(scores: Sequence[Scores], ids: pl.Series) -> pl.DataFrame:
     return known.select(as_text(column) for column in known.iter_columns())
 
 
-def _gold_found(run: Opened, measure: Measure | None) -> GoldFound:
+def _gold_found(run: LoadedRun, measure: Measure | None) -> GoldFound:
     if measure is None:
-        return nothing_wanted(run.session.prepared.query_ids.len())
+        return nothing_wanted(run.query_ids.len())
     family = measure.declaration.family
     return GOLD_KINDS[family].found(run.readings[family], measure)
 

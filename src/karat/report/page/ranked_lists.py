@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.arrays import Flags, Ints
 from karat.evaluation.calculation import TOP
-from karat.evaluation.opened import Opened
+from karat.evaluation.loaded_run import LoadedRun
 from karat.match.numbers import numbers_of
 from karat.measures import Measure
 from karat.measures.families import FAMILIES, RANK, FamilyName
@@ -38,7 +38,7 @@ class ScoredLists:
     find is shown next to the list only if it is the list that they read, and vice versa.
     """
 
-    opened: Opened
+    opened: LoadedRun
     measure: Measure | None
     """The first measure that reads gold."""
 
@@ -71,7 +71,7 @@ class ScoredLists:
     def _all(self) -> tuple[Ints, Ints]:
         """The query and the row of each item, queries in order and the items of each in rank."""
         run = self.opened.run
-        number = numbers_of(self.opened.session.prepared.query_ids, run.segments.query_ids)
+        number = numbers_of(self.opened.query_ids, run.segments.query_ids)
         query = np.repeat(number, run.segments.lengths)
         row = np.flatnonzero(query >= 0)
         if self.is_own and row.size:
@@ -97,7 +97,7 @@ class ScoredLists:
     @cached_property
     def length(self) -> Ints:
         """How long the list of each query is."""
-        return np.bincount(self._all[0], minlength=self.opened.session.prepared.query_ids.len())
+        return np.bincount(self._all[0], minlength=self.opened.query_ids.len())
 
     @cached_property
     def hits(self) -> pl.DataFrame:
@@ -170,7 +170,7 @@ class RankedLists(Sequence[Json]):
 
     def __init__(self, runs: Sequence[ScoredLists | None]) -> None:
         shown = next(run for run in runs if run is not None)
-        self._n = n = shown.opened.session.prepared.query_ids.len()
+        self._n = n = shown.opened.query_ids.len()
         self._items, self._places = _side_by_side(runs, n)
         self._hits = [
             _Columns(pl.DataFrame(schema=HITS) if run is None else run.hits.select(*HITS), n)

@@ -1,4 +1,4 @@
-"""The options of scoring as one frozen object; the functions behind `karat.evaluate` pass it on."""
+"""The options of scoring as one frozen object, passed on behind `karat.evaluate` and others."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ class ScoringOptions:
     top_k: int | None = None
     score_threshold: float | None = None
     fail_on_error: float = MAX_FAILED
+
+    def check(self) -> None:
+        """Raise an error for a wrong word or number, before anything is read."""
+        self.effective_conventions()
+        self.list_settings()
 
     def effective_conventions(self) -> Conventions:
         """Return the conventions of the preset, overridden by those that are given."""
