@@ -9,7 +9,6 @@ import signal
 import sys
 from contextlib import suppress
 
-
 _GARBAGE_THRESHOLD = 100_000
 """New objects before garbage is collected. Imports alone make more than 50,000, all kept."""
 

@@ -27,6 +27,7 @@ FEW_VALUES = 6
 _MANY = 2_000
 """Degrees of freedom from which on an expansion gives Student's quantile."""
 _STEPS = 200
+"""Newton steps at most; about 10 are needed."""
 METHODS = {
     "flips": "inversion of the sign-flip test",
     "few": "limits of what so few differing queries can show",
@@ -118,8 +119,8 @@ def _logit_student(sample: Sample, confidence: float) -> Interval:
 def share_limit(count: int, n: int, confidence: float) -> float:
     """Return the upper Clopper–Pearson limit of a share, at 1 − α/2.
 
-    That is the share at which so few of n have a chance of α/2: a short sum, since this is used
-    for small counts. scipy.special.betaincinv gives the same, but takes long to load.
+    This is the share at which the chance of so few among n is α/2: a short sum, since counts are
+    small here. It equals scipy.special.betaincinv, without the time to import it.
     """
     if count >= n:
         return 1.0
@@ -203,16 +204,17 @@ def normal_quantile(confidence: float) -> float:
 
 @lru_cache
 def student_quantile(confidence: float, df: int) -> float:
-    """Return the same for Student's t, to 12 digits.
+    """Return the t for which Student's t lies between −t and t with this confidence.
 
-    As scipy.special.stdtrit does; but loading SciPy would take longer than a small evaluation.
+    It equals scipy.special.stdtrit to 12 digits, without importing scipy.special, which takes
+    about a quarter of the time of an evaluation of a dozen queries.
     """
     z = normal_quantile(confidence)
     if df >= _MANY:
         return _expanded_quantile(z, df)
     scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
     t = z
-    for _ in range(_STEPS):  # Newton's, all upwards: z is below t, and the chance is concave
+    for _ in range(_STEPS):  # they never overshoot: z is below t, and the chance is concave in t
         density = scale * (1 + t * t / df) ** (-(df + 1) / 2)
         step = (confidence - _chance_within(t, df)) / (2 * density)
         t += step
