@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 from statsmodels.stats.proportion import proportion_confint
 
 from karat.stats import draws
@@ -136,6 +136,9 @@ def test_upper_limit_of_a_share_is_scipy_s(n, data, confidence):
     count = data.draw(st.integers(0, n))
     exact = stats.binomtest(count, n).proportion_ci(confidence, "exact").high
     assert share_limit(count, n, confidence) == pytest.approx(exact, rel=1e-9)
+    if count < n:
+        exact = special.betaincinv(count + 1, n - count, (1 + confidence) / 2)
+        assert share_limit(count, n, confidence) == pytest.approx(exact, rel=1e-12)
     assert oracle.upper_limit(count, n, confidence) == pytest.approx(exact, rel=1e-9)
 
 
@@ -375,9 +378,22 @@ def test_student_s_interval_of_a_micro_mean_is_that_of_a_ratio():
     assert close(made, (ratio - reach, ratio + reach), 1)
 
 
+@examples(300, 3_000)
+@given(st.integers(1, 2_500), st.floats(0.5, 0.999))
+def test_student_s_quantile_is_scipy_s(df, confidence):
+    expected = special.stdtrit(df, (1 + confidence) / 2)
+    assert student_quantile(confidence, df) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("df", [1, 2, 1_999, 2_000])
+@pytest.mark.parametrize("confidence", [1 - 1e-9, 1 - 2**-53])
+def test_student_s_quantile_ends_where_the_confidence_is_nearly_1(df, confidence):
+    assert math.isfinite(student_quantile(confidence, df))
+
+
 @pytest.mark.parametrize("df", [2_000, 2_500, 10_000, 10**6, 10**8])
 @pytest.mark.parametrize("confidence", [0.001, *CONFIDENCES, 0.999])
-def test_student_s_quantile_is_scipy_s(df, confidence):
+def test_student_s_quantile_of_many_queries_is_scipy_s(df, confidence):
     expected = stats.t.ppf((1 + confidence) / 2, df)
     assert student_quantile(confidence, df) == pytest.approx(expected, rel=1e-11)
 

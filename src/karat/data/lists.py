@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from karat.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_BLOCK = 64  # queries
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,20 @@ class Lists:
                 hint="give every query the same kind",
             )
         if kinds == {"scores"}:
-            by_query = text_items(by_query)
-            return cls(by_query, _checked_scores(by_query))
+            return cls._of_scores(by_query)
         return cls({q: text_list(items) for q, items in by_query.items()}, None)
+
+    @classmethod
+    def _of_scores(cls, by_query: dict[str, Any]) -> Lists:
+        """Check ids and scores of a few queries at a time, while the cache holds them."""
+        checked: dict[str, dict[str, Any]] = {}
+        scores = []
+        queries = iter(by_query.items())
+        while block := dict(islice(queries, _BLOCK)):
+            block = text_items(block)
+            checked |= block
+            scores.append(_checked_scores(block))
+        return cls(checked, np.concatenate(scores))
 
     def only(self, query_ids: Collection[str]) -> Lists:
         """Return the lists of some queries."""
@@ -122,7 +135,7 @@ def text_items(by_query: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Make the items of every query a dict with text keys, which most are already."""
     if all(issubclass(kind, dict) for kind in set(map(type, by_query.values()))) and (
         _all_text(by_query.values(), "item_id")
-        and not any("" in items for items in by_query.values())
+        and not any(map(dict.__contains__, by_query.values(), repeat("")))
     ):
         return by_query
     return {query: text_keys(items, "item_id") for query, items in by_query.items()}

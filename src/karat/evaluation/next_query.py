@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from karat.evaluation.comparison import Comparison
 from karat.evaluation.scores import Scores
 from karat.stats.moved import moved
 from karat.stats.pairs import pair
+
+if TYPE_CHECKING:
+    from karat.evaluation.comparison import Comparison
 
 
 @dataclass(frozen=True)

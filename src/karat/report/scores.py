@@ -10,8 +10,6 @@ import polars as pl
 from karat.evaluation.document import document
 from karat.evaluation.saved_scores import write_parquet
 from karat.format import to_json
-from karat.report.latex import latex_of_scores
-from karat.report.markdown import markdown
 from karat.report.sheet import Sheet
 from karat.report.writers import REPORT, Writers
 
@@ -64,10 +62,14 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
 
 
 def _write_markdown(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    from karat.report.markdown import markdown  # loads all of comparison
+
     file.write(markdown(sheets).encode())
 
 
 def _write_latex(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
+    from karat.report.latex import latex_of_scores  # loads all of comparison
+
     file.write(latex_of_scores(sheets).encode())
 
 

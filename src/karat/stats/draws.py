@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
-from numpy.random import PCG64
 from numpy.typing import NDArray
 
 from karat.arrays import Floats, Ints
@@ -17,7 +16,7 @@ _CELLS = 1 << 18  # of a block: 2 MiB of floats, which the cache of a core holds
 _ROWS = 16
 
 
-def below(bits: PCG64, limit: int, shape: tuple[int, ...]) -> Ints:
+def below(bits: np.random.PCG64, limit: int, shape: tuple[int, ...]) -> Ints:
     """Draw whole numbers from 0 up to a limit; uneven by at most limit / 2^32."""
     size = int(np.prod(shape))
     raw = bits.random_raw(-(-size // 2)).astype("<u8", copy=False).view("<u4")[:size]
@@ -27,7 +26,7 @@ def below(bits: PCG64, limit: int, shape: tuple[int, ...]) -> Ints:
 
 def resamples(n: int) -> Iterator[Ints]:
     """Draw n of n queries with replacement, in blocks of rows; RESAMPLES rows in all."""
-    bits = PCG64(SEED)
+    bits = np.random.PCG64(SEED)
     for rows in _blocks(RESAMPLES, n + n % 2):  # an odd row would leave half a word behind
         yield below(bits, n, (rows, n + n % 2))[:, :n]
 
@@ -52,7 +51,7 @@ def resampled_sums(columns: Floats) -> Floats:
 
 def coin_flips(n: int, draws: int) -> Iterator[Floats]:
     """Flip a coin for each of n queries: blocks of rows of 0 and 1."""
-    bits = PCG64(SEED)
+    bits = np.random.PCG64(SEED)
     words = -(-n // 64)
     for rows in _blocks(draws, n):
         raw = bits.random_raw(rows * words).astype("<u8", copy=False).view(np.uint8)

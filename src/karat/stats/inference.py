@@ -11,7 +11,7 @@ import numpy as np
 from karat.arrays import Floats
 from karat.stats.draws import coin_flips, every_pattern, resamples, slices
 from karat.stats.flips import Flips, sign_flips, too_few
-from karat.stats.intervals import CONFIDENCE, Interval, share_limit
+from karat.stats.intervals import CONFIDENCE, Interval, share_limit, student_quantile
 from karat.stats.pairs import Pair
 from karat.stats.quantiles import over_rows
 from karat.stats.samples import SAME, deviation
@@ -135,13 +135,11 @@ def _mean_of(pair: Pair, difference: float) -> float:
 
 def _student(pair: Pair, confidence: float) -> Interval:
     """Return Student's interval of the mean difference."""
-    from scipy.special import stdtrit
-
     apart = pair.differences
     if apart.constant:  # t is undefined, and so is its p
         return Interval()
     error = deviation(apart.influence() / apart.slope, 0.0) / math.sqrt(apart.n)
-    reach = float(stdtrit(apart.n - 1, (1 + confidence) / 2)) * error
+    reach = student_quantile(confidence, apart.n - 1) * error
     low, high = (_shown(pair, apart.ratio + side) for side in (-reach, reach))
     return Interval(low, high, "t")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -23,6 +24,10 @@ FEWEST_RESAMPLED = 20
 """Resampling fewer queries gives intervals that are too narrow."""
 FEW_VALUES = 6
 """Fewer values than this away from 0 or 1 say little about how far from it the mean may be."""
+_MANY = 2_000
+"""Degrees of freedom from which on an expansion gives Student's quantile."""
+_STEPS = 200
+"""Newton steps at most; about 10 are needed."""
 METHODS = {
     "flips": "inversion of the sign-flip test",
     "few": "limits of what so few differing queries can show",
@@ -94,14 +99,13 @@ def _logit_student(sample: Sample, confidence: float) -> Interval:
     values seen tell: the lower end is at most 1 − u, u being the upper limit of the share of such
     values by Clopper and Pearson.
     """
-    from scipy.special import expit, logit, stdtrit
-
     value = sample.ratio
     low = high = value
     if 0 < value < 1:
         error = deviation(sample.influence(), 0.0) / math.sqrt(sample.n)
-        reach = float(stdtrit(sample.n - 1, (1 + confidence) / 2)) * error / (value * (1 - value))
-        low, high = expit(logit(value) + np.array([-reach, reach])).tolist()
+        reach = student_quantile(confidence, sample.n - 1) * error / (value * (1 - value))
+        odds = math.exp(-reach)  # a step of `reach` on the logit scale multiplies the odds
+        low, high = value * odds / (value * odds + 1 - value), value / (value + (1 - value) * odds)
     below_one, above_zero = (
         int(np.count_nonzero(flags)) for flags in (sample.values < 1, sample.values > 0)
     )
@@ -113,12 +117,20 @@ def _logit_student(sample: Sample, confidence: float) -> Interval:
 
 
 def share_limit(count: int, n: int, confidence: float) -> float:
-    """Return the upper Clopper–Pearson limit of a share, at 1 − α/2."""
+    """Return the upper Clopper–Pearson limit of a share, at 1 − α/2.
+
+    This is the share at which the chance of so few among n is α/2: a short sum, since counts are
+    small here. It equals scipy.special.betaincinv, without the time to import it.
+    """
     if count >= n:
         return 1.0
-    from scipy.special import betaincinv
-
-    return float(betaincinv(count + 1, n - count, (1 + confidence) / 2))
+    ways = [math.log(math.comb(n, k)) for k in range(count + 1)]
+    low, high = 0.0, 1.0
+    while low < (share := (low + high) / 2) < high:
+        one, other = math.log(share), math.log1p(-share)
+        chance = math.fsum(math.exp(way + k * one + (n - k) * other) for k, way in enumerate(ways))
+        low, high = (share, high) if chance > (1 - confidence) / 2 else (low, share)
+    return share
 
 
 def _is_share(sample: Sample) -> bool:
@@ -190,13 +202,48 @@ def normal_quantile(confidence: float) -> float:
     return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
+@lru_cache
 def student_quantile(confidence: float, df: int) -> float:
-    """Return the same for Student's t, for the many degrees of freedom there are here.
+    """Return the t for which Student's t lies between −t and t with this confidence.
 
-    R. A. Fisher and E. A. Cornish, 1960: the expansion around the normal quantile. From 2,000
-    degrees on it is right to 12 digits, and SciPy need not be loaded for it.
+    It equals scipy.special.stdtrit to 12 digits, without importing scipy.special, which takes
+    about a quarter of the time of an evaluation of a dozen queries.
     """
     z = normal_quantile(confidence)
+    if df >= _MANY:
+        return _expanded_quantile(z, df)
+    scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
+    t = z
+    for _ in range(_STEPS):  # they never overshoot: z is below t, and the chance is concave in t
+        density = scale * (1 + t * t / df) ** (-(df + 1) / 2)
+        step = (confidence - _chance_within(t, df)) / (2 * density)
+        t += step
+        if step <= 1e-15 * t:
+            break
+    return t
+
+
+def _chance_within(t: float, df: int) -> float:
+    """Return the chance that Student's t lies between −t and t.
+
+    M. Abramowitz and I. A. Stegun, 1964, formulas 26.7.3 and 26.7.4: finite sums of positive terms.
+    """
+    odd = df % 2
+    cosine2, sine = df / (df + t * t), t / math.sqrt(df + t * t)
+    term = math.sqrt(cosine2) if odd else 1.0
+    terms = []
+    for k in range(1 + odd, df, 2):
+        terms.append(term)
+        term *= cosine2 * k / (k + 1)
+    within = sine * math.fsum(terms)
+    return 2 / math.pi * (math.atan(t / math.sqrt(df)) + within) if odd else within
+
+
+def _expanded_quantile(z: float, df: int) -> float:
+    """Return the quantile of Student's t by expansion around the normal quantile.
+
+    R. A. Fisher and E. A. Cornish, 1960. From 2,000 degrees of freedom on it is right to 12 digits.
+    """
     terms = (
         (z**3 + z) / 4,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,

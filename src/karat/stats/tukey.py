@@ -8,7 +8,6 @@ difference between any two runs is as large as the one between these two.
 from __future__ import annotations
 
 import numpy as np
-from numpy.random import PCG64
 
 from karat.arrays import Floats
 from karat.stats.draws import SEED, below
@@ -26,7 +25,7 @@ def tukey(values: Floats, draws: int = DRAWS) -> Floats:
     total = table.sum(axis=0)
     apart = np.abs(total[:, None] - total[None, :])
     ranges = []
-    bits = PCG64(SEED)
+    bits = np.random.PCG64(SEED)
     step = max(1, _CELLS // max(n * k, 1))
     for begin in range(0, draws, step):
         sums = _shuffled(table, bits, min(step, draws - begin)).sum(axis=1)
@@ -38,7 +37,7 @@ def tukey(values: Floats, draws: int = DRAWS) -> Floats:
     return p
 
 
-def _shuffled(table: Floats, bits: PCG64, draws: int) -> Floats:
+def _shuffled(table: Floats, bits: np.random.PCG64, draws: int) -> Floats:
     """Shuffle each row anew in each draw, by the exchanges of R. Durstenfeld, 1964."""
     shuffled = np.broadcast_to(table, (draws, *table.shape)).reshape(-1, table.shape[1]).copy()
     rows = np.arange(len(shuffled))

@@ -84,7 +84,7 @@ def rows(data: pl.DataFrame | Iterable[Mapping[str, Any]]) -> Any:
     import altair as alt
 
     table = data.to_dicts() if isinstance(data, pl.DataFrame) else list(data)
-    return alt.InlineData(values=table)
+    return alt.InlineData(values=tuple(table))  # Altair copies a list with each step of a chart
 
 
 def tooltips(**fields: str) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
 import msgspec
@@ -52,7 +53,10 @@ def write_failure(title: str, problem: str, file: IO[bytes]) -> None:
 
 
 def _parts(page: Page) -> Iterator[str]:
-    drawn, data = charts(page), packed(page)
+    with ThreadPoolExecutor(1) as threads:  # compressing leaves the interpreter to the charts
+        packing = threads.submit(packed, page)
+        drawn = charts(page)
+    data = packing.result()
     sections = dict(_sections(page, drawn))
     scripts = [vega(), own()]
     yield "<!doctype html>\n"

@@ -101,8 +101,9 @@ class _Blocks:
 
 
 def _compressed(data: bytes) -> str:
-    # Without the time of packing, the same page is the same bytes.
-    return base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
+    # Level 6 takes half as long again for 2% fewer bytes. Without the time of packing, the same
+    # page is the same bytes.
+    return base64.b64encode(gzip.compress(data, 5, mtime=0)).decode()
 
 
 def _measure(name: str, sheet: Sheet) -> Json:
