@@ -21,6 +21,7 @@ from karat.evaluation.result import Result
 from karat.match.evidence import Found
 from karat.match.matches import matches
 from karat.measures import Measure, ScoreTable
+from karat.measures.families import EVIDENCE
 from karat.measures.names import AnyMeasure
 from karat.measures.presets import preset_named
 from karat.stats import groups
@@ -103,14 +104,13 @@ class Scores(Result):
     @property
     def _evidence(self) -> Found:
         readings = {} if self.scored_run is None else self.scored_run.readings
-        if "evidence" not in readings:
+        if EVIDENCE.name not in readings:
             raise InputError(
                 "these scores do not hold which evidence was matched by what",
                 field="matches",
                 hint="evaluate with a measure of evidence, such as evidence.recall@10",
             )
-        found: Found = readings["evidence"].data
-        return found
+        return readings[EVIDENCE.name].data_as(Found)
 
     def by(self, *fields: Field, intervals: bool = True) -> pl.DataFrame:
         """Return the summary for each value of a field of the queries, or of several.

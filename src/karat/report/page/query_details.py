@@ -126,7 +126,7 @@ def _of_run(
         plain = details[number]["calculations"][measure.name] = _plain(calculation)
         if not measure.declaration.reads.compares_texts:
             continue
-        found: Found = readings["evidence"].data
+        found = readings[EVIDENCE.name].data_as(Found)
         if found.ids is None:
             for row in plain["rows"]:
                 row["item"] = row["item"][:BEGINNING]
