@@ -126,7 +126,7 @@ def merge_loop_spans() -> Task:
 
 
 def karat_texts(size: texts.Size = texts.SMALL) -> Task:
-    from karat.match.texts import Listed, cover
+    from karat.match.text import Listed, cover
 
     evidence, chunks = texts.columns(size)
 
@@ -151,7 +151,7 @@ def karat_randomization() -> Task:
     import polars as pl
 
     from karat.measures import ScoreTable, parse
-    from karat.stats.flips import sign_flips
+    from karat.stats.paired_tests import sign_flips
     from karat.stats.pairs import pair
 
     table, measure = significance.values(), parse("nDCG@10")

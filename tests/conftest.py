@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from karat.cli.main import main
 from karat.measures import REGISTRY
-from karat.measures.declare import unregister
+from karat.measures.registry import unregister
 from support.effort import FULL
 
 # No test fails because the machine is busy.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
-from karat.measures.one import (
+from karat.measures.single_query import (
     AnySpan,
     Relevant,
     Span,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import karat
-from karat.measures.declare import REGISTRY
+from karat.measures.registry import REGISTRY
 
 GOLD = [
     {"query_id": f"q{at}", "kind": ["even", "odd"][at % 2], "relevant": {"a": 2, "b": 1}}

@@ -6,8 +6,8 @@ import pytest
 
 from karat.cli import progress as module
 from karat.cli.progress import progress
-from karat.data.native_run import Failure
-from karat.live.exchange import Line, Question
+from karat.data.formats.native_run import Failure
+from karat.live.protocol import Line, Question
 
 
 class Terminal(io.StringIO):

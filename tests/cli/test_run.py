@@ -13,8 +13,8 @@ import pytest
 
 import karat
 from karat.live import prices
-from karat.live.options import RunOptions
-from karat.live.request import Request
+from karat.live.retrieve import Request
+from karat.live.run_options import RunOptions
 from support.errors import refused
 from support.live_server import saying, serving
 

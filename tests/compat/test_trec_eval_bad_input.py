@@ -17,8 +17,8 @@ from karat.compat.trec_eval import trec_eval
 from karat.compat.trec_eval.catalogue import BY_NAME, NICKNAMES
 from karat.compat.trec_eval.inputs import read_groups, read_preferences, read_zscores
 from karat.compat.trec_eval.preferences import judge
-from karat.data import trec
-from karat.data.files import DataFile
+from karat.data.data_file import DataFile
+from karat.data.formats import trec
 from karat.errors import InputError, KaratError, MeasureError
 from support.effort import FULL
 from support.errors import refused

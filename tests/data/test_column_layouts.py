@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat import Gold, Run
-from karat.data import arrow_layout, parquet_layout
 from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
-from karat.data.parquet_layout import DamagedLayoutError
+from karat.data.formats import arrow_layout, parquet_layout
+from karat.data.formats.parquet_layout import DamagedLayoutError
 from karat.data.queries import read_queries
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.data import Gold, Run
-from karat.data.formats import NAMES
+from karat.data.formats.registry import NAMES
 from karat.errors import KaratWarning
 from support.effort import examples
 from support.errors import refused

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from karat import files
-from karat.data import Gold, Run, trec
-from karat.data.files import DataFile
-from karat.data.order import ranked_by_score
+from karat.data import Gold, Run
+from karat.data.data_file import DataFile
+from karat.data.formats import trec
+from karat.data.ranking import ranked_by_score
 from karat.errors import InputError
 from support.effort import examples
 from support.errors import refused

@@ -11,7 +11,7 @@ from karat.conventions import Conventions
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.evaluation.calculation import calculation, calculations
-from karat.match.prepared import PreparedGold
+from karat.match.gold_index import PreparedGold
 from karat.measures import REGISTRY, Plan
 from support.effort import examples
 

@@ -5,11 +5,10 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.data.native_run import Failure
-from karat.data.native_usage import Call
+from karat.data.formats.native_run import Call, Failure
 from karat.evaluation.estimate import estimate
-from karat.live.exchange import Line
-from karat.live.options import RunOptions
+from karat.live.protocol import Line
+from karat.live.run_options import RunOptions
 from support.effort import examples
 from support.errors import refused
 

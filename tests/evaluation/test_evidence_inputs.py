@@ -12,7 +12,7 @@ import karat
 from karat.data import Gold
 from karat.data.convert import convert
 from karat.errors import ConventionError, KaratWarning, MeasureError
-from karat.match.texts import Matching
+from karat.match.text import Matching
 from karat.measures import Plan, parse, score
 from oracles import evidence as evidence_oracle
 from support.errors import refused

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 import karat
 from karat.config import Config
-from karat.data.native_usage import TIMINGS
+from karat.data.formats.native_run import TIMINGS
 from karat.errors import KaratWarning, MeasureError
+from karat.evaluation.thresholds import Rule
 from karat.measures import parse
 from karat.stats.inference import infer
 from karat.stats.intervals import Interval
 from karat.stats.pairs import pair
-from karat.stats.rules import Rule
 from oracles import sign_flips
 from support.effort import examples
 from support.errors import refused

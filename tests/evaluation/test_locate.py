@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import KaratWarning
-from karat.match import windows
-from karat.match.subsequences import strand_starts
+from karat.match import occurrences
+from karat.match.occurrences import strand_starts
 from oracles import locate as locate_oracle
 from support.effort import examples
 from support.errors import refused
@@ -88,8 +88,8 @@ def test_strand_starts_give_the_common_length_with_each_stretch(text, other):
     st.integers(1, 30),
 )
 def test_no_window_with_enough_in_common_is_left_out(text, long, size, common, block):
-    with mock.patch.object(windows, "_BLOCK", block):
-        stretches = list(windows.windows(text, long, size, common))
+    with mock.patch.object(occurrences, "_BLOCK", block):
+        stretches = list(occurrences.windows(text, long, size, common))
     for start in range(max(1, len(long) - size + 1)):
         if locate_oracle.common(text, long[start : start + size])[-1] >= common:
             assert any(begin <= start and start + size <= end for begin, end in stretches)

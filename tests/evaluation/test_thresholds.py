@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from karat.config import Config
 from karat.errors import MeasureError
-from karat.evaluation.thresholds import asked, rules_of
-from karat.stats.rules import Rule
+from karat.evaluation.thresholds import Rule, asked, rules_of
 from support.effort import examples
 from support.errors import refused
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.evaluation.findings import KINDS
+from karat.evaluation.validation_checks import KINDS
 from oracles import validation as validation_oracle
 from support.effort import examples
 from support.errors import refused

@@ -22,8 +22,8 @@ from fuzz.inputs import PAIRED, Input
 from fuzz.plain_readers import PlainGold, PlainItem, PlainRun, RefusedError, UncheckedError
 from karat.cli import main as karat_main
 from karat.config import Config
-from karat.data.files import DataFile
-from karat.data.formats import detect, sources
+from karat.data.data_file import DataFile
+from karat.data.formats.registry import detect, sources
 from karat.data.queries import read_queries
 from karat.errors import KaratError, KaratWarning
 from oracles import evidence as evidence_oracle

@@ -16,10 +16,10 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 os.environ["LANGSMITH_TRACING"] = "false"
 
 import karat
-from karat.live.adapters.fields import Fields
-from karat.live.adapters.python import PythonRetriever
-from karat.live.adapters.spec import retriever_of
-from karat.live.exchange import Question, Search
+from karat.live.protocol import Question, Search
+from karat.live.retrievers.answers import Fields
+from karat.live.retrievers.python import PythonRetriever
+from karat.live.retrievers.resolve import retriever_of
 from support.errors import refused
 
 TEXTS = {
@@ -537,8 +537,8 @@ def test_karat_imports_none_of_the_frameworks(tmp_path):
     import sys
 
     code = (
-        "import sys; from karat.live.adapters.spec import retriever_of;"
-        "from karat.live.adapters.fields import Fields; from karat.live.exchange import Search;"
+        "import sys; from karat.live.retrievers.resolve import retriever_of;"
+        "from karat.live.retrievers.answers import Fields; from karat.live.protocol import Search;"
         "retriever_of(lambda query: [], Search(), fields=Fields());"
         "names = 'langchain_core llama_index haystack qdrant_client lancedb aiohttp pydantic';"
         "print(set(names.split()) & set(sys.modules))"

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import karat
-from karat.data.native_run import Result
-from karat.live.adapters.fields import Fields
-from karat.live.adapters.spec import retriever_of
-from karat.live.exchange import Answer, AttemptError, Question, Retriever, Search
+from karat.data.formats.native_run import Result
+from karat.live.protocol import Answer, AttemptError, Question, Retriever, Search
+from karat.live.retrievers.answers import Fields
+from karat.live.retrievers.resolve import retriever_of
 from support.errors import refused
 
 GIVEN = Search(

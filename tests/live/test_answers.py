@@ -17,11 +17,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from karat.data.native_run import Result
+from karat.data.formats.native_run import Result
 from karat.errors import InputError
-from karat.live.adapters.fields import Fields
-from karat.live.adapters.results import answer_of
-from karat.live.exchange import AttemptError
+from karat.live.protocol import AttemptError
+from karat.live.retrievers.answers import Fields, answer_of
 from support.effort import examples
 
 NONE = Fields()

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from karat.live.adapters import process
-from karat.live.adapters.command import CommandRetriever
-from karat.live.adapters.fields import Fields
-from karat.live.exchange import AttemptError, Question, Search
+from karat.live.protocol import AttemptError, Question, Search
+from karat.live.retrievers import command as command_module
+from karat.live.retrievers.answers import Fields
+from karat.live.retrievers.command import CommandRetriever
 from support.direct_calls import ask_in_turn, ask_together, ids
 from support.errors import refused
 
@@ -34,7 +34,7 @@ for count, line in enumerate(sys.stdin):
 @pytest.fixture(autouse=True)
 def _no_grace(monkeypatch):
     """Do not wait for a process to fail at its start, unless a test is about that."""
-    monkeypatch.setattr("karat.live.adapters.command._GRACE", 0)
+    monkeypatch.setattr("karat.live.retrievers.command._GRACE", 0)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_concurrent_queries_have_one_process_each_and_all_end_with_the_run(scrip
 
 
 def test_process_that_ignores_its_end_of_input_and_sigterm_is_killed(script, monkeypatch):
-    monkeypatch.setattr(process, "_PATIENCE", 0.2)
+    monkeypatch.setattr(command_module, "_PATIENCE", 0.2)
     stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + LOOP
     line = script(stubborn + "    print(answer)\ntime.sleep(600)", after="")
     (answer,) = ask_together(command(line), "a")
@@ -149,7 +149,7 @@ def test_child_that_calls_setsid_ends_with_the_run(script, streams):
 
 
 def test_child_that_is_not_found_is_reported(script, monkeypatch):
-    monkeypatch.setattr(process, "_marked", lambda _: [])  # as on systems without /proc
+    monkeypatch.setattr(command_module, "_marked", lambda _: [])  # as on systems without /proc
     children = []
 
     async def ask():
@@ -179,8 +179,8 @@ def test_query_of_several_megabytes_is_sent(script):
 
 
 def test_answer_above_the_size_limit_is_not_read(script, monkeypatch):
-    assert process.MOST_BYTES == 64 * 2**20
-    monkeypatch.setattr(process, "MOST_BYTES", 2**20)
+    assert command.MOST_BYTES == 64 * 2**20
+    monkeypatch.setattr(command_module, "MOST_BYTES", 2**20)
     line = script("sys.stdout.write('x' * (2 * 2**20)); sys.stdout.flush(); time.sleep(600)")
     (error,) = ask_together(command(line), "a")
     assert (error.kind, error.again) == ("BadAnswer", False)
@@ -242,7 +242,7 @@ def test_process_that_fails_is_replaced(script, failing, kind, shown):
 
 
 def test_process_that_closes_its_output_is_replaced(script, monkeypatch):
-    monkeypatch.setattr(process, "_PATIENCE", 0.1)
+    monkeypatch.setattr(command_module, "_PATIENCE", 0.1)
     line = script("os.close(1) if query == 'bad' else print(answer)")
     first, bad, after = ask_in_turn(command(line), "a", "bad", "c")
     assert (type(bad), bad.kind) == (AttemptError, "ProcessEnded")
@@ -389,7 +389,7 @@ def test_file_that_cannot_be_started_is_refused_when_opened(tmp_path):
 
 
 def test_command_that_ends_at_once_is_refused_when_opened(monkeypatch):
-    monkeypatch.setattr("karat.live.adapters.command._GRACE", 20)
+    monkeypatch.setattr("karat.live.retrievers.command._GRACE", 20)
     line = "sh -c 'echo bad option >&2; exit 3'"
     with refused(field=f"cmd:{line}") as caught:
         ask_together(command(line), "q")

@@ -5,7 +5,7 @@ import pytest
 import karat
 from karat import Run
 from karat.live.failures import hint_for, too_many_failed
-from karat.live.options import RunOptions
+from karat.live.run_options import RunOptions
 from support.fake_retrievers import without_pauses
 from support.live_server import saying, serving
 

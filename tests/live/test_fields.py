@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.live.adapters.fields import Fields
+from karat.live.retrievers.answers import Fields
 from support.errors import refused
 
 KEYS = st.text("ab_1", min_size=1, max_size=3).filter(lambda key: not key.isdecimal())

@@ -10,11 +10,10 @@ from urllib.parse import parse_qsl, urlsplit
 import aiohttp
 import pytest
 
-from karat.live.adapters import http as http_module
-from karat.live.adapters.fields import Fields
-from karat.live.adapters.http import HttpRetriever
-from karat.live.adapters.http_headers import retry_after, server_timing
-from karat.live.exchange import AttemptError, Search
+from karat.live.protocol import AttemptError, Search
+from karat.live.retrievers import http as http_module
+from karat.live.retrievers.answers import Fields
+from karat.live.retrievers.http import HttpRetriever, retry_after, server_timing
 from support import live_server
 from support.direct_calls import ask_in_turn, ask_together, ids
 from support.errors import refused

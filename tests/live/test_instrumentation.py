@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.data.native_usage import Call
+from karat.data.formats.native_run import Call
 from karat.errors import KaratWarning
-from karat.live.exchange import Answer
+from karat.live.protocol import Answer
 from support.effort import examples
 from support.errors import refused
 from support.fake_retrievers import both, fake_clock, run_queries, without_pauses

@@ -19,12 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.data import Run
-from karat.data.native_lines import Header
-from karat.data.native_run import Failure, Result
+from karat.data.formats.json_lines import Header
+from karat.data.formats.native_run import Failure, Result
 from karat.errors import InputError, KaratWarning
-from karat.live.exchange import Line
-from karat.live.file import Journal, locking
-from karat.live.file import journal as module
+from karat.live import journal as module
+from karat.live import locked_file
+from karat.live.journal import Journal
+from karat.live.protocol import Line
 from support.effort import examples
 from support.errors import refused
 
@@ -458,7 +459,7 @@ def test_folder_pipe_and_missing_folder_are_refused(folder):
 
 HOLDER = """
 import sys, time
-from karat.data.native_lines import Header
+from karat.data.formats.json_lines import Header
 from karat.live.file import Journal
 journal = Journal.open(sys.argv[1], Header(1, "run", "mine"))
 print("held", flush=True)
@@ -483,7 +484,7 @@ def test_second_process_is_refused_until_the_first_was_killed(folder):
 
 FORKED = """
 import os, sys, time
-from karat.data.native_lines import Header
+from karat.data.formats.json_lines import Header
 from karat.live.file import Journal
 journal = Journal.open(sys.argv[1], Header(1, "run", "mine"))
 if not os.fork():
@@ -510,14 +511,14 @@ def test_file_replaced_before_it_was_locked_is_opened_again(folder, monkeypatch)
     path, new = folder / "raced.jsonl", folder / "new.jsonl"
     written(path, [line("q1")])
     written(new, [line("q1"), line("q2")])
-    hold = locking.hold
+    hold = locked_file.hold
 
     def hold_late(descriptor, name):
         if new.exists():
             new.replace(path)
         hold(descriptor, name)
 
-    monkeypatch.setattr(locking, "hold", hold_late)
+    monkeypatch.setattr(locked_file, "hold", hold_late)
     with Journal.open(path, header()) as journal:
         assert set(journal.done) == {"q1", "q2"}
 
@@ -526,7 +527,7 @@ def test_disk_without_locks_is_refused(folder, monkeypatch):
     def without(*_):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(locking, "_lock", without)
+    monkeypatch.setattr(locked_file, "_lock", without)
     error = failure(folder / "unlocked.jsonl")
     assert "No locks available" in error.problem
     assert error.hint

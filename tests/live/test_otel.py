@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karat.data import Run
-from karat.data.native_usage import Call
+from karat.data.formats.native_run import Call
 from karat.errors import KaratWarning
 from karat.live.otel import attach, usage
 from support.effort import examples

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.data.native_usage import Call
+from karat.data.formats.native_run import Call
 from karat.live import prices
 from oracles import usage as usage_oracle
 from support.effort import FULL, examples

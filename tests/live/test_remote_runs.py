@@ -12,12 +12,12 @@ import time
 import msgspec
 import pytest
 
-from karat.live.adapters.command import CommandRetriever
-from karat.live.adapters.fields import Fields
-from karat.live.adapters.http import HttpRetriever
-from karat.live.asking import ask_all
-from karat.live.exchange import Question, Search, encoded
-from karat.live.options import RunOptions
+from karat.live.loop_thread import ask_all
+from karat.live.protocol import Question, Search, encoded
+from karat.live.retrievers.answers import Fields
+from karat.live.retrievers.command import CommandRetriever
+from karat.live.retrievers.http import HttpRetriever
+from karat.live.run_options import RunOptions
 from support import live_server
 from support.fake_retrievers import without_pauses
 from support.live_server import saying, serving
@@ -28,7 +28,7 @@ SECRET = "s3cr3t-w0rd"
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
     """Retry at once, and do not wait for a process to fail at its start."""
-    monkeypatch.setattr("karat.live.adapters.command._GRACE", 0)
+    monkeypatch.setattr("karat.live.retrievers.command._GRACE", 0)
     with without_pauses():
         yield
 
@@ -227,11 +227,11 @@ def test_no_process_outlives_an_interrupted_run(tmp_path):
         "    time.sleep(600)\n"
     )
     program = f"""
-        from karat.live.adapters.command import CommandRetriever
-        from karat.live.adapters.fields import Fields
+        from karat.live.retrievers.command import CommandRetriever
+        from karat.live.retrievers.answers import Fields
         from karat.live.asking import ask_all
-        from karat.live.exchange import Question, Search
-        from karat.live.options import RunOptions
+        from karat.live.protocol import Question, Search
+        from karat.live.run_options import RunOptions
 
         retriever = CommandRetriever({f"{sys.executable} {child}"!r}, Search(), Fields())
         questions = [Question(str(n), "why") for n in range(9)]

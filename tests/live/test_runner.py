@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.data.native_run import Failure, Result
-from karat.data.native_usage import Call
+from karat.data.formats.native_run import Call, Failure, Result
 from karat.errors import InputError
-from karat.live import marks
-from karat.live.asking import ask_all, lines
-from karat.live.exchange import Answer, AttemptError, Question, encoded
-from karat.live.options import RunOptions
+from karat.live import instrumentation, runner
+from karat.live.loop_thread import ask_all
+from karat.live.protocol import Answer, AttemptError, Question, encoded
+from karat.live.run_options import RunOptions
 from support.effort import FULL, examples
 from support.fake_retrievers import Fake, both, in_task, run_queries, without_pauses
 
@@ -177,7 +176,7 @@ def test_queries_are_taken_only_when_a_job_is_free():
     lines = []
 
     def done(line):
-        lines.append(line)
+        runner.append(line)
         if len(lines) == 100:
             raise OSError("disk full")
 
@@ -241,7 +240,7 @@ def test_calls_are_those_of_the_last_attempt_and_priced():
     tries = itertools.count(1)
 
     def retrieve(text):
-        marks.record_call(model=f"attempt {next(tries)}")
+        instrumentation.record_call(model=f"attempt {next(tries)}")
         if text == "x":
             raise ValueError
         return Answer([], calls=[Call(model="returned")])
@@ -284,7 +283,7 @@ def test_error_is_written_in_one_line(error, failure):
 
     line = run_queries(retrieve, "x")["x"]
     assert line.error == failure
-    assert lines.LONGEST_MESSAGE == 500
+    assert runner.LONGEST_MESSAGE == 500
     encoded(line)
 
 
@@ -356,7 +355,7 @@ def test_retriever_sees_the_context_of_the_caller_but_not_of_other_attempts(in_t
 
 def test_retriever_may_run_another_retriever():
     def outer(text):
-        with marks.stage("outer"):
+        with instrumentation.stage("outer"):
             inner = run_queries(lambda inner: [inner + text], "xy", jobs=2)
         return [line.results[0].id for line in inner.values()]
 

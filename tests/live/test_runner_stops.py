@@ -13,11 +13,11 @@ import time
 
 import pytest
 
-from karat.data.native_usage import Call
+from karat.data.formats.native_run import Call
 from karat.errors import InputError, KaratWarning
-from karat.live.asking import background, course
-from karat.live.asking.course import RepeatedFailureError
-from karat.live.exchange import Answer, AttemptError
+from karat.live import loop_thread, runner
+from karat.live.protocol import Answer, AttemptError
+from karat.live.runner import RepeatedFailureError
 from support.errors import refused
 from support.fake_retrievers import Fake, in_task, run_queries, without_pauses
 from support.paths import TESTS
@@ -177,7 +177,7 @@ def test_no_line_is_written_after_an_interrupt(in_tasks):
 
 def test_run_can_be_stopped_before_it_has_begun(monkeypatch):
     go_on = threading.Event()
-    run = background._Asking._run
+    run = loop_thread._Asking._run
 
     def late(self, following):
         go_on.wait(HANGING)
@@ -190,8 +190,8 @@ def test_run_can_be_stopped_before_it_has_begun(monkeypatch):
             raise KeyboardInterrupt
         return wait(event, timeout)
 
-    monkeypatch.setattr(background._Asking, "_run", late)
-    monkeypatch.setattr(background, "ENDING", 0.01)
+    monkeypatch.setattr(loop_thread._Asking, "_run", late)
+    monkeypatch.setattr(loop_thread, "ENDING", 0.01)
     monkeypatch.setattr(threading.Event, "wait", interrupted)
     asks = []
     with pytest.raises(KeyboardInterrupt):
@@ -241,7 +241,7 @@ def test_retriever_that_ends_python_has_time_to_close(monkeypatch, in_tasks):
             await asyncio.sleep(0.1)
             self.closed += 1
 
-    monkeypatch.setattr(background, "ENDING", 0.01)
+    monkeypatch.setattr(loop_thread, "ENDING", 0.01)
     retriever = Slow(in_task(sys.exit) if in_tasks else sys.exit)
     with pytest.raises(SystemExit, match="no key"):
         run_queries(retriever, ["no key"])
@@ -310,7 +310,7 @@ def test_retriever_that_cannot_be_closed_loses_no_line(monkeypatch):
         async def close(self):
             await asyncio.sleep(HANGING)
 
-    monkeypatch.setattr(course, "CLOSING", 0.01)
+    monkeypatch.setattr(runner, "CLOSING", 0.01)
     with pytest.warns(KaratWarning, match="Timeout"):
         assert len(run_queries(Open(list), "abc")) == 3
 

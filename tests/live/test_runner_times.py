@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.data.native_run import Result
-from karat.data.native_usage import Call
-from karat.live.asking import course, pacing, places
-from karat.live.exchange import Answer, AttemptError
+from karat.data.formats.native_run import Call, Result
+from karat.live import runner, workers
+from karat.live.protocol import Answer, AttemptError
 from support.effort import examples
 from support.fake_retrievers import Fake, fake_clock, in_task, run_queries, without_pauses
 
@@ -51,19 +50,19 @@ def test_only_the_call_of_the_retriever_is_timed(clock, monkeypatch, in_tasks):
         clock.pass_ms(1000)
         return 0.0
 
-    class Slowly(pacing.Spacing):
+    class Slowly(runner.Spacing):
         async def turn(self):
             clock.pass_ms(1000)
 
-    for kind in (places.TaskPlace, places.ThreadPlace):
+    for kind in (workers.TaskPlace, workers.ThreadPlace):
 
         def begin(place, attempt, begin=kind.begin):
             clock.pass_ms(1000)
             return begin(place, attempt)
 
         monkeypatch.setattr(kind, "begin", begin)
-    monkeypatch.setattr(course, "pause", pause)
-    monkeypatch.setattr(course, "Spacing", Slowly)
+    monkeypatch.setattr(runner, "pause", pause)
+    monkeypatch.setattr(runner, "Spacing", Slowly)
     lines = []
 
     def done(line):
@@ -175,7 +174,7 @@ def test_attempts_are_evenly_spaced(rate, moves):
 
     async def take_turns():
         nonlocal now
-        spacing = pacing.Spacing(rate, lambda: now, sleep)
+        spacing = runner.Spacing(rate, lambda: now, sleep)
         for move in moves:
             await spacing.turn()
             begun.append(now)
@@ -195,7 +194,7 @@ def test_concurrent_attempts_begin_one_after_the_other():
         slept.append(seconds)
 
     async def together():
-        spacing = pacing.Spacing(4, lambda: 10.0, sleep)
+        spacing = runner.Spacing(4, lambda: 10.0, sleep)
         await asyncio.gather(*(spacing.turn() for _ in range(5)))
 
     asyncio.run(together())
@@ -205,7 +204,7 @@ def test_concurrent_attempts_begin_one_after_the_other():
 def test_rate_applies_to_every_attempt(monkeypatch):
     turns = 0
 
-    class Counting(pacing.Spacing):
+    class Counting(runner.Spacing):
         async def turn(self):
             nonlocal turns
             turns += 1
@@ -215,7 +214,7 @@ def test_rate_applies_to_every_attempt(monkeypatch):
         asks += 1
         raise ValueError
 
-    monkeypatch.setattr(course, "Spacing", Counting)
+    monkeypatch.setattr(runner, "Spacing", Counting)
     asks = 0
     run_queries(retrieve, "abc", retries=2, warmup=4, rate=1e9)
     assert turns == asks == 3 * 3 + 4
@@ -230,16 +229,16 @@ def test_rate_limits_a_run():
 def test_pauses_are_random_and_grow_up_to_a_limit():
     longest = {1: 0.5, 2: 1.0, 3: 2.0, 6: 16.0, 7: 30.0, 8: 30.0, 10_000: 30.0}
     for failures, seconds in longest.items():
-        pauses = [pacing.pause(failures, None) for _ in range(300)]
+        pauses = [runner.pause(failures, None) for _ in range(300)]
         assert 0 <= min(pauses) < seconds / 10
         assert seconds * 0.9 < max(pauses) <= seconds
-    assert pacing.pause(1, 7.0) == 7.0
-    assert pacing.pause(1, 3600.0) == 60.0
+    assert runner.pause(1, 7.0) == 7.0
+    assert runner.pause(1, 3600.0) == 60.0
 
 
 def test_wait_that_the_retriever_requests_reaches_the_pause(monkeypatch):
     waits = []
-    monkeypatch.setattr(course, "pause", lambda *arguments: waits.append(arguments) or 0.0)
+    monkeypatch.setattr(runner, "pause", lambda *arguments: waits.append(arguments) or 0.0)
     errors = iter([AttemptError("HTTP 429", "slow down", wait=12.5), ValueError(), None])
 
     def retrieve(text):

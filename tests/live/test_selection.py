@@ -16,8 +16,8 @@ from karat.data import Gold
 from karat.data.queries import read_queries
 from karat.errors import InputError
 from karat.live import selection
-from karat.live.exchange import Question
-from karat.live.options import RunOptions
+from karat.live.protocol import Question
+from karat.live.run_options import RunOptions
 from karat.live.selection import digest
 from support.effort import examples
 from support.errors import refused

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.errors import InputError, KaratWarning
-from karat.match.document_ids import DocumentIds
+from karat.match.id_overlap import DocumentIds
 
 paths = st.lists(st.sampled_from(["a", "b", "docs", "x.md", "y.md"]), min_size=1, max_size=3).map(
     "/".join

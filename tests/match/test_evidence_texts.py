@@ -15,12 +15,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from karat.match.texts import (
+from karat.match.text import (
     HOW,
     Listed,
     Matching,
     Nearest,
-    batch,
     cascade,
     cover,
     covers,
@@ -30,8 +29,8 @@ from karat.match.texts import (
     ratios,
     where,
 )
-from karat.match.texts.cascade import decide
-from karat.match.texts.normal import places
+from karat.match.text.cascade import decide
+from karat.match.text.normalize import places
 from oracles import texts as text_oracle
 from support.effort import FULL, examples
 from support.errors import refused
@@ -471,7 +470,7 @@ def covered_pairs(covering):
 @given(rows, rows, thresholds, st.sampled_from([1, 5, 1 << 16]))
 def test_all_queries_at_once_match_pair_by_pair(evidence, chunks, threshold, block):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch, "_BLOCK", block)
+        patch.setattr(cascade, "_BLOCK", block)
         covering = cover(listed(evidence), listed(chunks), Matching(fuzzy_threshold=threshold))
     assert covered_pairs(covering) == text_oracle.covering(evidence, chunks, threshold=threshold)
 
@@ -487,7 +486,7 @@ def test_empty_and_repeated_evidence_is_distinguished():
 
 @pytest.mark.parametrize("block", [1, 4, 1 << 16])
 def test_each_pair_is_compared_once_and_each_text_normalised_once(monkeypatch, block):
-    monkeypatch.setattr(batch, "_BLOCK", block)
+    monkeypatch.setattr(cascade, "_BLOCK", block)
     compared, normalised = Counter(), Counter()
     whole = Matching.normalize
 

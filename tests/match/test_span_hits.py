@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import karat
 from karat.data import Gold
 from karat.errors import KaratWarning, MeasureError
-from karat.match import stretches as match_stretches
-from karat.match.stretches import Stretches
+from karat.match import span_intervals as match_stretches
+from karat.match.span_intervals import Stretches
 from karat.measures import Plan, parse, score
 from oracles import spans as span_oracle
 from support.effort import examples

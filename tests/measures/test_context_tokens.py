@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.data import Gold, Run
-from karat.data.native_run import Result
+from karat.data.formats.native_run import Result
 from karat.errors import KaratWarning
 from karat.live.tokens import counted
 from karat.measures import Plan, ScoreTable, score

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import karat
 from karat.data import Gold, Run
 from karat.evaluation.scores import Scores
-from karat.match.texts import Matching
+from karat.match.text import Matching
 from karat.measures import REGISTRY, Plan, ScoreTable, parse, score
 from oracles import evidence as evidence_oracle
 from oracles import texts as text_oracle

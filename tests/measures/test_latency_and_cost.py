@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.data import Gold, Run
-from karat.data.native_usage import CALLS, TIMINGS
+from karat.data.formats.native_run import CALLS, TIMINGS
 from karat.errors import ConventionError, MeasureError
 from karat.measures import REGISTRY, Plan, ScoreTable, parse, score
 from karat.report import scores as scores_files

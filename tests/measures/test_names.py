@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import karat
 from karat.match.spans import Budget, Least
 from karat.measures import REGISTRY, Measure, parse, parse_all
-from karat.measures.names import settle, split
+from karat.measures.name_parser import settle, split
 from support.errors import refused
 
 

@@ -8,7 +8,7 @@ import pytest
 import karat
 from karat import MeasureError
 from karat.measures import REGISTRY, parse
-from karat.measures.declare import unregister
+from karat.measures.registry import unregister
 
 GOLD = {"q1": {"a": 1, "b": 3, "c": 0}, "q2": {"d": 2}}
 RUN = {"q1": ["a", "x", "b", "a"], "q2": ["x", "d"]}

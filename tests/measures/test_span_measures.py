@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import karat
 from karat.data import Gold, Run
 from karat.errors import ConventionError, MeasureError
-from karat.match.stretches import Stretches
+from karat.match.span_intervals import Stretches
 from karat.measures import REGISTRY, Plan, ScoreTable, parse, score
 from oracles import spans as span_oracle
 from support.effort import examples

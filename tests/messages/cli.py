@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
-from karat.cli.example import copy_example
+from karat.cli.demo import copy_example
 from karat.cli.main import app
 from messages.cases import Section, written
 

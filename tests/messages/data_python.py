@@ -8,7 +8,7 @@ from unittest.mock import patch
 import polars as pl
 
 from karat import Corpus, Gold, Run
-from karat.data.shaping import Settings
+from karat.data.list_cut import Settings
 from messages.cases import Section
 
 SECTION = Section("data: Python objects")

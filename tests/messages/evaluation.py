@@ -5,7 +5,7 @@ from unittest.mock import patch
 from karat import Run, compare, evaluate, explain
 from karat.evaluation.estimate import estimate
 from karat.evaluation.scores import Scores
-from karat.live.options import RunOptions
+from karat.live.run_options import RunOptions
 from karat.report.page.query_table import queries
 from messages.cases import Section
 
@@ -37,7 +37,7 @@ def asked() -> None:
         {"query_id": "q1", "query": "one", "relevant": ["a"]},
         {"query_id": "q2", "query": "two", "relevant": ["a"]},
     ]
-    with patch("karat.live.asking.course.pause", lambda *_: 0.0):
+    with patch("karat.live.runner.pause", lambda *_: 0.0):
         evaluate(gold, failing, "RR")
 
 

@@ -13,11 +13,10 @@ from unittest.mock import patch
 import aiohttp
 
 from karat import Run, retrieve
-from karat.live.adapters.fields import Fields
-from karat.live.adapters.http import HttpRetriever
-from karat.live.adapters.results import answer_of
-from karat.live.adapters.spec import retriever_of
-from karat.live.exchange import AttemptError, Search
+from karat.live.protocol import AttemptError, Search
+from karat.live.retrievers.answers import Fields, answer_of
+from karat.live.retrievers.http import HttpRetriever
+from karat.live.retrievers.resolve import retriever_of
 from messages.cases import Section, written
 from support import live_server
 from support.fake_retrievers import Fake
@@ -289,7 +288,10 @@ http("a server breaks off its answer", live_server.cutting)
 
 
 def too_long():
-    with patch("karat.live.adapters.http.MOST_BYTES", 1 << 20), serving(saying(b" " * 2**21)) as s:
+    with (
+        patch("karat.live.retrievers.http.MOST_BYTES", 1 << 20),
+        serving(saying(b" " * 2**21)) as s,
+    ):
         return asked(s.url)
 
 
@@ -335,8 +337,8 @@ def script(content: str, mode: int = 0o755) -> str:
 def started(content: str, grace: float = 0, **patches) -> str:
     """Ask a program; what decides by time whether it has ended is patient on a busy machine."""
     with (
-        patch.multiple("karat.live.adapters.process", **{"_PATIENCE": 5.0} | patches),
-        patch("karat.live.adapters.command._GRACE", grace),
+        patch.multiple("karat.live.retrievers.command", **{"_PATIENCE": 5.0} | patches),
+        patch("karat.live.retrievers.command._GRACE", grace),
     ):
         return asked(script(f"#!/bin/sh\n{content}\n"))
 
@@ -371,7 +373,7 @@ def left() -> None:
         """echo '{"query_id": "q1", "results": ["'$!'"]}'""",
         "read more",
     ]
-    with patch("karat.live.adapters.process._marked", lambda _: []):
+    with patch("karat.live.retrievers.command._marked", lambda _: []):
         run = retrieve(script("\n".join([*lines, ""])), QUERY)
     os.kill(int(run.results["item_id"][0]), signal.SIGKILL)
 

@@ -10,12 +10,12 @@ from unittest.mock import patch
 
 import karat
 from karat import Run, retrieve
-from karat.data.native_lines import Header
+from karat.data.formats.json_lines import Header
 from karat.live import otel
-from karat.live.exchange import Answer, AttemptError, Search
-from karat.live.file.held import HeldFile
-from karat.live.file.journal import Journal
-from karat.live.options import RunOptions
+from karat.live.journal import Journal
+from karat.live.locked_file import HeldFile
+from karat.live.protocol import Answer, AttemptError, Search
+from karat.live.run_options import RunOptions
 from karat.live.selection import questions
 from messages.cases import Section, written
 from messages.live_retrievers import recorded
@@ -123,7 +123,7 @@ def going_on():
         released.wait(5)
         return []
 
-    with patch("karat.live.asking.places.ENDING", 0.01):
+    with patch("karat.live.workers.ENDING", 0.01):
         try:
             retrieve(wait, QUERY, timeout=0.02, **ALLOWED)
         finally:

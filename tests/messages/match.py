@@ -5,7 +5,7 @@ from functools import partial
 import polars as pl
 
 from karat import Chunks, Gold, Matching, Plan, Run, evaluate, locate, score, to_judgments
-from karat.match.prepared import prepare
+from karat.match.gold_index import prepare
 from karat.match.spans import Least
 from messages.cases import Section
 

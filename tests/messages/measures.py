@@ -5,7 +5,7 @@ import sys
 import karat
 from karat import Conventions, Plan, Run, ScoreTable, evaluate, score
 from karat.measures import REGISTRY, parse, parse_all
-from karat.measures.declare import unregister
+from karat.measures.registry import unregister
 from messages.cases import Section, written
 
 SECTION = Section("measures")
@@ -222,5 +222,5 @@ case("a parameter is not an integer", lambda: _parameter_is(1, "1.5"))
 case("a parameter is neither true nor false", lambda: _parameter_is(True, "yes"))
 case(
     "a measure to list is unknown",
-    lambda: karat.measures.names.declaration_named("nothing"),
+    lambda: karat.measures.name_parser.declaration_named("nothing"),
 )

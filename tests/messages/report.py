@@ -8,7 +8,7 @@ from karat import compare, evaluate
 from karat.evaluation.scores import Scores
 from karat.report import verdict as verdict_files
 from karat.report.page import build, scripts
-from karat.report.page.packing import packed
+from karat.report.page.pack import packed
 from karat.report.schemas import schema
 from messages.cases import Section, written
 from support.pages import a_page, some_queries

@@ -13,7 +13,7 @@ from karat.errors import (
     MeasureError,
     RetrieverError,
 )
-from karat.live.exchange import AttemptError
+from karat.live.protocol import AttemptError
 from messages.cases import SOURCE, Site
 
 KINDS = (InputError, MeasureError, ConventionError, RetrieverError, KaratWarning, AttemptError)

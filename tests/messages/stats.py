@@ -3,7 +3,7 @@
 import polars as pl
 
 from karat import compare, evaluate
-from karat.stats.comparison import Choices, compared_by
+from karat.stats.pairwise import Choices, compared_by
 from messages.cases import Section
 
 SECTION = Section("stats")

@@ -18,12 +18,12 @@ from karat.errors import MeasureError
 from karat.evaluation.loaded_run import LoadedRun
 from karat.measures import parse
 from karat.report.charts import KINDS
+from karat.report.charts.bins import binned, cumulative, edges, slack
 from karat.report.charts.distribution import histogram
-from karat.report.charts.groups import groups
+from karat.report.charts.group_map import groups
 from karat.report.charts.scatter import points, squares
 from karat.report.charts.speed import latency, latency_histogram
 from karat.report.charts.theme import COLOURS
-from karat.report.charts.thinning import binned, cumulative, edges, slack
 from karat.report.charts.tradeoff import front, tradeoffs
 from karat.report.page.chart_data import picture
 from karat.report.sheet import Sheet

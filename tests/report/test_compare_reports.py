@@ -9,9 +9,9 @@ import pytest
 
 import karat
 from karat.format import probability
+from karat.report.comparison import letter
 from karat.report.comparison_tables import interval
 from karat.report.latex import escape
-from karat.report.significance import letter
 from karat.report.terminal import width_of
 from support.commands import check_refused
 

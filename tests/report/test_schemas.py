@@ -17,12 +17,12 @@ from karat.cli.main import main
 from karat.conventions import CHOICES
 from karat.evaluation.usage import usage
 from karat.format import to_json
-from karat.measures.declare import REGISTRY
 from karat.measures.families import REASONS
+from karat.measures.registry import REGISTRY
 from karat.report.schemas import DOCUMENTS, schema
-from karat.stats.comparison import PAIRS, TESTS
 from karat.stats.corrections import CORRECTIONS
 from karat.stats.intervals import METHODS
+from karat.stats.pairwise import PAIRS, TESTS
 from support.commands import check_refused
 
 TEXT = "Refunds are paid within 14 days, to the card you paid with."

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.measures.declare import REGISTRY
+from karat.measures.registry import REGISTRY
 from karat.report.bars import Drawn
 from karat.report.terminal import width_of
 from support.effort import examples

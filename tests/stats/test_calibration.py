@@ -9,15 +9,12 @@ import math
 import numpy as np
 import pytest
 
-from karat.stats import flips
-from karat.stats.corrections import correct
-from karat.stats.flips import sign_flips
+from karat.stats import paired_tests
+from karat.stats.corrections import correct, tukey
 from karat.stats.inference import infer
 from karat.stats.intervals import intervals
+from karat.stats.paired_tests import sign_flips, student, wilcoxon
 from karat.stats.samples import Sample
-from karat.stats.student import student
-from karat.stats.tukey import tukey
-from karat.stats.wilcoxon import wilcoxon
 from support import calibration
 from support.effort import FULL
 from support.score_tables import pairs_of
@@ -145,7 +142,7 @@ def test_coverage_for_differences(n, test, monkeypatch):
     a = 0.6 * query + 0.4 * chance.beta(0.6, 0.9, (EXPERIMENTS, n))
     b = 0.5 * query + 0.5 * chance.beta(0.9, 0.6, (EXPERIMENTS, n))
     truth = 0.5 * 0.4 + 0.5 * 0.6 - 0.4
-    monkeypatch.setattr(flips, "DRAWS", DRAWS)
+    monkeypatch.setattr(paired_tests, "DRAWS", DRAWS)
     found = [one.interval for one in infer(pairs_of((b - a).T, "nDCG@10"), test)]
     share, methods = coverage_of(found, [truth] * EXPERIMENTS)
     assert methods == {"flips" if test == "randomization" else "t"}

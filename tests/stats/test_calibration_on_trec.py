@@ -12,11 +12,11 @@ import pytest
 from scipy.optimize import brentq
 
 from karat.data import Gold, Run
+from karat.evaluation.thresholds import Rule
 from karat.measures import Plan, parse, score
-from karat.stats import flips
+from karat.stats import paired_tests
 from karat.stats.inference import infer
 from karat.stats.intervals import interval
-from karat.stats.rules import Rule
 from karat.stats.samples import Sample
 from support.calibration import within
 from support.effort import FULL
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the runs are not in 
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch):
-    monkeypatch.setattr(flips, "DRAWS", DRAWS)
+    monkeypatch.setattr(paired_tests, "DRAWS", DRAWS)
 
 
 @cache

@@ -22,10 +22,10 @@ from polars.testing import assert_frame_equal
 
 import karat
 from karat.measures import parse
-from karat.stats import draws, groups
-from karat.stats.comparison import Choices, compared, compared_by, queries_needed
+from karat.stats import groups, resampling
 from karat.stats.inference import infer, swapped
 from karat.stats.pairs import pair
+from karat.stats.pairwise import Choices, compared, compared_by, queries_needed
 from karat.stats.summary import summary
 from oracles import sign_flips as flips_oracle
 from oracles import stats as oracle
@@ -151,7 +151,7 @@ def check_row(row, run_a, run_b, whole):
 def p_of_quantiles(how, a, b):
     """Return the p of the resamples that karat draws."""
     with few_resamples():
-        drawn = np.concatenate(list(draws.resamples(len(a)))).tolist()
+        drawn = np.concatenate(list(resampling.resamples(len(a)))).tolist()
     differences = [
         oracle.value(how, [b[i] for i in row]) - oracle.value(how, [a[i] for i in row])
         for row in drawn
@@ -162,10 +162,10 @@ def p_of_quantiles(how, a, b):
 @contextmanager
 def few_resamples():
     """Let the bootstrap draw 300 resamples, which the oracle can follow one by one."""
-    with patch.object(draws, "RESAMPLES", 300):
-        draws.times_drawn.cache_clear()
+    with patch.object(resampling, "RESAMPLES", 300):
+        resampling.times_drawn.cache_clear()
         yield
-    draws.times_drawn.cache_clear()
+    resampling.times_drawn.cache_clear()
 
 
 @examples(15, 200)
@@ -214,7 +214,7 @@ def test_interval_of_a_difference_of_quantiles_is_that_of_resampled_pairs(name):
     b = a * chance.lognormal(0.2, 0.3, 15)
     measure = parse(name)
     share = oracle.SHARES[measure.declaration.combine]
-    drawn = np.concatenate(list(draws.resamples(15))).tolist()
+    drawn = np.concatenate(list(resampling.resamples(15))).tolist()
     differences = [
         oracle.quantile([b[i] for i in row], share) - oracle.quantile([a[i] for i in row], share)
         for row in drawn
@@ -513,16 +513,16 @@ def ends_of(row):
 def test_block_size_changes_no_bit(monkeypatch):
     tables = random_tables(n=24, k=2)
     first, first_summary = compared(tables), summary(tables["run 0"])
-    monkeypatch.setattr(draws, "_CELLS", 1_000)
-    draws.times_drawn.cache_clear()
+    monkeypatch.setattr(resampling, "_CELLS", 1_000)
+    resampling.times_drawn.cache_clear()
     assert_frame_equal(first, compared(tables), check_exact=True)
     assert_frame_equal(first_summary, summary(tables["run 0"]), check_exact=True)
-    draws.times_drawn.cache_clear()
+    resampling.times_drawn.cache_clear()
 
 
 def test_number_of_threads_changes_no_bit():
     program = (
-        "from karat.stats.comparison import Choices, compared\n"
+        "from karat.stats.pairwise import Choices, compared\n"
         "from karat.stats.summary import summary\n"
         "from support.score_tables import random_tables\n"
         "tables = random_tables(n=200, k=2)\n"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from karat.evaluation.thresholds import Rule
 from karat.measures import ScoreTable, parse
-from karat.stats.flips import sign_flips
 from karat.stats.inference import infer
+from karat.stats.paired_tests import sign_flips
 from karat.stats.pairs import pair
-from karat.stats.rules import Rule
 from oracles.sign_flips import interval_of, p_of
 from support.effort import examples
 

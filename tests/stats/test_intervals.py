@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from statsmodels.stats.proportion import proportion_confint
 
-from karat.stats import draws
 from karat.stats import intervals as intervals_module
+from karat.stats import resampling
 from karat.stats.intervals import Interval, interval, intervals, share_limit, student_quantile
 from karat.stats.samples import Sample, deviation
 from karat.stats.summary import summary
@@ -30,12 +30,12 @@ def few_resamples(monkeypatch):
 
     Samples of 2 queries and more are resampled, which are fast to check.
     """
-    monkeypatch.setattr(draws, "RESAMPLES", 300)
+    monkeypatch.setattr(resampling, "RESAMPLES", 300)
     monkeypatch.setattr(intervals_module, "FEWEST", 2)
     monkeypatch.setattr(intervals_module, "FEWEST_RESAMPLED", 2)
-    draws.times_drawn.cache_clear()
+    resampling.times_drawn.cache_clear()
     yield
-    draws.times_drawn.cache_clear()
+    resampling.times_drawn.cache_clear()
 
 
 def sample(how, values, weights=None, **facts):
@@ -49,7 +49,7 @@ def micro_by_oracle(values, weights, confidence=0.95):
     def statistic(at):
         return oracle.value("micro", [values[i] for i in at], [weights[i] for i in at])
 
-    drawn = np.concatenate(list(draws.resamples(len(values)))).tolist()
+    drawn = np.concatenate(list(resampling.resamples(len(values)))).tolist()
     return oracle.bca(statistic, len(values), [statistic(row) for row in drawn], confidence)
 
 
@@ -240,7 +240,7 @@ def test_bca_interval_of_the_same_resamples():
     @given(few, st.sampled_from((10, 3, 7)), st.sampled_from(SCALES), st.sampled_from(CONFIDENCES))
     def check(counts, whole, scale, confidence):
         n, values = len(counts), [count / whole * scale for count in counts]
-        drawn = np.concatenate(list(draws.resamples(n))).tolist()
+        drawn = np.concatenate(list(resampling.resamples(n))).tolist()
         samples = [sample(how, values) for how in hows]
         for made, found in zip(samples, intervals(samples, confidence), strict=True):
             if made.constant or (made.how == "mean" and is_share(values)):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
-from karat.stats.apart import apart
+from karat.stats.groups import apart
 from support.effort import examples
 
 VALUES = st.lists(st.sampled_from([0.0, 0.125, 0.25, 0.5, 0.75, 1.0]), min_size=0, max_size=14)

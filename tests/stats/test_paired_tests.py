@@ -12,16 +12,19 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
-from karat.stats import draws, flips
-from karat.stats.corrections import correct
-from karat.stats.draws import coin_flips, every_pattern
-from karat.stats.flips import DRAWS, DRAWS_OF_MANY, sign_flips
+from karat.stats import paired_tests, resampling
+from karat.stats.corrections import correct, tukey
+from karat.stats.paired_tests import (
+    DRAWS,
+    DRAWS_OF_MANY,
+    effect_size,
+    sign_flips,
+    student,
+    wilcoxon,
+)
 from karat.stats.power import detectable, needed
+from karat.stats.resampling import coin_flips, every_pattern, whole
 from karat.stats.samples import Sample
-from karat.stats.student import effect_size, student
-from karat.stats.tukey import tukey
-from karat.stats.whole import whole
-from karat.stats.wilcoxon import wilcoxon
 from oracles import stats as oracle
 from support.effort import examples
 from support.score_tables import pairs_of
@@ -121,7 +124,7 @@ def test_drawn_p_is_close_to_the_exact_one(monkeypatch):
         values = chance.normal(0.25, 1, 16)
         exact = randomization(one_column(values))[0]
         with monkeypatch.context() as patched:
-            patched.setattr(flips, "_MOST_ENUMERATED", 0)
+            patched.setattr(paired_tests, "_MOST_ENUMERATED", 0)
             drawn = randomization(one_column(values), draws=50_000)[0]
         assert drawn != exact
         assert drawn == pytest.approx(exact, abs=5 * math.sqrt(exact * (1 - exact) / 50_000))
@@ -348,7 +351,7 @@ def test_both_exact_oracles_of_wilcoxon_agree():
 
 
 def test_many_queries_have_fewer_draws(monkeypatch):
-    monkeypatch.setattr(flips, "MANY_QUERIES", 200)
+    monkeypatch.setattr(paired_tests, "MANY_QUERIES", 200)
     few, many = (np.random.default_rng(1).normal(0.5, 0.1, (n, 1)) for n in (200, 201))
     assert randomization(few)[0] == 1 / (DRAWS + 1)
     assert randomization(many)[0] == 1 / (DRAWS_OF_MANY + 1)
@@ -356,7 +359,7 @@ def test_many_queries_have_fewer_draws(monkeypatch):
 
 def test_many_queries_have_a_hundred_draws_per_pair_at_least(monkeypatch):
     # Corrected for all pairs, the smallest p must still be far below 0.05.
-    monkeypatch.setattr(flips, "MANY_QUERIES", 200)
+    monkeypatch.setattr(paired_tests, "MANY_QUERIES", 200)
     many = np.random.default_rng(1).normal(0.5, 0.1, (201, 110))
     assert randomization(many)[0] == 1 / (11_000 + 1)
 
@@ -368,15 +371,15 @@ def test_more_than_ten_thousand_queries_are_many():
 
 @pytest.mark.parametrize("cells", [100, 999, 5_000])
 def test_block_size_does_not_change_the_draws(monkeypatch, cells):
-    monkeypatch.setattr(draws, "RESAMPLES", 300)
+    monkeypatch.setattr(resampling, "RESAMPLES", 300)
     sizes = [*range(1, 35), 64, 65, 129]  # odd and even rows, whole and partial words
-    resamples = [np.concatenate(list(draws.resamples(n))) for n in sizes]
+    resamples = [np.concatenate(list(resampling.resamples(n))) for n in sizes]
     coins = [np.concatenate(list(coin_flips(n, 300))) for n in sizes]
-    monkeypatch.setattr(draws, "_CELLS", cells)
-    monkeypatch.setattr(draws, "_ROWS", 1)
+    monkeypatch.setattr(resampling, "_CELLS", cells)
+    monkeypatch.setattr(resampling, "_ROWS", 1)
     for n, drawn, flipped in zip(sizes, resamples, coins, strict=True):
         assert drawn.shape == flipped.shape == (300, n)
-        assert (np.concatenate(list(draws.resamples(n))) == drawn).all()
+        assert (np.concatenate(list(resampling.resamples(n))) == drawn).all()
         assert (np.concatenate(list(coin_flips(n, 300))) == flipped).all()
 
 
@@ -399,6 +402,6 @@ def test_whole_numbers_have_the_same_sum_in_every_order(values, exponent, roundi
 def test_block_size_does_not_change_the_result(monkeypatch):
     differences = np.random.default_rng(2).normal(0.0002, 0.1, (20_000, 2))
     found = randomization(differences)
-    monkeypatch.setattr(draws, "_ROWS", 1)
+    monkeypatch.setattr(resampling, "_ROWS", 1)
     assert randomization(differences).tolist() == found.tolist()
     assert 0.001 < found.min() < 1

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from karat.live.exchange import Question
+from karat.live.protocol import Question
 
 
 async def _answer(retriever, number, query, timeout):

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from karat.data.native_run import Result
-from karat.live import marks
-from karat.live.asking import ask_all, attempts, course, places
-from karat.live.exchange import Answer, Question, Retriever
-from karat.live.options import RunOptions
+from karat.data.formats.native_run import Result
+from karat.live import instrumentation, runner, workers
+from karat.live.loop_thread import ask_all
+from karat.live.protocol import Answer, Question, Retriever
+from karat.live.run_options import RunOptions
 
 
 class Fake(Retriever):
@@ -58,7 +58,7 @@ def fake_clock():
     """Measure all times with a `Clock`."""
     clock = Clock()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (attempts, marks):
+        for module in (workers, instrumentation):
             patch.setattr(module, "perf_counter_ns", clock)
         yield clock
 
@@ -67,8 +67,8 @@ def fake_clock():
 def without_pauses():
     """Retry at once, and hardly wait for tasks that were cancelled."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(course, "pause", lambda *_: 0.0)
-        patch.setattr(places, "ENDING", 0.05)
+        patch.setattr(runner, "pause", lambda *_: 0.0)
+        patch.setattr(workers, "ENDING", 0.05)
         yield
 
 

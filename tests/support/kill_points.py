@@ -15,12 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from karat.data.native_lines import Header
-from karat.data.native_run import Failure, Result
+from karat.data.formats.json_lines import Header
+from karat.data.formats.native_run import Failure, Result
 from karat.errors import InputError
-from karat.live.exchange import Line
-from karat.live.file import Journal
-from karat.live.file import journal as module
+from karat.live import journal as module
+from karat.live.journal import Journal
+from karat.live.protocol import Line
 
 QUERIES = [f"q{at}" for at in range(4)]
 CALLS = ("open", "write", "fsync", "ftruncate", "replace", "unlink", "close")

@@ -15,7 +15,7 @@ import time
 import warnings
 from contextlib import suppress
 
-from karat.live.asking import background, places
+from karat.live import loop_thread, workers
 from support.fake_retrievers import run_queries
 
 HANGING = 60  # seconds after which a process that hangs is killed
@@ -50,9 +50,9 @@ RETRIEVERS = {"in_thread": in_thread, "in_task": in_task, "blocking": blocking, 
 def run(kind):
     jobs = 1 if kind == "blocking" else 3  # with more jobs it would block the first query too
     if kind == "blocking":
-        background.ENDING = 0.5  # nothing can end while the loop is blocked
+        loop_thread.ENDING = 0.5  # nothing can end while the loop is blocked
     if kind == "deaf":
-        places.ENDING = 0.2
+        workers.ENDING = 0.2
     run_queries(
         RETRIEVERS[kind],
         "abcdef",

@@ -4,10 +4,8 @@ Every chunk is a stretch of its document: `corpus[doc_id][start:end] == text`. I
 `doc_id#start-end`, so the same chunk has the same id whoever cuts it.
 """
 
-from karat.chunk.characters import fixed
-from karat.chunk.headings import markdown
-from karat.chunk.sentence_ends import sentences
-from karat.chunk.separators import recursive
+from karat.chunk.by_size import fixed, recursive
+from karat.chunk.by_structure import markdown, sentences
 from karat.chunk.splitters import with_splitter
 
 __all__ = ["fixed", "markdown", "recursive", "sentences", "with_splitter"]

@@ -10,9 +10,9 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from karat.chunk.cutting import Place, cut
+from karat.chunk.by_size import Place, cut
 from karat.data import Chunks
-from karat.data.dense import DenseText, dense
+from karat.data.offsets import DenseText, dense
 from karat.errors import InputError, KaratWarning, counted
 
 Overlaps = Callable[[str], bool]

@@ -109,7 +109,7 @@ def convert_command(
     from karat.data.columns import Columns
     from karat.data.convert import convert
     from karat.errors import InputError, counted
-    from karat.match.judging import to_judgments
+    from karat.match.to_judgments import to_judgments
 
     for flag, given in (("--min-overlap", min_overlap), ("--shares", shares)):
         if given is not None and chunks is None:

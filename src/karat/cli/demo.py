@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,6 +10,26 @@ import click
 
 from karat.cli.options import FILE
 from karat.cli.parameters import Argument, command
+from karat.errors import InputError
+from karat.files import writing
+
+GOLD = "support-faq.jsonl"
+RUNS = ("bm25.run", "hybrid.jsonl")
+
+
+def copy_example(folder: Path) -> tuple[Path, list[Path]]:
+    """Copy gold and runs into a folder; return their paths."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError("this is a file where a folder is meant", path=folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder cannot be made ({error.strerror})", path=folder) from error
+    for name in (GOLD, *RUNS):
+        content = files("karat").joinpath("examples", name).read_bytes()
+        with writing(folder / name) as file:
+            file.write(content)
+    return folder / GOLD, [folder / name for name in RUNS]
 
 
 @command(
@@ -24,7 +45,6 @@ from karat.cli.parameters import Argument, command
 def demo_command(folder: Path) -> None:
     """Copy example data into a folder and score it."""
     from karat.cli.evaluate import evaluate_command
-    from karat.cli.example import copy_example
 
     gold, runs = copy_example(folder)
     names = [str(run) for run in runs]

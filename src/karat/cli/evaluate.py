@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from karat.cli.advice import advise, after_eval
+from karat.cli.next_step import advise, after_eval
 from karat.cli.options import (
     BY,
     GOLD,

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from karat.cli.advice import advise, after_gate
+from karat.cli.next_step import advise, after_gate
 from karat.cli.options import GOLD, JSON, REPORT_QUERIES, RUN, SCORING, Scoring, output_files
 from karat.cli.outputs import Outputs, report_options
 from karat.cli.parameters import Option, command

@@ -54,10 +54,10 @@ def locate_command(
 
     The exit code is 1 if some were not found.
     """
-    from karat.data import native
     from karat.data.columns import Columns
-    from karat.data.files import Unopened
-    from karat.data.formats import for_writing
+    from karat.data.data_file import Unopened
+    from karat.data.formats import native
+    from karat.data.formats.registry import for_writing
     from karat.errors import InputError
     from karat.evaluation.location import locate
     from karat.files import check_writable

@@ -17,7 +17,7 @@ from karat.errors import InputError
 if TYPE_CHECKING:
     from karat.config import Config
     from karat.data.columns import Columns
-    from karat.data.files import Unopened
+    from karat.data.data_file import Unopened
 
 FILE = click.Path(path_type=Path)
 COUNT = click.IntRange(min=0)
@@ -255,7 +255,7 @@ class Scoring:
         """Take the values of the options in `SCORING`, by their names."""
         from karat.config import Config
         from karat.data.columns import Columns
-        from karat.match.texts import Matching
+        from karat.match.text import Matching
 
         columns = Columns.of(values["columns"])
         given = {name: values[name] for name in CHOICES if values[name]}
@@ -295,13 +295,13 @@ class Scoring:
 
     def gold(self, path: str) -> Unopened:
         """Return gold to be opened in the given format."""
-        from karat.data.files import Unopened
+        from karat.data.data_file import Unopened
 
         return Unopened(path, self.gold_format, self.columns, self.queries)
 
     def run(self, path: str) -> Unopened:
         """Return a run to be opened in the given format."""
-        from karat.data.files import Unopened
+        from karat.data.data_file import Unopened
 
         return Unopened(path, self.run_format, self.columns)
 
@@ -329,6 +329,6 @@ def table_file(path: str | None, columns: Columns) -> str | Unopened | None:
     """Return a file of documents or chunks, to be opened with the given names of columns."""
     if path is None or not columns:
         return path
-    from karat.data.files import Unopened
+    from karat.data.data_file import Unopened
 
     return Unopened(path, columns=columns)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from karat.errors import counted, printable
 
 if TYPE_CHECKING:
-    from karat.data.native_run import Failure
-    from karat.live.exchange import Line, Question
+    from karat.data.formats.native_run import Failure
+    from karat.live.protocol import Line, Question
 
 SECONDS_BETWEEN_LINES = 10.0
 

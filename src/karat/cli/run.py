@@ -9,7 +9,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karat.cli.advice import advise, after_run
+from karat.cli.next_step import advise, after_run
 from karat.cli.options import COLUMNS, FILE, JSON
 from karat.cli.parameters import Argument, Option, command
 from karat.cli.progress import progress
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from karat.data.run import Run
     from karat.evaluation.estimate import Estimate
     from karat.evaluation.usage import Usage
-    from karat.live.options import RunOptions
-    from karat.live.request import Request
+    from karat.live.retrieve import Request
+    from karat.live.run_options import RunOptions
 
 
 @command(
@@ -269,12 +269,12 @@ def run_command(
     Each result is written as soon as it arrives; after an interruption, the same command continues.
     """
     from karat.data.columns import Columns
-    from karat.data.files import Unopened
-    from karat.data.native_run import run_of_lines
+    from karat.data.data_file import Unopened
+    from karat.data.formats.native_run import run_of_lines
     from karat.evaluation.estimate import estimate
     from karat.evaluation.usage import usage
     from karat.live.failures import too_many_failed
-    from karat.live.request import Request
+    from karat.live.retrieve import Request
 
     if output is None and not dry_run:
         raise InputError("there is no file to write to", field="--output", hint="-o run.jsonl")
@@ -306,8 +306,8 @@ def _options(flags: Mapping[str, Any], output: Path | None) -> RunOptions:
     """Return the options of a run from the flags of the same names."""
     from dataclasses import fields
 
-    from karat.data.files import plain_name
-    from karat.live.options import RunOptions
+    from karat.data.data_file import plain_name
+    from karat.live.run_options import RunOptions
 
     values = {
         **flags,

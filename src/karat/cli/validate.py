@@ -53,7 +53,7 @@ def validate_command(
     The exit code is 1 if there are errors, and 0 if there are only warnings or nothing to report.
     """
     from karat.data.columns import Columns
-    from karat.data.files import Unopened
+    from karat.data.data_file import Unopened
     from karat.evaluation.validation import validate
     from karat.format import to_json
 

@@ -19,17 +19,17 @@ import numpy as np
 
 from karat.arrays import Floats, Ints
 from karat.compat.trec_eval.catalogue import ENTRIES, NICKNAMES, Asked
-from karat.compat.trec_eval.computing import Compute
 from karat.compat.trec_eval.topics import Topics
+from karat.compat.trec_eval.values import Compute
 from karat.conventions import Conventions
+from karat.data.dict_runs import Lists
 from karat.data.gold import Gold
-from karat.data.lists import Lists
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
+from karat.match.gold_index import prepare
 from karat.match.hits import Hits
 from karat.match.ids import match_ids
-from karat.match.prepared import prepare
-from karat.measures.rank.interpolated import at_recall, average_at_recall
+from karat.measures.kernels.interpolated import at_recall, average_at_recall
 
 __all__ = [
     "RelevanceEvaluator",

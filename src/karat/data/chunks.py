@@ -8,16 +8,16 @@ from typing import Any
 
 import polars as pl
 
-from karat.data import frames, rows
+from karat.data import frames, row_files
 from karat.data.columns import Columns
-from karat.data.files import DataFile, Unopened
-from karat.data.native_lines import Id, Offset
+from karat.data.data_file import DataFile, Unopened
+from karat.data.formats.json_lines import Id, Offset
 from karat.errors import InputError, counted
 
 ITEM_ID = tuple(name for name in frames.ITEM_ID if name not in frames.DOC_ID)
 
 
-class ChunkLine(rows.Line):
+class ChunkLine(row_files.Line):
     """A chunk in JSON Lines."""
 
     doc_id: Id
@@ -31,7 +31,7 @@ class ChunkLine(rows.Line):
     def row(self) -> dict[str, Any]:
         """Return the row of the chunk."""
         return {
-            "item_id": rows.first_id(self.item_id, self.chunk_id, self.id),
+            "item_id": row_files.first_id(self.item_id, self.chunk_id, self.id),
             "doc_id": str(self.doc_id),
             "start": self.start,
             "end": self.end,
@@ -82,14 +82,14 @@ class Chunks:
     ) -> Chunks:
         """Read chunks from JSON Lines or a table; `columns` maps karat's names to the file's."""
         mapping = Columns.of(columns)
-        chunks = rows.read(DataFile(path, mapping), format, ChunkLine, chunks_of_table)
+        chunks = row_files.read(DataFile(path, mapping), format, ChunkLine, chunks_of_table)
         if mapping is not columns:
             mapping.check()
         return chunks
 
     def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write chunks in the format that the ending names."""
-        rows.write(self.frame, path, format)
+        row_files.write(self.frame, path, format)
 
     @classmethod
     def open(cls, source: Any) -> Chunks:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from karat.data import beir, trec
 from karat.data.columns import Columns
-from karat.data.files import DataFile
-from karat.data.folders import check_writable_folder
-from karat.data.format import KINDS, Format, Kind
-from karat.data.formats import (
+from karat.data.data_file import DataFile
+from karat.data.formats import beir, trec
+from karat.data.formats.base import KINDS, Format, Kind, Written
+from karat.data.formats.registry import (
     detect,
     for_writing,
     gold_from,
@@ -24,10 +23,9 @@ from karat.data.formats import (
     write_run,
 )
 from karat.data.gold import Gold
-from karat.data.losses import Written
 from karat.data.run import Run
 from karat.errors import SWAPPED, InputError, KaratWarning
-from karat.files import check_writable
+from karat.files import check_writable, check_writable_folder
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import polars as pl
 
 from karat.data import frames
 from karat.data.columns import Columns
-from karat.data.files import Unopened
-from karat.data.native_lines import table_of
+from karat.data.data_file import Unopened
+from karat.data.formats.json_lines import table_of
 from karat.errors import InputError, counted
 
 DOC_ID = ("doc_id", "_id", "id", *frames.DOC_ID[1:])

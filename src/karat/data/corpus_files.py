@@ -6,19 +6,19 @@ import os
 from pathlib import Path
 from typing import Any
 
-from karat.data import rows
+from karat.data import row_files
 from karat.data.columns import Columns
 from karat.data.corpus import Corpus, corpus_of_mapping, corpus_of_table
-from karat.data.files import DataFile
-from karat.data.native_lines import Id
+from karat.data.data_file import DataFile
+from karat.data.formats.json_lines import Id
 from karat.errors import InputError
 from karat.files import BYTE_ORDER_MARK, COMPRESSIONS, Source, decode
 
 TEXT_ENDINGS = (".txt", ".md", ".markdown")
-NAMES = ("text", "beir", *rows.NAMES)
+NAMES = ("text", "beir", *row_files.NAMES)
 
 
-class DocumentLine(rows.Line, rename={"beir_id": "_id"}):
+class DocumentLine(row_files.Line, rename={"beir_id": "_id"}):
     """A document in JSON Lines; BEIR calls its id `_id`."""
 
     text: str
@@ -29,7 +29,7 @@ class DocumentLine(rows.Line, rename={"beir_id": "_id"}):
 
     def row(self) -> dict[str, Any]:
         """Return the row of the document."""
-        doc_id = rows.first_id(self.doc_id, self.beir_id, self.id)
+        doc_id = row_files.first_id(self.doc_id, self.beir_id, self.id)
         return {"doc_id": doc_id, "text": self.text, "title": self.title}
 
 
@@ -40,18 +40,18 @@ def read_corpus(
 ) -> Corpus:
     """Read a corpus from a folder or a file."""
     if format is not None and format not in NAMES:
-        raise rows.unknown(format, NAMES)
+        raise row_files.unknown(format, NAMES)
     given = Path(path)
     if given.is_dir():
         inside = _beir_file(given) if format != "text" else None
         if inside is None:
             return _read_folder(given, format)
-        return rows.read(DataFile(inside, columns), "jsonl", DocumentLine, corpus_of_table)
+        return row_files.read(DataFile(inside, columns), "jsonl", DocumentLine, corpus_of_table)
     source = DataFile(given, columns)
     if format == "text" or (format is None and given.suffix.lower() in TEXT_ENDINGS):
         return corpus_of_mapping({given.name: _text(source)})
     name = "jsonl" if format == "beir" else format
-    return rows.read(source, name, DocumentLine, corpus_of_table)
+    return row_files.read(source, name, DocumentLine, corpus_of_table)
 
 
 def _beir_file(folder: Path) -> Path | None:

@@ -6,6 +6,7 @@ import ast
 import hashlib
 import json
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,38 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from karat.data import hugging_face
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.errors import InputError, KaratWarning
+
+
+def is_dataset(value: Any) -> bool:
+    """Tell whether a value is one whole dataset."""
+    return _is_a("Dataset", value)
+
+
+def arrow(value: Any) -> Any:
+    """Return a dataset as an Arrow table, its selection of rows applied; anything else as it is."""
+    return value.with_format("arrow")[:] if is_dataset(value) else value
+
+
+def refuse_splits(value: Any) -> None:
+    """Refuse a dataset in splits, or one that streams: neither is one table."""
+    if _is_a("DatasetDict", value) or _is_a("IterableDatasetDict", value):
+        raise InputError(
+            f"this dataset has splits: {', '.join(map(str, value))}",
+            hint=f"choose one of them, such as dataset[{next(iter(value), 'test')!r}]",
+        )
+    if _is_a("IterableDataset", value):
+        raise InputError(
+            "this dataset streams",
+            hint="load it without streaming=True, or give list(dataset)",
+        )
+
+
+def _is_a(name: str, value: Any) -> bool:
+    kind = getattr(sys.modules.get("datasets"), name, None)
+    return isinstance(kind, type) and isinstance(value, kind)
+
 
 QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id")
 QUERY_TEXT = ("query", "question", "user_input", "prompt")
@@ -54,9 +84,9 @@ def to_frame(table: Any) -> pl.DataFrame:
     """Return any table that speaks Arrow (Polars, pandas, PyArrow, …) as a Polars frame."""
     if isinstance(table, pl.LazyFrame):
         return table.collect()
-    hugging_face.refuse_splits(table)
+    refuse_splits(table)
     try:
-        frame = _frame(hugging_face.arrow(table))
+        frame = _frame(arrow(table))
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"a {type(table).__name__} is not a table karat can read",
@@ -105,7 +135,7 @@ def is_table(value: Any) -> bool:
     return (
         isinstance(value, (pl.DataFrame, pl.LazyFrame))
         or hasattr(value, "__arrow_c_stream__")
-        or hugging_face.is_dataset(value)
+        or is_dataset(value)
     )
 
 

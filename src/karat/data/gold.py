@@ -11,10 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from karat.data import frames, hugging_face
+from karat.data import frames
 from karat.data.columns import Columns
 from karat.data.corpus import Corpus
-from karat.data.files import Unopened
+from karat.data.data_file import Unopened
+from karat.data.dict_runs import text_id
 from karat.data.gold_tables import (
     GRADE_HINT,
     NO_EVIDENCE,
@@ -25,6 +26,8 @@ from karat.data.gold_tables import (
     evidence_of_mapping,
     evidence_table,
     fields_of,
+    judgments_frame,
+    judgments_of,
     list_columns,
     queries_table,
     refuse_a_run,
@@ -32,11 +35,9 @@ from karat.data.gold_tables import (
     refuse_no_rows,
     spans_table,
 )
-from karat.data.judgments import judgments_frame, judgments_of
-from karat.data.lists import text_id
 from karat.data.notebook import gold_html
 from karat.data.offsets import unit_named
-from karat.data.places import in_code_points
+from karat.data.span_checks import in_code_points
 from karat.errors import InputError, counted
 
 
@@ -176,7 +177,7 @@ class Gold:
     def _of(cls, given: Any, name: str | None, columns: Columns) -> Gold:
         if isinstance(given, Gold):
             return given
-        hugging_face.refuse_splits(given)
+        frames.refuse_splits(given)
         if isinstance(given, Mapping):
             return cls(judgments_of(given), name=name)
         if frames.is_table(given):
@@ -186,10 +187,10 @@ class Gold:
                 return _gold_of_pairs(given, name)
             records = [columns.record(record) for record in given]
             if frames.are_ragas_rows(records):
-                from karat.data.ragas_rows import gold_of_rows
+                from karat.data.formats.ragas import gold_of_rows
 
                 return gold_of_rows(enumerate(records, 1), name=name)
-            from karat.data.native_gold import gold_of_records
+            from karat.data.formats.native_gold import gold_of_records
 
             return gold_of_records(records, name=name)
         raise InputError(
@@ -323,7 +324,7 @@ class Gold:
         those of the file: `{"query": "question", "evidence": "answer_quote"}`. `queries` gives
         the queries their texts: a file or a table with ids and texts; see `with_query_texts`.
         """
-        from karat.data.formats import read_gold
+        from karat.data.formats.registry import read_gold
 
         mapping = Columns.of(columns)
         with mapping.checked() if mapping is not columns else nullcontext():
@@ -332,7 +333,7 @@ class Gold:
 
     def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write gold in the format that the ending names."""
-        from karat.data.formats import write_gold
+        from karat.data.formats.registry import write_gold
 
         write_gold(self, path, format)
 
@@ -365,7 +366,7 @@ def gold_of_table(
     Further columns that are the same in all rows of a query become fields of the query.
     """
     if frames.holds_contexts(table.columns):
-        from karat.data.ragas_rows import gold_of_rows, rows_of_table
+        from karat.data.formats.ragas import gold_of_rows, rows_of_table
 
         return gold_of_rows(*rows_of_table(table, locate), name=name)
     refuse_a_run(table)
@@ -409,7 +410,7 @@ def _gold_of_lists(
     table: pl.DataFrame, lists: Mapping[str, str], name: str | None, locate: frames.Locate
 ) -> Gold:
     """Make gold from a table with one row per query, whose columns hold lists."""
-    from karat.data.native_gold import gold_of_records
+    from karat.data.formats.native_gold import gold_of_records
 
     refuse_no_rows(table, "query")
     records, error = frames.records(table, lists, ("relevant",), locate)
@@ -424,7 +425,7 @@ def are_pairs(given: Sequence[Any]) -> bool:
 
 def _gold_of_pairs(pairs: Sequence[Any], name: str | None) -> Gold:
     """Make gold from (question, id) pairs; the query's id is made of its text."""
-    from karat.data.native_gold import gold_of_records
+    from karat.data.formats.native_gold import gold_of_records
 
     relevant: dict[str, list[Any]] = {}
     for at, pair in enumerate(pairs, 1):

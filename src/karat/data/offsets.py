@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from karat.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
 
 UNITS = ("codepoint", "utf16", "utf8")
 # The first code point that takes one unit more than those below it.
@@ -52,3 +55,37 @@ def code_points(text: str, offsets: NDArray[np.int64], unit: str) -> NDArray[np.
     at = np.searchsorted(begins, offsets)
     inside = begins[np.minimum(at, begins.size - 1)] > offsets
     return np.where(inside, -1, at)
+
+
+_WHITE_SPACE = [code for code in range(0x3001) if chr(code).isspace()]
+
+
+def dense(text: str) -> str:
+    r"""Return a text without any white space.
+
+    >>> dense(" one\n two ")
+    'onetwo'
+    """
+    return "".join(text.split())
+
+
+class DenseText:
+    r"""A text beside itself without white space, so that what is found in one has a place in both.
+
+    >>> DenseText("one\n two").stretch(2, 4)
+    (2, 6)
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.dense = dense(text)
+
+    @cached_property
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Where each character of `dense` stands in the text."""
+        codes = np.frombuffer(self.text.encode("utf-32-le"), np.uint32)
+        return np.flatnonzero(~np.isin(codes, _WHITE_SPACE))
+
+    def stretch(self, start: int, end: int) -> tuple[int, int]:
+        """Return the stretch of the text that `dense[start:end]` stands for."""
+        return int(self.positions[start]), int(self.positions[end - 1]) + 1

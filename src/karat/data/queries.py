@@ -11,13 +11,11 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from karat.data import beir, formats, frames, native, nested, tables, trec
+from karat.data import frames
 from karat.data.columns import Columns
-from karat.data.files import DataFile, Unopened
-from karat.data.gold import Gold, are_pairs, gold_of_table, query_id_of
-from karat.data.gold_tables import TEXT_COLUMNS, list_columns
-from karat.data.native_gold import GOLD_KEYS, queries_of
-from karat.data.native_lines import (
+from karat.data.data_file import DataFile, Unopened
+from karat.data.formats import beir, native, pytrec_json, registry, table_files, trec
+from karat.data.formats.json_lines import (
     Id,
     MakeError,
     Numbered,
@@ -29,6 +27,9 @@ from karat.data.native_lines import (
     record_error,
     table_of,
 )
+from karat.data.formats.native_gold import GOLD_KEYS, queries_of
+from karat.data.gold import Gold, are_pairs, gold_of_table, query_id_of
+from karat.data.gold_tables import TEXT_COLUMNS, list_columns
 from karat.errors import InputError
 from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 
@@ -90,7 +91,7 @@ def _read(source: Any, columns: Columns) -> pl.DataFrame:
 
 def _of_path(path: Path, columns: Columns) -> pl.DataFrame:
     lone = beir.queries_file(path) if beir.split_of(path) is None else None
-    sources = formats.sources(path, columns) if lone is None else [DataFile(lone, columns)]
+    sources = registry.sources(path, columns) if lone is None else [DataFile(lone, columns)]
     if len(sources) == 1:
         return _of_file(sources[0])
     return Gold.read(path, columns=columns).queries
@@ -100,13 +101,15 @@ def _of_file(source: DataFile) -> pl.DataFrame:
     """Read a file of ids and texts; if it holds more, it is gold."""
     if _is_pairs(source):
         return _of_pairs(source)
-    known = formats.detect(source)
-    if known.name in tables.READERS:
-        return tables.made(_of_table, tables.READERS[known.name](source), source)
+    known = registry.detect(source)
+    if known.name in table_files.READERS:
+        return table_files.made(_of_table, table_files.READERS[known.name](source), source)
     keys = _first_keys(source) if known is native.FORMAT else set()
     # An object of plain texts looks like a line; the ids of queries are its keys.
-    if known is nested.FORMAT or (source.ending == ".json" and not keys & {*LINE_IDS, "karat"}):
-        return nested.placed(source, lambda content: _of_python(content, source.columns))
+    if known is pytrec_json.FORMAT or (
+        source.ending == ".json" and not keys & {*LINE_IDS, "karat"}
+    ):
+        return pytrec_json.placed(source, lambda content: _of_python(content, source.columns))
     if known is native.FORMAT and not keys & _GOLD_SIGNS:
         lines = decoded(numbered(source), msgspec.json.Decoder().decode, source)
         return _of_records(((n, source.columns.record(line)) for n, line in lines), source.error)
@@ -199,7 +202,7 @@ def _is_gold(table: pl.DataFrame) -> bool:
 
 def _is_pairs(source: DataFile) -> bool:
     """Tell files of id, tab and text that name no columns, as MS MARCO's are."""
-    if tables.PARQUET.sniff(source) or tables.ARROW.sniff(source):
+    if table_files.PARQUET.sniff(source) or table_files.ARROW.sniff(source):
         return False  # whose bytes may look like that
     head = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     whole = head.rpartition("\n")[0] if len(source.head) == HEAD_BYTES else head

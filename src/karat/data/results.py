@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
+from karat.data.dict_runs import text_id
+from karat.data.formats.json_lines import Id, converted
+from karat.data.formats.native_run import Result, RunLine, check_result
 from karat.data.frames import DOC_ID, is_table, to_frame
-from karat.data.lists import text_id
-from karat.data.native_lines import Id, converted
-from karat.data.native_run import Result, RunLine, check_result
 from karat.errors import InputError
 
 RESULT = Result.__struct_fields__

@@ -11,16 +11,16 @@ from typing import Any
 
 import polars as pl
 
-from karat.data import frames, hugging_face
+from karat.data import frames
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS, Columns
 from karat.data.corpus import Corpus
-from karat.data.files import Unopened
-from karat.data.lists import Lists, holds_lists, text_keys
+from karat.data.data_file import Unopened
+from karat.data.dict_runs import Lists, holds_lists, text_keys
+from karat.data.list_cut import Settings, shaped
 from karat.data.notebook import run_html
 from karat.data.offsets import unit_named
-from karat.data.order import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
-from karat.data.places import in_code_points
-from karat.data.shaping import Settings, shaped
+from karat.data.ranking import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
+from karat.data.span_checks import in_code_points
 from karat.errors import SWAPPED, InputError, counted
 
 _RETURNED = "give {item: score}, or a list of ids, (id, score) pairs, dicts or objects"
@@ -117,7 +117,7 @@ class Run:
     def _of(cls, source: Any, name: str | None, columns: Columns) -> Run:
         if isinstance(source, Run):
             return source if name is None else source.renamed(name)
-        hugging_face.refuse_splits(source)
+        frames.refuse_splits(source)
         if isinstance(source, Mapping):
             if holds_lists(source):
                 return cls(Lists.of(source), name=name)
@@ -127,10 +127,10 @@ class Run:
         if isinstance(source, Sequence) and not isinstance(source, (str, bytes)):
             records = [columns.record(record) for record in source]
             if frames.are_ragas_rows(records):
-                from karat.data.ragas_rows import run_of_rows
+                from karat.data.formats.ragas import run_of_rows
 
                 return run_of_rows(enumerate(records, 1), name=name)
-            from karat.data.native_run import run_of_records
+            from karat.data.formats.native_run import run_of_records
 
             return run_of_records(records, name=name)
         raise InputError(
@@ -238,7 +238,7 @@ class Run:
         `format` names the format if it is not to be detected. `columns` maps karat's names to
         those of the file: `{"item_id": "passage", "score": "similarity"}`.
         """
-        from karat.data.formats import read_run
+        from karat.data.formats.registry import read_run
 
         mapping = Columns.of(columns)
         with mapping.checked() if mapping is not columns else nullcontext():
@@ -246,7 +246,7 @@ class Run:
 
     def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
         """Write the run in the format that the ending names."""
-        from karat.data.formats import write_run
+        from karat.data.formats.registry import write_run
 
         write_run(self, path, format)
 
@@ -277,7 +277,7 @@ def run_of_table(
     Ranked by `rank` if there is such a column, else by `score`, else as the rows stand.
     """
     if frames.holds_contexts(table.columns):
-        from karat.data.ragas_rows import rows_of_table, run_of_rows
+        from karat.data.formats.ragas import rows_of_table, run_of_rows
 
         return run_of_rows(*rows_of_table(table, locate), name=name)
     found = {c: frames.column(table, (c,)) for c in frames.RESULT_COLUMNS}
@@ -315,8 +315,8 @@ def run_of_table(
 
 def _run_of_returned(source: Mapping[Any, Any], name: str | None) -> Run:
     """Make a run from what a retriever returned for each query."""
-    from karat.data.native_lines import Header
-    from karat.data.native_run import RunLine, run_of_lines
+    from karat.data.formats.json_lines import Header
+    from karat.data.formats.native_run import RunLine, run_of_lines
     from karat.data.results import results_of
 
     lines = []
@@ -353,7 +353,7 @@ def _run_of_lists(
     table: pl.DataFrame, lists: Mapping[str, str], name: str | None, locate: frames.Locate
 ) -> Run:
     """Make a run from a table with one row per query; an empty cell is nothing retrieved."""
-    from karat.data.native_run import run_of_records
+    from karat.data.formats.native_run import run_of_records
 
     if not table.height:
         raise InputError("the table has no rows", hint="give at least one query")

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from karat.data.files import path_of
+from karat.data.data_file import path_of
 from karat.data.run import Run
 
 KEPT_BYTES = 256 * 2**20

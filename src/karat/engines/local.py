@@ -15,26 +15,32 @@ import polars as pl
 from karat.data import frames
 from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
-from karat.data.files import path_of
+from karat.data.data_file import path_of
 from karat.data.gold import Gold
-from karat.data.offset_causes import explain_offsets, text_lengths
+from karat.data.list_cut import Settings
 from karat.data.run import Run
 from karat.data.run_source import RunSource
-from karat.data.shaping import Settings
-from karat.engines.options import ScoringOptions
+from karat.data.span_checks import explain_offsets, text_lengths
+from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, KaratWarning, RetrieverError, counted
 from karat.live.failures import checked_share, too_many_failed
-from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents
-from karat.match.document_ids import note as renamed_note
-from karat.match.level import documents
-from karat.match.overlap import Overlap, document_overlap, overlap
-from karat.match.prepared import PreparedGold, prepare
+from karat.match.align import documents
+from karat.match.gold_index import PreparedGold, prepare
+from karat.match.id_overlap import (
+    DocumentIds,
+    Overlap,
+    document_ids,
+    document_overlap,
+    overlap,
+    with_renamed_documents,
+)
+from karat.match.id_overlap import note as renamed_note
 from karat.match.spans import need_code_points, wanted_spans
 from karat.measures import DEFAULT_MEASURES, Measure, Plan, ScoreTable
 from karat.measures.families import BY_GOLD, FAMILIES, UNKNOWN, FamilyName, Reading, read
-from karat.measures.names import AnyMeasure, parse_all, settle
+from karat.measures.name_parser import AnyMeasure, parse_all, settle
+from karat.measures.plan import check_run, usage_measures, usage_notes
 from karat.measures.presets import preset_named
-from karat.measures.run.known import check_run, usage_measures, usage_notes
 from karat.measures.scoring import scored
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from karat.data.files import path_of
+from karat.data.data_file import path_of
 from karat.errors import InputError
 from karat.evaluation.evaluator import Evaluator
 from karat.evaluation.saved_scores import holds_scores

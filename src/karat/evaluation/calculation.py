@@ -15,14 +15,13 @@ from karat.data.run import Run
 from karat.errors import InputError
 from karat.evaluation.list_rows import Notes, Row, Rows, lists_of
 from karat.evaluation.scores import Scores
-from karat.match.evidence import Found
-from karat.match.matches import matches
-from karat.match.prepared import PreparedGold
+from karat.match.evidence import Found, matches
+from karat.match.gold_index import PreparedGold
 from karat.measures import Measure, Plan
-from karat.measures.arrays import worth
+from karat.measures.array_math import worth
 from karat.measures.families import FAMILIES, REASONS, FamilyName, Reading, read
 from karat.measures.scoring import scored, tallies
-from karat.measures.workings import Workings
+from karat.measures.trace import Workings
 
 TOP = 20
 """How many ranks are always shown; beyond them, only what counts."""

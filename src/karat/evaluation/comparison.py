@@ -16,28 +16,27 @@ from karat.checks import did_you_mean
 from karat.config import REPORT_TEXTS
 from karat.conventions import Conventions
 from karat.data import frames
-from karat.data.files import Unopened, path_of
+from karat.data.data_file import Unopened, path_of
 from karat.data.run import Run
-from karat.engines.options import ScoringOptions
+from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.baselines import differences
 from karat.evaluation.calculation import Calculation, Change, Key, changes, trace
-from karat.evaluation.document import document
 from karat.evaluation.evaluator import Evaluator, Measures, evaluator_of
 from karat.evaluation.result import Result
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
+from karat.evaluation.scores_json import document
 from karat.files import flows
 from karat.live.failures import MAX_FAILED
-from karat.match.texts import Matching
+from karat.match.text import Matching
 from karat.measures import Measure, ScoreTable, parse_all
-from karat.measures.names import AnyMeasure
+from karat.measures.name_parser import AnyMeasure
 from karat.measures.presets import preset_named
-from karat.stats import comparison as statistics
-from karat.stats.comparison import PAIRS, Choices
+from karat.stats import pairwise as statistics
 from karat.stats.groups import Field, fields_of
-from karat.stats.moved import moved
-from karat.stats.pairs import pair
+from karat.stats.pairs import moved, pair
+from karat.stats.pairwise import PAIRS, Choices
 
 
 def compare(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from karat.data.native_run import RunLine, run_of_lines
+from karat.data.formats.native_run import RunLine, run_of_lines
 from karat.errors import InputError
 from karat.evaluation.result import Result
 from karat.evaluation.usage import TOTAL, usage
-from karat.live.options import RunOptions
+from karat.live.run_options import RunOptions
 from karat.version import __version__
 
 

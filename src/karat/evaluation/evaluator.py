@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 
 from karat.conventions import Conventions
-from karat.data.files import Unopened, path_of
+from karat.data.data_file import Unopened, path_of
 from karat.data.frames import is_table
 from karat.data.run import Run
 from karat.data.run_source import RunSource
 from karat.engines.local import LocalSession, ScoredRun
-from karat.engines.options import ScoringOptions
+from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
 from karat.evaluation.usage import loaded
 from karat.files import flows
-from karat.live.exchange import Search
 from karat.live.failures import MAX_FAILED, failures
-from karat.match.texts import Matching
+from karat.live.protocol import Search
+from karat.match.text import Matching
 from karat.measures import Measure
-from karat.measures.names import AnyMeasure
+from karat.measures.name_parser import AnyMeasure
 
 Measures = AnyMeasure | Iterable[AnyMeasure]
 
@@ -244,8 +244,8 @@ class Evaluator:
             return RunSource(Run.open(run) if flows(path) else run)
         if isinstance(run, (Run, Mapping, Sequence)) or is_table(run):
             return RunSource(run)
-        from karat.live.adapters.python import can_be_asked
         from karat.live.retrieve import retrieve
+        from karat.live.retrievers.python import can_be_asked
 
         if not can_be_asked(run):
             return RunSource(run)

@@ -13,20 +13,20 @@ from karat.data.corpus import Corpus
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.engines.local import chunks_of_run
-from karat.engines.options import ScoringOptions
+from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, RetrieverError
 from karat.evaluation.calculation import Calculation, calculation
 from karat.evaluation.result import Result
 from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
-from karat.match.document_ids import DocumentIds, document_ids, with_renamed_documents
-from karat.match.prepared import PreparedGold, prepare
+from karat.match.gold_index import PreparedGold, prepare
+from karat.match.id_overlap import DocumentIds, document_ids, with_renamed_documents
 from karat.match.spans import wanted_spans
-from karat.match.texts import Matching
+from karat.match.text import Matching
 from karat.measures import Measure, Plan, parse, score
-from karat.measures.declare import declared
-from karat.measures.names import AnyMeasure
+from karat.measures.name_parser import AnyMeasure
+from karat.measures.plan import check_run
 from karat.measures.presets import preset_named
-from karat.measures.run.known import check_run
+from karat.measures.registry import declared
 
 EXAMPLE_GOLD: dict[str, Any] = {
     "query_id": "q",

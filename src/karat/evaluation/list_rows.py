@@ -11,11 +11,9 @@ import numpy as np
 import polars as pl
 
 from karat.data.run import Run
-from karat.match.described import described
+from karat.match.align import described, documents, numbers_of
 from karat.match.evidence import Found
-from karat.match.level import documents
-from karat.match.numbers import numbers_of
-from karat.match.prepared import PreparedGold
+from karat.match.gold_index import PreparedGold
 from karat.measures import Plan
 from karat.measures.families import (
     CONTEXT,
@@ -28,7 +26,7 @@ from karat.measures.families import (
     FamilyName,
     Reading,
 )
-from karat.measures.workings import Noted, NotedOthers, Workings
+from karat.measures.trace import Noted, NotedOthers, Workings
 
 Row = dict[str, Any]
 

@@ -10,12 +10,11 @@ from typing import Any
 import polars as pl
 
 from karat.data import Corpus, Gold
-from karat.data.dense import DenseText, dense
 from karat.data.gold_tables import NO_SPANS, SPANS
+from karat.data.offsets import DenseText, dense
 from karat.errors import InputError, KaratWarning, counted
 from karat.evaluation.result import Result
-from karat.match.occurrences import occurrences
-from karat.match.similar import SimilarTexts
+from karat.match.occurrences import SimilarTexts, occurrences
 
 PLACED = ("exact", "white space", "fuzzy")
 AMBIGUOUS, NOT_FOUND = "ambiguous", "not found"

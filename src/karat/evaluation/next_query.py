@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.evaluation.scores import Scores
-from karat.stats.moved import moved
-from karat.stats.pairs import pair
+from karat.stats.pairs import moved, pair
 
 if TYPE_CHECKING:
     from karat.evaluation.comparison import Comparison

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from karat.measures.names import AnyMeasure
+from karat.measures.name_parser import AnyMeasure
 from karat.stats.groups import Field
 
 

@@ -13,19 +13,19 @@ import msgspec
 import polars as pl
 
 from karat.conventions import Conventions
-from karat.data import parquet_layout
-from karat.data.files import Unopened, path_of
-from karat.data.shaping import Settings
-from karat.data.tables import checked, has_empty_object, mapped, without_panic_texts
+from karat.data.data_file import Unopened, path_of
+from karat.data.formats import parquet_layout
+from karat.data.formats.table_files import checked, has_empty_object, mapped, without_panic_texts
+from karat.data.list_cut import Settings
 from karat.errors import InputError, MeasureError
 from karat.evaluation.scores import Scores
 from karat.files import Source
 from karat.measures import Measure, ScoreTable
-from karat.measures.names import imports
+from karat.measures.name_parser import imports
 from karat.measures.plan import LEVELS
 from karat.measures.presets import NO_PRESET, Preset, preset_named
+from karat.measures.score_table import bound_name, judged_name
 from karat.measures.scoring import COUNTS
-from karat.measures.table import bound_name, judged_name
 
 REMEDY = "write the scores again with karat eval -o FILE"
 

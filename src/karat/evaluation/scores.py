@@ -13,16 +13,15 @@ import polars as pl
 
 from karat.config import REPORT_TEXTS
 from karat.conventions import Conventions
-from karat.data.shaping import Settings
+from karat.data.list_cut import Settings
 from karat.engines.local import ScoredRun
 from karat.errors import InputError
 from karat.evaluation.remarks import left_out, noted
 from karat.evaluation.result import Result
-from karat.match.evidence import Found
-from karat.match.matches import matches
+from karat.match.evidence import Found, matches
 from karat.measures import Measure, ScoreTable
 from karat.measures.families import EVIDENCE
-from karat.measures.names import AnyMeasure
+from karat.measures.name_parser import AnyMeasure
 from karat.measures.presets import preset_named
 from karat.stats import groups
 from karat.stats.groups import Field

@@ -16,7 +16,7 @@ from karat.errors import counted
 from karat.evaluation.remarks import rests_on_few
 from karat.evaluation.result import Result
 from karat.match.usage_table import UsageTable, prices_of
-from karat.measures.combine import COMBINE, combine
+from karat.measures.aggregate import COMBINE, combine
 from karat.version import __version__
 
 QUANTITIES: tuple[Literal["mean", "p50", "p90", "p99", "max"], ...] = (

@@ -9,24 +9,28 @@ from typing import Any
 
 import polars as pl
 
-from karat.data import frames, lenient
+from karat.data import frames, tolerant
 from karat.data.chunks import Chunks
 from karat.data.columns import NAMES
 from karat.data.corpus import Corpus
-from karat.data.files import Unopened
+from karat.data.data_file import Unopened
 from karat.data.gold_tables import NO_SPANS
 from karat.data.run import Run
 from karat.errors import counted
-from karat.evaluation.findings import KINDS, Finder, Finding
-from karat.evaluation.gold_checks import (
+from karat.evaluation.result import Result
+from karat.evaluation.validation_checks import (
+    KINDS,
+    Finder,
+    Finding,
+    Wanted,
     evidence_findings,
     judgment_findings,
     note_findings,
+    place_findings,
     query_findings,
+    shared_query_findings,
+    span_findings,
 )
-from karat.evaluation.id_checks import Wanted, shared_query_findings
-from karat.evaluation.place_checks import place_findings, span_findings
-from karat.evaluation.result import Result
 from karat.measures.families import FAMILIES
 from karat.version import __version__
 
@@ -40,7 +44,7 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
     >>> found.ok, found.findings[0].kind
     (False, 'no-item-retrieved')
     """
-    reading = lenient.read(gold)
+    reading = tolerant.read(gold)
     documents = None if corpus is None else Corpus.open(corpus)
     cut = None if chunks is None else Chunks.open(chunks).frame
     findings = list(_gold_findings(reading, documents))
@@ -78,7 +82,7 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
     return Validation(tuple(sorted(findings, key=_order)), checked, recognised, fields)
 
 
-def _gold_findings(reading: lenient.Reading, corpus: Corpus | None) -> Iterator[Finding]:
+def _gold_findings(reading: tolerant.Reading, corpus: Corpus | None) -> Iterator[Finding]:
     gold, finder = reading.gold, _finder(reading)
     yield from note_findings(reading)
     yield from query_findings(finder, reading)
@@ -90,7 +94,7 @@ def _gold_findings(reading: lenient.Reading, corpus: Corpus | None) -> Iterator[
 
 
 def _wanted(
-    reading: lenient.Reading, documents: Corpus | None, cut: pl.DataFrame | None
+    reading: tolerant.Reading, documents: Corpus | None, cut: pl.DataFrame | None
 ) -> tuple[Wanted, Wanted]:
     """Return the relevant ids, and the documents of spans, less those that are known to be."""
     gold = reading.gold
@@ -105,7 +109,7 @@ def _wanted(
     return items, sources
 
 
-def _finder(reading: lenient.Reading) -> Finder:
+def _finder(reading: tolerant.Reading) -> Finder:
     return Finder("gold", lambda query: reading.lines.get(query))
 
 
@@ -125,7 +129,7 @@ def _opened(runs: Any) -> Iterator[tuple[str, Run]]:
         yield seen[-1] if times == 1 else f"{seen[-1]} ({times})", run
 
 
-def _checked(reading: lenient.Reading) -> dict[str, int]:
+def _checked(reading: tolerant.Reading) -> dict[str, int]:
     gold = reading.gold
     passed_over = sum("start" in note.place for note in reading.notes)
     checked = {"queries": gold.query_ids.len()}

@@ -9,17 +9,17 @@ from typing import Any
 
 from karat.config import REPORT_TEXTS, Config
 from karat.conventions import Conventions
-from karat.engines.options import ScoringOptions
+from karat.engines.scoring_options import ScoringOptions
 from karat.errors import counted
 from karat.evaluation.baselines import baseline_scores
-from karat.evaluation.checks import Check, check_rule
 from karat.evaluation.evaluator import evaluator_of
+from karat.evaluation.gate_checks import Check, check_rule
 from karat.evaluation.remarks import n_missing, remarks, scoring_notes, unequal_text_notes
 from karat.evaluation.result import Result
 from karat.evaluation.scores import Scores
 from karat.evaluation.thresholds import Thresholds, asked
 from karat.live.failures import MAX_FAILED
-from karat.match.texts import Matching
+from karat.match.text import Matching
 from karat.measures import parse
 from karat.measures.families import FAILED
 from karat.measures.presets import preset_named

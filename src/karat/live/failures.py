@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from karat import checks
-from karat.data.native_run import Failure
+from karat.data.formats.native_run import Failure
 from karat.data.run import Run
 from karat.errors import counted, printable
 

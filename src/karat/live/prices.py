@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from karat.data.native_usage import Call
+from karat.data.formats.native_run import Call
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, TieredPrices

@@ -10,11 +10,11 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from karat.data.files import path_of
+from karat.data.data_file import path_of
 from karat.data.queries import SHAPE, read_queries
 from karat.errors import InputError, counted, printable
-from karat.live.exchange import Question
-from karat.live.options import RunOptions
+from karat.live.protocol import Question
+from karat.live.run_options import RunOptions
 
 _SHOWN = 10  # values, or queries, that a message names
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from karat.data.native_run import Result
+from karat.data.formats.native_run import Result
 from karat.errors import InputError
-from karat.live.exchange import Answer, Question, Retriever
+from karat.live.protocol import Answer, Question, Retriever
 
 Tokenizer = Callable[[str], int | Sized]
 """Takes a text, returns its tokens, or how many there are."""

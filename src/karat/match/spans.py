@@ -14,12 +14,11 @@ from karat.data.gold import Gold
 from karat.data.gold_tables import NO_SPANS
 from karat.data.run import Run
 from karat.errors import InputError
-from karat.match.described import described
+from karat.match.align import described, listed, numbers_of
+from karat.match.gold_index import PreparedGold
 from karat.match.hits import Places
-from karat.match.numbers import listed, numbers_of
-from karat.match.pieces import Pieces
-from karat.match.prepared import PreparedGold
-from karat.match.stretches import Stretches, first_to_cover, overlapping
+from karat.match.span_intervals import Stretches, first_to_cover, overlapping
+from karat.match.targets import Pieces
 
 WANTED = pl.col("grade") > 0
 """Which spans should be found: like an item, one of grade 0 need not be."""

@@ -9,8 +9,8 @@ import polars as pl
 
 from karat.arrays import Flags, Floats, Ints
 from karat.data.run import Run
+from karat.match.align import asked, failed, numbers_of
 from karat.match.hits import Places
-from karat.match.numbers import asked, failed, numbers_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import polars as pl
 from karat.arrays import Flags, Floats
 from karat.errors import MeasureError, counted
 from karat.match.hits import Hits
-from karat.measures.declare import (
+from karat.measures.registry import (
     REL,
     Declaration,
     Measure,

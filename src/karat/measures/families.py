@@ -19,19 +19,18 @@ from karat.conventions import Conventions
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
+from karat.match.align import documents, listed
 from karat.match.evidence import Found, match_evidence
+from karat.match.gold_index import PreparedGold
 from karat.match.hits import Hits
 from karat.match.ids import match_ids, stands_again
-from karat.match.level import documents
-from karat.match.numbers import listed
-from karat.match.prepared import PreparedGold
 from karat.match.spans import Coverage, match_spans
 from karat.match.usage_table import UsageTable, prices_of, tokens_of
-from karat.measures.arrays import worth
+from karat.measures.array_math import worth
 
 if TYPE_CHECKING:
-    from karat.measures.declare import Measure
     from karat.measures.plan import Plan
+    from karat.measures.registry import Measure
 
 FamilyName = Literal["rank", "span", "evidence", "latency", "cost", "context"]
 KernelInput = Hits | Coverage | Found | UsageTable

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from karat.conventions import Conventions
 from karat.errors import InputError
-from karat.measures.declare import Measure, folded
-from karat.measures.names import AnyMeasure, listed, parse, parse_all
+from karat.measures.name_parser import AnyMeasure, listed, parse, parse_all
 from karat.measures.plan import DEFAULT_EVIDENCE_MEASURES
+from karat.measures.registry import Measure, folded
 
 # The word before a cutoff and parameters: MRR, HitRate@10, precision_at_5.
 _NAME = re.compile(r"(?P<word>[A-Za-z_-]+?)(?:_at_(?P<k>\d+))?(?P<rest>[(@].*)?", re.DOTALL)

@@ -13,12 +13,11 @@ from karat.arrays import Flags, Floats, Ints
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError, counted
+from karat.match.align import asked, failed
 from karat.match.evidence import Found
+from karat.match.gold_index import PreparedGold, prepare
 from karat.match.hits import Hits
-from karat.match.numbers import asked, failed
-from karat.match.prepared import PreparedGold, prepare
 from karat.measures.custom import checked_values
-from karat.measures.declare import Measure
 from karat.measures.families import (
     FAILED,
     FAMILIES,
@@ -30,10 +29,11 @@ from karat.measures.families import (
     Reading,
     read,
 )
-from karat.measures.holes import bound, judged_beside
 from karat.measures.plan import Plan
-from karat.measures.table import ScoreTable
-from karat.measures.workings import Workings, listening
+from karat.measures.registry import Measure
+from karat.measures.score_table import ScoreTable
+from karat.measures.trace import Workings, listening
+from karat.measures.unjudged import bound, judged_beside
 
 COUNTS = ("queries", "in_common", *REASONS, "relevant", "relevant_found")
 """Everything that is counted for a score table."""

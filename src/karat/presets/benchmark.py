@@ -15,8 +15,8 @@ from typing import Any
 
 from karat.errors import InputError
 from karat.match.hits import Hits
-from karat.measures.one import hits_of, ids_of, value
 from karat.measures.presets import PRESETS
+from karat.measures.single_query import hits_of, ids_of, value
 
 MEASURES = PRESETS["benchmark"].measures
 CONVENTIONS = PRESETS["benchmark"].conventions

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from karat.measures.one import hits_of, ids_of, value
 from karat.measures.presets import PRESETS
+from karat.measures.single_query import hits_of, ids_of, value
 
 MEASURES = PRESETS["chunks"].measures
 CONVENTIONS = PRESETS["chunks"].conventions

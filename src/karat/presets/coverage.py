@@ -16,11 +16,11 @@ from karat.errors import InputError
 from karat.evaluation.evaluator import Evaluator
 from karat.evaluation.scores import Scores
 from karat.live.failures import MAX_FAILED
-from karat.match import texts
-from karat.match.texts import Matching
+from karat.match import text as texts
+from karat.match.text import Matching
 from karat.measures import Measure, parse, parse_all
+from karat.measures.plan import COSTS, latencies, stages_timed
 from karat.measures.presets import PRESETS
-from karat.measures.run.known import COSTS, latencies, stages_timed
 
 MEASURES = PRESETS["coverage"].measures
 CONVENTIONS = PRESETS["coverage"].conventions

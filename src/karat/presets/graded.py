@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
-from karat.data.judgments import grade_of, highest_grades
-from karat.data.lists import text_id
+from karat.data.dict_runs import text_id
+from karat.data.gold_tables import grade_of, highest_grades
 from karat.errors import InputError
 from karat.match.hits import Hits
-from karat.measures.one import checked_cutoff, hits_of, value
 from karat.measures.presets import PRESETS
+from karat.measures.single_query import checked_cutoff, hits_of, value
 
 MEASURES = PRESETS["graded"].measures
 CONVENTIONS = PRESETS["graded"].conventions

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from karat.functional import calculate_overlap, merge_overlapping_spans
-from karat.measures.one import AnySpan, check_span, coverage_of, span_value, spans_of
 from karat.measures.presets import PRESETS
+from karat.measures.single_query import AnySpan, check_span, coverage_of, span_value, spans_of
 
 MEASURES = PRESETS["spans"].measures
 CONVENTIONS = PRESETS["spans"].conventions

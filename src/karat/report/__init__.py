@@ -14,7 +14,7 @@ from karat.config import REPORT_TEXTS
 
 if TYPE_CHECKING:
     from karat.evaluation.result import Result
-    from karat.measures.names import AnyMeasure
+    from karat.measures.name_parser import AnyMeasure
     from karat.stats.groups import Field
 
 
@@ -67,13 +67,13 @@ def html(result: Result) -> str | None:
 
     match result:
         case Scores():
-            from karat.report.page.values import scores_html
+            from karat.report.page.value_table import scores_html
             from karat.report.sheet import Sheet
 
             return scores_html(Sheet(result))
         case Comparison():
             from karat.report.comparison import ComparisonSheet
-            from karat.report.page.pairs import comparison_html
+            from karat.report.page.run_pairs import comparison_html
 
             return comparison_html(ComparisonSheet(result, n_moved=0))
     return None

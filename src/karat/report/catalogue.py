@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from karat.measures import REGISTRY, Declaration
-from karat.measures.declare import Param
-from karat.measures.names import declaration_named
+from karat.measures.name_parser import declaration_named
+from karat.measures.registry import Param
 
 
 def catalogue(names: Iterable[str] = ()) -> list[dict[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from string import ascii_letters
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -14,9 +15,9 @@ from karat.evaluation.comparison import Comparison, Moved, comparison_document, 
 from karat.format import probability
 from karat.report.sheet import Sheet
 from karat.report.tables import BETTER, WORSE, declaration, measure_named
-from karat.stats.comparison import PAIRS
 from karat.stats.corrections import TITLES
 from karat.stats.inference import FEW_GEOMETRIC
+from karat.stats.pairwise import PAIRS
 from karat.stats.power import ALPHA
 
 Row = dict[str, Any]
@@ -169,3 +170,26 @@ def mark(row: Row) -> str:
     if p is None or p >= ALPHA or not difference:
         return ""
     return BETTER if measure_named(row["measure"]).is_better(difference, 0.0) else WORSE
+
+
+class SignificantDifference(NamedTuple):
+    """A difference that the paired test shows: winner, loser and measure."""
+
+    winner: str
+    loser: str
+    measure: str
+
+
+def significant(sheet: ComparisonSheet) -> Iterator[SignificantDifference]:
+    """Yield the significant differences, in the order of the pairs."""
+    for row in sheet.pairs.iter_rows(named=True):
+        if shown := mark(row):
+            a, b = row["a"], row["b"]
+            winner, loser = (b, a) if shown == BETTER else (a, b)
+            yield SignificantDifference(winner, loser, row["measure"])
+
+
+def letter(at: int) -> str:
+    """Return a, b, … z, A, … Z, aa, ab, …."""
+    more, last = divmod(at, len(ascii_letters))
+    return (letter(more - 1) if more else "") + ascii_letters[last]

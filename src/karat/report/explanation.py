@@ -13,7 +13,7 @@ from karat.evaluation.explanation import Explanation
 from karat.evaluation.list_rows import Row
 from karat.format import amount
 from karat.measures import Measure
-from karat.measures.declare import UNITS, spelled
+from karat.measures.registry import UNITS, spelled
 from karat.report.terminal import WIDTH, plain_lines, short
 
 _ITEM_WIDTH = 24

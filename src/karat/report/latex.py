@@ -9,10 +9,9 @@ from types import MappingProxyType
 from karat.errors import printable
 from karat.evaluation.comparison import tests
 from karat.evaluation.remarks import scoring_notes
-from karat.report.comparison import ComparisonSheet
+from karat.report.comparison import ComparisonSheet, letter, significant
 from karat.report.comparison_tables import TESTS
 from karat.report.sheet import Sheet, methods, remarks
-from karat.report.significance import letter, significant
 from karat.report.tables import label, measure_named, number, with_interval
 from karat.stats import corrections
 from karat.stats.power import ALPHA

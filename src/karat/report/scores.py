@@ -7,8 +7,8 @@ from typing import IO, Any
 
 import polars as pl
 
-from karat.evaluation.document import document
 from karat.evaluation.saved_scores import write_parquet
+from karat.evaluation.scores_json import document
 from karat.format import to_json
 from karat.report.sheet import Sheet
 from karat.report.writers import REPORT, Writers

@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from karat.evaluation.document import group_fields, group_parts
 from karat.evaluation.remarks import remarks as remarks_on
 from karat.evaluation.remarks import unequal_text_notes
 from karat.evaluation.scores import Scores
+from karat.evaluation.scores_json import group_fields, group_parts
 from karat.stats.groups import Field
 from karat.stats.intervals import METHODS
 

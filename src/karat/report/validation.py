@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator
 
 from karat.errors import printable
-from karat.evaluation.findings import Example
 from karat.evaluation.validation import Validation
+from karat.evaluation.validation_checks import Example
 from karat.report.terminal import WIDTH, plain_lines, short
 
 _ID_WIDTH = 32

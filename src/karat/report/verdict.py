@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from karat.errors import printable
-from karat.evaluation.checks import Blamed, Check
+from karat.evaluation.gate_checks import Blamed, Check
 from karat.evaluation.verdict import GateEntry, Verdict, document
 from karat.format import probability, to_json
 from karat.report.markdown import escape, piped

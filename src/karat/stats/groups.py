@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, count
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from karat.arrays import Floats
 from karat.checks import did_you_mean
 from karat.errors import InputError
-from karat.measures.table import ScoreTable
+from karat.measures.score_table import ScoreTable
+from karat.stats.power import ALPHA
 from karat.stats.summary import SUMMARY, summary
 
 Field = str | Callable[[Mapping[str, Any]], Any]
@@ -143,3 +148,52 @@ def _made(queries: pl.DataFrame, function: Callable[[Mapping[str, Any]], Any]) -
             hint="let it return a text, a number or None for every query",
         )
     return column
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A group, how it compares with all other queries, and how likely that is by chance."""
+
+    label: str
+    n: int
+    mean: float
+    difference: float
+    """Its mean less that of the other queries."""
+    p: float
+    """Corrected for all groups that were looked at."""
+
+
+def apart(groups: Mapping[str, Floats]) -> list[Apart]:
+    """Return the groups whose mean differs from that of all other queries, the lowest first.
+
+    By Welch's t, corrected by Bonferroni over all groups of 5 queries or more.
+
+    >>> low, high = np.array([0.1, 0.2, 0.1, 0.2, 0.3]), np.array([0.8, 0.9, 0.7, 0.9, 0.8, 1.0])
+    >>> [(group.label, round(group.difference, 2)) for group in apart({"a": low, "b": high})]
+    [('a', -0.67), ('b', 0.67)]
+    """
+    looked_at = [label for label, own in groups.items() if own.size >= FEW]
+    found = []
+    for label in looked_at:
+        others = [values for other, values in groups.items() if other != label]
+        own, rest = groups[label], np.concatenate([np.empty(0), *others])
+        if rest.size < FEW:
+            continue
+        mean, beside = math.fsum(own) / own.size, math.fsum(rest) / rest.size
+        p = _welch(own, rest, mean - beside)
+        if p is not None and p * len(looked_at) < ALPHA:
+            found.append(Apart(label, own.size, mean, mean - beside, p * len(looked_at)))
+    return sorted(found, key=lambda group: (group.difference, group.label))
+
+
+def _welch(one: Floats, other: Floats, difference: float) -> float | None:
+    """Return the two-sided p; None where neither varies, and few queries would look certain."""
+    from scipy.special import stdtr
+
+    parts = [float(values.var(ddof=1)) / values.size for values in (one, other)]
+    error = sum(parts)
+    if error == 0:
+        return None
+    sizes = (one.size, other.size)
+    degrees = error**2 / sum(part**2 / (n - 1) for part, n in zip(parts, sizes, strict=True))
+    return float(2 * stdtr(degrees, -abs(difference) / math.sqrt(error)))

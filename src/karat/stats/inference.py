@@ -9,14 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from karat.arrays import Floats
-from karat.stats.draws import coin_flips, every_pattern, resamples, slices
-from karat.stats.flips import Flips, sign_flips, too_few
 from karat.stats.intervals import CONFIDENCE, Interval, share_limit, student_quantile
+from karat.stats.paired_tests import Flips, sign_flips, student, too_few, wilcoxon
 from karat.stats.pairs import Pair
-from karat.stats.quantiles import over_rows
+from karat.stats.resampling import coin_flips, every_pattern, over_rows, resamples, slices
 from karat.stats.samples import SAME, deviation
-from karat.stats.student import student
-from karat.stats.wilcoxon import wilcoxon
 
 TESTS = ("randomization", "t", "wilcoxon")
 FEW_GEOMETRIC = 50

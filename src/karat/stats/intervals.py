@@ -10,10 +10,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from karat.stats.bootstrap import corrected
-from karat.stats.draws import resampled_sums
+from karat.stats.resampling import corrected, resampled_sums, whole
 from karat.stats.samples import Sample, deviation
-from karat.stats.whole import whole
 
 CONFIDENCE = 0.95
 MOST_RESAMPLED = 2_000

@@ -10,8 +10,8 @@ import polars as pl
 
 from karat.arrays import Floats
 from karat.errors import InputError, counted, printable
-from karat.measures.declare import Measure
-from karat.measures.table import ScoreTable
+from karat.measures.registry import Measure
+from karat.measures.score_table import ScoreTable
 from karat.stats.samples import SAME, Sample
 
 
@@ -122,3 +122,31 @@ def _refuse_other_gold(joined: pl.DataFrame, measure: Measure) -> None:
             f"such as {printable(other['query_id'][0])}",
             hint="score both runs with the same gold",
         )
+
+
+def differing(pair: Pair) -> pl.DataFrame:
+    """Return a row a query: query_id, value_a, value_b, and the difference, 0 if it is rounding."""
+    return pl.DataFrame(
+        {
+            "query_id": pair.query_ids,
+            "value_a": pair.a.values,
+            "value_b": pair.b.values,
+            "difference": pair.apart,
+        }
+    )
+
+
+def moved(pair: Pair, n: int) -> pl.DataFrame:
+    """Return the queries that rose most, then those that fell most, at most n of each.
+
+    Of queries that moved alike, the ids decide.
+    """
+    both = differing(pair)
+    rose = both.filter(pl.col("difference") > 0)
+    fell = both.filter(pl.col("difference") < 0)
+    return pl.concat(
+        [
+            rose.sort("difference", "query_id", descending=[True, False]).head(n),
+            fell.sort("difference", "query_id").head(n),
+        ]
+    )

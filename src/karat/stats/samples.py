@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from karat.arrays import Floats
-from karat.measures.arrays import logarithm
-from karat.measures.combine import LEAST_OF_GEOMETRIC, SHARES, combine, micro
-from karat.measures.declare import Combine, Measure
-from karat.measures.table import ScoreTable
+from karat.measures.aggregate import LEAST_OF_GEOMETRIC, SHARES, combine, micro
+from karat.measures.array_math import logarithm
+from karat.measures.registry import Combine, Measure
+from karat.measures.score_table import ScoreTable
 
 SUMMED = ("mean", "micro", "sum", "geometric")
 """What is a function of two sums over queries: f(Σ x / Σ w)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from karat.measures.table import ScoreTable
+from karat.measures.score_table import ScoreTable
 from karat.stats.intervals import Interval
 from karat.stats.intervals import intervals as intervals_of
 from karat.stats.samples import Sample

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karat.markup import Markup, brief, joined, named, shown, table, tag
-from karat.report.page.values import full
+from karat.report.page.value_table import full
 from support.markup import Reader
 
 TEXTS = st.text(st.characters() | st.sampled_from("<>&\"'\x00\r\n\t\u2028\u202e\u2066\u061c/!-"))

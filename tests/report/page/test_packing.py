@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.report.comparison import ComparisonSheet
-from karat.report.page.packing import packed
+from karat.report.page.pack import packed
 from karat.report.sheet import Sheet
 from support.errors import refused
 from support.pages import IDS, TEXTS, a_list, a_page, some_queries
@@ -72,7 +72,7 @@ def test_fields_are_unpacked_from_codes_in_sorted_order(values):
 
 
 def test_field_with_very_many_values_is_packed_as_texts(monkeypatch):
-    monkeypatch.setattr("karat.report.page.packing.MOST_WORDS", 9)
+    monkeypatch.setattr("karat.report.page.pack.MOST_WORDS", 9)
     several = pl.DataFrame({"few": ["a"] * 9 + ["b"], "many": [f"v{i}" for i in range(10)]})
     done = with_queries(fields=several)
     few, many = done.json["fields"]
@@ -91,7 +91,7 @@ def test_outcomes_are_columns_of_numbers():
 
 
 def test_lists_are_in_blocks_by_the_number_of_their_query(monkeypatch):
-    monkeypatch.setattr("karat.report.page.packing.LISTS_A_BLOCK", 4)
+    monkeypatch.setattr("karat.report.page.pack.LISTS_A_BLOCK", 4)
     done = packed(a_page())
     size, blocks = done.json["lists"]["size"], done.json["lists"]["blocks"]
     assert len(blocks) == 3

@@ -15,8 +15,7 @@ from karat.evaluation.loaded_run import LoadedRun
 from karat.measures.families import BY_GOLD
 from karat.report.page import ranked_lists
 from karat.report.page.gold_kinds import GOLD_KINDS
-from karat.report.page.query_table import queries
-from karat.stats.telling import telling
+from karat.report.page.query_table import queries, telling
 from oracles import query_list as oracle
 from support.effort import FULL, examples
 from support.errors import refused

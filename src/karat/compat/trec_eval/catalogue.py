@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from karat.arrays import Floats
-from karat.compat.trec_eval import computing, groups
-from karat.compat.trec_eval.computing import Compute
+from karat.compat.trec_eval import values
 from karat.compat.trec_eval.parameters import Pairs, numbers, pairs, points, ranks
-from karat.compat.trec_eval.topics import Topics
-from karat.measures.rank.interpolated import ELEVEN_POINTS
+from karat.compat.trec_eval.topics import Topics, average
+from karat.compat.trec_eval.values import Compute
+from karat.measures.kernels.interpolated import ELEVEN_POINTS
 
 RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 MULTIPLES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
@@ -78,7 +78,7 @@ _GEOMETRIC: dict[str, Any] = {"over": "geometric", "each_query": False}
 def _preference(name: str, about: str, **facts: Any) -> Entry:
     return Entry(
         name,
-        computing.preference(name),
+        values.preference(name),
         about,
         judgments=PREFERENCES,
         **facts,
@@ -103,21 +103,19 @@ ENTRIES = (
         each_query=False,
         judgments=(),
     ),
-    Entry("num_ret", computing.plain("NumRet"), "NumRet", cleared="plain", **_SUMMED),
-    Entry(
-        "num_rel", computing.plain("NumRel"), "NumRel", complete=computing.all_relevant, **_SUMMED
-    ),
-    Entry("num_rel_ret", computing.plain("NumRelRet"), "NumRelRet", **_SUMMED),
-    Entry("map", computing.plain("AP", denominator="relevant"), "AP"),
-    Entry("gm_map", computing.logarithmic("GMAP"), "GMAP", **_GEOMETRIC),
-    Entry("Rprec", computing.plain("Rprec", multiple=1.0), "Rprec"),
-    Entry("bpref", computing.plain("Bpref"), "Bpref"),
-    Entry("recip_rank", computing.plain("RR"), "RR"),
-    Entry("iprec_at_recall", computing.interpolated, "IPrec", **_AT_POINTS),
-    Entry("P", computing.each("P"), "P", **_RANKED),
+    Entry("num_ret", values.plain("NumRet"), "NumRet", cleared="plain", **_SUMMED),
+    Entry("num_rel", values.plain("NumRel"), "NumRel", complete=values.all_relevant, **_SUMMED),
+    Entry("num_rel_ret", values.plain("NumRelRet"), "NumRelRet", **_SUMMED),
+    Entry("map", values.plain("AP", denominator="relevant"), "AP"),
+    Entry("gm_map", values.logarithmic("GMAP"), "GMAP", **_GEOMETRIC),
+    Entry("Rprec", values.plain("Rprec", multiple=1.0), "Rprec"),
+    Entry("bpref", values.plain("Bpref"), "Bpref"),
+    Entry("recip_rank", values.plain("RR"), "RR"),
+    Entry("iprec_at_recall", values.interpolated, "IPrec", **_AT_POINTS),
+    Entry("P", values.each("P"), "P", **_RANKED),
     Entry(
         "relstring",
-        computing.relevance_string,
+        values.relevance_string,
         "The grades of the first items (10, or relstring.20) as text: 0 to 9, > above 9, - where "
         "an item is not in the qrels, . where its grade is below 0. Only for single topics.",
         read=numbers(1),
@@ -125,31 +123,29 @@ ENTRIES = (
         over="text",
         cleared="plain",
     ),
-    Entry("recall", computing.each("R"), "R", **_RANKED),
-    Entry("infAP", computing.plain("infAP"), "infAP"),
-    Entry("gm_bpref", computing.logarithmic("GMBpref"), "GMBpref", **_GEOMETRIC),
-    Entry("Rprec_mult", computing.each("Rprec", "multiple"), "Rprec", **_AT_MULTIPLES),
+    Entry("recall", values.each("R"), "R", **_RANKED),
+    Entry("infAP", values.plain("infAP"), "infAP"),
+    Entry("gm_bpref", values.logarithmic("GMBpref"), "GMBpref", **_GEOMETRIC),
+    Entry("Rprec_mult", values.each("Rprec", "multiple"), "Rprec", **_AT_MULTIPLES),
+    Entry("utility", values.utility, "Utility", read=numbers(4), default=UTILITY, cleared="plain"),
+    Entry("11pt_avg", values.eleven_points, "11pt", read=points, default=ELEVEN_POINTS),
+    Entry("binG", values.plain("binG"), "binG"),
+    Entry("G", values.gains("G"), "G", **_PAIRED),
+    Entry("dcg", values.gains("DCG"), "DCG", **_PAIRED),
+    Entry("ideal_dcg", values.gains("IDCG"), "IDCG", **_PAIRED),
+    Entry("ndcg", values.gains("nDCG"), "nDCG", **_PAIRED),
+    Entry("ndcg_rel", values.gains("nDCGrel"), "nDCGrel", **_PAIRED),
+    Entry("Rndcg", values.at_levels, "RnDCG", **_PAIRED),
+    Entry("ndcg_cut", values.each("nDCG"), "nDCG", **_RANKED),
+    Entry("map_cut", values.each("AP"), "AP", **_RANKED),
+    Entry("relative_P", values.each("R_cap"), "R_cap", **_RANKED),
     Entry(
-        "utility", computing.utility, "Utility", read=numbers(4), default=UTILITY, cleared="plain"
+        "success", values.each("Success"), "Success", read=ranks, default=(1, 5, 10), several="d"
     ),
-    Entry("11pt_avg", computing.eleven_points, "11pt", read=points, default=ELEVEN_POINTS),
-    Entry("binG", computing.plain("binG"), "binG"),
-    Entry("G", computing.gains("G"), "G", **_PAIRED),
-    Entry("dcg", computing.gains("DCG"), "DCG", **_PAIRED),
-    Entry("ideal_dcg", computing.gains("IDCG"), "IDCG", **_PAIRED),
-    Entry("ndcg", computing.gains("nDCG"), "nDCG", **_PAIRED),
-    Entry("ndcg_rel", computing.gains("nDCGrel"), "nDCGrel", **_PAIRED),
-    Entry("Rndcg", computing.at_levels, "RnDCG", **_PAIRED),
-    Entry("ndcg_cut", computing.each("nDCG"), "nDCG", **_RANKED),
-    Entry("map_cut", computing.each("AP"), "AP", **_RANKED),
-    Entry("relative_P", computing.each("R_cap"), "R_cap", **_RANKED),
-    Entry(
-        "success", computing.each("Success"), "Success", read=ranks, default=(1, 5, 10), several="d"
-    ),
-    Entry("set_P", computing.plain("P"), "P"),
-    Entry("set_relative_P", computing.plain("R_cap"), "R_cap"),
-    Entry("set_recall", computing.plain("R"), "R"),
-    Entry("set_map", computing.plain("SetAP"), "SetAP"),
+    Entry("set_P", values.plain("P"), "P"),
+    Entry("set_relative_P", values.plain("R_cap"), "R_cap"),
+    Entry("set_recall", values.plain("R"), "R"),
+    Entry("set_map", values.plain("SetAP"), "SetAP"),
     Entry(
         "set_F",
         lambda topics, given: [topics.value("SetF", weight=given[0])],
@@ -157,7 +153,7 @@ ENTRIES = (
         read=numbers(1, least=0),
         default=(1.0,),
     ),
-    Entry("num_nonrel_judged_ret", computing.plain("NumNonrelRet"), "NumNonrelRet", **_SUMMED),
+    Entry("num_nonrel_judged_ret", values.plain("NumNonrelRet"), "NumNonrelRet", **_SUMMED),
     _preference(
         "prefs_num_prefs_poss",
         "The number of preferences there are, retrieved or not; summed over topics.",
@@ -190,30 +186,30 @@ ENTRIES = (
     _preference("prefs_avgjg_imp", "prefs_avgjg where at least one of the two is retrieved."),
     Entry(
         "map_avgjg",
-        lambda topics, _: [groups.average(topics, "AP", denominator="relevant")],
+        lambda topics, _: [average(topics, "AP", denominator="relevant")],
         "AP of each judgment group, averaged.",
         judgments=("qrels_jg",),
     ),
     Entry(
         "P_avgjg",
-        lambda topics, given: [groups.average(topics, "P", cutoff=k) for k in given],
+        lambda topics, given: [average(topics, "P", cutoff=k) for k in given],
         "P of each judgment group, averaged.",
         judgments=("qrels_jg",),
         **_RANKED,
     ),
     Entry(
         "Rprec_mult_avgjg",
-        lambda topics, given: [groups.average(topics, "Rprec", multiple=m) for m in given],
+        lambda topics, given: [average(topics, "Rprec", multiple=m) for m in given],
         "Rprec_mult of each judgment group, averaged.",
         judgments=("qrels_jg",),
         **_AT_MULTIPLES,
     ),
-    Entry("yaap", computing.plain("YAAP"), "YAAP"),
-    Entry("rbp", computing.rank_biased, "RBP", **_PERSISTENT),
-    Entry("rbp_resid", computing.residual, "RBPresid", cleared="plain", **_PERSISTENT),
+    Entry("yaap", values.plain("YAAP"), "YAAP"),
+    Entry("rbp", values.rank_biased, "RBP", **_PERSISTENT),
+    Entry("rbp_resid", values.residual, "RBPresid", cleared="plain", **_PERSISTENT),
     Entry(
         "unj",
-        computing.each("Unjudged"),
+        values.each("Unjudged"),
         "Unjudged",
         read=ranks,
         default=(5, 10, 20),

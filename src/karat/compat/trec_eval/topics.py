@@ -67,3 +67,12 @@ class Topics:
         characters[starts[found.query] + found.rank - 1] = shown
         text = characters.tobytes().decode("ascii")
         return [text[start : start + length] for start, length in zip(starts, lengths, strict=True)]
+
+
+def average(topics: Topics, name: str, **given: Any) -> Floats:
+    """Average a measure over the judgment groups of each topic, one after the other."""
+    assert topics.n_groups is not None
+    of_groups = topics.value(name, **given)
+    counts = topics.n_groups
+    topic = np.repeat(np.arange(counts.size), counts)
+    return np.bincount(topic, of_groups, counts.size) / counts

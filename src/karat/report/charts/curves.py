@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from karat.measures import parse
-from karat.report.charts.drawing import Drawing
+from karat.report.charts.chart import Drawing
 from karat.report.charts.theme import axis, by_run, listed, rows, tooltips
 from karat.report.tables import number
 

@@ -11,9 +11,9 @@ import polars as pl
 from karat.arrays import Floats
 from karat.errors import counted
 from karat.measures import parse
-from karat.report.charts.drawing import Drawing
+from karat.report.charts.bins import binned, edges
+from karat.report.charts.chart import Drawing
 from karat.report.charts.theme import axis, by_run, rows, tooltips
-from karat.report.charts.thinning import binned, edges
 from karat.report.tables import label, number
 
 MOST_LINES = 4

@@ -9,18 +9,17 @@ from itertools import combinations
 import polars as pl
 
 from karat.measures import Measure, ScoreTable, parse
+from karat.report.charts.chart import Chart, Drawing
 from karat.report.charts.curves import curves, precision_recall
 from karat.report.charts.distribution import distribution
-from karat.report.charts.drawing import Chart, Drawing
-from karat.report.charts.groups import groups
+from karat.report.charts.dot_plot import values
+from karat.report.charts.group_map import groups
 from karat.report.charts.scatter import scatter
 from karat.report.charts.speed import cost, latency, latency_histogram
 from karat.report.charts.tradeoff import tradeoffs
-from karat.report.charts.values import values
 from karat.report.page.model import Page, Picture
 from karat.report.sheet import Sheet
-from karat.stats.moved import differing
-from karat.stats.pairs import pair
+from karat.stats.pairs import differing, pair
 
 MOST_DISTRIBUTIONS = 6
 MOST_PAIRS = 10

@@ -11,8 +11,8 @@ from karat import checks
 from karat.errors import InputError
 from karat.evaluation.loaded_run import LoadedRun
 from karat.measures import Measure, parse
-from karat.measures.names import AnyMeasure
-from karat.report.charts.drawing import together
+from karat.measures.name_parser import AnyMeasure
+from karat.report.charts.chart import together
 from karat.report.charts.kinds import KINDS, Subject
 from karat.report.page.chart_data import costs, curves, latencies, tradeoffs
 from karat.report.page.gold_kinds import GOLD_KINDS, first_of_gold

@@ -10,9 +10,9 @@ import polars as pl
 
 from karat.errors import counted
 from karat.measures import Measure
-from karat.report.charts.drawing import Drawing
+from karat.report.charts.bins import binned, edges
+from karat.report.charts.chart import Drawing
 from karat.report.charts.theme import QUIET, axis, colours, legend, rows, tooltips
-from karat.report.charts.thinning import binned, edges
 from karat.report.tables import label, number, signed
 
 MOST_POINTS = 2_000

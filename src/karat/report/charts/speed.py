@@ -10,12 +10,12 @@ import polars as pl
 
 from karat.errors import counted
 from karat.format import amount
-from karat.measures.combine import SHARES, quantile
-from karat.measures.declare import Combine
+from karat.measures.aggregate import SHARES, quantile
+from karat.measures.registry import Combine
+from karat.report.charts.bins import cumulative, edges, edges_by_ratio, slack
+from karat.report.charts.chart import Drawing
 from karat.report.charts.distribution import bars, in_bins
-from karat.report.charts.drawing import Drawing
 from karat.report.charts.theme import QUIET, axis, by_run, listed, rows, tooltips
-from karat.report.charts.thinning import cumulative, edges, edges_by_ratio, slack
 
 _RULES: tuple[Combine, ...] = ("p50", "p90", "p99")
 POINTS, LEAST_POINTS, MOST_POINTS = 500, 100, 2_000

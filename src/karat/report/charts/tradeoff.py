@@ -10,7 +10,7 @@ import polars as pl
 
 from karat.format import amount
 from karat.measures import Measure
-from karat.report.charts.drawing import Drawing
+from karat.report.charts.chart import Drawing
 from karat.report.charts.theme import QUIET, axis, by_run, listed, rows, tooltips
 from karat.report.tables import label, number
 

@@ -27,8 +27,8 @@ from karat.report.page.provenance import inputs
 from karat.report.page.query_table import queries
 from karat.report.sheet import Sheet
 from karat.report.writers import written_twice
-from karat.stats.comparison import Choices
 from karat.stats.groups import Field, groupable
+from karat.stats.pairwise import Choices
 
 _FEW_RUNS = 5
 _FIELDS = 3

@@ -14,13 +14,11 @@ from karat.errors import InputError
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.evaluation.usage import TOTAL, by_stage, by_stage_and_model
-from karat.match.described import described
-from karat.match.level import documents
-from karat.match.numbers import asked, listed
+from karat.match.align import asked, described, documents, listed
 from karat.match.usage_table import UsageTable
 from karat.measures import Measure, parse
-from karat.measures.combine import combine, mean
-from karat.measures.rank.interpolated import ELEVEN_POINTS
+from karat.measures.aggregate import combine, mean
+from karat.measures.kernels.interpolated import ELEVEN_POINTS
 from karat.report.page.gold_kinds import GOLD_KINDS, first_of_gold
 from karat.report.page.model import Picture
 

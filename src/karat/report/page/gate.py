@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from karat.evaluation.checks import Blamed, Check
+from karat.evaluation.gate_checks import Blamed, Check
 from karat.evaluation.verdict import Verdict
 from karat.markup import Markup, joined, named, tag
-from karat.report.page.buttons import query_button
-from karat.report.page.values import scrolled, sentences
+from karat.report.page.value_table import query_button, scrolled, sentences
 from karat.report.verdict import check_rows
 
 

@@ -10,12 +10,12 @@ import polars as pl
 
 from karat.arrays import Ints
 from karat.evaluation.loaded_run import LoadedRun
+from karat.match.align import documents
 from karat.match.evidence import Found
 from karat.match.hits import Hits, merged
-from karat.match.level import documents
-from karat.match.pieces import Pieces
+from karat.match.span_intervals import overlapping
 from karat.match.spans import Coverage, Least, wanted_spans
-from karat.match.stretches import overlapping
+from karat.match.targets import Pieces
 from karat.measures import Measure
 from karat.measures.families import EVIDENCE, RANK, SPAN, FamilyName, Reading
 

@@ -12,15 +12,14 @@ from karat.errors import counted
 from karat.markup import Child, Markup, brief, joined, named, tag
 from karat.report import conclusion
 from karat.report.charts import Chart, charts
-from karat.report.page.buttons import show_button
 from karat.report.page.gate import gate, sign
-from karat.report.page.groups import grouped
+from karat.report.page.group_table import grouped
 from karat.report.page.model import Notice, Page
-from karat.report.page.packing import packed
-from karat.report.page.pairs import pairs
+from karat.report.page.pack import packed
 from karat.report.page.provenance import made, when
+from karat.report.page.run_pairs import pairs
 from karat.report.page.scripts import check_installed, digest, own, styles, vega
-from karat.report.page.values import LONGEST, headline
+from karat.report.page.value_table import LONGEST, headline, show_button
 
 __all__ = ["check_installed", "write", "write_failure"]
 

@@ -16,7 +16,7 @@ from karat.errors import counted
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.remarks import n_missing
 from karat.evaluation.scores import Scores
-from karat.match.numbers import listed
+from karat.match.align import listed
 from karat.measures import Measure
 from karat.measures.families import FAILED, REPEATS
 from karat.report.page.gold_kinds import GOLD_KINDS, Unfound
@@ -24,7 +24,7 @@ from karat.report.page.model import Notice, Queries
 from karat.report.page.query_status import ANSWERED, NOT_AT_HAND
 from karat.report.tables import measure_named, number
 from karat.report.terminal import short
-from karat.stats.apart import apart
+from karat.stats.groups import apart
 
 _SHOWN = 3  # of one kind: whoever has 37 runs does not read 37 sentences
 _MOST_LABELS = 20  # a field with more values names queries rather than kinds of them

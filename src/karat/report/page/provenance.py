@@ -16,9 +16,9 @@ from karat.evaluation.scores import Scores
 from karat.files import Source, expand, flows
 from karat.markup import Child, Markup, joined, named, table, tag
 from karat.report.page.model import Input, Json, Page
-from karat.report.page.values import scrolled
+from karat.report.page.value_table import scrolled
 from karat.report.sheet import Sheet
-from karat.stats.draws import RESAMPLES, SEED
+from karat.stats.resampling import RESAMPLES, SEED
 from karat.version import __version__
 
 

@@ -16,10 +16,9 @@ from karat.evaluation.calculation import TOP, Calculation, trace
 from karat.evaluation.list_rows import Row
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
-from karat.match.described import told
+from karat.match.align import numbers_of, told
 from karat.match.evidence import Found
 from karat.match.highlights import Known, Piece, limited, pieces
-from karat.match.numbers import numbers_of
 from karat.match.spans import WANTED
 from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.families import EVIDENCE

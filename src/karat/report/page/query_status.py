@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from karat.evaluation.loaded_run import LoadedRun
-from karat.match.numbers import asked
+from karat.match.align import asked
 from karat.report.page.gold_kinds import GoldFound
 from karat.report.page.model import Outcomes
 

@@ -14,7 +14,7 @@ import polars as pl
 from karat.arrays import Flags, Ints
 from karat.evaluation.calculation import TOP
 from karat.evaluation.loaded_run import LoadedRun
-from karat.match.numbers import numbers_of
+from karat.match.align import numbers_of
 from karat.measures import Measure
 from karat.measures.families import FAMILIES, RANK, FamilyName
 from karat.report.page.gold_kinds import GOLD_KINDS, relevant_from

@@ -1,0 +1,287 @@
+"""The layout of an Arrow IPC file or stream, checked before Polars reads it.
+
+As with Parquet, Polars trusts counts and lengths, and a damaged one may end the process. This
+module reads the metadata (FlatBuffers) of the footer and of all messages and compares them with
+each other and with the size of the file.
+
+Format: https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from karat.data.formats.parquet_layout import Buffer, DamagedLayoutError, shared_size
+
+_MAGIC: Final = b"ARROW1"
+_CONTINUATION: Final = b"\xff\xff\xff\xff"
+_DEEPEST: Final = 64
+_BLOCK: Final = "<qixxxxq"
+_SCHEMA, _DICTIONARY, _RECORDS = 1, 2, 3
+
+# Types by their number in Schema.fbs, with the bits that a value takes in each buffer of the
+# type after the validity; None is a buffer of any length.
+_FIXED: Final = {3: (16,), 6: (1,), 7: (32,), 8: (32,), 9: (32,), 10: (64,), 11: (32,), 18: (64,)}
+_LISTS: Final = {12: (32,), 13: (), 16: (), 17: (32,), 21: (64,), 25: (32, 32), 26: (64, 64)}
+_TEXTS: Final = {4: (32, None), 5: (32, None), 19: (64, None), 20: (64, None)}
+_BUFFERS: Final[dict[int, tuple[int | None, ...]]] = {
+    **_FIXED,
+    **_LISTS,
+    **_TEXTS,
+    1: (),
+    2: (8,),
+    15: (0,),
+    23: (128,),
+    24: (128,),
+}
+Value = TypeVar("Value")
+_NULL, _VIEWS = 1, (23, 24)
+
+
+def expanded_size(data: Buffer) -> int:
+    """Return about how many bytes the content takes in memory; refuse a damaged layout.
+
+    A file without the signs of Arrow at both ends is not looked at: Polars refuses it.
+    """
+    content = _Content(data)
+    try:
+        if data[:4] == _CONTINUATION:
+            content.read_stream()
+        elif data[:6] == _MAGIC and data[len(data) - 6 :] == _MAGIC:
+            content.read_file()
+    except (struct.error, IndexError) as error:
+        raise DamagedLayoutError("the metadata is cut off") from error
+    return content.size
+
+
+class _Content:
+    """The schema and the record batches of a file or stream."""
+
+    def __init__(self, data: Buffer) -> None:
+        self.data = data
+        self.fields: list[_Field] = []
+        self.dictionaries: dict[int, tuple[int, int]] = {}
+        """The size and the number of entries by the id of a dictionary."""
+        self.size = 0
+
+    def read_file(self) -> None:
+        """Read the batches that the footer lists, dictionaries first."""
+        size = len(self.data)
+        (length,) = struct.unpack_from("<i", self.data, size - 10)
+        end = size - 10 - length
+        _require(length > 0 and end >= 8, "the footer is longer than the file")
+        footer = _Table.root(self.data[end : size - 10])
+        self.fields = _fields(footer.table(1))
+        for offset, metadata, body in (*footer.structs(2, _BLOCK), *footer.structs(3, _BLOCK)):
+            inside = offset >= 8 and metadata >= 8 and body >= 0 and offset + metadata + body <= end
+            _require(inside, "a record batch is outside of the file")
+            message, start = self._message(offset)
+            _require(start <= offset + metadata, "the metadata of a record batch is too long")
+            if message is not None:
+                self._add(message, offset + metadata, body)
+
+    def read_stream(self) -> None:
+        """Read one message after the other."""
+        at = 0
+        while at + 8 <= len(self.data):
+            message, start = self._message(at)
+            if message is None:
+                break
+            body = message.number(3, "<q")
+            _require(0 <= body <= len(self.data) - start, "a record batch is longer than the file")
+            if message.number(1, "<B") == _SCHEMA:
+                self.fields = _fields(message.table(2))
+            else:
+                self._add(message, start, body)
+            at = start + body
+
+    def _message(self, at: int) -> tuple[_Table | None, int]:
+        """Return a message and where its body starts, None at the end of a stream."""
+        if self.data[at : at + 4] == _CONTINUATION:
+            at += 4
+        (length,) = struct.unpack_from("<i", self.data, at)
+        if length == 0:
+            return None, at + 4
+        start = at + 4 + length
+        _require(length > 0 and start <= len(self.data), "a message is longer than the file")
+        return _Table.root(self.data[at + 4 : start]), start
+
+    def _add(self, message: _Table, start: int, body: int) -> None:
+        """Check a record batch or a dictionary and add its size."""
+        kind, records = message.number(1, "<B"), message.table(2)
+        _require(kind in (_DICTIONARY, _RECORDS), "a message is of an unknown kind")
+        _require(message.number(3, "<q") <= body, "a record batch is longer than stated")
+        fields, identity = self.fields, None
+        if kind == _DICTIONARY:
+            identity, records = records.number(0, "<q"), records.table(1)
+            owners = [field for field in _all(fields) if field.dictionary == identity]
+            fields = [replace(field, dictionary=None) for field in owners[:1]]
+        batch = _Batch(records, list(_lengths(self.data, records, start, body)))
+        batch.check(fields)
+        self.size += batch.size
+        if identity is not None:
+            self.dictionaries[identity] = (batch.size, batch.rows)
+        else:
+            for field in fields:
+                if field.dictionary in self.dictionaries:
+                    self.size += shared_size(*self.dictionaries[field.dictionary], batch.rows)
+
+
+def _lengths(data: Buffer, records: _Table, start: int, body: int) -> Iterator[int]:
+    """Yield how long the buffers of a record batch are without compression."""
+    compressed = records.has(3)
+    for offset, length in records.structs(2, "<qq"):
+        inside = offset >= 0 and length >= 0 and offset + length <= body
+        _require(inside, "a buffer is outside of its record batch")
+        if compressed and length > 0:
+            _require(length >= 8, "a compressed buffer is too short")
+            (full,) = struct.unpack_from("<q", data, start + offset)
+            _require(full >= -1, "a compressed buffer has a negative length")
+            yield length - 8 if full == -1 else full
+        else:
+            yield length
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A field of the schema."""
+
+    kind: int
+    children: list[_Field]
+    dictionary: int | None
+    """The id of its dictionary, if its values are in one."""
+
+    @classmethod
+    def of(cls, table: _Table, depth: int = 0) -> _Field:
+        """Read a field and its children."""
+        _require(depth < _DEEPEST, "the schema is nested too deep")
+        children = [cls.of(child, depth + 1) for child in table.tables(5)]
+        dictionary = table.table(4).number(0, "<q") if table.has(4) else None
+        return cls(table.number(2, "<B"), children, dictionary)
+
+
+class _Batch:
+    """The nodes and buffers of a record batch, which the fields of the schema use up in order."""
+
+    def __init__(self, records: _Table, lengths: list[int]) -> None:
+        self.rows = records.number(0, "<q")
+        nodes = list(records.structs(1, "<qq"))
+        self.size = sum(lengths) + sum(length for length, _ in nodes)
+        self.nodes = iter(nodes)
+        self.lengths = iter(lengths)
+        self.variadic = iter([count for (count,) in records.structs(4, "<q")])
+        for length, nulls in nodes:
+            _require(0 <= nulls <= length, "a column has more nulls than values")
+
+    def check(self, fields: list[_Field]) -> None:
+        """Check fields up to one of a type that is not known here."""
+        _require(self.rows >= 0, "a record batch has fewer than 0 rows")
+        for field in fields:
+            if not self._check(field, self.rows):
+                break
+
+    def _check(self, field: _Field, rows: int | None) -> bool:
+        """Check a field and its children; False for a type that is not known here."""
+        length = self._next(self.nodes)[0]
+        _require(rows is None or length == rows, "a column does not have a value for each row")
+        bits_per_value = _BUFFERS.get(field.kind) if field.dictionary is None else (8,)
+        if bits_per_value is None:
+            return False
+        if field.kind == _NULL and field.dictionary is None:
+            return True
+        validity = self._next(self.lengths)
+        _require(validity == 0 or validity * 8 >= length, "a buffer is too short")
+        for bits in bits_per_value:
+            available = self._next(self.lengths)
+            _require(bits is None or available * 8 >= length * bits, "a buffer is too short")
+        if field.kind in _VIEWS and field.dictionary is None:
+            for _ in range(self._next(self.variadic)):
+                self._next(self.lengths)
+        if field.dictionary is not None:
+            return True
+        return all(self._check(child, None) for child in field.children)
+
+    @staticmethod
+    def _next(values: Iterator[Value]) -> Value:
+        try:
+            return next(values)
+        except StopIteration as error:
+            raise DamagedLayoutError("a column is missing in a record batch") from error
+
+
+def _fields(schema: _Table) -> list[_Field]:
+    return [_Field.of(field) for field in schema.tables(1)]
+
+
+def _all(fields: list[_Field]) -> Iterator[_Field]:
+    for field in fields:
+        yield field
+        yield from _all(field.children)
+
+
+class _Table:
+    """A table of FlatBuffers: its fields are found by a second table of their offsets."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data = data
+        self.at = at
+        (back,) = struct.unpack_from("<i", data, at)
+        self.offsets = at - back
+        _require(0 <= self.offsets <= len(data) - 4, "the metadata points outside of itself")
+        (self.size,) = struct.unpack_from("<H", data, self.offsets)
+
+    @classmethod
+    def root(cls, data: bytes) -> _Table:
+        """Return the table that a buffer starts with."""
+        return cls(data, struct.unpack_from("<I", data, 0)[0])
+
+    def _place(self, slot: int) -> int | None:
+        if 4 + 2 * slot + 2 > self.size:
+            return None
+        (offset,) = struct.unpack_from("<H", self.data, self.offsets + 4 + 2 * slot)
+        return self.at + offset if offset else None
+
+    def has(self, slot: int) -> bool:
+        """Tell whether a field has a value."""
+        return self._place(slot) is not None
+
+    def number(self, slot: int, layout: str) -> int:
+        """Return a number, 0 if there is none."""
+        place = self._place(slot)
+        return 0 if place is None else int(struct.unpack_from(layout, self.data, place)[0])
+
+    def table(self, slot: int) -> _Table:
+        """Return a table that a field points to."""
+        place = self._place(slot)
+        if place is None:
+            raise DamagedLayoutError("a part of the metadata is missing")
+        return _Table(self.data, place + struct.unpack_from("<I", self.data, place)[0])
+
+    def _vector(self, slot: int, width: int) -> range:
+        """Return the places of the elements of a vector."""
+        place = self._place(slot)
+        if place is None:
+            return range(0)
+        start = place + struct.unpack_from("<I", self.data, place)[0]
+        (count,) = struct.unpack_from("<I", self.data, start)
+        end = start + 4 + count * width
+        _require(end <= len(self.data), "a list is longer than the metadata")
+        return range(start + 4, end, width)
+
+    def structs(self, slot: int, layout: str) -> Iterator[tuple[int, ...]]:
+        """Yield the structs of a vector."""
+        for place in self._vector(slot, struct.calcsize(layout)):
+            yield struct.unpack_from(layout, self.data, place)
+
+    def tables(self, slot: int) -> Iterator[_Table]:
+        """Yield the tables of a vector."""
+        for place in self._vector(slot, 4):
+            yield _Table(self.data, place + struct.unpack_from("<I", self.data, place)[0])
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise DamagedLayoutError(problem)

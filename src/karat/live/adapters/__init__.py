@@ -1,1 +1,0 @@
-"""Retrievers of any kind, made ready to be asked."""

@@ -1,0 +1,1 @@
+"""What can be run: one module per kind of retriever."""

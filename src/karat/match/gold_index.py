@@ -1,0 +1,187 @@
+"""Gold made ready once, for any number of runs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import chain
+from operator import methodcaller
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from karat.arrays import Flags, Ints
+from karat.data.frames import LARGEST_GRADE
+from karat.data.gold import Gold
+from karat.data.gold_tables import NO_EVIDENCE
+from karat.errors import InputError, KaratWarning, counted
+from karat.match.align import keys
+from karat.match.hits import Alternatives, Places, ideal
+
+if TYPE_CHECKING:
+    from karat.match.text import Matching
+
+
+class PreparedGold:
+    """Judgments indexed by query, whichever way they came.
+
+    Queries are numbered in the order of `query_ids`, sorted as bytes.
+    """
+
+    def __init__(self, gold: Gold) -> None:
+        self.gold = gold
+        self._evidence: dict[tuple[bool, ...], pl.DataFrame] = {}
+
+    @property
+    def mapping(self) -> Mapping[str, Mapping[str, int]] | None:
+        """The judgments as dicts, where they came so."""
+        return self.gold.mapping
+
+    @cached_property
+    def query_ids(self) -> pl.Series:
+        """The ids of all gold queries."""
+        return self.gold.query_ids
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The number of each query."""
+        return dict(zip(self.query_ids.to_list(), range(self.query_ids.len()), strict=True))
+
+    @cached_property
+    def judged(self) -> Flags:
+        """Which queries have judgments at all, be it none."""
+        flags: Flags = self.query_ids.is_in(self.gold.query_ids_judged.implode()).to_numpy()
+        return flags
+
+    @cached_property
+    def evidenced(self) -> Flags:
+        """Which queries have evidence at all, be it none or without text."""
+        evidence = NO_EVIDENCE if self.gold.evidence is None else self.gold.evidence
+        empty = pl.Series("query_id", self.gold.empty_evidence, pl.String)
+        known = pl.concat([evidence["query_id"], empty])
+        flags: Flags = self.query_ids.is_in(known.implode()).to_numpy()
+        return flags
+
+    def evidence(self, matching: Matching) -> pl.DataFrame:
+        """Return the evidence (query_id, text) sorted, less what holds no text once normalised.
+
+        A warning says so, once for each way to normalise.
+        """
+        normalising = matching.casefold, matching.nfkc, matching.zero_width
+        if normalising not in self._evidence:
+            self._evidence[normalising] = _with_text(self.gold, matching)
+        return self._evidence[normalising]
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """The judgments (item_id, query, grade, key), an item once a query."""
+        numbers = self.query_ids.to_frame().with_row_index("query")
+        table = self.gold.judgments.join(numbers, on="query_id").select(
+            "item_id", pl.col("query").cast(pl.Int64), "grade"
+        )
+        table = table.with_columns(_keyed(table))
+        if table["key"].n_unique() == table.height:
+            return table
+        table = table.group_by("query", "item_id").agg(pl.col("grade").max())
+        return table.with_columns(_keyed(table))
+
+    @cached_property
+    def alternatives(self) -> Alternatives | None:
+        """The groups of interchangeable items; `rank` holds rows of `table` instead of ranks."""
+        if self.gold.any_of is None:
+            return None
+        rows = self.table.select("query", "item_id", "grade").with_row_index("row")
+        numbers = self.query_ids.to_frame().with_row_index("query")
+        pairs = (
+            self.gold.any_of.join(numbers, on="query_id")
+            .with_columns(pl.col("query").cast(pl.Int64))
+            .join(rows, on=["query", "item_id"])
+            .select("query", "group", pl.col("row").cast(pl.Int64), "grade")
+            .unique()
+            .sort("query", "group", "row")
+        )
+        members = pairs.select("query", "row", "grade").unique().sort("row")
+        groups = pairs.select("query", "group").unique().sort("query", "group")
+        group = pairs.join(
+            groups.with_row_index("at"), on=["query", "group"], maintain_order="left"
+        )
+        return Alternatives(
+            query=members["query"].to_numpy(),
+            rank=members["row"].to_numpy(),
+            grade=members["grade"].to_numpy(),
+            member=np.searchsorted(members["row"].to_numpy(), pairs["row"].to_numpy()),
+            group=group["at"].cast(pl.Int64).to_numpy(),
+            group_query=groups["query"].to_numpy(),
+        )
+
+    @cached_property
+    def ideal(self) -> Places:
+        """The grades of each query from the highest: the best list there could be."""
+        query, grade = self.flat
+        if grade.size and (grade.max() >= LARGEST_GRADE or grade.min() <= -LARGEST_GRADE):
+            raise InputError(
+                "a grade is too large to be one",
+                field="grade",
+                hint="grades are small whole numbers such as 0, 1, 2, 3",
+            )
+        return ideal(self.query_ids.len(), query, grade)
+
+    @cached_property
+    def relevant_ids(self) -> pl.Series:
+        """The different ids of all relevant items; of all judged ones if none is relevant."""
+        judgments = self.gold.judgments
+        relevant = judgments.filter(pl.col("grade") > 0)
+        return (relevant if relevant.height else judgments)["item_id"].unique().sort()
+
+    @cached_property
+    def largest_grade(self) -> int:
+        """The highest grade of all, at least 1."""
+        return int(self.ideal.grade.max(initial=1))
+
+    @cached_property
+    def flat(self) -> tuple[Ints, Ints]:
+        """The query and the grade of every judgment; from dicts, in their order."""
+        if self.mapping is None:
+            return self.table["query"].to_numpy(), self.table["grade"].to_numpy()
+        counts = np.fromiter(map(len, self.mapping.values()), np.int64, len(self.mapping))
+        values = chain.from_iterable(map(methodcaller("values"), self.mapping.values()))
+        grade = np.fromiter(values, np.int64, int(counts.sum()))
+        numbers = np.fromiter(map(self.number.__getitem__, self.mapping), np.int64, counts.size)
+        return np.repeat(numbers, counts), grade
+
+
+def _with_text(gold: Gold, matching: Matching) -> pl.DataFrame:
+    evidence = NO_EVIDENCE if gold.evidence is None else gold.evidence
+    texts = evidence["text"].to_list()
+    filled = pl.Series([matching.normalize(text) != "" for text in texts], dtype=pl.Boolean)
+    if not filled.all():
+        first = evidence.filter(~filled)["query_id"][0]
+        warnings.warn(
+            KaratWarning(
+                f"{counted(int((~filled).sum()), 'evidence')} without text, such as in query "
+                f"{first!r}, left out"
+            ),
+            stacklevel=2,
+        )
+    return evidence.filter(filled).sort("query_id", "text")
+
+
+def _keyed(table: pl.DataFrame) -> pl.Series:
+    query = table["query"].to_numpy().astype(np.uint64)
+    return keys(table["item_id"], query, np.ones(query.size, np.int64))
+
+
+def prepare(gold: Gold) -> PreparedGold:
+    """Index gold by query; an item judged twice keeps its highest grade, with a warning."""
+    prepared = PreparedGold(gold)
+    if prepared.mapping is None and (twice := gold.judgments.height - prepared.table.height):
+        warnings.warn(
+            KaratWarning(
+                f"{counted(twice, 'judgment')} for an item that is judged already; "
+                "the highest grade counts"
+            ),
+            stacklevel=2,
+        )
+    return prepared

@@ -1,0 +1,33 @@
+"""The built-in measures, one module per family; importing this package declares them."""
+
+from karat.measures.kernels import (
+    average_precision,
+    counts,
+    evidence,
+    interpolated,
+    judged,
+    latency_cost,
+    ndcg,
+    precision_recall,
+    reciprocal_rank,
+    set_measures,
+    span,
+    trec_gain,
+    user_models,
+)
+
+__all__ = [
+    "average_precision",
+    "counts",
+    "evidence",
+    "interpolated",
+    "judged",
+    "latency_cost",
+    "ndcg",
+    "precision_recall",
+    "reciprocal_rank",
+    "set_measures",
+    "span",
+    "trec_gain",
+    "user_models",
+]

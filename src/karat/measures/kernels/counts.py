@@ -1,0 +1,80 @@
+"""Plain counts, summed over queries."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from karat.arrays import Floats
+from karat.match.hits import Hits
+from karat.measures.registry import REL, measure
+from karat.measures.trace import note_places
+
+_count = partial(
+    measure,
+    cutoff="none",
+    combine="sum",
+    whole=True,
+    no_gold=False,
+    edges="counts are summed over queries",
+)
+
+
+@_count(
+    "NumQ",
+    title="Queries",
+    formula="the number of queries scored",
+    differs="trec_eval's num_q counts topics in both files, with -c those of the qrels",
+)
+def n_queries(hits: Hits, k: None) -> Floats:  # noqa: ARG001
+    return np.ones(hits.n_queries)
+
+
+@_count(
+    "NumRet",
+    title="Retrieved items",
+    formula="the number of different items retrieved",
+    differs="trec_eval's num_ret agrees",
+)
+def n_retrieved(hits: Hits, k: None) -> Floats:  # noqa: ARG001
+    return hits.items(None).astype(np.float64)
+
+
+@_count(
+    "NumRel",
+    title="Relevant items",
+    formula="the number of relevant items in gold",
+    differs="trec_eval's num_rel agrees; with -c it sums every grade above 0, whatever -l says",
+    params=(REL,),
+)
+def n_relevant(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
+    return hits.n_relevant(rel).astype(np.float64)
+
+
+@_count(
+    "NumRelRet",
+    title="Relevant items retrieved",
+    formula="the number of relevant items retrieved",
+    differs="trec_eval's num_rel_ret agrees",
+    params=(REL,),
+)
+def n_relevant_retrieved(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
+    found = hits.relevant(rel)
+    note_places(found)
+    return found.count.astype(np.float64)
+
+
+@_count(
+    "NumNonrelRet",
+    aliases=("num_nonrel_judged_ret",),
+    title="Irrelevant items retrieved, by judgment",
+    formula="the number of items retrieved that are judged, and under the grade rel",
+    differs="trec_eval's num_nonrel_judged_ret agrees",
+    params=(REL,),
+    higher_is_better=False,
+)
+def n_irrelevant_retrieved(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
+    found = hits.judged.where(hits.judged.grade < rel)
+    note_places(found)
+    return found.count.astype(np.float64)

@@ -1,0 +1,80 @@
+"""Discounted cumulative gain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from karat.arrays import Floats
+from karat.match.hits import Hits, Places
+from karat.measures.array_math import discount, divide, worth
+from karat.measures.kernels.references import JARVELIN
+from karat.measures.registry import GAIN, measure
+from karat.measures.trace import note, note_places
+
+
+@measure(
+    "DCG",
+    title="Discounted cumulative gain",
+    cites=(JARVELIN,),
+    formula="Σ gain / log2(rank + 1) over the top k; gain = grade, 2^grade − 1 with gain=exp2",
+    edges="grades below 0 gain nothing",
+    differs="ranx' dcg and trec_eval's dcg are linear too; ranx' dcg_burges is gain=exp2",
+    params=(GAIN,),
+    unbounded=True,
+    no_gold=False,
+)
+def dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
+    return _discounted(hits.found.within(k), worth(hits.found.within(k).grade, gain))
+
+
+@measure(
+    "IDCG",
+    aliases=("ideal_dcg",),
+    title="Ideal discounted cumulative gain",
+    cites=(JARVELIN,),
+    formula="the DCG@k of all judged items in the best order",
+    edges="what the query offers, whatever was retrieved",
+    differs="trec_eval's ideal_dcg agrees",
+    params=(GAIN,),
+    unbounded=True,
+    no_gold=False,
+)
+def ideal_dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
+    best = in_best_order(hits.gold, gain).within(k)
+    return _discounted(best, np.maximum(worth(best.grade, gain), 0.0), ideal=True)
+
+
+@measure(
+    "nDCG",
+    aliases=("ndcg_cut",),
+    several=("ndcg_cut",),
+    title="Normalised discounted cumulative gain",
+    cites=(JARVELIN,),
+    formula="DCG@k / the DCG@k of all judged items in the best order",
+    edges="0 where gold offers no gain; the best order takes in items that were not retrieved",
+    differs="trec_eval, ranx (ndcg), ir_measures and BEIR agree at gain=linear; LightGBM, ranx' "
+    "ndcg_burges and most papers on learning to rank use gain=exp2; scikit-learn averages over "
+    "all orders of tied scores; trec_eval sorts own gains that lie less than 1 apart wrongly",
+    params=(GAIN,),
+)
+def ndcg(hits: Hits, k: int | None, gain: Any) -> Floats:
+    reached, best = dcg(hits, k, gain), ideal_dcg(hits, k, gain)
+    note(DCG=reached, ideal_DCG=best)
+    return divide(reached, best)
+
+
+def in_best_order(gold: Places, gain: Any) -> Places:
+    """Order gold by gain; own gains need not rise with the grade."""
+    if not isinstance(gain, dict):
+        return gold
+    order = np.lexsort((-worth(gold.grade, gain), gold.query))
+    return Places(gold.n_queries, gold.query, gold.rank, gold.grade[order])
+
+
+def _discounted(places: Places, gains: Floats, *, ideal: bool = False) -> Floats:
+    discounts = discount(places.rank)
+    contribution = gains / discounts
+    note_places(places, ideal=ideal, gain=gains, discount=discounts, contribution=contribution)
+    return places.total(contribution)

@@ -1,0 +1,109 @@
+"""Values with their intervals: a row a measure, a dot a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from karat.measures import Measure, parse
+from karat.report.charts.chart import Drawing
+from karat.report.charts.theme import axis, by_run, listed, rows, tooltips
+from karat.report.tables import number, with_interval
+
+
+def values(summaries: Mapping[str, pl.DataFrame]) -> list[Drawing]:
+    """Draw the values of runs; measures of different units do not share an axis."""
+    runs = list(summaries)
+    told = [
+        {"run": run, **row}
+        for run, summary in summaries.items()
+        for row in summary.iter_rows(named=True)
+        if row["value"] is not None
+    ]
+    axes: dict[str, list[dict[str, Any]]] = {}
+    for row in told:
+        axes.setdefault(_axis(parse(row["measure"])), []).append(row)
+    return [
+        Drawing(
+            f"values-{at}",
+            "curves",
+            f"Values by run, {name}" if name != _QUALITY else "Values by run",
+            _caption(same),
+            _chart(same, runs, name),
+        )
+        for at, (name, same) in enumerate(axes.items(), 1)
+    ]
+
+
+_QUALITY = "value"
+
+
+def _axis(measure: Measure) -> str:
+    """Return what an axis is called that this measure may stand on."""
+    if measure.declaration.unit is not None:
+        return str(measure.declaration.unit)
+    return "a number of items" if measure.declaration.whole else _QUALITY
+
+
+def _chart(told: list[dict[str, Any]], runs: list[str], name: str) -> Any:
+    import altair as alt
+
+    measures = list(dict.fromkeys(row["measure"] for row in told))
+    data = [
+        {
+            "run": row["run"],
+            "measure": row["measure"],
+            "value": row["value"],
+            "low": _or(row.get("low"), row["value"]),
+            "high": _or(row.get("high"), row["value"]),
+            "shown": with_interval(row),
+            "n": row["n"],
+        }
+        for row in told
+    ]
+    y = alt.Y(
+        field="measure",
+        type="nominal",
+        sort=measures,
+        title=None,
+        scale=alt.Scale(paddingInner=0.35, paddingOuter=0.15),
+        axis=alt.Axis(labelLimit=160, grid=False, domain=False, ticks=False),
+    )
+    base = alt.Chart(rows(data)).encode(
+        y=y,
+        yOffset=alt.YOffset(field="run", type="nominal", sort=runs, scale=alt.Scale(domain=runs)),
+        tooltip=tooltips(run="run", measure="measure", shown="value", n="queries"),
+        **by_run(runs, "color"),
+    )
+    x = {
+        "type": "quantitative",
+        "title": name,
+        "scale": alt.Scale(zero=False),
+        "axis": axis(),
+    }
+    intervals = base.mark_rule(strokeWidth=2.5, opacity=0.55, strokeCap="round").encode(
+        x=alt.X(field="low", **x), x2=alt.X2(field="high")
+    )
+    dots = base.mark_point(filled=True, size=75, opacity=1).encode(
+        x=alt.X(field="value", **x), **by_run(runs, "shape")
+    )
+    height = len(measures) * (14 * len(runs) + 14)
+    return alt.layer(intervals, dots).properties(height=height)
+
+
+def _caption(told: list[dict[str, Any]]) -> str:
+    measures = list(dict.fromkeys(row["measure"] for row in told))
+    said = []
+    for measure in measures:
+        held = [
+            (row["run"], number(row["value"], measure)) for row in told if row["measure"] == measure
+        ]
+        said.append(f"{measure}: {listed([f'{run} {value}' for run, value in held])}.")
+    lines = " Lines are 95% intervals." if any(row.get("low") is not None for row in told) else ""
+    return f"{' '.join(said)}{lines}"
+
+
+def _or(end: float | None, value: float) -> float:
+    return value if end is None else end

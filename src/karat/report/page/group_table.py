@@ -1,0 +1,84 @@
+"""Groups of queries: a table with a row a group, shaded by value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from karat.markup import Markup, joined, named, tag
+from karat.report.page.value_table import exact, scrolled
+from karat.report.sheet import Sheet
+from karat.report.tables import (
+    counts,
+    declaration,
+    interval,
+    label,
+    number,
+)
+
+_SHADES = 10
+
+
+def grouped(sheets: Sequence[Sheet]) -> Markup | None:
+    """Return a table a run, where groups were asked."""
+    known = [sheet for sheet in sheets if sheet.groups is not None]
+    if not known:
+        return None
+    legend = (
+        "Shade: the value, from 0 to 1; of amounts such as milliseconds, from 0 to the largest of "
+        "the column. *: fewer than 5 queries, which say little."
+    )
+    tables = [_run(sheet) for sheet in known]
+    return joined(tables, tag("p", legend, class_="key"))
+
+
+def _run(sheet: Sheet) -> Markup:
+    assert sheet.groups is not None
+    fields, groups = sheet.group_fields, sheet.groups
+    most = {measure: _most(groups, measure) for measure in sheet.summary["measure"]}
+    heads = [tag("th", named(field), scope="col", class_="label") for field in fields]
+    heads += [tag("th", label(measure, sheet), scope="col") for measure in most]
+    rows = []
+    for key, part in sheet.group_parts:
+        labels = [named("–" if value is None else str(value)) for value in key]
+        small = "*" if part["small"].any() else ""
+        rows.append(
+            tag(
+                "tr",
+                tag("th", labels[0], scope="row"),
+                [tag("td", each, class_="label") for each in labels[1:]],
+                [
+                    tag(
+                        "td",
+                        tag("span", number(row["value"], row["measure"]), class_="number"),
+                        tag("span", interval(row), class_="interval"),
+                        class_=_shade(row["value"], most[row["measure"]]),
+                        **exact(row),
+                    )
+                    for row in part.iter_rows(named=True)
+                ],
+                tag("td", counts(part["n"]) + small, class_="size"),
+            )
+        )
+    top = tag("thead", tag("tr", heads, tag("th", "n", scope="col")))
+    by = f"by {', '.join(fields)}"
+    table = tag("table", top, tag("tbody", rows), class_="numbers heat")
+    return tag(
+        "details",
+        tag("summary", named(sheet.name), " ", named(by)),
+        scrolled(table, f"{sheet.name} {by}"),
+    )
+
+
+def _most(groups: pl.DataFrame, measure: str) -> float:
+    """Return the value of the darkest shade."""
+    if declaration(measure).bounded:
+        return 1.0
+    return groups.filter(pl.col("measure") == measure)["value"].max() or 1.0  # type: ignore[return-value]
+
+
+def _shade(value: float | None, most: float) -> str | None:
+    if value is None:
+        return None
+    return f"heat-{min(max(int(_SHADES * value / most), 0), _SHADES - 1)}"
