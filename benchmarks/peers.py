@@ -126,7 +126,7 @@ def merge_loop_spans() -> Task:
 
 
 def karat_texts(size: texts.Size = texts.SMALL) -> Task:
-    from karat.match.text import Listed, cover
+    from karat.match.text import TextLists, cover
 
     evidence, chunks = texts.columns(size)
 
@@ -134,7 +134,7 @@ def karat_texts(size: texts.Size = texts.SMALL) -> Task:
         covered = set(zip(covering.evidence.tolist(), covering.chunk.tolist(), strict=True))
         return {"covered in the sample": len(covered.intersection(texts.sample(size)))}
 
-    return Task(lambda: cover(Listed(*evidence), Listed(*chunks)), values)
+    return Task(lambda: cover(TextLists(*evidence), TextLists(*chunks)), values)
 
 
 def karat_texts_large() -> Task:

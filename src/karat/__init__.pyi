@@ -29,7 +29,7 @@ from karat.evaluation.evaluator import Evaluator as Evaluator
 from karat.evaluation.evaluator import evaluate as evaluate
 from karat.evaluation.explanation import Explanation as Explanation
 from karat.evaluation.explanation import explain as explain
-from karat.evaluation.location import Located as Located
+from karat.evaluation.location import Location as Location
 from karat.evaluation.location import locate as locate
 from karat.evaluation.scores import Scores as Scores
 from karat.evaluation.validation import Validation as Validation

@@ -7,7 +7,7 @@ import pytest
 from karat.cli import progress as module
 from karat.cli.progress import progress
 from karat.data.formats.native_run import Failure
-from karat.live.protocol import Line, Question
+from karat.live.protocol import Line, Query
 
 
 class Terminal(io.StringIO):
@@ -32,7 +32,7 @@ def test_terminal_shows_a_bar_with_rate_errors_and_time_left(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     with progress(True) as watch:
         watch.begun(1000, 10, 2)
-        watch.retried(Question("q", "text"), Failure("Timeout", "no [bold]answer"))
+        watch.retried(Query("q", "text"), Failure("Timeout", "no [bold]answer"))
         watch.finished(failing("q1"))
         watch.finished(Line("q2", results=[]))
     shown = terminal.getvalue()
@@ -58,8 +58,8 @@ def test_other_output_has_a_line_every_ten_seconds_and_at_the_end(clock, capsys)
 def test_first_failure_of_each_kind_is_shown(capsys):
     watch = progress(True)
     watch.begun(9, 0, 0)
-    watch.retried(Question("q\x1b1", "text"), Failure("ConnectionError", "host:1: refused"))
-    watch.retried(Question("q2", "text"), Failure("ConnectionError", "host:1: refused"))
+    watch.retried(Query("q\x1b1", "text"), Failure("ConnectionError", "host:1: refused"))
+    watch.retried(Query("q2", "text"), Failure("ConnectionError", "host:1: refused"))
     watch.finished(Line("q2", results=[], error=Failure("ConnectionError", "host:1: refused")))
     watch.finished(Line("q3", results=[], error=Failure("HTTP 500", "no index")))
     assert capsys.readouterr().err.splitlines() == [

@@ -13,7 +13,7 @@ import pytest
 
 import karat
 from karat.live import prices
-from karat.live.retrieve import Request
+from karat.live.retrieve import RunRequest
 from karat.live.run_options import RunOptions
 from support.errors import refused
 from support.live_server import saying, serving
@@ -186,7 +186,7 @@ def test_dry_run_asks_a_few_queries_once():
     queries = []
     texts = {f"q{number}": str(number) for number in range(50)}
     options = RunOptions(repeat=7, warmup=30)
-    request = Request.of(lambda query: queries.append(query) or [], texts, options)
+    request = RunRequest.of(lambda query: queries.append(query) or [], texts, options)
     assert len(request.tried()) == len(queries) == len(set(queries)) == 5
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.data import Run
-from karat.evaluation.usage import load, loaded, usage
+from karat.evaluation.usage import load, load_note, usage
 from oracles import usage as usage_oracle
 from support.effort import examples
 
@@ -220,7 +220,7 @@ def test_load_is_described_in_words(settings, sentence):
     description = load(settings)
     assert description == sentence or description.startswith(sentence)
     several = settings.get("jobs") in (8, [32, 4])
-    assert loaded(settings) == (description if several else None)
+    assert load_note(settings) == (description if several else None)
 
 
 def test_source_of_prices_is_named_only_where_prices_may_have_been_looked_up():

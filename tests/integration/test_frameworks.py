@@ -16,7 +16,7 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 os.environ["LANGSMITH_TRACING"] = "false"
 
 import karat
-from karat.live.protocol import Question, Search
+from karat.live.protocol import Query, Search
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.python import PythonRetriever
 from karat.live.retrievers.resolve import retriever_of
@@ -36,7 +36,7 @@ SEARCH = Search(top_k=3)
 def asked(given, query="How are refunds paid?", search=SEARCH, fields=()):
     """Ask once, as the runner does, and return the retriever and its results."""
     retriever = retriever_of(given, search, fields=Fields.of(fields))
-    returned = retriever.ask(Question("q", query))
+    returned = retriever.ask(Query("q", query))
     if retriever.is_async:
         returned = completed(returned)
     return retriever, retriever.read(returned).results
@@ -513,7 +513,7 @@ class TestLanceDB:
             opened = await connection.open_table("chunks")
             retriever = PythonRetriever(opened, SEARCH, Fields())
             assert retriever.is_async
-            return retriever.read(await retriever.ask(Question("q", "refunds paid"))).results
+            return retriever.read(await retriever.ask(Query("q", "refunds paid"))).results
 
         check_places(completed(ask()))
 

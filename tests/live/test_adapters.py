@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import karat
-from karat.data.formats.native_run import Result
-from karat.live.protocol import Answer, AttemptError, Question, Retriever, Search
+from karat.data.formats.native_run import ResultRow
+from karat.live.protocol import Answer, AttemptError, Query, Retriever, Search
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.resolve import retriever_of
 from support.errors import refused
@@ -37,7 +37,7 @@ def made(target, search=PLAIN, fields=()):
 def returned(target, search=PLAIN):
     """Ask once, as the runner does; return the retriever and what it returned."""
     retriever = made(target, search)
-    value = retriever.ask(Question("q", "refunds"))
+    value = retriever.ask(Query("q", "refunds"))
     if retriever.is_async:
 
         async def awaited():
@@ -317,7 +317,7 @@ class TestObjects:
     def test_fields_are_part_of_the_settings(self):
         retriever = made(lambda query: [{"key": "a"}], fields=["id=key"])
         assert retriever.settings == {"fields": {"id": "key"}}
-        assert retriever.read(retriever.ask(Question("q", "x"))).results == [Result(id="a")]
+        assert retriever.read(retriever.ask(Query("q", "x"))).results == [ResultRow(id="a")]
         assert made(lambda query: []).settings == {}
 
 
@@ -348,7 +348,7 @@ class TestLibraries:
         retriever, value = returned(store)
         assert retriever.takes == {"top_k"}
         assert retriever.read(value).results == [
-            Result(name, score, "d", 5, 7, name * 2)
+            ResultRow(name, score, "d", 5, 7, name * 2)
             for name, score in zip("abc", [0.9, 0.9, 0.5], strict=True)
         ]
         store.scores = [0.1, 0.1, 0.5, 0.9]  # distances that are called scores
@@ -536,7 +536,7 @@ class TestHaystack:
             "ranker": {"query": "refunds", "top_k": 3},
             "prompt": {"question": "refunds"},
         }
-        assert retriever.read(value).results == [Result(id="a")]
+        assert retriever.read(value).results == [ResultRow(id="a")]
         retriever, value = returned(pipeline)
         assert value["data"]["first"] == {"query": "refunds"}
         assert retriever.takes == {"top_k"}

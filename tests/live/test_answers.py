@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from karat.data.formats.native_run import Result
+from karat.data.formats.native_run import ResultRow
 from karat.errors import InputError
 from karat.live.protocol import AttemptError
 from karat.live.retrievers.answers import Fields, answer_of
@@ -113,7 +113,7 @@ def native(row):
 @examples(40, 400)
 @given(st.lists(IDS, max_size=6))
 def test_ids_of_any_shape(ids):
-    expected = [Result(id=one) for one in ids]
+    expected = [ResultRow(id=one) for one in ids]
     assert read(ids) == expected
     assert read(tuple(ids)) == expected
     assert read(iter(ids)) == expected
@@ -131,7 +131,7 @@ def test_ids_of_any_shape(ids):
 @examples(40, 400)
 @given(st.lists(st.tuples(IDS, SCORES), max_size=6))
 def test_pairs_of_any_shape(pairs):
-    expected = [Result(id=one, score=score) for one, score in pairs]
+    expected = [ResultRow(id=one, score=score) for one, score in pairs]
     assert read(pairs) == expected
     assert read(list(map(list, pairs))) == expected
     assert read([Pair(*pair) for pair in pairs]) == expected
@@ -151,7 +151,7 @@ def test_dict_of_scores_is_ranked_by_score_and_then_by_id(scores):
     while left:
         best = max(left.values())
         one = max((one for one in left if left[one] == best), key=str.encode)
-        ranked.append(Result(id=one, score=left.pop(one)))
+        ranked.append(ResultRow(id=one, score=left.pop(one)))
     assert read(scores) == ranked
     assert read({"results": scores}) == ranked
 
@@ -160,7 +160,7 @@ def test_dict_of_scores_is_ranked_by_score_and_then_by_id(scores):
 @given(st.lists(WHOLE, max_size=5))
 def test_whole_results_of_any_shape(rows):
     rows = list(map(native, rows))
-    expected = [Result(**row) for row in rows]
+    expected = [ResultRow(**row) for row in rows]
     assert read(rows) == expected
     assert read([row | {"other": 1} for row in rows]) == expected
     assert read([Named(**row) for row in rows]) == expected
@@ -173,7 +173,7 @@ def test_whole_results_of_any_shape(rows):
     below = [{"id": r.pop("id"), "score": r.pop("score"), "payload": r} for r in map(dict, rows)]
     assert read(below) == expected
     elsewhere = [{"a": {"b": [row]}} for row in rows]
-    paths = [f"{name}=a.b.0.{name}" for name in Result.__struct_fields__ if name != "tokens"]
+    paths = [f"{name}=a.b.0.{name}" for name in ResultRow.__struct_fields__ if name != "tokens"]
     assert read(elsewhere, *paths) == expected
     assert read(elsewhere, *(path for path in paths if path[:4] != "end="), "end=a.b.0.end") == (
         expected
@@ -185,7 +185,7 @@ def test_whole_results_of_any_shape(rows):
 def test_tables_are_read_in_the_order_of_their_ranks(rows):
     rows = [native(row) | {"rank": rank} for rank, row in enumerate(rows, 1)]
     expected = [
-        Result(**{name: value for name, value in row.items() if name != "rank"}) for row in rows
+        ResultRow(**{name: value for name, value in row.items() if name != "rank"}) for row in rows
     ]
     frame = pl.DataFrame(rows[::-1])
     assert read(frame) == expected
@@ -213,12 +213,12 @@ def test_rows_of_a_database():
     one = connection.execute("SELECT 'a', 0.5 UNION SELECT 'b', 0.25").fetchall()
     connection.row_factory = sqlite3.Row
     two = connection.execute("SELECT 'a' AS id, 0.5 AS score UNION SELECT 'b', 0.25").fetchall()
-    assert read(one) == read(two) == [Result("a", 0.5), Result("b", 0.25)]
+    assert read(one) == read(two) == [ResultRow("a", 0.5), ResultRow("b", 0.25)]
     connection.close()
 
 
 def test_numpy_text_can_be_written():
-    assert read(np.array(["a", "b"])) == [Result("a"), Result("b")]
+    assert read(np.array(["a", "b"])) == [ResultRow("a"), ResultRow("b")]
     for returned in (
         np.array(["a"]),
         [(np.str_("a"), 0.5)],
@@ -244,8 +244,8 @@ def test_keys_of_databases_become_text():
 
 
 def test_numbers_that_are_ids_become_text():
-    assert read([{"id": 7, "doc_id": 8}]) == [Result(id="7", doc_id="8")]
-    assert read([{"id": 7, "doc_id": 8, "other": 9}]) == [Result(id="7", doc_id="8")]
+    assert read([{"id": 7, "doc_id": 8}]) == [ResultRow(id="7", doc_id="8")]
+    assert read([{"id": 7, "doc_id": 8, "other": 9}]) == [ResultRow(id="7", doc_id="8")]
 
 
 def test_method_with_the_name_of_a_field_is_ignored():
@@ -255,7 +255,7 @@ def test_method_with_the_name_of_a_field_is_ignored():
         def text(self):
             raise AssertionError
 
-    assert read([Hit()]) == [Result(id="a")]
+    assert read([Hit()]) == [ResultRow(id="a")]
 
 
 def test_values_of_another_meaning_are_ignored():
@@ -264,54 +264,54 @@ def test_values_of_another_meaning_are_ignored():
         "document": {"title": "t"},
         "metadata": {"start": 12.5, "end": 20.0, "source": ["a", "b"], "score": 5, "text": "words"},
     }
-    assert read([result]) == [Result(id="a", text="words")]
+    assert read([result]) == [ResultRow(id="a", text="words")]
 
 
 def test_start_index_of_minus_one_is_ignored():
     result = SimpleNamespace(
         id=None, page_content="text", metadata={"source": "d", "start_index": -1}
     )
-    assert read([result]) == [Result(doc_id="d", text="text")]
+    assert read([result]) == [ResultRow(doc_id="d", text="text")]
 
 
 def test_start_without_a_document_is_ignored():
     result = SimpleNamespace(id="a", page_content="text", metadata={"start_index": 3})
-    assert read([result]) == [Result(id="a", text="text")]
+    assert read([result]) == [ResultRow(id="a", text="text")]
 
 
 def test_end_is_derived_from_start_and_text():
     result = {"key": "a", "body": "four", "from": 3}
     fields = ["id=key", "text=body", "start=from"]
-    assert read([result], *fields) == [Result(id="a", text="four", start=3, end=7)]
+    assert read([result], *fields) == [ResultRow(id="a", text="four", start=3, end=7)]
 
 
 def test_start_without_a_text_is_ignored():
     assert read([{"id": "a", "metadata": {"doc_id": "d", "start_index": 3}}]) == [
-        Result(id="a", doc_id="d")
+        ResultRow(id="a", doc_id="d")
     ]
 
 
 def test_null_values_are_ignored():
-    nulls = dict.fromkeys(Result.__struct_fields__)
-    assert read([nulls | {"id": "a"}]) == [Result(id="a")]
-    assert read([{"id": "a", "b": None}], "text=b") == [Result(id="a")]
+    nulls = dict.fromkeys(ResultRow.__struct_fields__)
+    assert read([nulls | {"id": "a"}]) == [ResultRow(id="a")]
+    assert read([{"id": "a", "b": None}], "text=b") == [ResultRow(id="a")]
     assert refusal([nulls]).field == "results[0]"
     assert refusal([{"b": None}], "id=b").field == "results[0]"
 
 
 def test_score_of_a_reranker_is_read_from_the_metadata():
     result = SimpleNamespace(id="a", page_content="t", metadata={"relevance_score": 0.5})
-    assert read([result]) == [Result(id="a", text="t", score=0.5)]
+    assert read([result]) == [ResultRow(id="a", text="t", score=0.5)]
 
 
 def test_nodes_as_json_and_nodes_without_a_text():
     node = {"id_": "n", "text": "t", "metadata": {"doc_id": "d"}, "start_char_idx": 2}
     assert read([{"node": node, "score": 0.5}]) == [
-        Result(id="n", score=0.5, doc_id="d", start=2, end=3, text="t")
+        ResultRow(id="n", score=0.5, doc_id="d", start=2, end=3, text="t")
     ]
     bare = SimpleNamespace(node_id="n", metadata={}, get_content=lambda: "t")
-    assert read({"source_nodes": [bare]}) == [Result(id="n", text="t")]
-    assert read([{"id": "x", "node": "a name"}]) == [Result(id="x")]
+    assert read({"source_nodes": [bare]}) == [ResultRow(id="n", text="t")]
+    assert read([{"id": "x", "node": "a name"}]) == [ResultRow(id="x")]
 
 
 def test_latency_and_calls_next_to_the_results_are_read():
@@ -323,7 +323,7 @@ def test_latency_and_calls_next_to_the_results_are_read():
         },
         NONE,
     )
-    assert answer.results == [Result(id="a")]
+    assert answer.results == [ResultRow(id="a")]
     assert answer.latency_ms == {"rerank": 2.5, "search": 1.0}
     assert [(call.model, call.prompt_tokens) for call in answer.calls] == [("m", 5)]
     moved = answer_of({"found": [], "took": 12}, Fields.of(["results=found", "latency_ms=took"]))
@@ -360,7 +360,7 @@ def test_returned_error_is_a_failed_attempt():
     assert error.value.again
     with pytest.raises(AttemptError, match="no such index"):
         answer_of({"error": "no such index"}, NONE)
-    assert read({"error": None, "results": ["a"]}) == [Result(id="a")]
+    assert read({"error": None, "results": ["a"]}) == [ResultRow(id="a")]
 
 
 @pytest.mark.parametrize(
@@ -419,11 +419,11 @@ def test_empty_answer_has_no_results():
 
 
 def test_item_may_occur_twice():
-    assert read(["a", "a"]) == [Result(id="a"), Result(id="a")]
+    assert read(["a", "a"]) == [ResultRow(id="a"), ResultRow(id="a")]
 
 
 def test_path_may_be_missing_in_some_results():
     assert read([{"id": "a", "b": "t"}, {"id": "c"}], "text=b") == [
-        Result(id="a", text="t"),
-        Result(id="c"),
+        ResultRow(id="a", text="t"),
+        ResultRow(id="c"),
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from karat.live.protocol import AttemptError, Question, Search
+from karat.live.protocol import AttemptError, Query, Search
 from karat.live.retrievers import command as command_module
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.command import CommandRetriever
@@ -155,7 +155,7 @@ def test_child_that_is_not_found_is_reported(script, monkeypatch):
     async def ask():
         retriever = command(script(STARTING.format(streams="")))
         await retriever.open(1)
-        children.extend(ids(retriever.read(await retriever.ask(Question("q1", "a")))))
+        children.extend(ids(retriever.read(await retriever.ask(Query("q1", "a")))))
         await retriever.close()
 
     try:
@@ -275,12 +275,12 @@ def test_unrequested_line_is_never_the_answer_to_the_next_query(script, tmp_path
         retriever = command(line)
         await retriever.open(1)
         try:
-            first = await retriever.ask(Question("1", "a"))
+            first = await retriever.ask(Query("1", "a"))
             go.touch()
             while not printed.exists():
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.05)
-            second = await retriever.ask(Question("2", "b"))
+            second = await retriever.ask(Query("2", "b"))
             return retriever.read(first), retriever.read(second)
         finally:
             await retriever.close()
@@ -315,7 +315,7 @@ def test_query_id_of_an_answer_may_be_a_number(script):
         retriever = command(script("print(json.dumps({'query_id': 7, 'results': ['a']}))"))
         await retriever.open(1)
         try:
-            return retriever.read(await retriever.ask(Question("7", "text")))
+            return retriever.read(await retriever.ask(Query("7", "text")))
         finally:
             await retriever.close()
 
@@ -329,7 +329,7 @@ def test_processes_end_when_a_query_is_interrupted(script, tmp_path):
         retriever = command(line)
         await retriever.open(1)
         try:
-            asking = asyncio.ensure_future(retriever.ask(Question("1", "a")))
+            asking = asyncio.ensure_future(retriever.ask(Query("1", "a")))
             while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
                 await asyncio.sleep(0.01)
             os.kill(os.getpid(), 2)

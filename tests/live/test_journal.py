@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from karat.data import Run
 from karat.data.formats.json_lines import Header
-from karat.data.formats.native_run import Failure, Result
+from karat.data.formats.native_run import Failure, ResultRow
 from karat.errors import InputError, KaratWarning
 from karat.live import journal as module
 from karat.live import locked_file
@@ -55,7 +55,7 @@ def header(**settings: object) -> Header:
 def line(query: str, *, failed: bool = False, text: str = "") -> Line:
     if failed:
         return Line(query, [], error=Failure("Timeout", "too slow", 3))
-    return Line(query, [Result(f"item of {query}", 0.5, text=text or None)], {"total": 1.5})
+    return Line(query, [ResultRow(f"item of {query}", 0.5, text=text or None)], {"total": 1.5})
 
 
 def written(path: Path, lines: list[Line], **settings: object) -> bytes:

@@ -12,8 +12,8 @@ import time
 import msgspec
 import pytest
 
-from karat.live.loop_thread import ask_all
-from karat.live.protocol import Question, Search, encoded
+from karat.live.loop_thread import run_all_queries
+from karat.live.protocol import Query, Search, encoded
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.command import CommandRetriever
 from karat.live.retrievers.http import HttpRetriever
@@ -36,9 +36,9 @@ def _no_waiting(monkeypatch):
 def run(retriever, *queries, **options):
     """Run all queries; return their lines in order."""
     lines = []
-    questions = [Question(f"q{n}", query) for n, query in enumerate(queries)]
+    questions = [Query(f"q{n}", query) for n, query in enumerate(queries)]
     options = RunOptions(**{"top_k": 2, "stop_after_failures": 0} | options)
-    ask_all(retriever, questions, options, lines.append)
+    run_all_queries(retriever, questions, options, lines.append)
     return sorted(lines, key=lambda line: int(line.query_id[1:]))
 
 

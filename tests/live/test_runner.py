@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.data.formats.native_run import Call, Failure, Result
+from karat.data.formats.native_run import Call, Failure, ResultRow
 from karat.errors import InputError
 from karat.live import instrumentation, runner
-from karat.live.loop_thread import ask_all
-from karat.live.protocol import Answer, AttemptError, Question, encoded
+from karat.live.loop_thread import run_all_queries
+from karat.live.protocol import Answer, AttemptError, Query, encoded
 from karat.live.run_options import RunOptions
 from support.effort import FULL, examples
 from support.fake_retrievers import Fake, both, in_task, run_queries, without_pauses
@@ -171,7 +171,7 @@ def test_queries_are_taken_only_when_a_job_is_free():
         def __iter__(self):
             nonlocal drawn
             for drawn in range(1, len(self) + 1):
-                yield Question(str(drawn), "x")
+                yield Query(str(drawn), "x")
 
     lines = []
 
@@ -181,7 +181,7 @@ def test_queries_are_taken_only_when_a_job_is_free():
             raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        ask_all(Fake(in_task(list)), Million(), RunOptions(jobs=7, timeout=9), done)
+        run_all_queries(Fake(in_task(list)), Million(), RunOptions(jobs=7, timeout=9), done)
     assert 100 <= drawn <= 100 + 2 * 7
     assert len(lines) == 100
 
@@ -204,7 +204,7 @@ def test_score_threshold_is_applied_unless_the_retriever_takes_it(takes, kept):
     scores = {"a": 0.9, "b": 0.4, "c": 0.5, "d": 0.6}
 
     def retrieve(text):
-        return Answer([Result(id=item, score=score) for item, score in scores.items()])
+        return Answer([ResultRow(id=item, score=score) for item, score in scores.items()])
 
     line = run_queries(retrieve, "x", top_k=3, score_threshold=0.5, takes=takes)["x"]
     assert [result.id for result in line.results] == kept
@@ -213,11 +213,11 @@ def test_score_threshold_is_applied_unless_the_retriever_takes_it(takes, kept):
 @pytest.mark.parametrize(
     ("answer", "beginning"),
     [
-        (Answer([Result(id="a")]), "results[0]: "),
+        (Answer([ResultRow(id="a")]), "results[0]: "),
         (Answer([], {"rerank": float("nan")}), "latency_ms.rerank: nan "),
         (Answer([], {"rerank": -1.0}), "latency_ms.rerank: -1.0 "),
         (Answer([], calls=[Call(price_per_1k=1, price_in=1)]), "calls[0]: price_per_1k "),
-        (Answer([Result(text="\ud800", score=1.0)]), ""),
+        (Answer([ResultRow(text="\ud800", score=1.0)]), ""),
         (Answer([], {"\ud800": 1.0}), ""),
     ],
 )

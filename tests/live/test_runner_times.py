@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.data.formats.native_run import Call, Result
+from karat.data.formats.native_run import Call, ResultRow
 from karat.live import runner, workers
 from karat.live.protocol import Answer, AttemptError
 from support.effort import examples
@@ -54,7 +54,7 @@ def test_only_the_call_of_the_retriever_is_timed(clock, monkeypatch, in_tasks):
         async def turn(self):
             clock.pass_ms(1000)
 
-    for kind in (workers.TaskPlace, workers.ThreadPlace):
+    for kind in (workers.TaskWorker, workers.ThreadWorker):
 
         def begin(place, attempt, begin=kind.begin):
             clock.pass_ms(1000)
@@ -98,7 +98,7 @@ def test_repeated_query_has_the_median_latency_and_the_first_results(clock):
         ms, item = next(spent), next(items)
         clock.pass_ms(ms)
         stages = {"search": ms * 2.0} | ({"rare": 7.0} if ms == 9 else {})
-        return Answer([Result(id=item)], stages, [Call(model=item)])
+        return Answer([ResultRow(id=item)], stages, [Call(model=item)])
 
     line = run_queries(retrieve, "x", repeat=4)["x"]
     middle = statistics.median([5, 1, 9, 4])
@@ -111,10 +111,10 @@ def test_repeated_query_has_the_median_latency_and_the_first_results(clock):
 @pytest.mark.parametrize(
     ("one", "other", "varied"),
     [
-        (Result(id="a", score=1.0), Result(id="a", score=2.0), False),
-        (Result(doc_id="d", start=0, end=5), Result(doc_id="d", start=0, end=5), False),
-        (Result(doc_id="d", start=0, end=5), Result(doc_id="d", start=0, end=6), True),
-        (Result(text="this"), Result(text="that"), True),
+        (ResultRow(id="a", score=1.0), ResultRow(id="a", score=2.0), False),
+        (ResultRow(doc_id="d", start=0, end=5), ResultRow(doc_id="d", start=0, end=5), False),
+        (ResultRow(doc_id="d", start=0, end=5), ResultRow(doc_id="d", start=0, end=6), True),
+        (ResultRow(text="this"), ResultRow(text="that"), True),
     ],
 )
 def test_results_vary_by_their_items_but_not_by_their_scores(one, other, varied):

@@ -16,14 +16,14 @@ from karat.data import Gold
 from karat.data.queries import read_queries
 from karat.errors import InputError
 from karat.live import selection
-from karat.live.protocol import Question
+from karat.live.protocol import Query
 from karat.live.run_options import RunOptions
 from karat.live.selection import digest
 from support.effort import examples
 from support.errors import refused
 from support.paths import SHARED_DATA
 
-BOTH = [Question("q1", "pay by card"), Question("q2", 'lost "parcel", äöü')]
+BOTH = [Query("q1", "pay by card"), Query("q2", 'lost "parcel", äöü')]
 RECORDS = [
     {"query_id": "q2", "query": BOTH[1].text, "category": "post", "level": 2, "new": True},
     {"query_id": "q1", "query": BOTH[0].text, "category": "billing", "level": 1, "new": False},
@@ -38,8 +38,8 @@ def renamed(**names: str) -> list[dict]:
     return [{names.get(key, key): value for key, value in r.items()} for r in RECORDS]
 
 
-def questions(source: object, **options: object) -> list[Question]:
-    return selection.questions(source, RunOptions(**options))
+def questions(source: object, **options: object) -> list[Query]:
+    return selection.select_queries(source, RunOptions(**options))
 
 
 def problem(source: object, **options: object) -> InputError:
@@ -115,7 +115,7 @@ def test_queries_are_read_from_python_objects(source):
 
 def test_numeric_ids_become_text():
     assert questions({7: "seven"}) == questions([{"id": 7, "text": "seven"}])
-    assert questions({7: "seven"}) == [Question("7", "seven")]
+    assert questions({7: "seven"}) == [Query("7", "seven")]
 
 
 def test_queries_are_read_from_parquet(tmp_path):
@@ -286,7 +286,7 @@ QUERIES = st.dictionaries(
 def test_sample_does_not_depend_on_the_order_of_the_queries(texts, data, seed):
     shuffled = dict(data.draw(st.permutations(list(texts.items()))))
     count = data.draw(st.integers(1, 14))
-    everything = [Question(q, texts[q]) for q in sorted(texts, key=str.encode)]
+    everything = [Query(q, texts[q]) for q in sorted(texts, key=str.encode)]
     drawn = questions(texts, sample=count, seed=seed)
     assert drawn == questions(shuffled, sample=count, seed=seed)
     assert len(drawn) == min(count, len(texts))
@@ -316,7 +316,7 @@ def test_invalid_number_is_refused(option):
 # The digest
 
 
-def obvious_digest(queries: list[Question]) -> str:
+def obvious_digest(queries: list[Query]) -> str:
     lines = [
         json.dumps([q.query_id, q.text], ensure_ascii=False, separators=(",", ":")).encode()
         for q in queries
@@ -332,14 +332,14 @@ PLAIN = st.text(
 @examples(40, 400)
 @given(texts=st.dictionaries(PLAIN, PLAIN, max_size=5), data=st.data())
 def test_digest_depends_on_ids_and_texts_but_not_on_their_order(texts, data):
-    queries = [Question(*pair) for pair in texts.items()]
+    queries = [Query(*pair) for pair in texts.items()]
     shuffled = data.draw(st.permutations(queries))
     assert digest(shuffled) == digest(queries) == obvious_digest(queries)
 
 
 def test_digest_depends_on_where_an_id_ends():
-    assert digest([Question("a", "bc")]) != digest([Question("ab", "c")])
-    assert digest([Question("a", "b")]) != digest([Question("a", "b "), Question("c", "")])
+    assert digest([Query("a", "bc")]) != digest([Query("ab", "c")])
+    assert digest([Query("a", "b")]) != digest([Query("a", "b "), Query("c", "")])
 
 
 # Real data

@@ -16,18 +16,18 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from karat.match.text import (
-    HOW,
-    Listed,
+    MATCH_KINDS,
     Matching,
     Nearest,
+    TextLists,
     cascade,
     cover,
     covers,
+    locate_in_chunk,
     nearest,
     normalize,
     ratio,
     ratios,
-    where,
 )
 from karat.match.text.cascade import decide
 from karat.match.text.normalize import places
@@ -66,7 +66,7 @@ pairs = edited() | st.tuples(texts, texts)
 
 def decided(pair, **rule):
     code = decide(*(np.array([one], object) for one in pair), Matching(**rule), workers=1)[0]
-    return HOW[code] if code else None
+    return MATCH_KINDS[code] if code else None
 
 
 # --- normalising ---------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def test_many_random_and_near_duplicate_pairs_match_difflib(autojunk, longest):
             text_oracle.how(*pair, threshold, number=ratio_once)
             for pair in zip(evidence, chunks, strict=True)
         ]
-        assert [HOW[code] if code else None for code in codes] == expected
+        assert [MATCH_KINDS[code] if code else None for code in codes] == expected
         counts.update(expected)
     assert min(counts[None], counts["fuzzy"]) > count / 20  # both decisions were common
 
@@ -292,7 +292,10 @@ def test_very_long_chunk_is_decided_without_a_ratio(monkeypatch):
     assert len(chunk) > 1_000_000
     assert covers("refund is paid within 14 days", chunk)
     assert not covers("refund is paid within 15 days", chunk)
-    assert where("refund is paid within 14 days", chunk) == (len(chunk) - 30, len(chunk) - 1)
+    assert locate_in_chunk("refund is paid within 14 days", chunk) == (
+        len(chunk) - 30,
+        len(chunk) - 1,
+    )
 
 
 def test_cydifflib_equals_difflib():
@@ -400,7 +403,7 @@ def test_matcher_function_decides_alone():
     assert covers("a", "b", Matching(lambda *_: 0.7))
     assert not covers("a", "a", Matching(lambda *_: np.float32(0.6)))
     assert ratio("a", "b", Matching(lambda *_: 0.25)) == 0.25
-    assert where("a", "a", rule) is None
+    assert locate_in_chunk("a", "a", rule) is None
 
 
 @pytest.mark.parametrize("answer", [None, "yes", float("nan")])
@@ -458,11 +461,11 @@ rows = st.lists(st.tuples(st.integers(0, 3), st.text("abA \n", max_size=7)), max
 
 
 def listed(given):
-    return Listed(np.array([query for query, _ in given], np.int64), [text for _, text in given])
+    return TextLists(np.array([query for query, _ in given], np.int64), [text for _, text in given])
 
 
 def covered_pairs(covering):
-    how = [HOW[code] for code in covering.how]
+    how = [MATCH_KINDS[code] for code in covering.how]
     return list(zip(covering.chunk.tolist(), covering.evidence.tolist(), how, strict=True))
 
 
@@ -550,7 +553,7 @@ def test_place_of_a_substring(pair, casefold, nfkc, zero_width):
     chunk = f"{around} {evidence} {around}"
     normal = normalize(evidence, **options)
     assume(normal and normal in normalize(chunk, **options))
-    start, end = where(evidence, chunk, Matching(**options))
+    start, end = locate_in_chunk(evidence, chunk, Matching(**options))
     assert 0 <= start < end <= len(chunk)
     stretch = normalize(chunk[start:end], **options)
     assert normal.replace("ς", "σ") in stretch.replace("ς", "σ")
@@ -559,12 +562,12 @@ def test_place_of_a_substring(pair, casefold, nfkc, zero_width):
 def test_place_is_in_code_points_of_the_original_chunk():
     chunk = " İ😀\u200b The  REFUND\u00a0is\n\npaid. "
     for evidence in ("refund is paid", "the refund"):
-        start, end = where(evidence, chunk)
+        start, end = locate_in_chunk(evidence, chunk)
         assert normalize(chunk[start:end]) == evidence
         assert chunk[start:end].strip() == chunk[start:end]
-    assert where("nothing", "") is None
-    assert where("", chunk) is None
-    assert where("abc", "xyz") is None
+    assert locate_in_chunk("nothing", "") is None
+    assert locate_in_chunk("", chunk) is None
+    assert locate_in_chunk("abc", "xyz") is None
 
 
 @examples(100, 1500)
@@ -575,19 +578,19 @@ def test_fuzzy_place_extends_from_the_first_matching_block_to_the_last(pair):
         evidence += "~"
     blocks = SequenceMatcher(None, evidence, chunk, autojunk=False).get_matching_blocks()[:-1]
     place = (blocks[0].b, blocks[-1].b + blocks[-1].size) if blocks else None
-    assert where(evidence, chunk) == place
+    assert locate_in_chunk(evidence, chunk) == place
 
 
 def test_places_of_other_matchers():
     chunk = "Well: the REFUND was, they say, PAID in 14 days!"
-    assert chunk[slice(*where("refund is paid", chunk, Matching("tokens")))] == (
+    assert chunk[slice(*locate_in_chunk("refund is paid", chunk, Matching("tokens")))] == (
         "REFUND was, they say, PAID"
     )
-    assert where("nothing here", chunk, Matching("tokens")) is None
-    found_at = where("paid in 15 days", chunk, Matching("partial"))
+    assert locate_in_chunk("nothing here", chunk, Matching("tokens")) is None
+    found_at = locate_in_chunk("paid in 15 days", chunk, Matching("partial"))
     assert chunk[slice(*found_at)] == "PAID in 14 days"
-    assert where("x refund y z w v u t s r q p", " refund", Matching("partial")) == (1, 7)
-    assert where("the refund is", " Refund", Matching(direction="either")) == (1, 7)
+    assert locate_in_chunk("x refund y z w v u t s r q p", " refund", Matching("partial")) == (1, 7)
+    assert locate_in_chunk("the refund is", " Refund", Matching(direction="either")) == (1, 7)
 
 
 def test_nearest_chunk_has_the_highest_indel_similarity():
@@ -614,5 +617,5 @@ def test_all_evidence_of_financebench_is_found_on_its_page():
     assert set(covering.evidence.tolist()) == set(covering.counted.tolist())
     assert covering.counted.size + covering.repeated.size == len(entries) == 189
     for (_, text), (_, page) in zip(evidence, pages, strict=True):
-        start, end = where(text, page)
+        start, end = locate_in_chunk(text, page)
         assert normalize(page[start:end]) == normalize(text)

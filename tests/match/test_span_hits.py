@@ -16,7 +16,7 @@ import karat
 from karat.data import Gold
 from karat.errors import KaratWarning, MeasureError
 from karat.match import span_intervals as match_stretches
-from karat.match.span_intervals import Stretches
+from karat.match.span_intervals import Intervals
 from karat.measures import Plan, parse, score
 from oracles import spans as span_oracle
 from support.effort import examples
@@ -306,7 +306,7 @@ flat = st.lists(
 
 def stretches_of(rows):
     text, start, length = np.array(rows, np.int64).reshape(-1, 3).T
-    return Stretches(text, start, start + length)
+    return Intervals(text, start, start + length)
 
 
 @given(one=flat, other=flat, many=st.sampled_from([0, 8]))
@@ -314,7 +314,7 @@ def stretches_of(rows):
 def test_every_pair_that_shares_characters_is_found(one, other, many):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(match_stretches, "_MANY", many)
-        overlaps = match_stretches.overlapping(stretches_of(one), stretches_of(other))
+        overlaps = match_stretches.overlaps(stretches_of(one), stretches_of(other))
     pairs = [
         (left, right, min(a + n, b + m) - max(a, b))
         for left, (text, a, n) in enumerate(one)
@@ -337,6 +337,6 @@ def test_document_among_its_chunks_does_not_slow_the_search(monkeypatch):
     monkeypatch.setattr(match_stretches, "_pieces", counting)
     chunks = [(0, at * 10, 10) for at in range(1000)]
     spans = stretches_of([(0, at * 10 + 2, 5) for at in range(1000)])
-    overlaps = match_stretches.overlapping(spans, stretches_of([(0, 0, 10_000), *chunks]))
+    overlaps = match_stretches.overlaps(spans, stretches_of([(0, 0, 10_000), *chunks]))
     assert overlaps[0].size == 2000
     assert sum(looked_at) == 2000

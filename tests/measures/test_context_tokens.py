@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.data import Gold, Run
-from karat.data.formats.native_run import Result
+from karat.data.formats.native_run import ResultRow
 from karat.errors import KaratWarning
 from karat.live.tokens import counted
 from karat.measures import Plan, ScoreTable, score
@@ -136,7 +136,11 @@ def test_table_with_invalid_tokens_is_refused_by_line(tmp_path, value):
 
 @pytest.mark.parametrize("tokenizer", [lambda text: len(text.split()), str.split])
 def test_tokenizer_counts_texts_without_tokens(tokenizer):
-    results = [Result(id="a", text="two words"), Result(id="b"), Result(text="x", tokens=9)]
+    results = [
+        ResultRow(id="a", text="two words"),
+        ResultRow(id="b"),
+        ResultRow(text="x", tokens=9),
+    ]
     assert [result.tokens for result in counted(results, tokenizer)] == [2, None, 9]
     assert results[0].tokens is None
 
@@ -144,5 +148,5 @@ def test_tokenizer_counts_texts_without_tokens(tokenizer):
 @pytest.mark.parametrize("returned", [-1, 1.5, True, "two", None])
 def test_tokenizer_that_does_not_return_a_count_is_refused(returned):
     with refused(field="tokenizer") as error:
-        counted([Result(id="a", text="x")], lambda _: returned)
+        counted([ResultRow(id="a", text="x")], lambda _: returned)
     assert type(returned).__name__ in error.value.problem

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import karat
-from karat.match.spans import Budget, Least
+from karat.match.spans import Budget, MinOverlap
 from karat.measures import REGISTRY, Measure, parse, parse_all
-from karat.measures.name_parser import settle, split
+from karat.measures.name_parser import resolve_measure, split
 from support.errors import refused
 
 
@@ -147,7 +147,7 @@ def test_name_of_every_declared_measure_is_read_back(data):
     cutoff = data.draw(cutoffs[declaration.cutoff])
     options = {
         "rel": st.integers(1, 9),
-        "min_overlap": st.builds(Least, st.integers(1, 99)) | st.just(Least(share=1.0)),
+        "min_overlap": st.builds(MinOverlap, st.integers(1, 99)) | st.just(MinOverlap(share=1.0)),
         "max_grade": st.none() | st.integers(1, 99),
         "p": rounded(0.01, 0.99),
         "multiple": rounded(0.01, 99),
@@ -169,7 +169,7 @@ def test_name_of_every_declared_measure_is_read_back(data):
     }
     drawn = {param.name: data.draw(options[param.name]) for param in declaration.params}
     params = {name: value for name, value in drawn.items() if value is not None}
-    measure = settle(declaration, cutoff, params)
+    measure = resolve_measure(declaration, cutoff, params)
     assert parse(measure.name).name == measure.name
     assert parse(measure.name).params == measure.params
     assert parse(measure.name).cutoff == measure.cutoff

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import karat
 from karat.data import Gold, Run
 from karat.errors import ConventionError, MeasureError
-from karat.match.span_intervals import Stretches
+from karat.match.span_intervals import Intervals
 from karat.measures import REGISTRY, Plan, ScoreTable, parse, score
 from oracles import spans as span_oracle
 from support.effort import examples
@@ -333,7 +333,7 @@ def test_failed_query_is_scored_as_an_empty_list():
 
 def merged(rows):
     columns = np.array(rows, np.int64).reshape(-1, 3).T
-    return Stretches(*columns).merged
+    return Intervals(*columns).merged
 
 
 def places_of(stretches_):

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import polars as pl
 
 from karat import Corpus, Gold, Run
-from karat.data.list_cut import Settings
+from karat.data.list_cut import ListCut
 from messages.cases import Section
 
 SECTION = Section("data: Python objects")
@@ -141,7 +141,7 @@ SCORES = {"q1": {"a": 1.0}}
 
 case("top_k is 0", lambda: Run.of(SCORES).shaped(top_k=0))
 case("score_threshold is not finite", lambda: Run.of(SCORES).shaped(score_threshold=float("inf")))
-case("top_k from the environment is 0", lambda: Settings(0, origin={"top_k": "RAG_TOP_K"}))
+case("top_k from the environment is 0", lambda: ListCut(0, origin={"top_k": "RAG_TOP_K"}))
 case("a run without scores has a threshold", lambda: Run.of({"q1": ["a"]}).shaped(None, 0.5))
 case(
     "an item without a score has a threshold",

@@ -13,10 +13,10 @@ from karat import Run, retrieve
 from karat.data.formats.json_lines import Header
 from karat.live import otel
 from karat.live.journal import Journal
-from karat.live.locked_file import HeldFile
+from karat.live.locked_file import LockedFile
 from karat.live.protocol import Answer, AttemptError, Search
 from karat.live.run_options import RunOptions
-from karat.live.selection import questions
+from karat.live.selection import select_queries
 from messages.cases import Section, written
 from messages.live_retrievers import recorded
 from support.fake_retrievers import Fake
@@ -161,7 +161,7 @@ running("a call is recorded in a thread without a query", without_carry)
 
 
 def selecting(name: str, queries=QUERY, **how) -> None:
-    case(name, lambda: questions(queries, RunOptions(**how)))
+    case(name, lambda: select_queries(queries, RunOptions(**how)))
 
 
 TOPICS = [
@@ -249,7 +249,7 @@ case(
 
 @contextmanager
 def opened():
-    file = HeldFile(Path("run.jsonl").absolute())
+    file = LockedFile(Path("run.jsonl").absolute())
     try:
         yield file
     finally:
@@ -286,18 +286,18 @@ def unopenable():
         pass
 
 
-def removed(file: HeldFile) -> None:
+def removed(file: LockedFile) -> None:
     file.path.unlink()
     file.check_in_place()
 
 
-def appended(file: HeldFile) -> None:
+def appended(file: LockedFile) -> None:
     with file.path.open("ab") as other:
         other.write(LINE)
     file.check_in_place()
 
 
-def shortened(file: HeldFile) -> None:
+def shortened(file: LockedFile) -> None:
     os.truncate(file.path, 3)
     file.check_in_place()
 

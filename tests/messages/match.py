@@ -6,7 +6,7 @@ import polars as pl
 
 from karat import Chunks, Gold, Matching, Plan, Run, evaluate, locate, score, to_judgments
 from karat.match.gold_index import prepare
-from karat.match.spans import Least
+from karat.match.spans import MinOverlap
 from messages.cases import Section
 
 SECTION = Section("match")
@@ -77,7 +77,7 @@ case(
 # Judgments of chunks
 
 case("gold has no spans to judge chunks by", lambda: to_judgments(JUDGED, chunks()))
-case("a least overlap is 0", lambda: Least.of(0))
+case("a least overlap is 0", lambda: MinOverlap.of(0))
 case("shares are not a list", lambda: to_judgments(SPANS, chunks(), shares=0.5))
 case("a share is above 1", lambda: to_judgments(SPANS, chunks(), shares=[2]))
 case("no chunk holds enough of a span", lambda: to_judgments(SPANS, chunks()))

@@ -3,7 +3,7 @@
 import polars as pl
 
 from karat import compare, evaluate
-from karat.stats.pairwise import Choices, compared_by
+from karat.stats.pairwise import ComparisonOptions, compared_by
 from messages.cases import Section
 
 SECTION = Section("stats")
@@ -15,9 +15,9 @@ GOLD = [
 ]
 RUNS = {"old": {"q1": ["x", "a"], "q2": ["a"]}, "new": {"q1": ["a"], "q2": ["a"]}}
 
-case("a significance test is unknown", lambda: Choices(test="sign"))
-case("a correction is unknown", lambda: Choices(correction="sidak"))
-case("a confidence is above 1", lambda: Choices(confidence=95))
+case("a significance test is unknown", lambda: ComparisonOptions(test="sign"))
+case("a correction is unknown", lambda: ComparisonOptions(correction="sidak"))
+case("a confidence is above 1", lambda: ComparisonOptions(confidence=95))
 
 
 def grouped(name: str, *fields, **how) -> None:

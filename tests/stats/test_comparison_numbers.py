@@ -25,7 +25,7 @@ from karat.measures import parse
 from karat.stats import groups, resampling
 from karat.stats.inference import infer, swapped
 from karat.stats.pairs import pair
-from karat.stats.pairwise import Choices, compared, compared_by, queries_needed
+from karat.stats.pairwise import ComparisonOptions, compared, compared_by, queries_needed
 from karat.stats.summary import summary
 from oracles import sign_flips as flips_oracle
 from oracles import stats as oracle
@@ -241,7 +241,7 @@ def test_tests_of_many_queries_are_scipy_s():
     chance = np.random.default_rng(1)
     a = chance.beta(0.6, 0.9, 2_500)
     b = np.clip(a + chance.normal(0.01, 0.1, 2_500), 0, 1)
-    row = row_of({"nDCG@10": a}, {"nDCG@10": b}, Choices(test="t"))
+    row = row_of({"nDCG@10": a}, {"nDCG@10": b}, ComparisonOptions(test="t"))
     expected = oracle.stats.ttest_rel(b, a)
     ends = expected.confidence_interval(0.95)
     assert row["method"] == "t"
@@ -251,7 +251,7 @@ def test_tests_of_many_queries_are_scipy_s():
     assert row["p_wilcoxon"] == pytest.approx(wilcoxon, rel=1e-6)
     # Of so many queries the inverted sign flips are nearly Student's interval.
     for test in ("randomization", "wilcoxon"):
-        row = row_of({"nDCG@10": a}, {"nDCG@10": b}, Choices(test=test))
+        row = row_of({"nDCG@10": a}, {"nDCG@10": b}, ComparisonOptions(test=test))
         assert row["method"] == "flips"
         width = ends.high - ends.low
         assert (row["low"], row["high"]) == pytest.approx((ends.low, ends.high), abs=0.02 * width)
@@ -364,7 +364,7 @@ def test_all_pairs_are_compared_or_all_with_the_baseline():
     names = list(tables)
     rows = compared(tables).filter(measure="GMAP").select("a", "b").rows()
     assert rows == [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    rows = compared(tables, Choices(baseline="run 2")).filter(measure="GMAP")
+    rows = compared(tables, ComparisonOptions(baseline="run 2")).filter(measure="GMAP")
     assert rows.select("a", "b").rows() == [("run 2", b) for b in names if b != "run 2"]
 
 
@@ -373,7 +373,7 @@ def test_all_pairs_are_compared_or_all_with_the_baseline():
 def test_p_is_corrected_over_the_pairs_of_a_measure(test, how):
     plain = {"holm": oracle.holm, "bh": oracle.benjamini_hochberg, "bonferroni": oracle.bonferroni}
     tables = random_tables(n=12, k=3, names=("nDCG@10", "latency.p90", MICRO))
-    rows = compared(tables, Choices(test=test, correction=how))
+    rows = compared(tables, ComparisonOptions(test=test, correction=how))
     assert rows["p"].equals(rows[f"p_{test}"].rename("p"))
     for (measure,), part in rows.group_by("measure"):
         p = part["p"].to_list()
@@ -387,7 +387,7 @@ def test_p_is_corrected_over_the_pairs_of_a_measure(test, how):
 def test_undefined_p_is_not_counted_as_a_test():
     a, b, c = [0.1, 0.2, 0.3], [0.2, 0.3, 0.4], [0.9, 0.2, 0.4]
     tables = {name: table_of({"RR": values}) for name, values in zip("abc", (a, b, c), strict=True)}
-    rows = compared(tables, Choices(test="t", correction="bonferroni"))
+    rows = compared(tables, ComparisonOptions(test="t", correction="bonferroni"))
     assert rows["p"][0] is rows["p_corrected"][0] is None
     assert rows["p_corrected"][1:].to_list() == [min(1, 2 * p) for p in rows["p"][1:]]
 
@@ -395,7 +395,7 @@ def test_undefined_p_is_not_counted_as_a_test():
 def test_tukey_s_p_uses_the_queries_that_all_runs_have():
     # With this seed the p are far apart: from 0.14 to 0.99.
     tables = random_tables(n=24, k=4, names=("nDCG@10", "latency.p90"), seed=10)
-    rows = compared(tables, Choices(correction="tukey"))
+    rows = compared(tables, ComparisonOptions(correction="tukey"))
     assert rows["p"].equals(compared(tables)["p"])
     assert rows.filter(measure="latency.p90")["p_corrected"].to_list() == [None] * 6
     frames = [t.frame.select("query_id", pl.col("nDCG@10").alias(n)) for n, t in tables.items()]
@@ -484,7 +484,7 @@ def test_row_of_a_pair_does_not_depend_on_other_runs(name, n):
         tables[f"run {size}"] = table_of(
             {name: np.minimum(values, 1) if is_bounded else values}, weights=[8] * n
         )
-    for row in compared(tables, Choices(correction="none")).rows(named=True):
+    for row in compared(tables, ComparisonOptions(correction="none")).rows(named=True):
         alone = {run: tables[run] for run in (row["a"], row["b"])}
         assert compared(alone).row(0, named=True) == row
 
@@ -676,7 +676,9 @@ def test_grouping_without_queries_is_refused():
 
 def test_tukey_s_test_of_groups_is_refused():
     with refused(path=None, field="correction") as caught:
-        compared_by(random_tables(n=10, k=2), QUERIES, ["level"], Choices(correction="tukey"))
+        compared_by(
+            random_tables(n=10, k=2), QUERIES, ["level"], ComparisonOptions(correction="tukey")
+        )
     assert caught.value.hint
 
 
@@ -694,13 +696,13 @@ def test_group_function_must_return_plain_values():
 )
 def test_invalid_choices_are_refused(field, value):
     with refused(path=None, field=field) as caught:
-        Choices(**{field: value})
+        ComparisonOptions(**{field: value})
     assert str(value) in caught.value.problem
 
 
 def test_confidence_sets_that_of_the_interval():
     a, b = ({"RR": np.random.default_rng(seed).random(40)} for seed in (1, 2))
-    narrow, wide = (row_of(a, b, Choices(confidence=c)) for c in (0.5, 0.99))
+    narrow, wide = (row_of(a, b, ComparisonOptions(confidence=c)) for c in (0.5, 0.99))
     # Student's intervals are close to those of the sign flips.
     for row, confidence in ((narrow, 0.5), (wide, 0.99)):
         low, high = oracle.student_interval((b["RR"] - a["RR"]).tolist(), confidence)

@@ -23,7 +23,7 @@ from karat.stats.paired_tests import (
     wilcoxon,
 )
 from karat.stats.power import detectable, needed
-from karat.stats.resampling import coin_flips, every_pattern, whole
+from karat.stats.resampling import coin_flips, every_pattern, to_integers
 from karat.stats.samples import Sample
 from oracles import stats as oracle
 from support.effort import examples
@@ -391,7 +391,7 @@ def test_block_size_does_not_change_the_draws(monkeypatch, cells):
 def test_whole_numbers_have_the_same_sum_in_every_order(values, exponent, rounding):
     column = one_column(values) * 2.0**exponent / 3
     largest = float(np.abs(column).max())
-    made, exponents = whole(column, rounding * largest)
+    made, exponents = to_integers(column, rounding * largest)
     integers = [int(one) for one in made[:, 0]]
     assert integers == made[:, 0].tolist()
     assert sum(map(abs, integers)) < 2**53  # so that no partial sum is rounded

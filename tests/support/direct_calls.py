@@ -2,12 +2,12 @@
 
 import asyncio
 
-from karat.live.protocol import Question
+from karat.live.protocol import Query
 
 
 async def _answer(retriever, number, query, timeout):
     try:
-        returned = await asyncio.wait_for(retriever.ask(Question(f"q{number}", query)), timeout)
+        returned = await asyncio.wait_for(retriever.ask(Query(f"q{number}", query)), timeout)
         return retriever.read(returned)
     except Exception as error:
         return error

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from karat.data.formats.native_run import Result
+from karat.data.formats.native_run import ResultRow
 from karat.live import instrumentation, runner, workers
-from karat.live.loop_thread import ask_all
-from karat.live.protocol import Answer, Question, Retriever
+from karat.live.loop_thread import run_all_queries
+from karat.live.protocol import Answer, Query, Retriever
 from karat.live.run_options import RunOptions
 
 
@@ -31,7 +31,7 @@ class Fake(Retriever):
     def read(self, returned):
         if isinstance(returned, Answer):
             return returned
-        return Answer([Result(id=item) for item in returned])
+        return Answer([ResultRow(id=item) for item in returned])
 
     async def open(self, jobs):
         self.opened.append(jobs)
@@ -91,9 +91,9 @@ def run_queries(function, texts, *, done=None, price=None, watch=None, takes=(),
     retriever = function if isinstance(function, Retriever) else Fake(function, takes=takes)
     lines = []
     prices = {} if price is None else {"price": price}
-    ask_all(
+    run_all_queries(
         retriever,
-        [Question(f"q-{text}", text) for text in texts],
+        [Query(f"q-{text}", text) for text in texts],
         RunOptions(**{"timeout": None, "retries": 0, "stop_after_failures": 0} | options),
         done or lines.append,
         watch=watch,

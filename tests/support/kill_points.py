@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from karat.data.formats.json_lines import Header
-from karat.data.formats.native_run import Failure, Result
+from karat.data.formats.native_run import Failure, ResultRow
 from karat.errors import InputError
 from karat.live import journal as module
 from karat.live.journal import Journal
@@ -34,7 +34,7 @@ def header(**settings: Any) -> Header:
 
 
 def line(query: str) -> Line:
-    return Line(query, [Result(f"item of {query}", 0.5, text="x" * 50)], {"total": 1.5})
+    return Line(query, [ResultRow(f"item of {query}", 0.5, text="x" * 50)], {"total": 1.5})
 
 
 def bytes_of(*lines: Line, **settings: Any) -> bytes:

@@ -55,7 +55,7 @@ def locate_command(
     The exit code is 1 if some were not found.
     """
     from karat.data.columns import Columns
-    from karat.data.data_file import Unopened
+    from karat.data.data_file import PathSource
     from karat.data.formats import native
     from karat.data.formats.registry import for_writing
     from karat.errors import InputError
@@ -68,7 +68,7 @@ def locate_command(
             raise InputError("this format cannot hold spans", path=output, hint="write .jsonl")
         check_writable(output)
     mapping = Columns.of(columns)
-    opened = Unopened(gold, columns=mapping, queries=queries)
+    opened = PathSource(gold, columns=mapping, queries=queries)
     with mapping.checked():
         located = locate(opened, table_file(corpus, mapping), threshold)
     if output is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from karat.cli.options import PRESET, Scoring
 
 if TYPE_CHECKING:
-    from karat.data.data_file import Unopened
+    from karat.data.data_file import PathSource
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.scores import Scores
     from karat.evaluation.verdict import Verdict
@@ -35,7 +35,7 @@ def advise(words: Words | None) -> None:
         print(f"next: {line}", file=sys.stderr)
 
 
-def after_run(queries: Unopened, run: str, *, is_part: bool) -> Words | None:
+def after_run(queries: PathSource, run: str, *, is_part: bool) -> Words | None:
     """Return how a run that was asked for is scored, if the queries came with what is right."""
     from karat.data.gold import Gold
     from karat.errors import InputError

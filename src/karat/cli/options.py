@@ -17,7 +17,7 @@ from karat.errors import InputError
 if TYPE_CHECKING:
     from karat.config import Config
     from karat.data.columns import Columns
-    from karat.data.data_file import Unopened
+    from karat.data.data_file import PathSource
 
 FILE = click.Path(path_type=Path)
 COUNT = click.IntRange(min=0)
@@ -293,17 +293,17 @@ class Scoring:
             flags=[word for option in SCORING for word in option.words(values[str(option.name)])],
         )
 
-    def gold(self, path: str) -> Unopened:
+    def gold(self, path: str) -> PathSource:
         """Return gold to be opened in the given format."""
-        from karat.data.data_file import Unopened
+        from karat.data.data_file import PathSource
 
-        return Unopened(path, self.gold_format, self.columns, self.queries)
+        return PathSource(path, self.gold_format, self.columns, self.queries)
 
-    def run(self, path: str) -> Unopened:
+    def run(self, path: str) -> PathSource:
         """Return a run to be opened in the given format."""
-        from karat.data.data_file import Unopened
+        from karat.data.data_file import PathSource
 
-        return Unopened(path, self.run_format, self.columns)
+        return PathSource(path, self.run_format, self.columns)
 
 
 def _chunks(given: tuple[str, ...], columns: Columns) -> Any:
@@ -325,10 +325,10 @@ def _chunks(given: tuple[str, ...], columns: Columns) -> Any:
     return tables
 
 
-def table_file(path: str | None, columns: Columns) -> str | Unopened | None:
+def table_file(path: str | None, columns: Columns) -> str | PathSource | None:
     """Return a file of documents or chunks, to be opened with the given names of columns."""
     if path is None or not columns:
         return path
-    from karat.data.data_file import Unopened
+    from karat.data.data_file import PathSource
 
-    return Unopened(path, columns=columns)
+    return PathSource(path, columns=columns)

@@ -10,7 +10,7 @@ from karat.errors import counted, printable
 
 if TYPE_CHECKING:
     from karat.data.formats.native_run import Failure
-    from karat.live.protocol import Line, Question
+    from karat.live.protocol import Line, Query
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -36,7 +36,7 @@ class Quiet:
             self.failed += 1
             self._tell_of(str(line.query_id), line.error)
 
-    def retried(self, question: Question, error: Failure) -> None:
+    def retried(self, question: Query, error: Failure) -> None:
         """Take an attempt that failed and is made again."""
         self.retries += 1
         self._tell_of(question.query_id, error)
@@ -133,7 +133,7 @@ class Bar(Quiet):
         super().finished(line)
         self._show()
 
-    def retried(self, question: Question, error: Failure) -> None:
+    def retried(self, question: Query, error: Failure) -> None:
         """Count the attempt."""
         super().retried(question, error)
         self._show()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from karat.data.run import Run
     from karat.evaluation.estimate import Estimate
     from karat.evaluation.usage import Usage
-    from karat.live.retrieve import Request
+    from karat.live.retrieve import RunRequest
     from karat.live.run_options import RunOptions
 
 
@@ -269,12 +269,12 @@ def run_command(
     Each result is written as soon as it arrives; after an interruption, the same command continues.
     """
     from karat.data.columns import Columns
-    from karat.data.data_file import Unopened
+    from karat.data.data_file import PathSource
     from karat.data.formats.native_run import run_of_lines
     from karat.evaluation.estimate import estimate
     from karat.evaluation.usage import usage
     from karat.live.failures import too_many_failed
-    from karat.live.retrieve import Request
+    from karat.live.retrieve import RunRequest
 
     if output is None and not dry_run:
         raise InputError("there is no file to write to", field="--output", hint="-o run.jsonl")
@@ -283,7 +283,9 @@ def run_command(
     # The output of a retriever is not part of ours, which may be JSON for a program.
     with redirect_stdout(sys.stderr):
         with mapping.checked():
-            request = Request.of(retriever, Unopened(queries, queries_format, mapping), options)
+            request = RunRequest.of(
+                retriever, PathSource(queries, queries_format, mapping), options
+            )
         lines = request.tried() if dry_run else []
     if dry_run:
         _show(estimate(lines, len(request.questions), options), json)
@@ -298,7 +300,7 @@ def run_command(
         raise RetrieverError(problem)
     if not json:
         is_part = bool(options.limit or options.sample or options.filters)
-        asked = Unopened(queries, queries_format, mapping)
+        asked = PathSource(queries, queries_format, mapping)
         advise(after_run(asked, str(output), is_part=is_part))
 
 
@@ -319,7 +321,7 @@ def _options(flags: Mapping[str, Any], output: Path | None) -> RunOptions:
     return RunOptions(**{name: value for name, value in given.items() if value is not None})
 
 
-def _run(request: Request, output: Path, *, overwrite: bool, shown: bool) -> Run:
+def _run(request: RunRequest, output: Path, *, overwrite: bool, shown: bool) -> Run:
     """Run all queries; after an interruption, show how to continue."""
     with redirect_stdout(sys.stderr), progress(shown) as watch:
         try:

@@ -53,17 +53,17 @@ def validate_command(
     The exit code is 1 if there are errors, and 0 if there are only warnings or nothing to report.
     """
     from karat.data.columns import Columns
-    from karat.data.data_file import Unopened
+    from karat.data.data_file import PathSource
     from karat.evaluation.validation import validate
     from karat.format import to_json
 
     mapping = Columns.of(columns)
     with mapping.checked():
         found = validate(
-            Unopened(gold, gold_format, mapping, queries),
+            PathSource(gold, gold_format, mapping, queries),
             corpus=table_file(corpus, mapping),
             chunks=table_file(chunks, mapping),
-            runs=[Unopened(run, run_format, mapping) for run in runs],
+            runs=[PathSource(run, run_format, mapping) for run in runs],
         )
     print(to_json(found.as_dict()) if json else found)
     if not found.ok:

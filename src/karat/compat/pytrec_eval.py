@@ -22,7 +22,7 @@ from karat.compat.trec_eval.catalogue import ENTRIES, NICKNAMES, Asked
 from karat.compat.trec_eval.topics import Topics
 from karat.compat.trec_eval.values import Compute
 from karat.conventions import Conventions
-from karat.data.dict_runs import Lists
+from karat.data.dict_runs import DictRun
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
@@ -228,7 +228,7 @@ def _with_32_bit_scores(scores: Mapping[str, Mapping[str, float]]) -> Run:
         query: dict(zip(items, values, strict=False))  # takes as many values as there are items
         for query, items in run.lists.by_query.items()
     }
-    return Run(Lists(by_query, rounded))
+    return Run(DictRun(by_query, rounded))
 
 
 def _truncated(hits: Hits, point: float, rel: int) -> Ints:

@@ -10,7 +10,7 @@ import polars as pl
 
 from karat.data import frames, row_files
 from karat.data.columns import Columns
-from karat.data.data_file import DataFile, Unopened
+from karat.data.data_file import DataFile, PathSource
 from karat.data.formats.json_lines import Id, Offset
 from karat.errors import InputError, counted
 
@@ -94,7 +94,7 @@ class Chunks:
     @classmethod
     def open(cls, source: Any) -> Chunks:
         """Take chunks however they are given: chunks, path, table."""
-        if isinstance(source, Unopened):
+        if isinstance(source, PathSource):
             return cls.read(source.path, format=source.format, columns=source.columns)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from karat.data.columns import Columns
 from karat.data.data_file import DataFile
 from karat.data.formats import beir, trec
-from karat.data.formats.base import KINDS, Format, Kind, Written
+from karat.data.formats.base import KINDS, Format, Kind, WriteReport
 from karat.data.formats.registry import (
     detect,
     for_writing,
@@ -35,7 +35,7 @@ class Conversion:
     kind: Kind
     source_format: str
     target_format: str
-    written: Written
+    written: WriteReport
 
 
 def convert(
@@ -115,7 +115,7 @@ def _with_tag(run: Run, opened: list[DataFile], formats: list[Format]) -> Run:
     return replace(run, settings=run.settings | {"tag": tags[-1]}) if tags else run
 
 
-def _without_iterations(written: Written, opened: list[DataFile]) -> Written:
+def _without_iterations(written: WriteReport, opened: list[DataFile]) -> WriteReport:
     """Say that the second field of qrels is not kept, where it says anything."""
     if not any(trec.has_iterations(part) for part in opened):
         return written

@@ -11,7 +11,7 @@ import polars as pl
 
 from karat.data import frames
 from karat.data.columns import Columns
-from karat.data.data_file import Unopened
+from karat.data.data_file import PathSource
 from karat.data.formats.json_lines import table_of
 from karat.errors import InputError, counted
 
@@ -94,7 +94,7 @@ class Corpus:
     @classmethod
     def open(cls, source: Any) -> Corpus:
         """Take a corpus however it is given: corpus, path, dict, table."""
-        if isinstance(source, Unopened):
+        if isinstance(source, PathSource):
             return cls.read(source.path, format=source.format, columns=source.columns)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 

@@ -28,7 +28,7 @@ ENDINGS = (
 
 
 @dataclass(frozen=True)
-class Unopened:
+class PathSource:
     """A path or a glob, and its format if that was said: for an engine to open."""
 
     path: str | os.PathLike[str]
@@ -41,7 +41,7 @@ class Unopened:
 
 def path_of(source: Any) -> str | None:
     """Return the path that a source was given by, if it was."""
-    path = source.path if isinstance(source, Unopened) else source
+    path = source.path if isinstance(source, PathSource) else source
     return os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
 
 

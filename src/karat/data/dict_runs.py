@@ -27,14 +27,14 @@ _BLOCK = 64  # queries
 
 
 @dataclass(frozen=True)
-class Lists:
+class DictRun:
     """What each query retrieved: dicts of scores, or sequences of ids in rank order."""
 
     by_query: dict[str, Any]
     scores: NDArray[np.float64] | None
 
     @classmethod
-    def of(cls, given: Mapping[Any, Any]) -> Lists:
+    def of(cls, given: Mapping[Any, Any]) -> DictRun:
         """Check `{query: {item: score}}` or `{query: [item, …]}` and take it as it is."""
         by_query = text_keys(given, "query_id")
         if set(map(type, by_query.values())) == {dict}:  # the usual case, told at once
@@ -51,7 +51,7 @@ class Lists:
         return cls({q: text_list(items) for q, items in by_query.items()}, None)
 
     @classmethod
-    def _of_scores(cls, by_query: dict[str, Any]) -> Lists:
+    def _of_scores(cls, by_query: dict[str, Any]) -> DictRun:
         """Check ids and scores of a few queries at a time, while the cache holds them."""
         checked: dict[str, dict[str, Any]] = {}
         scores = []
@@ -62,9 +62,9 @@ class Lists:
             scores.append(_checked_scores(block))
         return cls(checked, np.concatenate(scores))
 
-    def only(self, query_ids: Collection[str]) -> Lists:
+    def only(self, query_ids: Collection[str]) -> DictRun:
         """Return the lists of some queries."""
-        return Lists.of({q: items for q, items in self.by_query.items() if q in query_ids})
+        return DictRun.of({q: items for q, items in self.by_query.items() if q in query_ids})
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ import polars as pl
 from karat.data import frames
 from karat.data.columns import Columns
 from karat.data.corpus import Corpus
-from karat.data.data_file import Unopened
+from karat.data.data_file import PathSource
 from karat.data.dict_runs import text_id
 from karat.data.gold_tables import (
     GRADE_HINT,
@@ -340,7 +340,7 @@ class Gold:
     @classmethod
     def open(cls, source: Any) -> Gold:
         """Take gold however it is given: gold, path, glob, dict, table, records."""
-        if isinstance(source, Unopened):
+        if isinstance(source, PathSource):
             return cls.read(
                 source.path, format=source.format, columns=source.columns, queries=source.queries
             )

@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 
 from karat import checks
-from karat.data.ranking import Segments
+from karat.data.ranking import QuerySegments
 from karat.errors import InputError
 
 LARGEST_TOP_K = 2**63  # what JSON and NumPy hold
 
 
 @dataclass(frozen=True)
-class Settings:
+class ListCut:
     """Which part of each list is scored; checked when it is made.
 
     Items that score below `score_threshold` go first, then all but the first `top_k`. `origin`
@@ -69,13 +69,13 @@ class Settings:
         )
 
 
-def shaped(results: pl.DataFrame, settings: Settings) -> pl.DataFrame:
+def cut_lists(results: pl.DataFrame, settings: ListCut) -> pl.DataFrame:
     """Leave out of each list, in rank order, what scores too low, then what stands too far down."""
     if settings.score_threshold is not None and results.height:
         _need_scores(results)
         results = results.filter(pl.col("score") >= float(settings.score_threshold))
     if settings.top_k is not None:
-        segments = Segments.of(results["query_id"])
+        segments = QuerySegments.of(results["query_id"])
         above = np.arange(results.height) - np.repeat(segments.starts, segments.lengths)
         results = results.filter(above < int(settings.top_k))
     return results

@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.data import frames
 from karat.data.columns import Columns
-from karat.data.data_file import DataFile, Unopened
+from karat.data.data_file import DataFile, PathSource
 from karat.data.formats import beir, native, pytrec_json, registry, table_files, trec
 from karat.data.formats.json_lines import (
     Id,
@@ -78,7 +78,7 @@ def read_queries(
 
 
 def _read(source: Any, columns: Columns) -> pl.DataFrame:
-    if isinstance(source, Unopened) and source.format is None:
+    if isinstance(source, PathSource) and source.format is None:
         source, columns = source.path, source.columns or columns
     if isinstance(source, (str, os.PathLike)):
         return _of_path(Path(source), columns)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Segments:
+class QuerySegments:
     """Where each query's rows stand in a table whose queries are contiguous."""
 
     query_ids: pl.Series
@@ -23,7 +23,7 @@ class Segments:
     lengths: NDArray[np.int64]
 
     @classmethod
-    def of(cls, query_ids: pl.Series) -> Segments:
+    def of(cls, query_ids: pl.Series) -> QuerySegments:
         """Find the stretches of equal query ids."""
         stretches = query_ids.rle()
         lengths = stretches.struct.field("len").cast(pl.Int64).to_numpy()
@@ -42,10 +42,10 @@ def ranked_by_score(results: pl.DataFrame) -> pl.DataFrame:
     This is trec_eval's rule; values published by NIST come out only this way. Lists that stand
     in order already, as nearly all do, are left where they are.
     """
-    segments = Segments.of(results["query_id"])
+    segments = QuerySegments.of(results["query_id"])
     if not segments.contiguous:
         results = results.sort("query_id", maintain_order=True)
-        segments = Segments.of(results["query_id"])
+        segments = QuerySegments.of(results["query_id"])
     astray = _lists_out_of_order(results, segments)
     if not astray.size:
         return results
@@ -83,7 +83,7 @@ def ranked_by_rank(results: pl.DataFrame, locate: Locate = row_error) -> pl.Data
 
 def ranked_as_listed(results: pl.DataFrame) -> pl.DataFrame:
     """Keep the order of the rows; only bring the rows of a query together."""
-    if Segments.of(results["query_id"]).contiguous:
+    if QuerySegments.of(results["query_id"]).contiguous:
         return results
     return results.sort("query_id", maintain_order=True)
 
@@ -102,7 +102,7 @@ def contradictions(results: pl.DataFrame) -> int:
 def scores_give_order(results: pl.DataFrame) -> bool:
     """Tell whether the scores alone would give back the order of the lists."""
     stated = "score" in results.columns and results["score"].null_count() == 0
-    return stated and not _lists_out_of_order(results, Segments.of(results["query_id"])).size
+    return stated and not _lists_out_of_order(results, QuerySegments.of(results["query_id"])).size
 
 
 def with_scores_that_order(results: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -114,7 +114,7 @@ def with_scores_that_order(results: pl.DataFrame) -> tuple[pl.DataFrame, list[st
     return results.with_columns(score=falling), replaced if "score" in results.columns else []
 
 
-def _lists_out_of_order(results: pl.DataFrame, segments: Segments) -> NDArray[np.int64]:
+def _lists_out_of_order(results: pl.DataFrame, segments: QuerySegments) -> NDArray[np.int64]:
     """Return the numbers of the lists that their scores and ids would order otherwise."""
     score: NDArray[Any] = results["score"].to_numpy()
     falls = score[:-1] > score[1:]

@@ -16,11 +16,11 @@ import msgspec
 
 from karat.data.dict_runs import text_id
 from karat.data.formats.json_lines import Id, converted
-from karat.data.formats.native_run import Result, RunLine, check_result
+from karat.data.formats.native_run import ResultRow, RunLine, check_result
 from karat.data.frames import DOC_ID, is_table, to_frame
 from karat.errors import InputError
 
-RESULT = Result.__struct_fields__
+RESULT = ResultRow.__struct_fields__
 ABSENT: Any = object()
 """Stands for what is not there at all, as opposed to what is null."""
 Paths = Mapping[str, str]
@@ -53,11 +53,11 @@ _SHAPES = "return a list of ids, of (id, score) pairs, of dicts, or of objects"
 Layer = Mapping[str, Any]
 
 
-class _Native(Result, omit_defaults=True, forbid_unknown_fields=True):
+class _Native(ResultRow, omit_defaults=True, forbid_unknown_fields=True):
     """A result in our own names and no others, as most are; it is read at once."""
 
 
-def results_of(returned: Any) -> list[Result]:
+def results_of(returned: Any) -> list[ResultRow]:
     """Read a list of results, or what holds one, whatever library it comes from.
 
     >>> [(result.id, result.score) for result in results_of([("a", 0.9), ("b", 0.5)])]
@@ -80,13 +80,13 @@ def held_in(returned: Any) -> Any:
     return held
 
 
-def results_in(listed: Any, paths: Paths) -> list[Result]:
+def results_in(listed: Any, paths: Paths) -> list[ResultRow]:
     """Read a list of results, each checked."""
     results = _at_once(listed, paths)
     if results is None:
         line = {"query_id": "-", "results": _rows(listed, paths)}
         read = converted(0, line, RunLine, unplaced).results or ()
-        results = [result for result in read if isinstance(result, Result)]
+        results = [result for result in read if isinstance(result, ResultRow)]
     for at, result in enumerate(results):
         check_result(result, 0, at, unplaced)
     return results
@@ -103,7 +103,7 @@ def refuse_half_characters(texts: Iterable[str | None]) -> None:
         ) from error
 
 
-def _texts(result: Result) -> tuple[Any, ...]:
+def _texts(result: ResultRow) -> tuple[Any, ...]:
     return result.id, result.doc_id, result.text
 
 
@@ -115,7 +115,7 @@ def unplaced(
     return InputError(problem, field=field, hint=hint)
 
 
-def _at_once(listed: Any, paths: Paths) -> list[Result] | None:
+def _at_once(listed: Any, paths: Paths) -> list[ResultRow] | None:
     """Read a list of ids, or of results in our own names; None where it is anything else."""
     if not paths.keys().isdisjoint(RESULT) or type(listed) is not list:
         return None
@@ -128,10 +128,10 @@ def _at_once(listed: Any, paths: Paths) -> list[Result] | None:
     return [_plain(result) for result in read]
 
 
-def _plain(read: _Native | str | int) -> Result:
-    if not isinstance(read, Result):
-        return Result(str(read))
-    result = Result(*msgspec.structs.astuple(read))
+def _plain(read: _Native | str | int) -> ResultRow:
+    if not isinstance(read, ResultRow):
+        return ResultRow(str(read))
+    result = ResultRow(*msgspec.structs.astuple(read))
     result.id = None if read.id is None else str(read.id)
     result.doc_id = None if read.doc_id is None else str(read.doc_id)
     result.text = _plain_text(read.text)

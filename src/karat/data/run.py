@@ -14,12 +14,12 @@ import polars as pl
 from karat.data import frames
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS, Columns
 from karat.data.corpus import Corpus
-from karat.data.data_file import Unopened
-from karat.data.dict_runs import Lists, holds_lists, text_keys
-from karat.data.list_cut import Settings, shaped
+from karat.data.data_file import PathSource
+from karat.data.dict_runs import DictRun, holds_lists, text_keys
+from karat.data.list_cut import ListCut, cut_lists
 from karat.data.notebook import run_html
 from karat.data.offsets import unit_named
-from karat.data.ranking import Segments, ranked_as_listed, ranked_by_rank, ranked_by_score
+from karat.data.ranking import QuerySegments, ranked_as_listed, ranked_by_rank, ranked_by_score
 from karat.data.span_checks import in_code_points
 from karat.errors import SWAPPED, InputError, counted
 
@@ -35,7 +35,7 @@ class Run:
     The constructor takes checked tables; `Run.of` and `Run.read` make them from anything else.
     """
 
-    ranked: pl.DataFrame | Lists
+    ranked: pl.DataFrame | DictRun
     """The results in rank order, as a table or as dicts; `results` is always the table."""
     _: KW_ONLY
     empty: Sequence[str] = ()
@@ -56,24 +56,24 @@ class Run:
 
     def __post_init__(self) -> None:
         empty = self.empty
-        if isinstance(self.ranked, Lists):
+        if isinstance(self.ranked, DictRun):
             empty = [query for query, items in self.ranked.by_query.items() if not items]
         object.__setattr__(self, "empty", tuple(empty))
 
     @property
-    def lists(self) -> Lists | None:
+    def lists(self) -> DictRun | None:
         """The results as dicts, if they were given so."""
-        return self.ranked if isinstance(self.ranked, Lists) else None
+        return self.ranked if isinstance(self.ranked, DictRun) else None
 
     @cached_property
     def results(self) -> pl.DataFrame:
         """The table (query_id, item_id, score, …) in rank order."""
-        return self.ranked.to_frame() if isinstance(self.ranked, Lists) else self.ranked
+        return self.ranked.to_frame() if isinstance(self.ranked, DictRun) else self.ranked
 
     @cached_property
-    def segments(self) -> Segments:
+    def segments(self) -> QuerySegments:
         """Where each query's rows stand in `results`."""
-        return Segments.of(self.results["query_id"])
+        return QuerySegments.of(self.results["query_id"])
 
     @property
     def query_ids(self) -> pl.Series:
@@ -120,7 +120,7 @@ class Run:
         frames.refuse_splits(source)
         if isinstance(source, Mapping):
             if holds_lists(source):
-                return cls(Lists.of(source), name=name)
+                return cls(DictRun.of(source), name=name)
             return _run_of_returned(source, name)
         if frames.is_table(source):
             return run_of_table(columns.table(frames.to_frame(source)), name=name)
@@ -164,10 +164,10 @@ class Run:
         >>> cut.results["item_id"].to_list(), cut.empty
         (['a', 'b'], ('q2',))
         """
-        settings = Settings(top_k, score_threshold)
+        settings = ListCut(top_k, score_threshold)
         if not settings:
             return self
-        results = shaped(self.results, settings)
+        results = cut_lists(self.results, settings)
         asked = self.segments.query_ids
         emptied = asked.filter(~asked.is_in(results["query_id"].unique().implode()))
         return replace(self, ranked=results, empty=[*self.empty, *emptied])
@@ -204,7 +204,7 @@ class Run:
             return None if table is None else table.filter(pl.col("query_id").is_in(kept))
 
         if self.lists is None:
-            ranked: pl.DataFrame | Lists = self.results.filter(pl.col("query_id").is_in(kept))
+            ranked: pl.DataFrame | DictRun = self.results.filter(pl.col("query_id").is_in(kept))
         else:
             ranked = self.lists.only(kept)
         return replace(
@@ -253,7 +253,7 @@ class Run:
     @classmethod
     def open(cls, source: Any) -> Run:
         """Take a run however it is given: run, path, glob, dict, table, records."""
-        if isinstance(source, Unopened):
+        if isinstance(source, PathSource):
             return cls.read(source.path, format=source.format, columns=source.columns)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
 

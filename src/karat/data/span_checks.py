@@ -131,7 +131,7 @@ _WORDS = {"codepoint": "code points", "utf16": "UTF-16 code units", "utf8": "UTF
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class LocatedRows:
     """A table with its places in code points, and the rows whose place does not hold, by kind.
 
     A row that is at fault keeps the numbers it had, and is at fault in one way only.
@@ -147,13 +147,13 @@ class Placed:
         return faulty
 
 
-def placed(table: pl.DataFrame, corpus: Corpus, unit: str) -> Placed:
+def placed(table: pl.DataFrame, corpus: Corpus, unit: str) -> LocatedRows:
     """Bring the places of a table into code points of their documents.
 
     Rows without a start are passed over; where there is a `text`, it is held against the document.
     """
     if not {"start", "end"} <= set(table.columns):
-        return Placed(table, {})
+        return LocatedRows(table, {})
     has_place = table["start"].is_not_null().to_numpy()
     start, end = (table[name].fill_null(0).to_numpy().copy() for name in ("start", "end"))
     doc_ids = _doc_ids(table)
@@ -170,7 +170,7 @@ def placed(table: pl.DataFrame, corpus: Corpus, unit: str) -> Placed:
         pl.when(pl.lit(pl.Series(sound))).then(pl.lit(pl.Series(now))).otherwise(name).alias(name)
         for name, now in (("start", start), ("end", end))
     ]
-    return Placed(
+    return LocatedRows(
         table.with_columns(moved),
         {
             "unknown-document": unknown,

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from karat.data import frames
-from karat.data.data_file import DataFile, Unopened
+from karat.data.data_file import DataFile, PathSource
 from karat.data.formats import native
 from karat.data.formats.json_lines import decoded, opened, with_query_id
 from karat.data.formats.native_gold import gold_of_records, known_record, read_gold
@@ -30,7 +30,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Reading:
+class TolerantReading:
     """Gold as far as it can be used, and what was passed over."""
 
     gold: Gold
@@ -50,7 +50,7 @@ class Reading:
         return lines
 
 
-def read(source: Any) -> Reading:
+def read(source: Any) -> TolerantReading:
     """Take gold however it is given; only native files and records can be read past a fault."""
     notes: list[Note] = []
 
@@ -58,8 +58,8 @@ def read(source: Any) -> Reading:
         notes.append(Note(kind, error, place))
 
     if isinstance(source, (str, os.PathLike)):
-        source = Unopened(source)
-    if isinstance(source, Unopened):
+        source = PathSource(source)
+    if isinstance(source, PathSource):
         files = sources(source.path, source.columns)
         formats = [detect(f) if source.format is None else named(source.format) for f in files]
         lenient = replace(native.FORMAT, read_gold=partial(read_gold, refuse=refuse))
@@ -70,11 +70,11 @@ def read(source: Any) -> Reading:
         native_files = [
             f for f, known in zip(files, formats, strict=True) if known is native.FORMAT
         ]
-        return Reading(gold, notes, native_files)
+        return TolerantReading(gold, notes, native_files)
     if (
         isinstance(source, Sequence)
         and not isinstance(source, (str, bytes))
         and not frames.are_ragas_rows(source)
     ):
-        return Reading(gold_of_records(source, refuse=refuse), notes)
-    return Reading(Gold.of(source))
+        return TolerantReading(gold_of_records(source, refuse=refuse), notes)
+    return TolerantReading(Gold.of(source))

@@ -17,14 +17,14 @@ from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus
 from karat.data.data_file import path_of
 from karat.data.gold import Gold
-from karat.data.list_cut import Settings
+from karat.data.list_cut import ListCut
 from karat.data.run import Run
 from karat.data.run_source import RunSource
 from karat.data.span_checks import explain_offsets, text_lengths
 from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, KaratWarning, RetrieverError, counted
 from karat.live.failures import checked_share, too_many_failed
-from karat.match.align import documents
+from karat.match.align import collapse_to_documents
 from karat.match.gold_index import PreparedGold, prepare
 from karat.match.id_overlap import (
     DocumentIds,
@@ -34,14 +34,14 @@ from karat.match.id_overlap import (
     overlap,
     with_renamed_documents,
 )
-from karat.match.id_overlap import note as renamed_note
-from karat.match.spans import need_code_points, wanted_spans
+from karat.match.id_overlap import document_ids_note as renamed_note
+from karat.match.spans import distinct_gold_spans, require_code_points
 from karat.measures import DEFAULT_MEASURES, Measure, Plan, ScoreTable
-from karat.measures.families import BY_GOLD, FAMILIES, UNKNOWN, FamilyName, Reading, read
-from karat.measures.name_parser import AnyMeasure, parse_all, settle
+from karat.measures.families import BY_GOLD, FAMILIES, UNKNOWN, FamilyInput, FamilyName, read_inputs
+from karat.measures.name_parser import AnyMeasure, parse_all, resolve_measure
 from karat.measures.plan import check_run, usage_measures, usage_notes
 from karat.measures.presets import preset_named
-from karat.measures.scoring import scored
+from karat.measures.scoring import score_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class ScoredRun:
     name: str | None
     settings: dict[str, Any]
     """How the run says it was made."""
-    readings: dict[FamilyName, Reading]
+    readings: dict[FamilyName, FamilyInput]
     """What the kernels read and a page shows; only evidence if the run is not kept in memory."""
     overlaps: dict[str, Overlap]
     """Which ids of gold occur in the run, by kind, where they are in doubt."""
@@ -121,7 +121,7 @@ class LocalSession:
     @cached_property
     def document_ids(self) -> DocumentIds:
         """The documents of gold's spans."""
-        return DocumentIds.of(wanted_spans(self.gold)["doc_id"])
+        return DocumentIds.of(distinct_gold_spans(self.gold)["doc_id"])
 
     def only(self, measures: Iterable[Measure]) -> LocalSession:
         """Return the same session for some of its measures."""
@@ -189,8 +189,8 @@ class LocalSession:
             _need_items(plan.chunks, self._renamed_in(whole, renamed))
         run = self._shaped(whole, renamed)
         check_run(run, plan)
-        readings = read(self.prepared, run, plan)
-        table = scored(self.prepared, run, plan, readings)
+        readings = read_inputs(self.prepared, run, plan)
+        table = score_inputs(self.prepared, run, plan, readings)
         if table.counts[UNKNOWN.key] == run.query_ids.len():
             raise _nothing_in_common(self.prepared.query_ids, run.query_ids)
         notes = [*_grade_scale(plan), *self.usage_notes]
@@ -216,7 +216,7 @@ class LocalSession:
         """Yield which ids of gold are in a run, where so few are found that ids may be wrong."""
         if self._compares_ids and _ids_are_doubtful(counts):
             # An id that was cut away is not one that is spelled differently.
-            listed = documents(whole) if self.plan.level == "doc" else whole
+            listed = collapse_to_documents(whole) if self.plan.level == "doc" else whole
             yield "relevant ids", overlap(self.prepared, listed)
         if self.plan.compares_documents:
             ids = document_ids(self._renamed_in(whole, self._renamed(whole)))
@@ -273,8 +273,8 @@ class LocalSession:
 
 
 def _readings_to_keep(
-    readings: dict[FamilyName, Reading], source: RunSource, plan: Plan
-) -> dict[FamilyName, Reading]:
+    readings: dict[FamilyName, FamilyInput], source: RunSource, plan: Plan
+) -> dict[FamilyName, FamilyInput]:
     """Return the readings that a page or `scores.matches` uses later.
 
     Matching evidence again would take too long. The others are as large as the lists, so they are
@@ -330,7 +330,7 @@ def _short(text: str, length: int = 60) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def _pruned(whole: Run, run: Run, query_ids: pl.Series, settings: Settings) -> str:
+def _pruned(whole: Run, run: Run, query_ids: pl.Series, settings: ListCut) -> str:
     """State how many results of gold's queries are left of the lists."""
     before, after = (
         each.results.filter(pl.col("query_id").is_in(query_ids.implode())) for each in (whole, run)
@@ -371,7 +371,7 @@ def _need_items(chunks: Chunks, run: Run) -> None:
         )
 
 
-def _delivered(plan: Plan, readings: dict[FamilyName, Reading]) -> Iterator[tuple[str, float]]:
+def _delivered(plan: Plan, readings: dict[FamilyName, FamilyInput]) -> Iterator[tuple[str, float]]:
     """Yield the mean number of characters that a run returns up to the rank of each measure."""
     for measure in plan.measures:
         reading, k = readings[measure.declaration.family], measure.cutoff
@@ -394,7 +394,7 @@ def _grade_scale(plan: Plan) -> Iterator[str]:
     """State the grade that scales a measure where the gold decides it."""
     for measure in plan.measures:
         if measure.needs_largest_grade:
-            fixed = settle(
+            fixed = resolve_measure(
                 measure.declaration,
                 measure.cutoff,
                 measure.params | {"max_grade": plan.largest_grade},
@@ -414,7 +414,7 @@ def _need(gold: PreparedGold, plan: Plan) -> None:
     """Refuse measures of a kind of gold that is not there, and name the kinds that are."""
     held = [family.gold for family in FAMILIES.values() if family.gold and family.is_in(gold)]
     if plan.compares_documents and gold.gold.spans is not None:
-        need_code_points(gold.gold)
+        require_code_points(gold.gold)
     for measure in plan.measures:
         family = measure.declaration.reads
         if family.gold is None or family.gold in held:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat.conventions import Conventions
-from karat.data.list_cut import Settings
+from karat.data.list_cut import ListCut
 from karat.live.failures import MAX_FAILED
 from karat.match.text import Matching
 from karat.measures.presets import preset_named
@@ -42,7 +42,7 @@ class ScoringOptions:
         defaults = preset_named(self.preset).conventions.as_dict()
         return Conventions.of(defaults | (self.conventions or {}))
 
-    def list_settings(self) -> Settings:
+    def list_settings(self) -> ListCut:
         """Return what shapes the lists: as given, else from the preset's environment variables.
 
         A variable that is set to nothing is not set.
@@ -53,7 +53,7 @@ class ScoringOptions:
             text = os.environ.get(variable, "").strip()
             if values[name] is None and text:
                 values[name], origin[name] = _number(_KINDS[name], text), variable
-        return Settings(**values, origin=origin)
+        return ListCut(**values, origin=origin)
 
 
 def _number(kind: Callable[[str], Any], text: str) -> Any:

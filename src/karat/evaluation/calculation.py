@@ -15,13 +15,13 @@ from karat.data.run import Run
 from karat.errors import InputError
 from karat.evaluation.list_rows import Notes, Row, Rows, lists_of
 from karat.evaluation.scores import Scores
-from karat.match.evidence import Found, matches
+from karat.match.evidence import EvidenceMatches, evidence_matches
 from karat.match.gold_index import PreparedGold
 from karat.measures import Measure, Plan
-from karat.measures.array_math import worth
-from karat.measures.families import FAMILIES, REASONS, FamilyName, Reading, read
-from karat.measures.scoring import scored, tallies
-from karat.measures.trace import Workings
+from karat.measures.array_math import gain_of_grades
+from karat.measures.families import FAMILIES, REASONS, FamilyInput, FamilyName, read_inputs
+from karat.measures.scoring import score_inputs, tallies
+from karat.measures.trace import Trace
 
 TOP = 20
 """How many ranks are always shown; beyond them, only what counts."""
@@ -134,7 +134,7 @@ def calculations(
         # What a run does not say is counted for all measures of its speed or cost together.
         for measures in [(one,) for one in alike] if not FAMILIES[family].reads_gold else [alike]:
             part = replace(plan, measures=measures)
-            yield from _calculated(gold, own, part, read(gold, own, part), exactly)
+            yield from _calculated(gold, own, part, read_inputs(gold, own, part), exactly)
 
 
 def calculation(gold: PreparedGold, run: Run, plan: Plan) -> Calculation:
@@ -147,15 +147,15 @@ def _calculated(
     gold: PreparedGold,
     run: Run,
     plan: Plan,
-    readings: dict[FamilyName, Reading],
+    readings: dict[FamilyName, FamilyInput],
     exactly: float,
 ) -> Iterator[tuple[Key, Calculation]]:
     """Do so for measures that read the same."""
     ((family, reading),) = readings.items()
     lists = lists_of(gold, run, plan, reading)
     matched = _matched(gold, reading, exactly) if FAMILIES[family].compares_texts else {}
-    traces = {measure: Workings() for measure in plan.measures}
-    table = scored(gold, run, plan, readings, traces)
+    traces = {measure: Trace() for measure in plan.measures}
+    table = score_inputs(gold, run, plan, readings, traces)
     for measure in plan.measures:
         notes = Notes(traces[measure], gold.query_ids.len(), family)
         values = table.frame[measure.name].to_list()
@@ -185,10 +185,12 @@ def _calculated(
             )
 
 
-def _matched(gold: PreparedGold, reading: Reading, exactly: float) -> dict[str, list[Row]]:
+def _matched(gold: PreparedGold, reading: FamilyInput, exactly: float) -> dict[str, list[Row]]:
     """Return by query what covers each evidence, or comes nearest to it."""
     matched: dict[str, list[Row]] = {}
-    for row in matches(reading.data_as(Found), gold.query_ids, exactly=exactly).to_dicts():
+    for row in evidence_matches(
+        reading.data_as(EvidenceMatches), gold.query_ids, exactly=exactly
+    ).to_dicts():
         matched.setdefault(row.pop("query_id"), []).append(row)
     return matched
 
@@ -201,7 +203,9 @@ def _missed(measure: Measure, lists: Rows, query: int, end: int) -> list[Row]:
         return []
     grades, gain = lists.grades.get(query, {}), params.get("gain")
     if isinstance(gain, dict):
-        wanted = [item for item, grade in grades.items() if worth(np.array([grade]), gain)[0] > 0]
+        wanted = [
+            item for item, grade in grades.items() if gain_of_grades(np.array([grade]), gain)[0] > 0
+        ]
     else:
         wanted = [item for item, grade in grades.items() if grade >= params.get("rel", 1)]
     ranks = lists.first_ranks(query)
@@ -213,7 +217,7 @@ def _missed(measure: Measure, lists: Rows, query: int, end: int) -> list[Row]:
 
 
 def _remarks(
-    gold: PreparedGold, run: Run, plan: Plan, readings: dict[FamilyName, Reading]
+    gold: PreparedGold, run: Run, plan: Plan, readings: dict[FamilyName, FamilyInput]
 ) -> dict[str, Any]:
     """Say which convention decides, and how often it did in each query."""
     counts = tallies(gold, run, plan, readings)

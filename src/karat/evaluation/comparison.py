@@ -16,7 +16,7 @@ from karat.checks import did_you_mean
 from karat.config import REPORT_TEXTS
 from karat.conventions import Conventions
 from karat.data import frames
-from karat.data.data_file import Unopened, path_of
+from karat.data.data_file import PathSource, path_of
 from karat.data.run import Run
 from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, KaratWarning
@@ -35,8 +35,8 @@ from karat.measures.name_parser import AnyMeasure
 from karat.measures.presets import preset_named
 from karat.stats import pairwise as statistics
 from karat.stats.groups import Field, fields_of
-from karat.stats.pairs import moved, pair
-from karat.stats.pairwise import PAIRS, Choices
+from karat.stats.pairs import moved_queries, pair
+from karat.stats.pairwise import PAIRS, ComparisonOptions
 
 
 def compare(
@@ -118,7 +118,7 @@ def compare(
     ('old', 'new', 0.5, 3)
     """
     names, given = _listed(runs)
-    choices = Choices(test=test, correction=correction, confidence=confidence)
+    choices = ComparisonOptions(test=test, correction=correction, confidence=confidence)
     fields = fields_of(by)
     if measures is not None:  # this may import a measure that saved scores are read with
         measures = preset_named(preset).parse_all(measures)
@@ -150,7 +150,7 @@ def compare(
 
 def _listed(runs: Mapping[str, Any] | Iterable[Any]) -> tuple[list[str] | None, list[Any]]:
     """Return the names, where they are given, and the runs."""
-    one = isinstance(runs, (str, os.PathLike, Unopened, Run, Scores)) or frames.is_table(runs)
+    one = isinstance(runs, (str, os.PathLike, PathSource, Run, Scores)) or frames.is_table(runs)
     given = [] if one else list(runs.values() if isinstance(runs, Mapping) else runs)
     if len(given) < 2:
         raise InputError(
@@ -282,7 +282,7 @@ class Comparison(Result):
     """Runs compared pair by pair; each difference is the value of b less that of a."""
 
     scores: Sequence[Scores]
-    choices: Choices
+    choices: ComparisonOptions
     by: Sequence[Field] = ()
 
     def __post_init__(self) -> None:
@@ -351,7 +351,7 @@ class Comparison(Result):
         for a, b in self.pair_names:
             for each in measures:
                 labels = {"a": a, "b": b, "measure": each.name}
-                rows = moved(pair(self._tables[a], self._tables[b], each), n)
+                rows = moved_queries(pair(self._tables[a], self._tables[b], each), n)
                 names = [pl.lit(value).alias(name) for name, value in labels.items()]
                 parts.append(rows.select(*names, pl.all()))
         whole = pl.concat(parts)

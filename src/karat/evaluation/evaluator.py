@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from karat.conventions import Conventions
-from karat.data.data_file import Unopened, path_of
+from karat.data.data_file import PathSource, path_of
 from karat.data.frames import is_table
 from karat.data.run import Run
 from karat.data.run_source import RunSource
@@ -19,7 +19,7 @@ from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, KaratWarning
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
-from karat.evaluation.usage import loaded
+from karat.evaluation.usage import load_note
 from karat.files import flows
 from karat.live.failures import MAX_FAILED, failures
 from karat.live.protocol import Search
@@ -245,9 +245,9 @@ class Evaluator:
         if isinstance(run, (Run, Mapping, Sequence)) or is_table(run):
             return RunSource(run)
         from karat.live.retrieve import retrieve
-        from karat.live.retrievers.python import can_be_asked
+        from karat.live.retrievers.python import is_retriever
 
-        if not can_be_asked(run):
+        if not is_retriever(run):
             return RunSource(run)
         fail_on_error = self._session.fail_on_error
         asked = retrieve(run, self._session.gold, top_k=self._depth, fail_on_error=fail_on_error)
@@ -274,7 +274,7 @@ class Evaluator:
             level=session.plan.level,
             matching=session.plan.rule,
             settings=session.settings,
-            load=loaded(scored.settings),
+            load=load_note(scored.settings),
             notes=scored.notes,
             delivered=scored.delivered,
             queries=session.gold.queries,
@@ -310,7 +310,7 @@ def _names(scored: Sequence[ScoredRun]) -> list[str]:
     names = [run.name or "run" for run in scored]
     sources = [run.source for run in scored]
     names = [
-        str(source.path) if names.count(name) > 1 and isinstance(source.given, Unopened) else name
+        str(source.path) if names.count(name) > 1 and isinstance(source.given, PathSource) else name
         for name, source in zip(names, sources, strict=True)
     ]
     return [

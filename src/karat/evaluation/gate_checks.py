@@ -11,7 +11,7 @@ import polars as pl
 from karat.arrays import Flags, Floats
 from karat.errors import InputError, counted
 from karat.evaluation.scores import Scores
-from karat.evaluation.thresholds import Rule, plain
+from karat.evaluation.thresholds import Rule, plain_number
 from karat.format import probability
 from karat.measures import Measure, ScoreTable, parse
 from karat.stats.groups import groups, of_queries
@@ -28,7 +28,7 @@ _GUILT = {
 
 
 @dataclass(frozen=True)
-class Blamed:
+class BlamedQuery:
     """A query that pulls a value to the wrong side of its limit."""
 
     query_id: str
@@ -61,7 +61,7 @@ class Check:
     only_baseline: int = 0
     to_blame: int = 0
     """How many queries pull the value to the wrong side, where the check failed."""
-    blamed: tuple[Blamed, ...] = ()
+    blamed: tuple[BlamedQuery, ...] = ()
     """The worst of them."""
 
     @property
@@ -84,7 +84,10 @@ class Check:
         return self._of_value() if self.difference is None else self._of_change()
 
     def _of_value(self) -> str:
-        told, limit = f"{self.rule.measure} is {self.shown(self.value)}", plain(self.rule.limit)
+        told, limit = (
+            f"{self.rule.measure} is {self.shown(self.value)}",
+            plain_number(self.rule.limit),
+        )
         if self.passed:
             return told
         if not self.miss:
@@ -109,7 +112,7 @@ class Check:
             return said
         if not self.miss:
             return f"{said}, which is the limit itself"
-        return f"{said}, {self.shown(self.miss)} more than {plain(rule.limit)}"
+        return f"{said}, {self.shown(self.miss)} more than {plain_number(rule.limit)}"
 
     def _of_few(self) -> str:
         """Return the reason where too few queries differ for any test."""
@@ -245,7 +248,7 @@ def _of_value(rule: Rule, table: ScoreTable, measure: Measure) -> Check:
     alone = measure.declaration.combine != "sum"
     wrong = np.array([not (alone and rule.holds(each)) for each in sample.values.tolist()])
     worst = _worst(sample.values if rule.kind == "min" else -sample.values, wrong)
-    blamed = tuple(Blamed(known["query_id"][at], float(sample.values[at])) for at in worst)
+    blamed = tuple(BlamedQuery(known["query_id"][at], float(sample.values[at])) for at in worst)
     return Check(
         rule, passed, value, sample.n, to_blame=int(np.count_nonzero(wrong)), blamed=blamed
     )
@@ -282,7 +285,7 @@ def _of_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
         both.left_out - only_run,
         0 if passed else int(np.count_nonzero(gains < 0)),
         tuple(
-            Blamed(both.query_ids[at], float(both.b.values[at]), float(both.a.values[at]))
+            BlamedQuery(both.query_ids[at], float(both.b.values[at]), float(both.a.values[at]))
             for at in worst
         ),
     )

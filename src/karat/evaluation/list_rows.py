@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from karat.data.run import Run
-from karat.match.align import described, documents, numbers_of
-from karat.match.evidence import Found
+from karat.match.align import collapse_to_documents, query_numbers, with_chunk_columns
+from karat.match.evidence import EvidenceMatches
 from karat.match.gold_index import PreparedGold
 from karat.measures import Plan
 from karat.measures.families import (
@@ -23,10 +23,10 @@ from karat.measures.families import (
     LATENCY,
     RANK,
     SPAN,
+    FamilyInput,
     FamilyName,
-    Reading,
 )
-from karat.measures.trace import Noted, NotedOthers, Workings
+from karat.measures.trace import Trace, TracedOthers, TracedRows
 
 Row = dict[str, Any]
 
@@ -60,13 +60,13 @@ class Rows:
         return first
 
 
-def lists_of(gold: PreparedGold, run: Run, plan: Plan, reading: Reading) -> Rows:
+def lists_of(gold: PreparedGold, run: Run, plan: Plan, reading: FamilyInput) -> Rows:
     """Lay out what the measures of a plan read, which are all of one family."""
     return _LISTS[plan.measures[0].declaration.family](gold, run, plan, reading)
 
 
-def _ranked(gold: PreparedGold, run: Run, plan: Plan, _: Reading) -> Rows:
-    run = documents(run) if plan.level == "doc" else run
+def _ranked(gold: PreparedGold, run: Run, plan: Plan, _: FamilyInput) -> Rows:
+    run = collapse_to_documents(run) if plan.level == "doc" else run
     listed = _numbered(gold, run.results.select("query_id", item="item_id"))
     judged = gold.table.select("query", "grade", item="item_id")
     listed = listed.join(judged, on=["query", "item"], how="left", maintain_order="left")
@@ -78,14 +78,14 @@ def _ranked(gold: PreparedGold, run: Run, plan: Plan, _: Reading) -> Rows:
     return replace(_by_query(gold, _with_ranks(listed)), grades=grades)
 
 
-def _spans(gold: PreparedGold, run: Run, plan: Plan, _: Reading) -> Rows:
-    places = described(run, plan.chunks, "doc_id", "start", "end")
+def _spans(gold: PreparedGold, run: Run, plan: Plan, _: FamilyInput) -> Rows:
+    places = with_chunk_columns(run, plan.chunks, "doc_id", "start", "end")
     place = pl.format("{}[{}:{}]", "doc_id", "start", "end") if places.height else pl.lit("")
     return _by_query(gold, _with_ranks(_numbered(gold, places.select("query_id", item=place))))
 
 
-def _texts(gold: PreparedGold, _: Run, __: Plan, reading: Reading) -> Rows:
-    found = reading.data_as(Found)
+def _texts(gold: PreparedGold, _: Run, __: Plan, reading: FamilyInput) -> Rows:
+    found = reading.data_as(EvidenceMatches)
     ids = found.ids or [None] * len(found.items.text)
     named = [
         " ".join(text.split()) if item is None else item
@@ -95,24 +95,24 @@ def _texts(gold: PreparedGold, _: Run, __: Plan, reading: Reading) -> Rows:
     return _by_query(gold, pl.DataFrame(columns, schema_overrides={"item": pl.String}))
 
 
-def _items(gold: PreparedGold, run: Run, _: Plan, __: Reading) -> Rows:
+def _items(gold: PreparedGold, run: Run, _: Plan, __: FamilyInput) -> Rows:
     items = run.results.select("query_id", item=_name(run.results.columns))
     return _by_query(gold, _with_ranks(_numbered(gold, items)))
 
 
-def _timings(gold: PreparedGold, run: Run, _: Plan, __: Reading) -> Rows:
+def _timings(gold: PreparedGold, run: Run, _: Plan, __: FamilyInput) -> Rows:
     assert run.timings is not None
     return _by_query(gold, _numbered(gold, run.timings).select("query", "stage", "ms"))
 
 
-def _calls(gold: PreparedGold, run: Run, _: Plan, __: Reading) -> Rows:
+def _calls(gold: PreparedGold, run: Run, _: Plan, __: FamilyInput) -> Rows:
     assert run.calls is not None
     tokens = {"prompt_tokens": "in", "completion_tokens": "out"}
     calls = _numbered(gold, run.calls).select("query", "stage", "model", *tokens)
     return _by_query(gold, calls.rename(tokens))
 
 
-_LISTS: dict[FamilyName, Callable[[PreparedGold, Run, Plan, Reading], Rows]] = {
+_LISTS: dict[FamilyName, Callable[[PreparedGold, Run, Plan, FamilyInput], Rows]] = {
     RANK.name: _ranked,
     SPAN.name: _spans,
     EVIDENCE.name: _texts,
@@ -134,7 +134,7 @@ def _name(columns: Sequence[str]) -> pl.Expr:
 
 def _numbered(gold: PreparedGold, table: pl.DataFrame) -> pl.DataFrame:
     """Put the number of each row's query in place of its id, and the rows in that order."""
-    query = pl.Series("query", numbers_of(gold.query_ids, table["query_id"]))
+    query = pl.Series("query", query_numbers(gold.query_ids, table["query_id"]))
     return table.drop("query_id").insert_column(0, query).sort("query", maintain_order=True)
 
 
@@ -156,7 +156,7 @@ def _by_query(gold: PreparedGold, table: pl.DataFrame) -> Rows:
 class Notes:
     """What was noted of each query; underscores in names have become spaces."""
 
-    def __init__(self, workings: Workings, n_queries: int, family: FamilyName) -> None:
+    def __init__(self, workings: Trace, n_queries: int, family: FamilyName) -> None:
         tables = [_Table(noted, n_queries, family) for noted in workings.tables]
         self._best = [table for table in tables if table.ideal]
         self._listed = [table for table in tables if not table.ideal]
@@ -182,13 +182,15 @@ class Notes:
 class _Table:
     """What was recorded of places, in the order of their queries."""
 
-    def __init__(self, noted: Noted | NotedOthers, n_queries: int, family: FamilyName) -> None:
-        self.are_others = isinstance(noted, NotedOthers)
-        self.ideal = isinstance(noted, Noted) and noted.ideal
+    def __init__(
+        self, noted: TracedRows | TracedOthers, n_queries: int, family: FamilyName
+    ) -> None:
+        self.are_others = isinstance(noted, TracedOthers)
+        self.ideal = isinstance(noted, TracedRows) and noted.ideal
         places = noted.places
         self._bounds = np.searchsorted(places.query, np.arange(n_queries + 1)).tolist()
         self._ranks: list[int] = places.rank.tolist()
-        self._cutoff = noted.cutoff if isinstance(noted, NotedOthers) else None
+        self._cutoff = noted.cutoff if isinstance(noted, TracedOthers) else None
         self.columns: dict[str, Any] = {
             _words(name): each if self.are_others else _plain(each)
             for name, each in noted.columns.items()

@@ -15,8 +15,8 @@ from karat.engines.local import LocalSession
 from karat.errors import KaratWarning
 from karat.evaluation.scores import Scores
 from karat.measures import Measure, Plan
-from karat.measures.families import FAMILIES, FamilyName, Reading, read
-from karat.measures.scoring import scored
+from karat.measures.families import FAMILIES, FamilyInput, FamilyName, read_inputs
+from karat.measures.scoring import score_inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +63,13 @@ class LoadedRun:
         return frozenset(name for name in self.plan.families if FAMILIES[name].reads_gold)
 
     @cached_property
-    def readings(self) -> dict[FamilyName, Reading]:
+    def readings(self) -> dict[FamilyName, FamilyInput]:
         """Gold and run brought together, for each family of measures that reads gold."""
         assert self.scores.scored_run is not None
         kept = self.scores.scored_run.readings
         absent = [m for m in self.plan.measures if m.declaration.family in self.families - {*kept}]
         plan = replace(self.plan, measures=tuple(absent))
-        readings = kept | read(self.session.prepared, self.run, plan)
+        readings = kept | read_inputs(self.session.prepared, self.run, plan)
         return {family: readings[family] for family in FAMILIES if family in self.families}
 
     def values(self, measures: Collection[Measure]) -> dict[Measure, float | None]:
@@ -81,5 +81,5 @@ class LoadedRun:
         further = tuple(measure for measure in measures if measure not in table.measures)
         plan = replace(self.plan, measures=further)
         readings = {family: self.readings[family] for family in FAMILIES if family in plan.families}
-        other = scored(self.session.prepared, self.run, plan, readings)
+        other = score_inputs(self.session.prepared, self.run, plan, readings)
         return {m: (table if m in table.measures else other).value(m) for m in measures}

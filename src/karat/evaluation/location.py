@@ -31,7 +31,7 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True)
-class Located(Result):
+class Location(Result):
     """Gold with the spans of its evidence texts, and the outcome for each of them."""
 
     gold: Gold
@@ -76,7 +76,7 @@ class Located(Result):
         }
 
 
-def locate(gold: Any, corpus: Any, threshold: float = 0.9) -> Located:
+def locate(gold: Any, corpus: Any, threshold: float = 0.9) -> Location:
     r"""Find the evidence texts of gold in the documents of a corpus.
 
     Each text is searched for in three ways, and the first that finds anything decides: letter by
@@ -99,7 +99,7 @@ def locate(gold: Any, corpus: Any, threshold: float = 0.9) -> Located:
     report = _report(asked, found)
     unclear = report.filter(outcome=AMBIGUOUS).select("query_id", "evidence")
     places = unclear.join(found.drop("outcome"), on="evidence", maintain_order="left_right")
-    located = Located(_with_spans(gold, report, corpus), report, places)
+    located = Location(_with_spans(gold, report, corpus), report, places)
     _warn(located)
     return located
 
@@ -203,7 +203,7 @@ def _with_spans(gold: Gold, report: pl.DataFrame, corpus: Corpus) -> Gold:
     )
 
 
-def _warn(located: Located) -> None:
+def _warn(located: Location) -> None:
     if not located.incomplete:
         return
     parts = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from karat.evaluation.scores import Scores
-from karat.stats.pairs import moved, pair
+from karat.stats.pairs import moved_queries, pair
 
 if TYPE_CHECKING:
     from karat.evaluation.comparison import Comparison
@@ -45,7 +45,7 @@ def most_moved(comparison: Comparison) -> Telling | None:
     furthest = rows.sort(pl.col("difference").abs(), descending=True, maintain_order=True)
     for a, b in furthest.select("a", "b").iter_rows():
         if a in tables and b in tables:
-            found = moved(pair(tables[a], tables[b], measure), 1)
+            found = moved_queries(pair(tables[a], tables[b], measure), 1)
             if found.height:
                 most = found.row(found["difference"].abs().arg_max() or 0, named=True)
                 return Telling(measure.name, most["query_id"], (a, b))

@@ -30,7 +30,7 @@ def remarks(scores: Scores, groups: pl.DataFrame | None = None) -> list[str]:
     ]
     out += [
         _counted(reason, n) + REASONS[reason].outcome(conventions, families)
-        for reason, n in noted(counts, conventions).items()
+        for reason, n in counted_notes(counts, conventions).items()
     ]
     if scores.load is not None and LATENCY in families:
         out.append(f"latency while {scores.load}")
@@ -54,11 +54,11 @@ def _few_queries(scores: Scores, groups: pl.DataFrame | None) -> Iterator[str]:
     for measure in scores:
         least = parse(measure).declaration.least_queries
         n = scores.per_query[measure].count()
-        if rests_on_few(measure, n):
+        if has_few_queries(measure, n):
             yield f"{scores.label(measure)} of fewer than {least} samples ({n})"
         elif groups is not None:
             sizes = groups.filter(pl.col("measure") == measure)["n"]
-            if few := sum(rests_on_few(measure, size) for size in sizes):
+            if few := sum(has_few_queries(measure, size) for size in sizes):
                 some = counted(few, "group")
                 yield f"{scores.label(measure)} of fewer than {least} samples in {some}"
     if groups is not None and groups["small"].any():
@@ -99,7 +99,7 @@ def unequal_text_notes(scores: Sequence[Scores]) -> list[str]:
     ]
 
 
-def rests_on_few(measure: str, n: int) -> bool:
+def has_few_queries(measure: str, n: int) -> bool:
     """Return whether a value over n queries says less than its name promises."""
     return 0 < n < parse(measure).declaration.least_queries
 
@@ -113,7 +113,7 @@ def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]
     }
 
 
-def noted(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
+def counted_notes(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
     """Return what was scored and should be known, by reason."""
     return {
         key: counts[key]

@@ -13,10 +13,10 @@ import msgspec
 import polars as pl
 
 from karat.conventions import Conventions
-from karat.data.data_file import Unopened, path_of
+from karat.data.data_file import PathSource, path_of
 from karat.data.formats import parquet_layout
 from karat.data.formats.table_files import checked, has_empty_object, mapped, without_panic_texts
-from karat.data.list_cut import Settings
+from karat.data.list_cut import ListCut
 from karat.errors import InputError, MeasureError
 from karat.evaluation.scores import Scores
 from karat.files import Source
@@ -24,7 +24,7 @@ from karat.measures import Measure, ScoreTable
 from karat.measures.name_parser import imports
 from karat.measures.plan import LEVELS
 from karat.measures.presets import NO_PRESET, Preset, preset_named
-from karat.measures.score_table import bound_name, judged_name
+from karat.measures.score_table import judged_column, upper_bound_column
 from karat.measures.scoring import COUNTS
 
 REMEDY = "write the scores again with karat eval -o FILE"
@@ -87,7 +87,7 @@ def holds_scores(given: Any) -> bool:
     If a format is given, it is a run.
     """
     path = path_of(given)
-    has_format = isinstance(given, Unopened) and given.format is not None
+    has_format = isinstance(given, PathSource) and given.format is not None
     if path is None or has_format or not os.path.isfile(path):
         return False
     source = Source(path)
@@ -207,7 +207,7 @@ def _read_parquet(source: Source, run: str | None) -> tuple[Scores, dict[str, in
         queries=rows.select("query_id").hstack(_behind("field:", rows)),
         level=facts.level,
         matching=facts.matching,
-        settings=Settings(**msgspec.structs.asdict(facts.settings)),
+        settings=ListCut(**msgspec.structs.asdict(facts.settings)),
         load=facts.loads.get(name),
         notes=tuple(facts.notes.get(name, ())),
         delivered=facts.delivered.get(name, {}),
@@ -252,7 +252,7 @@ def _read_json(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]
         queries=pl.DataFrame(queries, infer_schema_length=None),
         level=document.level,
         matching=document.matching,
-        settings=Settings(**msgspec.structs.asdict(document.settings)),
+        settings=ListCut(**msgspec.structs.asdict(document.settings)),
         load=saved.load,
         notes=tuple(saved.notes),
         delivered={names.get(name, name): mean for name, mean in saved.delivered.items()},
@@ -317,7 +317,7 @@ def _check(source: Source, scores: Scores) -> None:
             raise source.error("a column has too few values", field=table.columns[0], hint=REMEDY)
     _check_weights(source, scores)
     for measure in scores.table.measures:
-        for name in (judged_name(measure), bound_name(measure)):
+        for name in (judged_column(measure), upper_bound_column(measure)):
             if name in scores.table.holes.columns:
                 _check_values(source, scores.table.holes, name, None)
 

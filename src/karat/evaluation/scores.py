@@ -13,12 +13,12 @@ import polars as pl
 
 from karat.config import REPORT_TEXTS
 from karat.conventions import Conventions
-from karat.data.list_cut import Settings
+from karat.data.list_cut import ListCut
 from karat.engines.local import ScoredRun
 from karat.errors import InputError
-from karat.evaluation.remarks import left_out, noted
+from karat.evaluation.remarks import counted_notes, left_out
 from karat.evaluation.result import Result
-from karat.match.evidence import Found, matches
+from karat.match.evidence import EvidenceMatches, evidence_matches
 from karat.measures import Measure, ScoreTable
 from karat.measures.families import EVIDENCE
 from karat.measures.name_parser import AnyMeasure
@@ -44,7 +44,7 @@ class Scores(Result):
     level: str = "item"
     matching: str | None = None
     """When a text covers an evidence text, in words, if evidence was measured."""
-    settings: Settings = field(default_factory=Settings)
+    settings: ListCut = field(default_factory=ListCut)
     """Which part of each list was scored."""
     load: str | None = None
     """How many queries shared the retriever, in words; None if it had one at a time."""
@@ -87,7 +87,7 @@ class Scores(Result):
 
         Scores that were read from a file do not hold them.
         """
-        return matches(self._evidence, self.table.frame["query_id"])
+        return evidence_matches(self._evidence, self.table.frame["query_id"])
 
     def matches_of(self, query: str | int) -> pl.DataFrame:
         """Return the rows of one query, and the exact ratio of what comes nearest."""
@@ -98,10 +98,10 @@ class Scores(Result):
             raise InputError(
                 f"gold has no query {query!r}", field="query", hint=f"it has {first}, …"
             )
-        return matches(found, query_ids, number, exactly=math.inf)
+        return evidence_matches(found, query_ids, number, exactly=math.inf)
 
     @property
-    def _evidence(self) -> Found:
+    def _evidence(self) -> EvidenceMatches:
         readings = {} if self.scored_run is None else self.scored_run.readings
         if EVIDENCE.name not in readings:
             raise InputError(
@@ -109,7 +109,7 @@ class Scores(Result):
                 field="matches",
                 hint="evaluate with a measure of evidence, such as evidence.recall@10",
             )
-        return readings[EVIDENCE.name].data_as(Found)
+        return readings[EVIDENCE.name].data_as(EvidenceMatches)
 
     def by(self, *fields: Field, intervals: bool = True) -> pl.DataFrame:
         """Return the summary for each value of a field of the queries, or of several.
@@ -149,7 +149,7 @@ class Scores(Result):
     @property
     def noted(self) -> dict[str, int]:
         """What was scored and should be known of, by reason."""
-        return noted(self.table.counts, self.conventions)
+        return counted_notes(self.table.counts, self.conventions)
 
     def plot(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from karat.evaluation.remarks import rests_on_few
+from karat.evaluation.remarks import has_few_queries
 from karat.evaluation.scores import Scores
 from karat.measures import parse
 from karat.stats.summary import SUMMARY
@@ -103,7 +103,7 @@ def _measures(scores: Scores, summary: pl.DataFrame) -> dict[str, Any]:
             entry["bounds"] = {"low": row["bound_low"], "high": row["bound_high"]}
         if row.get("small"):
             entry["small"] = True
-        if rests_on_few(measure, n):
+        if has_few_queries(measure, n):
             entry["note"] = f"{parse(measure).declaration.combine} of {n} samples"
         whole[scores.label(measure)] = entry
     return whole

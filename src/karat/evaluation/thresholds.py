@@ -31,7 +31,7 @@ CHANGES: tuple[Kind, ...] = ("max_drop", "max_rise")
 """The kinds that are about the difference from a baseline."""
 
 
-def plain(number: float) -> str:
+def plain_number(number: float) -> str:
     """Return a number as a person writes it; it reads back as the same.
 
     >>> plain(350.0), plain(0.02)
@@ -119,9 +119,9 @@ class Rule:
 
     def __str__(self) -> str:
         unit = parse(self.measure).declaration.unit
-        words = [self.measure, self._word, plain(self.limit), *([unit] if unit else [])]
+        words = [self.measure, self._word, plain_number(self.limit), *([unit] if unit else [])]
         if self.compares and self.confidence != CONFIDENCE:
-            words += ["confidence", plain(self.confidence)]
+            words += ["confidence", plain_number(self.confidence)]
         return " ".join([*words, *(["strict"] if self.strict else [])])
 
     @property
@@ -155,7 +155,7 @@ _GROUPS = "by"
 _GROUP_HINT = 'write [gate.by.category."billing"], and thresholds under it'
 
 
-def asked(
+def measures_needed(
     config: Config, thresholds: Thresholds | None = None, preset: Preset = NO_PRESET
 ) -> list[Rule]:
     """Return the rules of a file, and in their place what is given for the same measure and group.

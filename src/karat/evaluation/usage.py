@@ -13,7 +13,7 @@ import polars as pl
 from karat.arrays import Floats
 from karat.data.run import Run
 from karat.errors import counted
-from karat.evaluation.remarks import rests_on_few
+from karat.evaluation.remarks import has_few_queries
 from karat.evaluation.result import Result
 from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.aggregate import COMBINE, combine
@@ -46,7 +46,7 @@ class Times:
     @property
     def few(self) -> bool:
         """Whether the 99th percentile is hardly more than the slowest query."""
-        return rests_on_few("latency.p99", self.n)
+        return has_few_queries("latency.p99", self.n)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the times as plain data."""
@@ -281,7 +281,7 @@ def load(settings: Mapping[str, Any]) -> str | None:
     return f"asked {_in_turn(jobs)} at a time{rate}"
 
 
-def loaded(settings: Mapping[str, Any]) -> str | None:
+def load_note(settings: Mapping[str, Any]) -> str | None:
     """Say the load where questions had to share the retriever, else nothing."""
     return load(settings) if any(jobs > 1 for jobs in _told(settings.get("jobs"))) else None
 

@@ -13,7 +13,7 @@ from karat.data import frames, tolerant
 from karat.data.chunks import Chunks
 from karat.data.columns import NAMES
 from karat.data.corpus import Corpus
-from karat.data.data_file import Unopened
+from karat.data.data_file import PathSource
 from karat.data.gold_tables import NO_SPANS
 from karat.data.run import Run
 from karat.errors import counted
@@ -22,7 +22,7 @@ from karat.evaluation.validation_checks import (
     KINDS,
     Finder,
     Finding,
-    Wanted,
+    GoldIds,
     evidence_findings,
     judgment_findings,
     note_findings,
@@ -82,7 +82,7 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
     return Validation(tuple(sorted(findings, key=_order)), checked, recognised, fields)
 
 
-def _gold_findings(reading: tolerant.Reading, corpus: Corpus | None) -> Iterator[Finding]:
+def _gold_findings(reading: tolerant.TolerantReading, corpus: Corpus | None) -> Iterator[Finding]:
     gold, finder = reading.gold, _finder(reading)
     yield from note_findings(reading)
     yield from query_findings(finder, reading)
@@ -94,12 +94,12 @@ def _gold_findings(reading: tolerant.Reading, corpus: Corpus | None) -> Iterator
 
 
 def _wanted(
-    reading: tolerant.Reading, documents: Corpus | None, cut: pl.DataFrame | None
-) -> tuple[Wanted, Wanted]:
+    reading: tolerant.TolerantReading, documents: Corpus | None, cut: pl.DataFrame | None
+) -> tuple[GoldIds, GoldIds]:
     """Return the relevant ids, and the documents of spans, less those that are known to be."""
     gold = reading.gold
-    items = Wanted(gold.judgments.filter(pl.col("grade") > 0), "item_id")
-    sources = Wanted(NO_SPANS if gold.spans is None else gold.spans, "doc_id")
+    items = GoldIds(gold.judgments.filter(pl.col("grade") > 0), "item_id")
+    sources = GoldIds(NO_SPANS if gold.spans is None else gold.spans, "doc_id")
     if cut is not None:
         items.see(cut["item_id"])
         items.see(cut["doc_id"])
@@ -109,13 +109,13 @@ def _wanted(
     return items, sources
 
 
-def _finder(reading: tolerant.Reading) -> Finder:
+def _finder(reading: tolerant.TolerantReading) -> Finder:
     return Finder("gold", lambda query: reading.lines.get(query))
 
 
 def _opened(runs: Any) -> Iterator[tuple[str, Run]]:
     """Open runs one after the other, so that only one is in memory at a time."""
-    if isinstance(runs, (str, os.PathLike, Unopened, Run)) or frames.is_table(runs):
+    if isinstance(runs, (str, os.PathLike, PathSource, Run)) or frames.is_table(runs):
         runs = [runs]
     if isinstance(runs, Mapping):
         for name, source in runs.items():
@@ -129,7 +129,7 @@ def _opened(runs: Any) -> Iterator[tuple[str, Run]]:
         yield seen[-1] if times == 1 else f"{seen[-1]} ({times})", run
 
 
-def _checked(reading: tolerant.Reading) -> dict[str, int]:
+def _checked(reading: tolerant.TolerantReading) -> dict[str, int]:
     gold = reading.gold
     passed_over = sum("start" in note.place for note in reading.notes)
     checked = {"queries": gold.query_ids.len()}

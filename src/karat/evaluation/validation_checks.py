@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from karat.data.corpus import Corpus
-from karat.data.span_checks import Placed, explain_offsets, fault, placed, text_lengths
-from karat.data.tolerant import Reading
+from karat.data.span_checks import LocatedRows, explain_offsets, fault, placed, text_lengths
+from karat.data.tolerant import TolerantReading
 from karat.errors import counted
 
 KINDS = {
@@ -142,7 +142,7 @@ def a_few(names: pl.Series) -> list[str]:
     return names.drop_nulls().unique().sort().head(EXAMPLES).to_list()
 
 
-def note_findings(reading: Reading) -> Iterator[Finding]:
+def note_findings(reading: TolerantReading) -> Iterator[Finding]:
     """Yield what the reader passed over, as it stands in the file."""
     kind = attrgetter("kind")
     for name, notes in groupby(sorted(reading.notes, key=kind), key=kind):
@@ -154,7 +154,7 @@ def note_findings(reading: Reading) -> Iterator[Finding]:
         yield Finding(name, "gold", len(same), tuple(examples), same[0].error.hint)
 
 
-def query_findings(finder: Finder, reading: Reading) -> Iterator[Finding]:
+def query_findings(finder: Finder, reading: TolerantReading) -> Iterator[Finding]:
     """Yield queries that nothing should be found for."""
     gold = reading.gold
     held = [t["query_id"] for t in (gold.judgments, gold.spans, gold.evidence) if t is not None]
@@ -207,7 +207,7 @@ def evidence_findings(finder: Finder, evidence: pl.DataFrame) -> Iterator[Findin
     )
 
 
-class Wanted:
+class GoldIds:
     """The ids that gold names in a column, crossed off where something has them."""
 
     def __init__(self, rows: pl.DataFrame, column: str) -> None:
@@ -307,7 +307,7 @@ def place_findings(
 
 
 def _fault_findings(
-    finder: Finder, table: pl.DataFrame, found: Placed, corpus: Corpus, unit: str
+    finder: Finder, table: pl.DataFrame, found: LocatedRows, corpus: Corpus, unit: str
 ) -> Iterator[Finding]:
     for kind, rows in found.faults.items():
         say = partial(fault, kind, corpus=corpus, unit=unit)
@@ -325,7 +325,7 @@ def _length_findings(finder: Finder, spans: pl.DataFrame, unit: str) -> Iterator
     )
 
 
-def _texts(found: Placed, corpus: Corpus) -> list[str | None]:
+def _texts(found: LocatedRows, corpus: Corpus) -> list[str | None]:
     """Return what stands in each place that holds, and else what gold says."""
     held = found.table.select("doc_id", "start", "end", "text").iter_rows()
     return [

@@ -17,7 +17,7 @@ from karat.evaluation.gate_checks import Check, check_rule
 from karat.evaluation.remarks import n_missing, remarks, scoring_notes, unequal_text_notes
 from karat.evaluation.result import Result
 from karat.evaluation.scores import Scores
-from karat.evaluation.thresholds import Thresholds, asked
+from karat.evaluation.thresholds import Thresholds, measures_needed
 from karat.live.failures import MAX_FAILED
 from karat.match.text import Matching
 from karat.measures import parse
@@ -195,7 +195,7 @@ def gate(
     (False, 'RR is 0.7500, 0.0500 below 0.8')
     """
     settings = _config(config, thresholds)
-    rules = asked(settings, thresholds, preset_named(preset))
+    rules = measures_needed(settings, thresholds, preset_named(preset))
     if baseline is None:
         for rule in rules:
             if rule.compares:

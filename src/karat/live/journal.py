@@ -40,9 +40,9 @@ from karat.data.formats.native import ENDINGS
 from karat.data.formats.native_run import Failure
 from karat.errors import InputError, KaratWarning, counted, printable
 from karat.files import check_writable
-from karat.live.locked_file import HeldFile
+from karat.live.locked_file import LockedFile
 from karat.live.protocol import Line, encoded
-from karat.live.resume import Standing, agreed, differences, standing
+from karat.live.resume import ResumeState, agreed, differences, resume_state
 
 SYNC_SECONDS = 0.1
 _SHOWN = 10  # numbers of lines that a message lists
@@ -51,7 +51,9 @@ _SHOWN = 10  # numbers of lines that a message lists
 class Journal:
     """The file of a run that is being written; `open` makes one."""
 
-    def __init__(self, file: HeldFile, done: dict[str, Failure | None], run_id: str | None) -> None:
+    def __init__(
+        self, file: LockedFile, done: dict[str, Failure | None], run_id: str | None
+    ) -> None:
         self.done = done
         """How each query ended that was finished before: None where it was answered."""
         self._file = file
@@ -77,12 +79,12 @@ class Journal:
         settings changed, a file without any answer is begun anew, and any other is refused. A
         finished file is refused, unless `overwrite` replaces whatever is there.
         """
-        file = HeldFile(_checked(path))
+        file = LockedFile(_checked(path))
         try:
             found = None
             if not overwrite:
                 with file.reading() as lines:
-                    found = standing(lines, file.path)
+                    found = resume_state(lines, file.path)
             if found is None or (found.is_empty and differences(found.header, header)):
                 return cls(file, {}, _begin(file, header))
             _refuse_finished(file, found, header, path)
@@ -167,7 +169,7 @@ def _checked(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _begin(file: HeldFile, header: Header) -> str:
+def _begin(file: LockedFile, header: Header) -> str:
     """Write the header alone, in place of whatever there is; return its new `run_id`."""
     run_id = secrets.token_hex(4)
     line = _encoded(msgspec.structs.replace(header, run_id=run_id))
@@ -180,7 +182,7 @@ def _begin(file: HeldFile, header: Header) -> str:
     return run_id
 
 
-def _go_on(file: HeldFile, found: Standing, header: Header) -> dict[str, Failure | None]:
+def _go_on(file: LockedFile, found: ResumeState, header: Header) -> dict[str, Failure | None]:
     """Repair a file, remove failed queries, and return what is finished."""
     agreed_header = agreed(found.header, header, file.path)
     file.tidy()
@@ -209,7 +211,7 @@ def _go_on(file: HeldFile, found: Standing, header: Header) -> dict[str, Failure
 
 
 def _refuse_finished(
-    file: HeldFile, found: Standing, header: Header, path: str | os.PathLike[str]
+    file: LockedFile, found: ResumeState, header: Header, path: str | os.PathLike[str]
 ) -> None:
     """Refuse to continue a file in which every query of this run has an answer."""
     queries = header.settings.get("queries", {})

@@ -80,7 +80,7 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-class HeldFile:
+class LockedFile:
     """A file that is open for appending and locked, and up to where it holds whole lines."""
 
     def __init__(self, path: Path) -> None:
@@ -238,7 +238,7 @@ class HeldFile:
 
 
 # A process that a retriever forks shares the lock, and would hold it on when karat is killed.
-_HELD: weakref.WeakSet[HeldFile] = weakref.WeakSet()
+_HELD: weakref.WeakSet[LockedFile] = weakref.WeakSet()
 
 
 def _close_all() -> None:

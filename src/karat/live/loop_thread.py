@@ -16,9 +16,9 @@ from contextvars import copy_context
 
 from karat.data.formats.native_run import Call
 from karat.errors import KaratWarning
-from karat.live.protocol import Line, Question, Retriever
+from karat.live.protocol import Line, Query, Retriever
 from karat.live.run_options import RunOptions
-from karat.live.runner import Course, StoppedError, Watch
+from karat.live.runner import Progress, Runner, StoppedError
 
 LOOKING_UP = 0.1
 """Seconds after which the thread that waits looks up; on Windows only then it sees Ctrl-C."""
@@ -30,14 +30,14 @@ def _as_it_is(call: Call) -> Call:
     return call
 
 
-def ask_all(
+def run_all_queries(
     retriever: Retriever,
-    questions: Sequence[Question],
+    questions: Sequence[Query],
     options: RunOptions,
     done: Callable[[Line], None],
     *,
     price: Callable[[Call], Call] = _as_it_is,
-    watch: Watch | None = None,
+    watch: Progress | None = None,
 ) -> None:
     """Ask every question, and hand over the line of each as soon as it is finished.
 
@@ -53,7 +53,7 @@ def ask_all(
     if not questions:
         return
     asking = _Asking(done)
-    course = Course(retriever, questions, options, asking.hand_over, price, watch)
+    course = Runner(retriever, questions, options, asking.hand_over, price, watch)
     with course.unattributed.counting_outside():
         asking.complete(course)
     for remark in course.remarks():
@@ -73,7 +73,7 @@ class _Asking:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def complete(self, course: Course) -> None:
+    def complete(self, course: Runner) -> None:
         """Run the course in a thread, and wait for it."""
         thread = threading.Thread(
             target=copy_context().run, args=(self._run, course), name="karat-run", daemon=True
@@ -110,7 +110,7 @@ class _Asking:
             with suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._task.cancel)
 
-    def _run(self, course: Course) -> None:
+    def _run(self, course: Runner) -> None:
         # What a loop raises while it cleans up after the end concerns nobody any more.
         with suppress(BaseException), asyncio.Runner() as runner:
             try:
@@ -120,7 +120,7 @@ class _Asking:
             finally:
                 self._finished.set()
 
-    async def _followed(self, course: Course) -> None:
+    async def _followed(self, course: Runner) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         if not self._stopping:  # interrupted before there was a task to cancel
             await course.follow()

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from karat import checks
-from karat.data.formats.native_run import Call, Result, RunLine
+from karat.data.formats.native_run import Call, ResultRow, RunLine
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Query:
     """A query as the retriever is asked it."""
 
     query_id: str
@@ -54,7 +54,7 @@ SEARCH_SETTINGS = ("top_k", "score_threshold", "prefetch_limit", "rerank_top_n")
 class Answer:
     """What a retriever returned for a question, in karat's words."""
 
-    results: list[Result]
+    results: list[ResultRow]
     latency_ms: Mapping[str, float] = field(default_factory=dict)
     """Stages that the retriever timed itself."""
     calls: list[Call] = field(default_factory=list)
@@ -112,7 +112,7 @@ class Retriever(ABC):
     """What else decides its answers, for the header of the run; no secrets."""
 
     @abstractmethod
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Query) -> Any:
         """Ask, and return what came back as it is, or `Timed` where not all of this is asking."""
 
     @abstractmethod

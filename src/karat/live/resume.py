@@ -110,7 +110,7 @@ class _Finished(msgspec.Struct):
 
 
 @dataclass
-class Standing:
+class ResumeState:
     """The header, the queries that are finished, and up to where the file is whole."""
 
     header: Header
@@ -133,7 +133,7 @@ class Standing:
         return len(self.failed) == len(self.done) and not self.damaged
 
 
-def standing(file: BinaryIO, path: Path) -> Standing | None:
+def resume_state(file: BinaryIO, path: Path) -> ResumeState | None:
     """Read the state of a run, up to an incomplete last line; None if it has no header yet.
 
     Any part of a line lacks a bracket at its end, so that complete JSON is a complete line, and
@@ -173,7 +173,7 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _take(finished: _Finished, number: int, found: Standing, path: Path) -> None:
+def _take(finished: _Finished, number: int, found: ResumeState, path: Path) -> None:
     """Note how the query of a line ended; refuse a line that something else has written."""
     if finished.run_id != found.header.run_id and found.header.run_id is not None:
         raise _not_of_this_run(
@@ -202,7 +202,7 @@ def _not_of_this_run(problem: str, path: Path, number: int) -> InputError:
     )
 
 
-def _header(lines: Iterator[tuple[int, bytes]], path: Path) -> Standing | None:
+def _header(lines: Iterator[tuple[int, bytes]], path: Path) -> ResumeState | None:
     """Read the header; of a file that ends within it nothing is lost."""
     size = 0
     for number, line in lines:
@@ -227,7 +227,7 @@ def _header(lines: Iterator[tuple[int, bytes]], path: Path) -> Standing | None:
                 field="karat",
                 hint="this file needs a newer karat",
             )
-        return Standing(header, size, number, needs_end=not line.endswith(b"\n"))
+        return ResumeState(header, size, number, needs_end=not line.endswith(b"\n"))
     return None
 
 

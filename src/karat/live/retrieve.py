@@ -18,14 +18,14 @@ from karat.errors import InputError, KaratWarning, RetrieverError
 from karat.live import prices
 from karat.live.failures import MAX_FAILED, stopped_early, too_many_failed
 from karat.live.journal import Journal
-from karat.live.loop_thread import ask_all
-from karat.live.protocol import Line, Question, Retriever, Search
+from karat.live.loop_thread import run_all_queries
+from karat.live.protocol import Line, Query, Retriever, Search
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.callables import shown
 from karat.live.retrievers.resolve import named, retriever_of
 from karat.live.run_options import RunOptions
-from karat.live.runner import RepeatedFailureError, Watch
-from karat.live.selection import digest, questions
+from karat.live.runner import Progress, RepeatedFailureError
+from karat.live.selection import digest, select_queries
 from karat.live.tokens import Counting, Tokenizer
 from karat.version import __version__
 
@@ -33,22 +33,22 @@ TRIED = 5
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """A retriever made ready, the questions for it, and how they are asked."""
 
     retriever: Retriever
-    questions: Sequence[Question]
+    questions: Sequence[Query]
     options: RunOptions
     header: Header
     path: str | None
     """Where the questions were read from, if that was a file."""
 
     @classmethod
-    def of(cls, retriever: Any, queries: Any, options: RunOptions) -> Request:
+    def of(cls, retriever: Any, queries: Any, options: RunOptions) -> RunRequest:
         """Open the retriever and the queries."""
         search = options.search()
         mapped = Fields.of(options.fields)
-        asked = questions(queries, options)
+        asked = select_queries(queries, options)
         made = retriever_of(
             retriever,
             search,
@@ -88,7 +88,7 @@ class Request:
         output: str | os.PathLike[str] | None = None,
         *,
         overwrite: bool = False,
-        watch: Watch | None = None,
+        watch: Progress | None = None,
     ) -> Run:
         """Run the queries; with `output`, write each answer to this file at once."""
         try:
@@ -98,7 +98,7 @@ class Request:
             raise RetrieverError(problem) from None
 
     def _run(
-        self, output: str | os.PathLike[str] | None, *, overwrite: bool, watch: Watch | None
+        self, output: str | os.PathLike[str] | None, *, overwrite: bool, watch: Progress | None
     ) -> Run:
         if output is None:
             lines: list[Line] = []
@@ -131,15 +131,15 @@ class Request:
 
     def _ask(
         self,
-        questions: Sequence[Question],
+        questions: Sequence[Query],
         options: RunOptions,
         done: Callable[[Line], None],
-        watch: Watch | None = None,
+        watch: Progress | None = None,
     ) -> None:
         if questions:
             prices.load()
         price = prices.priced
-        ask_all(self.retriever, questions, options, done, price=price, watch=watch)
+        run_all_queries(self.retriever, questions, options, done, price=price, watch=watch)
 
 
 def _counting(retriever: Retriever, tokenizer: str | Tokenizer) -> Retriever:
@@ -201,7 +201,7 @@ def retrieve(
     output: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     fail_on_error: float = MAX_FAILED,
-    watch: Watch | None = None,
+    watch: Progress | None = None,
 ) -> Run:
     """Run a retriever for every query, and return the run.
 
@@ -326,7 +326,7 @@ def retrieve(
         name=name,
         fail_on_error=fail_on_error,
     )
-    run = Request.of(retriever, gold, options).run(output, overwrite=overwrite, watch=watch)
+    run = RunRequest.of(retriever, gold, options).run(output, overwrite=overwrite, watch=watch)
     if problem := too_many_failed(run, fail_on_error):
         raise RetrieverError(problem)
     return run

@@ -9,12 +9,12 @@ from itertools import cycle, islice
 from statistics import median
 from typing import Protocol
 
-from karat.data.formats.native_run import Call, Failure, Result
+from karat.data.formats.native_run import Call, Failure, ResultRow
 from karat.errors import InputError, counted, printable
 from karat.live.instrumentation import TOTAL, Unattributed
-from karat.live.protocol import Answer, AttemptError, Line, Question, Retriever
+from karat.live.protocol import Answer, AttemptError, Line, Query, Retriever
 from karat.live.run_options import RunOptions
-from karat.live.workers import Attempt, Outcome, Place, TaskPlace, ThreadPlace
+from karat.live.workers import Attempt, AttemptResult, TaskWorker, ThreadWorker, Worker
 
 SHORTEST_PAUSE, LONGEST_PAUSE, LONGEST_WAIT = 0.5, 30.0, 60.0
 """Seconds: of the first pause and of any, and what a retriever may ask us to wait."""
@@ -63,8 +63,8 @@ LONGEST_MESSAGE = 500
 
 
 def line_of(
-    question: Question,
-    rounds: Sequence[Outcome],
+    question: Query,
+    rounds: Sequence[AttemptResult],
     attempts: int,
     price: Callable[[Call], Call],
 ) -> Line:
@@ -108,7 +108,7 @@ def failure_of(error: BaseException, attempts: int) -> Failure:
     return Failure(printable(kind), message, attempts)
 
 
-def _latency(outcome: Outcome) -> dict[str, float]:
+def _latency(outcome: AttemptResult) -> dict[str, float]:
     spent = {TOTAL: outcome.ms, **outcome.stages}
     returned: Mapping[str, float] = outcome.answer.latency_ms if outcome.answer else {}
     for stage, ms in returned.items():
@@ -131,7 +131,7 @@ def _found(answer: Answer) -> list[Hashable]:
     return [_identity(result) for result in answer.results]
 
 
-def _identity(result: Result) -> Hashable:
+def _identity(result: ResultRow) -> Hashable:
     if result.id is not None:
         return result.id
     if result.doc_id is not None:
@@ -143,7 +143,7 @@ CLOSING = 5.0
 """Seconds that a retriever has for closing."""
 
 
-class Watch(Protocol):
+class Progress(Protocol):
     """Somebody who looks on, from within the thread that asks."""
 
     def begun(self, total: int, done: int, failed: int) -> None:
@@ -152,7 +152,7 @@ class Watch(Protocol):
     def finished(self, line: Line) -> None:
         """See a question finished, after its line was handed over."""
 
-    def retried(self, question: Question, error: Failure) -> None:
+    def retried(self, question: Query, error: Failure) -> None:
         """See an attempt that failed, before the question is asked again."""
 
 
@@ -173,17 +173,17 @@ class RepeatedFailureError(Exception):
         self.count = count
 
 
-class Course:
+class Runner:
     """Asks the questions in `jobs` places, each of which takes the next one when it is free."""
 
     def __init__(
         self,
         retriever: Retriever,
-        questions: Sequence[Question],
+        questions: Sequence[Query],
         options: RunOptions,
         done: Callable[[Line], None],
         price: Callable[[Call], Call],
-        watch: Watch | None,
+        watch: Progress | None,
     ) -> None:
         self._retriever = retriever
         self._questions = questions
@@ -197,8 +197,8 @@ class Course:
         self._last_failure: Failure | None = None
         self._failures_in_a_row = 0
         jobs = min(options.jobs, max(len(questions), options.warmup))
-        kind = TaskPlace if retriever.is_async else ThreadPlace
-        self._places: list[Place] = [kind() for _ in range(jobs)]
+        kind = TaskWorker if retriever.is_async else ThreadWorker
+        self._places: list[Worker] = [kind() for _ in range(jobs)]
 
     async def follow(self) -> None:
         """Ask everything; whatever happens, the retriever is closed if opening it was begun."""
@@ -238,12 +238,12 @@ class Course:
             yield f"closing the retriever failed: {self._closing.type} {self._closing.message}"
 
     async def _share(
-        self, questions: Iterable[Question], ask: Callable[[Place, Question], Awaitable[None]]
+        self, questions: Iterable[Query], ask: Callable[[Worker, Query], Awaitable[None]]
     ) -> None:
         """Let every place take questions until there are no more, or something stops it all."""
         waiting = iter(questions)
 
-        async def work(place: Place) -> None:
+        async def work(place: Worker) -> None:
             for question in waiting:
                 await ask(place, question)
 
@@ -260,11 +260,11 @@ class Course:
             if error is not None:
                 raise error
 
-    async def _warm(self, place: Place, question: Question) -> None:
+    async def _warm(self, place: Worker, question: Query) -> None:
         await self._attempt(place, question)
 
-    async def _answer(self, place: Place, question: Question) -> None:
-        rounds: list[Outcome] = []
+    async def _answer(self, place: Worker, question: Query) -> None:
+        rounds: list[AttemptResult] = []
         most = 0
         for _ in range(self._options.repeat):
             outcome, attempts = await self._round(place, question)
@@ -291,7 +291,7 @@ class Course:
         if self._failures_in_a_row == self._options.max_failures_in_a_row:
             raise RepeatedFailureError(failure, self._failures_in_a_row)
 
-    async def _round(self, place: Place, question: Question) -> tuple[Outcome, int]:
+    async def _round(self, place: Worker, question: Query) -> tuple[AttemptResult, int]:
         """Ask until there is an answer, or enough attempts were made."""
         attempts = 0
         while True:
@@ -304,7 +304,7 @@ class Course:
                 self._watch.retried(question, failure_of(error, attempts))
             await asyncio.sleep(pause(attempts, getattr(error, "wait", None)))
 
-    async def _attempt(self, place: Place, question: Question) -> Outcome:
+    async def _attempt(self, place: Worker, question: Query) -> AttemptResult:
         await self._spacing.turn()
         attempt = Attempt(self._retriever, question, self._search, self.unattributed)
         future, timeout = place.begin(attempt), self._options.timeout

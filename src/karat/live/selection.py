@@ -13,13 +13,13 @@ import polars as pl
 from karat.data.data_file import path_of
 from karat.data.queries import SHAPE, read_queries
 from karat.errors import InputError, counted, printable
-from karat.live.protocol import Question
+from karat.live.protocol import Query
 from karat.live.run_options import RunOptions
 
 _SHOWN = 10  # values, or queries, that a message names
 
 
-def questions(source: Any, options: RunOptions) -> list[Question]:
+def select_queries(source: Any, options: RunOptions) -> list[Query]:
     """Return the queries to ask, in the order of their ids.
 
     `source` is gold, or anything with ids and texts. First the filters choose, such as
@@ -39,10 +39,10 @@ def questions(source: Any, options: RunOptions) -> list[Question]:
         drawn = np.random.default_rng(options.seed).permutation(queries.height)[:sample]
         queries = queries[np.sort(drawn)]
     rows = queries.head(limit) if limit is not None else queries
-    return [Question(*row) for row in rows.select("query_id", "text").iter_rows()]
+    return [Query(*row) for row in rows.select("query_id", "text").iter_rows()]
 
 
-def digest(asked: Iterable[Question]) -> str:
+def digest(asked: Iterable[Query]) -> str:
     """Return what tells these ids and texts from any others, in whatever order they stand."""
     lines = sorted(msgspec.json.encode((each.query_id, each.text)) for each in asked)
     return hashlib.sha256(b"\n".join(lines)).hexdigest()

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from karat.data.formats.native_run import Result
+from karat.data.formats.native_run import ResultRow
 from karat.errors import InputError
-from karat.live.protocol import Answer, Question, Retriever
+from karat.live.protocol import Answer, Query, Retriever
 
 Tokenizer = Callable[[str], int | Sized]
 """Takes a text, returns its tokens, or how many there are."""
@@ -27,7 +27,7 @@ class Counting(Retriever):
         self._retriever = retriever
         self._tokenizer = tokenizer
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Query) -> Any:
         """Ask the retriever."""
         return self._retriever.ask(question)
 
@@ -45,7 +45,7 @@ class Counting(Retriever):
         await self._retriever.close()
 
 
-def counted(results: Sequence[Result], tokenizer: Tokenizer) -> list[Result]:
+def counted(results: Sequence[ResultRow], tokenizer: Tokenizer) -> list[ResultRow]:
     """Return results with the tokens of their texts; those that say them already keep them."""
     return [
         result

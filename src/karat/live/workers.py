@@ -17,11 +17,11 @@ import msgspec
 from karat.data.formats.native_run import Call, call_rows, timing_rows
 from karat.errors import InputError
 from karat.live.instrumentation import Recorder, Unattributed
-from karat.live.protocol import Answer, AttemptError, Question, Retriever, Search, Timed
+from karat.live.protocol import Answer, AttemptError, Query, Retriever, Search, Timed
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttemptResult:
     """What an attempt came to: an answer or an error, and what was marked on the way."""
 
     answer: Answer | None
@@ -37,7 +37,7 @@ class Attempt:
     def __init__(
         self,
         retriever: Retriever,
-        question: Question,
+        question: Query,
         search: Search,
         unattributed: Unattributed,
     ) -> None:
@@ -53,7 +53,7 @@ class Attempt:
         """How long it is since the retriever was called."""
         return (perf_counter_ns() - self._began) / 1e9
 
-    def run(self) -> Outcome:
+    def run(self) -> AttemptResult:
         """Ask in this thread; whatever is raised is part of the outcome."""
         self._recorder.enter()
         try:
@@ -66,7 +66,7 @@ class Attempt:
         except BaseException as error:
             return self._outcome(None, error)
 
-    async def wait(self) -> Outcome:
+    async def wait(self) -> AttemptResult:
         """Ask in this task; whatever is raised is part of the outcome."""
         self._recorder.enter()
         try:
@@ -81,17 +81,19 @@ class Attempt:
         except BaseException as error:
             return self._outcome(None, error)
 
-    def timed_out(self, timeout: float) -> Outcome:
+    def timed_out(self, timeout: float) -> AttemptResult:
         """Return the outcome of an attempt that took too long."""
         error = AttemptError("Timeout", f"no answer within {timeout:g} s")
         return self._outcome(None, error)
 
-    def _outcome(self, answer: Answer | None, error: BaseException | None) -> Outcome:
+    def _outcome(self, answer: Answer | None, error: BaseException | None) -> AttemptResult:
         ended = self._ended or perf_counter_ns()
         recorder = self._recorder
         recorder.close()
         stages = {name: spent / 1e6 for name, spent in recorder.spent.items()}
-        return Outcome(answer, error, (ended - self._began) / 1e6, stages, list(recorder.calls))
+        return AttemptResult(
+            answer, error, (ended - self._began) / 1e6, stages, list(recorder.calls)
+        )
 
     def _read(self, returned: Any) -> Answer:
         if isinstance(returned, Timed):
@@ -142,14 +144,14 @@ ENDING = 1.0
 """Seconds that a task which was cancelled has for ending."""
 
 
-class Place(ABC):
+class Worker(ABC):
     """Runs one attempt at a time."""
 
     given_up = 0
     """How many attempts went on after they were given up."""
 
     @abstractmethod
-    def begin(self, attempt: Attempt) -> asyncio.Future[Outcome]:
+    def begin(self, attempt: Attempt) -> asyncio.Future[AttemptResult]:
         """Begin an attempt."""
 
     @abstractmethod
@@ -161,13 +163,13 @@ class Place(ABC):
         """End what can be ended."""
 
 
-class TaskPlace(Place):
+class TaskWorker(Worker):
     """Runs attempts in the loop, each in a task and thereby a context of its own."""
 
     def __init__(self) -> None:
-        self._task: asyncio.Task[Outcome] | None = None
+        self._task: asyncio.Task[AttemptResult] | None = None
 
-    def begin(self, attempt: Attempt) -> asyncio.Future[Outcome]:
+    def begin(self, attempt: Attempt) -> asyncio.Future[AttemptResult]:
         """Begin an attempt."""
         self._task = asyncio.create_task(attempt.wait())
         return self._task
@@ -185,7 +187,7 @@ class TaskPlace(Place):
             await self.give_up()
 
 
-class ThreadPlace(Place):
+class ThreadWorker(Worker):
     """Runs attempts in a thread, which is replaced when an attempt does not come back.
 
     The threads are daemons of our own: a pool would wait for a hanging retriever when Python ends.
@@ -194,12 +196,12 @@ class ThreadPlace(Place):
     def __init__(self) -> None:
         self._thread: _Thread | None = None
 
-    def begin(self, attempt: Attempt) -> asyncio.Future[Outcome]:
+    def begin(self, attempt: Attempt) -> asyncio.Future[AttemptResult]:
         """Begin an attempt."""
         if self._thread is None:
             self._thread = _Thread()
             self._thread.start()
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[AttemptResult] = asyncio.get_running_loop().create_future()
         self._thread.inbox.put((attempt, future))
         return future
 
@@ -218,7 +220,9 @@ class ThreadPlace(Place):
 class _Thread(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="karat-asking", daemon=True)
-        self.inbox: SimpleQueue[tuple[Attempt, asyncio.Future[Outcome]] | None] = SimpleQueue()
+        self.inbox: SimpleQueue[tuple[Attempt, asyncio.Future[AttemptResult]] | None] = (
+            SimpleQueue()
+        )
         self._context = copy_context()
 
     def run(self) -> None:

@@ -15,7 +15,9 @@ _BLOCK = 1 << 16  # rows
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: sets the hashes of queries apart
 
 
-def keys(items: pl.Series, query: NDArray[np.uint64], lengths: NDArray[np.int64]) -> pl.Series:
+def pair_hashes(
+    items: pl.Series, query: NDArray[np.uint64], lengths: NDArray[np.int64]
+) -> pl.Series:
     """Return a hash of each item and its query, which stand one after the other.
 
     Equal pairs have equal keys. Unequal ones may have, by chance: who finds equal keys must still
@@ -42,7 +44,7 @@ def surely_distinct(pairs: pl.Series, starts: NDArray[np.int64]) -> bool:
     return True
 
 
-def numbers_of(query_ids: pl.Series, wanted: pl.Series) -> Ints:
+def query_numbers(query_ids: pl.Series, wanted: pl.Series) -> Ints:
     """Return the number of each wanted query in gold, -1 where gold does not know it."""
     numbered = query_ids.alias("query_id").to_frame().with_row_index("number")
     joined = (
@@ -54,23 +56,23 @@ def numbers_of(query_ids: pl.Series, wanted: pl.Series) -> Ints:
     return numbers
 
 
-def listed(query_ids: pl.Series, run: Run) -> tuple[Ints, Ints]:
+def query_and_rank(query_ids: pl.Series, run: Run) -> tuple[Ints, Ints]:
     """Return for each result of a run the number of its query in gold, or -1, and its rank."""
     segments = run.segments
-    query = np.repeat(numbers_of(query_ids, segments.query_ids), segments.lengths)
+    query = np.repeat(query_numbers(query_ids, segments.query_ids), segments.lengths)
     rank = np.arange(1, query.size + 1) - np.repeat(segments.starts, segments.lengths)
     return query, rank
 
 
-def asked(query_ids: pl.Series, run: Run) -> tuple[Flags, int]:
+def answered_queries(query_ids: pl.Series, run: Run) -> tuple[Flags, int]:
     """Tell which gold queries a run was asked, and how many of its queries gold does not know."""
-    number = numbers_of(query_ids, run.query_ids)
+    number = query_numbers(query_ids, run.query_ids)
     present = np.zeros(query_ids.len(), np.bool_)
     present[number[number >= 0]] = True
     return present, int(np.count_nonzero(number < 0))
 
 
-def failed(query_ids: pl.Series, run: Run) -> Flags:
+def failed_queries(query_ids: pl.Series, run: Run) -> Flags:
     """Return which gold queries the retriever failed on."""
     if run.errors is None:
         return np.zeros(query_ids.len(), np.bool_)
@@ -78,7 +80,7 @@ def failed(query_ids: pl.Series, run: Run) -> Flags:
     return flags
 
 
-def documents(run: Run) -> Run:
+def collapse_to_documents(run: Run) -> Run:
     """Collapse each list of chunks to the first of each document."""
     results = run.results
     if not results.height:
@@ -99,13 +101,13 @@ def documents(run: Run) -> Run:
     )
 
 
-def described(run: Run, chunks: Chunks | None, *columns: str) -> pl.DataFrame:
+def with_chunk_columns(run: Run, chunks: Chunks | None, *columns: str) -> pl.DataFrame:
     """Return the results of a run, with columns that it lacks taken from the table of all chunks.
 
     What the run says itself counts, item by item.
     """
     results = run.results
-    found = told(results, chunks, *columns)
+    found = fill_from_chunks(results, chunks, *columns)
     if chunks is None or found is results:
         return results
     for name in columns:
@@ -120,7 +122,7 @@ def described(run: Run, chunks: Chunks | None, *columns: str) -> pl.DataFrame:
     return found
 
 
-def told(results: pl.DataFrame, chunks: Chunks | None, *columns: str) -> pl.DataFrame:
+def fill_from_chunks(results: pl.DataFrame, chunks: Chunks | None, *columns: str) -> pl.DataFrame:
     """Do so as far as the table of all chunks knows the items."""
     lacking = [c for c in columns if c not in results.columns or results[c].null_count()]
     if not lacking or chunks is None or "item_id" not in results.columns:

@@ -13,15 +13,25 @@ from karat.arrays import Flags, Ints
 from karat.data.chunks import Chunks
 from karat.data.run import Run
 from karat.errors import InputError
-from karat.match.align import described, listed, numbers_of
+from karat.match.align import query_and_rank, query_numbers, with_chunk_columns
 from karat.match.gold_index import PreparedGold
-from karat.match.hits import Places
-from karat.match.targets import Pieces
-from karat.match.text import HOW, Covering, Listed, Matching, cover, nearest, ratio, shared, where
+from karat.match.hits import RankedRows
+from karat.match.targets import Targets
+from karat.match.text import (
+    MATCH_KINDS,
+    Covering,
+    Matching,
+    TextLists,
+    cover,
+    locate_in_chunk,
+    nearest,
+    ratio,
+    shared_characters,
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class EvidenceMatches:
     """The evidence of all queries, the retrieved texts in rank order, and which covers which.
 
     `given` says which queries have evidence at all, be it none; `length` how many items each
@@ -31,8 +41,8 @@ class Found:
 
     given: Flags
     length: Ints
-    evidence: Listed
-    items: Listed
+    evidence: TextLists
+    items: TextLists
     ids: list[str | None] | None
     again: Flags
     rank: Ints
@@ -41,12 +51,12 @@ class Found:
     _shared: dict[int, tuple[Ints, Ints, Ints]] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> Targets:
         """Each evidence that counts as a piece to find."""
         counted, covering = self.covering.counted, self.covering
         piece = np.searchsorted(counted, covering.evidence)
         item = covering.chunk
-        return Pieces(
+        return Targets(
             self.given.size,
             self.evidence.query[counted],
             self.items.query[item],
@@ -55,13 +65,13 @@ class Found:
         )
 
     @cached_property
-    def covering_items(self) -> Places:
+    def covering_items(self) -> RankedRows:
         """The items that cover an evidence, each at its first place."""
         covering = self.pieces.covering
         again = (self.items.query[self.again] << 32) | self.rank[self.again]
         return covering.where(~np.isin((covering.query << 32) | covering.rank, again))
 
-    def counting_repeats(self) -> Found:
+    def counting_repeats(self) -> EvidenceMatches:
         """Return what was found if an item that stands again counts again."""
         return replace(self, again=np.zeros_like(self.again))
 
@@ -72,7 +82,7 @@ class Found:
         both texts have; of a shorter evidence, all of it.
         """
         if least not in self._shared:
-            self._shared[least] = shared(
+            self._shared[least] = shared_characters(
                 self.evidence, self.items, self.rank, self.covering, self.matching, least
             )
         return self._shared[least]
@@ -87,19 +97,19 @@ class Found:
 
 def match_evidence(
     gold: PreparedGold, run: Run, matching: Matching | None = None, chunks: Chunks | None = None
-) -> Found:
+) -> EvidenceMatches:
     """Bring gold's evidence and the texts of the run together, each query's own."""
     matching = matching or Matching()
     wanted, given = gold.evidence(matching), gold.evidenced
-    query = numbers_of(gold.query_ids, wanted["query_id"])
-    number, rank = listed(gold.query_ids, run)
+    query = query_numbers(gold.query_ids, wanted["query_id"])
+    number, rank = query_and_rank(gold.query_ids, run)
     known = np.flatnonzero(number >= 0)
     length = np.bincount(number[known], minlength=given.size)
     known = known[given[number[known]]]
     known = known[np.argsort(number[known], kind="stable")]
-    results = described(run, chunks, "text")[known]
-    evidence = Listed(query, wanted["text"].to_list())
-    items = Listed(number[known], _texts(results))
+    results = with_chunk_columns(run, chunks, "text")[known]
+    evidence = TextLists(query, wanted["text"].to_list())
+    items = TextLists(number[known], _texts(results))
     again = np.zeros(known.size, np.bool_)
     ids = None
     if "item_id" in results.columns:
@@ -108,7 +118,9 @@ def match_evidence(
         repeats = ~named.is_first_distinct() & pl.col("item_id").is_not_null()
         again = results.select(repeats).to_series().to_numpy()
     covering = cover(evidence, items, matching)
-    return Found(given, length, evidence, items, ids, again, rank[known], covering, matching)
+    return EvidenceMatches(
+        given, length, evidence, items, ids, again, rank[known], covering, matching
+    )
 
 
 def _texts(results: pl.DataFrame) -> list[str]:
@@ -139,8 +151,8 @@ COLUMNS = {
 }
 
 
-def matches(
-    found: Found, query_ids: pl.Series, query: int | None = None, *, exactly: float = 0
+def evidence_matches(
+    found: EvidenceMatches, query_ids: pl.Series, query: int | None = None, *, exactly: float = 0
 ) -> pl.DataFrame:
     """Return a row for each evidence that counts: what covers it first, or what comes nearest.
 
@@ -173,11 +185,11 @@ def matches(
     return pl.DataFrame(rows, schema=schema)
 
 
-def _covered(found: Found, evidence: int, lead: int) -> dict[str, Any]:
+def _covered(found: EvidenceMatches, evidence: int, lead: int) -> dict[str, Any]:
     item = int(found.covering.chunk[lead])
-    how = HOW[found.covering.how[lead]]
+    how = MATCH_KINDS[found.covering.how[lead]]
     wanted, text = found.evidence.text[evidence], found.items.text[item]
-    place = where(wanted, text, found.matching) or (None, None)
+    place = locate_in_chunk(wanted, text, found.matching) or (None, None)
     row = {"how": how, "start": place[0], "end": place[1]} | _item(found, item, "")
     if how in ("fuzzy", "function"):
         row["ratio"] = ratio(wanted, text, found.matching)
@@ -186,7 +198,9 @@ def _covered(found: Found, evidence: int, lead: int) -> dict[str, Any]:
     return row
 
 
-def _missed(found: Found, evidence: int, start: int, stop: int, exactly: float) -> dict[str, Any]:
+def _missed(
+    found: EvidenceMatches, evidence: int, start: int, stop: int, exactly: float
+) -> dict[str, Any]:
     wanted, texts = found.evidence.text[evidence], found.items.text[start:stop]
     near = nearest(wanted, texts, found.matching)
     if near is None:
@@ -198,6 +212,6 @@ def _missed(found: Found, evidence: int, start: int, stop: int, exactly: float) 
     return row
 
 
-def _item(found: Found, item: int, before: str) -> dict[str, Any]:
+def _item(found: EvidenceMatches, item: int, before: str) -> dict[str, Any]:
     ids = None if found.ids is None else found.ids[item]
     return {f"{before}rank": int(found.rank[item]), f"{before}item_id": ids}

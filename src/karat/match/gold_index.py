@@ -17,8 +17,8 @@ from karat.data.frames import LARGEST_GRADE
 from karat.data.gold import Gold
 from karat.data.gold_tables import NO_EVIDENCE
 from karat.errors import InputError, KaratWarning, counted
-from karat.match.align import keys
-from karat.match.hits import Alternatives, Places, ideal
+from karat.match.align import pair_hashes
+from karat.match.hits import Alternatives, RankedRows, ideal_rows
 
 if TYPE_CHECKING:
     from karat.match.text import Matching
@@ -117,7 +117,7 @@ class PreparedGold:
         )
 
     @cached_property
-    def ideal(self) -> Places:
+    def ideal(self) -> RankedRows:
         """The grades of each query from the highest: the best list there could be."""
         query, grade = self.flat
         if grade.size and (grade.max() >= LARGEST_GRADE or grade.min() <= -LARGEST_GRADE):
@@ -126,7 +126,7 @@ class PreparedGold:
                 field="grade",
                 hint="grades are small whole numbers such as 0, 1, 2, 3",
             )
-        return ideal(self.query_ids.len(), query, grade)
+        return ideal_rows(self.query_ids.len(), query, grade)
 
     @cached_property
     def relevant_ids(self) -> pl.Series:
@@ -170,7 +170,7 @@ def _with_text(gold: Gold, matching: Matching) -> pl.DataFrame:
 
 def _keyed(table: pl.DataFrame) -> pl.Series:
     query = table["query"].to_numpy().astype(np.uint64)
-    return keys(table["item_id"], query, np.ones(query.size, np.int64))
+    return pair_hashes(table["item_id"], query, np.ones(query.size, np.int64))
 
 
 def prepare(gold: Gold) -> PreparedGold:

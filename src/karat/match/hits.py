@@ -11,7 +11,7 @@ from karat.arrays import Flags, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class RankedRows:
     """Some ranked places, sorted by query and rank."""
 
     n_queries: int
@@ -44,23 +44,23 @@ class Places:
         unbroken = self.query[self.rank == self.ordinal]
         return np.bincount(unbroken, minlength=self.n_queries) + 1
 
-    def within(self, cutoff: int | Ints | None) -> Places:
+    def within(self, cutoff: int | Ints | None) -> RankedRows:
         """Keep the ranks up to a cutoff: one for all queries, or one for each."""
         if cutoff is None:
             return self
         limit = cutoff if isinstance(cutoff, int) else cutoff[self.query]
         return self.where(self.rank <= limit)
 
-    def where(self, keep: Flags) -> Places:
+    def where(self, keep: Flags) -> RankedRows:
         """Keep some of the places."""
-        return Places(self.n_queries, self.query[keep], self.rank[keep], self.grade[keep])
+        return RankedRows(self.n_queries, self.query[keep], self.rank[keep], self.grade[keep])
 
-    def read_only(self) -> Places:
+    def read_only(self) -> RankedRows:
         """Return the same places with arrays that nobody can change."""
         arrays = [each.view() for each in (self.query, self.rank, self.grade)]
         for each in arrays:
             each.flags.writeable = False
-        return Places(self.n_queries, *arrays)
+        return RankedRows(self.n_queries, *arrays)
 
     def total(self, weights: Floats) -> Floats:
         """Sum weights in each query, one after the other in rank order, never across queries.
@@ -112,22 +112,22 @@ class Hits:
     the grades of all judgments, highest first, `rank` being the place in that ideal list.
     """
 
-    found: Places
-    repeats: Places
-    gold: Places
+    found: RankedRows
+    repeats: RankedRows
+    gold: RankedRows
     length: Ints
     largest_grade: int | None = None
     alternatives: Alternatives | None = None
-    _relevant: dict[int, Places] = field(default_factory=dict, repr=False)
+    _relevant: dict[int, RankedRows] = field(default_factory=dict, repr=False)
     _n_relevant: dict[int, Ints] = field(default_factory=dict, repr=False)
-    _ruled_out: dict[int, Places] = field(default_factory=dict, repr=False)
+    _ruled_out: dict[int, RankedRows] = field(default_factory=dict, repr=False)
 
     @property
     def n_queries(self) -> int:
         """How many queries there are."""
         return self.found.n_queries
 
-    def relevant(self, rel: int) -> Places:
+    def relevant(self, rel: int) -> RankedRows:
         """Return the hits of this grade or higher."""
         if rel not in self._relevant:
             self._relevant[rel] = self.found.where(self.found.grade >= rel)
@@ -139,18 +139,18 @@ class Hits:
             self._n_relevant[rel] = self.gold.where(self.gold.grade >= rel).count
         return self._n_relevant[rel]
 
-    def ruled_out(self, rel: int) -> Places:
+    def ruled_out(self, rel: int) -> RankedRows:
         """Return the places at which nothing counts, whatever the unjudged items turn out to be.
 
         Items judged below this grade stand there, or items that stand again.
         """
         if rel not in self._ruled_out:
             irrelevant = self.judged.where(self.judged.grade < rel)
-            self._ruled_out[rel] = merged(irrelevant, self.repeats)
+            self._ruled_out[rel] = merge_rows(irrelevant, self.repeats)
         return self._ruled_out[rel]
 
     @cached_property
-    def judged(self) -> Places:
+    def judged(self) -> RankedRows:
         """The hits with a grade of 0 or more; a grade below 0 is a judgment not made."""
         return self.found.where(self.found.grade >= 0)
 
@@ -201,7 +201,7 @@ class Hits:
             return self
         none = self.repeats.where(np.zeros(self.repeats.query.size, np.bool_))
         return Hits(
-            merged(self.found, self.repeats),
+            merge_rows(self.found, self.repeats),
             none,
             self.gold,
             self.length,
@@ -210,18 +210,18 @@ class Hits:
         )
 
 
-def places(n_queries: int, query: Ints, rank: Ints, grade: Ints) -> Places:
+def ranked_rows(n_queries: int, query: Ints, rank: Ints, grade: Ints) -> RankedRows:
     """Sort places by query and rank."""
     # One key for both sorts three times faster than two keys would.
     order = np.argsort(query * (rank.max(initial=0) + 1) + rank)
-    return Places(n_queries, query[order], rank[order], grade[order])
+    return RankedRows(n_queries, query[order], rank[order], grade[order])
 
 
-def merged(one: Places, other: Places) -> Places:
+def merge_rows(one: RankedRows, other: RankedRows) -> RankedRows:
     """Bring the places of both together, sorted by query and rank."""
     if not other.query.size:
         return one
-    return places(
+    return ranked_rows(
         one.n_queries,
         np.concatenate((one.query, other.query)),
         np.concatenate((one.rank, other.rank)),
@@ -229,7 +229,7 @@ def merged(one: Places, other: Places) -> Places:
     )
 
 
-def ideal(n_queries: int, query: Ints, grade: Ints) -> Places:
+def ideal_rows(n_queries: int, query: Ints, grade: Ints) -> RankedRows:
     """Order the grades of each query from the highest: the best list there could be."""
     top = int(grade.max(initial=0))
     span = top - int(grade.min(initial=0)) + 1
@@ -240,7 +240,7 @@ def ideal(n_queries: int, query: Ints, grade: Ints) -> Places:
         keys = np.sort(keys)
     query = keys // span
     count = np.bincount(query, minlength=n_queries)
-    return Places(n_queries, query, _ordinal(query, count), top - (keys - query * span))
+    return RankedRows(n_queries, query, _ordinal(query, count), top - (keys - query * span))
 
 
 def _ordinal(query: Ints, count: Ints) -> Ints:
@@ -250,9 +250,9 @@ def _ordinal(query: Ints, count: Ints) -> Ints:
 def judged_only(hits: Hits) -> Hits:
     """Return what would be left if lists held judged items only, ranks closed up."""
     again = hits.repeats.where(hits.repeats.grade >= 0)
-    both = merged(hits.judged, again)
+    both = merge_rows(hits.judged, again)
     is_again = np.isin(_keys(both), _keys(again))
-    closed = Places(both.n_queries, both.query, both.ordinal, both.grade)
+    closed = RankedRows(both.n_queries, both.query, both.ordinal, both.grade)
     alternatives = hits.alternatives
     if alternatives is not None:
         ranks = _closed_up(alternatives, both)
@@ -267,7 +267,7 @@ def judged_only(hits: Hits) -> Hits:
     )
 
 
-def _closed_up(alternatives: Alternatives, judged: Places) -> Ints:
+def _closed_up(alternatives: Alternatives, judged: RankedRows) -> Ints:
     """Return the ranks of alternatives in lists of judged items only; 0 where one is not there."""
     keys = np.append(_keys(judged), -1)
     wanted = (alternatives.query << 32) | alternatives.rank
@@ -275,5 +275,5 @@ def _closed_up(alternatives: Alternatives, judged: Places) -> Ints:
     return np.where(keys[at] == wanted, np.append(judged.ordinal, 0)[at], 0)
 
 
-def _keys(places: Places) -> Ints:
+def _keys(places: RankedRows) -> Ints:
     return (places.query << 32) | places.rank

@@ -92,7 +92,7 @@ def document_ids(run: Run) -> list[str]:
     return run.results["doc_id"].drop_nulls().unique(maintain_order=True).to_list()
 
 
-def note(renamed: Mapping[str, str]) -> str:
+def document_ids_note(renamed: Mapping[str, str]) -> str:
     """Return a sentence about ids that were matched by their path suffix."""
     run_id, gold_id = next(iter(renamed.items()))
     return (

@@ -10,19 +10,19 @@ import polars as pl
 
 from karat.arrays import Flags, Floats, Ints
 from karat.conventions import Conventions
-from karat.data.dict_runs import Lists
-from karat.data.ranking import Segments
+from karat.data.dict_runs import DictRun
+from karat.data.ranking import QuerySegments
 from karat.data.run import Run
 from karat.errors import ConventionError, InputError
-from karat.match.align import keys, numbers_of, surely_distinct
+from karat.match.align import pair_hashes, query_numbers, surely_distinct
 from karat.match.gold_index import PreparedGold
-from karat.match.hits import Hits, Places, judged_only, places
+from karat.match.hits import Hits, RankedRows, judged_only, ranked_rows
 
 # Stands for 'not judged' where grades are looked up; no reader lets such a grade in.
 _UNJUDGED = -(1 << 62)
 
 
-def match_dicts(gold: PreparedGold, lists: Lists) -> tuple[Hits, Flags, int]:
+def match_dicts(gold: PreparedGold, lists: DictRun) -> tuple[Hits, Flags, int]:
     """Find the judged items of each list and their ranks."""
     n = gold.query_ids.len()
     found_numbers = map(gold.number.get, lists.by_query, repeat(-1))
@@ -39,7 +39,7 @@ def match_dicts(gold: PreparedGold, lists: Lists) -> tuple[Hits, Flags, int]:
     return Hits(found, repeats, gold.ideal, length), present, int(np.count_nonzero(~known))
 
 
-def _from_ids(gold: PreparedGold, lists: Lists, numbers: Ints) -> tuple[Places, Places]:
+def _from_ids(gold: PreparedGold, lists: DictRun, numbers: Ints) -> tuple[RankedRows, RankedRows]:
     """Look every retrieved item up; its rank is its place in the list."""
     assert gold.mapping is not None
     n = gold.query_ids.len()
@@ -64,12 +64,12 @@ def _from_ids(gold: PreparedGold, lists: Lists, numbers: Ints) -> tuple[Places, 
     again &= known
     grade_again = np.where(grade[again] == _UNJUDGED, -1, grade[again])
     return (
-        places(n, query[hit], rank[hit], grade[hit]),
-        places(n, query[again], rank[again], grade_again),
+        ranked_rows(n, query[hit], rank[hit], grade[hit]),
+        ranked_rows(n, query[again], rank[again], grade_again),
     )
 
 
-def _from_scores(gold: PreparedGold, lists: Lists, scores: Floats, numbers: Ints) -> Places:
+def _from_scores(gold: PreparedGold, lists: DictRun, scores: Floats, numbers: Ints) -> RankedRows:
     """Ask each list for the scores of the judged items, then count the scores above them."""
     assert gold.mapping is not None
     empty: dict[str, float] = {}
@@ -98,7 +98,7 @@ def _from_scores(gold: PreparedGold, lists: Lists, scores: Floats, numbers: Ints
                 items = lists.by_query[gold.query_ids[key[0]]]
                 places_of[key] = _places_in_tie(items, scores[start[tie] : end[tie]], key[1])
             above[tie] += places_of[key][judged[hit[tie]]]
-    return places(gold.query_ids.len(), query, above + 1, grade)
+    return ranked_rows(gold.query_ids.len(), query, above + 1, grade)
 
 
 def _places_in_tie(items: dict[str, float], scores: Floats, score: float) -> dict[str, int]:
@@ -150,13 +150,13 @@ def match_ids(gold: PreparedGold, run: Run, conventions: Conventions) -> Match:
     else:
         hits, present, unknown = _match_tables(gold, run)
     if conventions.duplicates == "error" and hits.repeats.query.size:
-        raise stands_again(gold, hits.repeats.query[0], hits.repeats.rank[0])
+        raise is_repeat(gold, hits.repeats.query[0], hits.repeats.rank[0])
     if conventions.unjudged == "skip":
         hits = judged_only(hits)
     return Match(hits, present, unknown)
 
 
-def stands_again(gold: PreparedGold, query: np.int64, rank: np.int64) -> ConventionError:
+def is_repeat(gold: PreparedGold, query: np.int64, rank: np.int64) -> ConventionError:
     """Make the error for an item that stands again where none may."""
     return ConventionError(
         f"query {gold.query_ids[int(query)]!r} has an item again at rank {rank}",
@@ -175,24 +175,24 @@ def _match_tables(gold: PreparedGold, run: Run) -> tuple[Hits, Flags, int]:
             hint="add ids to the run",
         )
     segments = run.segments
-    query_of = numbers_of(gold.query_ids, segments.query_ids)
+    query_of = query_numbers(gold.query_ids, segments.query_ids)
     known = query_of >= 0
     length = np.zeros(n, np.int64)
     length[query_of[known]] = segments.lengths[known]
     present = length > 0
-    asked = numbers_of(gold.query_ids, pl.Series(run.empty, dtype=pl.String))
+    asked = query_numbers(gold.query_ids, pl.Series(run.empty, dtype=pl.String))
     present[asked[asked >= 0]] = True
     unknown = int(np.count_nonzero(~known) + np.count_nonzero(asked < 0))
 
     # Lists that gold does not know are numbered after those it knows, and so match nothing.
     number = np.where(known, query_of, n + np.arange(query_of.size)).astype(np.uint64)
-    pairs = keys(results["item_id"], number, segments.lengths)
+    pairs = pair_hashes(results["item_id"], number, segments.lengths)
     row, judgment = _same_pairs(results["item_id"], pairs, gold.table)
     query = gold.table["query"].to_numpy()[judgment]
     start_of = np.zeros(n, np.int64)
     start_of[query_of[known]] = segments.starts[known]
     rank = row - start_of[query] + 1
-    found = places(n, query, rank, gold.table["grade"].to_numpy()[judgment])
+    found = ranked_rows(n, query, rank, gold.table["grade"].to_numpy()[judgment])
     alternatives = None
     if gold.alternatives is not None:
         first = np.zeros(gold.table.height, np.int64)
@@ -229,7 +229,7 @@ def _same_pairs(items: pl.Series, pairs: pl.Series, judged: pl.DataFrame) -> tup
     return row[same], judgment[same]
 
 
-def _repeated_rows(items: pl.Series, segments: Segments) -> Ints:
+def _repeated_rows(items: pl.Series, segments: QuerySegments) -> Ints:
     """Return the rows whose item stands earlier in the same list."""
     segment = np.repeat(np.arange(segments.lengths.size), segments.lengths)
     pairs = pl.DataFrame({"segment": segment, "item": items})
@@ -238,8 +238,8 @@ def _repeated_rows(items: pl.Series, segments: Segments) -> Ints:
 
 
 def _split_repeats(
-    found: Places, again: Ints, query_of: Ints, starts: Ints, n: int
-) -> tuple[Places, Places]:
+    found: RankedRows, again: Ints, query_of: Ints, starts: Ints, n: int
+) -> tuple[RankedRows, RankedRows]:
     segment = np.searchsorted(starts, again, side="right") - 1
     query, rank = query_of[segment], again - starts[segment] + 1
     query, rank = query[query >= 0], rank[query >= 0]
@@ -248,7 +248,7 @@ def _split_repeats(
     is_repeat = np.isin(found_key, again_key)
     unjudged = ~np.isin(again_key, found_key)
     judged = found.where(is_repeat)
-    repeats = places(
+    repeats = ranked_rows(
         n,
         np.concatenate((judged.query, query[unjudged])),
         np.concatenate((judged.rank, rank[unjudged])),

@@ -13,7 +13,7 @@ _MANY = 8  # pairs to look at for each stretch, before it pays to go by size
 
 
 @dataclass(frozen=True, eq=False)
-class Stretches:
+class Intervals:
     """Half-open stretches `[start, end)`; two of them meet only within one text.
 
     `text` numbers a document within a query, so stretches of different queries never mix.
@@ -28,12 +28,12 @@ class Stretches:
         """How many characters each holds."""
         return self.end - self.start
 
-    def where(self, keep: Flags | Ints) -> Stretches:
+    def where(self, keep: Flags | Ints) -> Intervals:
         """Keep some of them."""
-        return Stretches(self.text[keep], self.start[keep], self.end[keep])
+        return Intervals(self.text[keep], self.start[keep], self.end[keep])
 
     @property
-    def distinct(self) -> tuple[Stretches, Ints]:
+    def distinct(self) -> tuple[Intervals, Ints]:
         """Those that hold characters, each once, in order; and where each stands."""
         order = np.lexsort((self.end, self.start, self.text))
         order = order[self.length[order] > 0]
@@ -43,7 +43,7 @@ class Stretches:
         return self.where(order[first]), order[first]
 
     @property
-    def merged(self) -> Stretches:
+    def merged(self) -> Intervals:
         """Join those that overlap or touch, so that every character stands in one of them once."""
         held = self.where(self.length > 0)
         if not held.text.size:
@@ -56,10 +56,10 @@ class Stretches:
         opens = np.concatenate(([True], begins[1:] > reach[:-1]))
         last = np.append(np.flatnonzero(opens)[1:] - 1, begins.size - 1)
         text = begins[opens] // width
-        return Stretches(text, begins[opens] - text * width, reach[last] - text * width)
+        return Intervals(text, begins[opens] - text * width, reach[last] - text * width)
 
 
-def overlapping(one: Stretches, other: Stretches) -> tuple[Ints, Ints, Ints]:
+def overlaps(one: Intervals, other: Intervals) -> tuple[Ints, Ints, Ints]:
     """Return every pair of stretches that share characters, and how many: by the first, in order.
 
     Of the others, sorted by their start, those can reach a stretch that begin before it ends, from
@@ -83,14 +83,14 @@ def overlapping(one: Stretches, other: Stretches) -> tuple[Ints, Ints, Ints]:
     return left[keep], right[keep], shared[keep]
 
 
-def _by_size(one: Stretches, other: Stretches, sizes: Ints) -> tuple[Ints, Ints, Ints]:
+def _by_size(one: Intervals, other: Intervals, sizes: Ints) -> tuple[Ints, Ints, Ints]:
     """Do the same for others of about one size at a time.
 
     A long one, such as a whole document among its chunks, has the text read to its end, so that all
     that begin later have to be looked at. Among equals it can only be twice as long as the rest.
     """
     groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
-    found = [overlapping(one, other.where(group)) for group in groups]
+    found = [overlaps(one, other.where(group)) for group in groups]
     left = np.concatenate([pairs[0] for pairs in found])
     right = np.concatenate([group[pairs[1]] for group, pairs in zip(groups, found, strict=True)])
     shared = np.concatenate([pairs[2] for pairs in found])
@@ -98,7 +98,7 @@ def _by_size(one: Stretches, other: Stretches, sizes: Ints) -> tuple[Ints, Ints,
     return left[order], right[order], shared[order]
 
 
-def first_to_cover(items: Stretches, gold: Stretches) -> tuple[Ints, Ints]:
+def first_to_cover(items: Intervals, gold: Intervals) -> tuple[Ints, Ints]:
     """Return for each item, taken in order, how many characters and gold characters it adds.
 
     Every text is cut at all ends of items and gold; each piece belongs to the first item that
@@ -149,6 +149,6 @@ def _pieces(first: Ints, stop: Ints) -> tuple[Ints, Ints]:
     return whose, np.repeat(first, counts) + offset
 
 
-def _width(stretches: Stretches) -> int:
+def _width(stretches: Intervals) -> int:
     """Return a number that no end reaches, to tell texts apart in one key."""
     return int(stretches.end.max(initial=0)) + 1

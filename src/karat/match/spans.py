@@ -14,13 +14,13 @@ from karat.data.gold import Gold
 from karat.data.gold_tables import NO_SPANS
 from karat.data.run import Run
 from karat.errors import InputError
-from karat.match.align import described, listed, numbers_of
+from karat.match.align import query_and_rank, query_numbers, with_chunk_columns
 from karat.match.gold_index import PreparedGold
-from karat.match.hits import Places
-from karat.match.span_intervals import Stretches, first_to_cover, overlapping
-from karat.match.targets import Pieces
+from karat.match.hits import RankedRows
+from karat.match.span_intervals import Intervals, first_to_cover, overlaps
+from karat.match.targets import Targets
 
-WANTED = pl.col("grade") > 0
+GOLD_SPANS = pl.col("grade") > 0
 """Which spans should be found: like an item, one of grade 0 need not be."""
 
 
@@ -35,16 +35,16 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Least:
+class MinOverlap:
     """How much of a gold span an item must hold: so many characters, or a share of the span."""
 
     characters: int = 1
     share: float = 0.0
 
     @classmethod
-    def of(cls, amount: int | float | str | Least) -> Least:
+    def of(cls, amount: int | float | str | MinOverlap) -> MinOverlap:
         """Take a whole number as characters, and a number with a point, up to 1.0, as a share."""
-        if isinstance(amount, Least):
+        if isinstance(amount, MinOverlap):
             return amount
         pointed = isinstance(amount, float) or "." in str(amount)
         try:
@@ -72,7 +72,7 @@ class Least:
 
 
 @dataclass(frozen=True, eq=False)
-class Covered:
+class CoveredCharacters:
     """Per query, up to a cutoff: characters retrieved, each of them once, and those of gold."""
 
     raw: Ints
@@ -88,17 +88,17 @@ class Coverage:
     none. `chunks`, where the table of all chunks is known, holds those that touch gold.
     """
 
-    places: Places
-    items: Stretches
-    spans: Stretches
+    places: RankedRows
+    items: Intervals
+    spans: Intervals
     whose: Ints
     given: Flags
-    chunks: Stretches | None = None
-    _covered: dict[int | Budget | None, Covered] = field(default_factory=dict, repr=False)
-    _pieces: dict[Least, Pieces] = field(default_factory=dict, repr=False)
+    chunks: Intervals | None = None
+    _covered: dict[int | Budget | None, CoveredCharacters] = field(default_factory=dict, repr=False)
+    _pieces: dict[MinOverlap, Targets] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def gold(self) -> Stretches:
+    def gold(self) -> Intervals:
         """Gold with every character once."""
         return self.spans.merged
 
@@ -121,30 +121,30 @@ class Coverage:
     def _added(self) -> tuple[Ints, Ints]:
         return first_to_cover(self.items, self.gold)
 
-    def within(self, cutoff: int | Budget | None) -> Covered:
+    def within(self, cutoff: int | Budget | None) -> CoveredCharacters:
         """Return what the top of each list covers: cut first, then merged."""
         if cutoff not in self._covered:
             sums = _through(self.parts(cutoff)) if isinstance(cutoff, Budget) else self._sums
             count = self.places.count  # every item has its place, so rank k is the k-th of its list
             first = np.cumsum(count) - count
             stop = first + (np.minimum(count, cutoff) if isinstance(cutoff, int) else count)
-            self._covered[cutoff] = Covered(*(each[stop] - each[first] for each in sums))
+            self._covered[cutoff] = CoveredCharacters(*(each[stop] - each[first] for each in sums))
         return self._covered[cutoff]
 
     @cached_property
     def _sums(self) -> list[Ints]:
         return _through(self.parts(None))
 
-    def pieces(self, least: Least) -> Pieces:
+    def pieces(self, least: MinOverlap) -> Targets:
         """Return which items hold enough of which gold span, each distinct span being a piece."""
         if least not in self._pieces:
             held, at = self.spans.distinct
-            item, span, shared = overlapping(self.items, held)
+            item, span, shared = overlaps(self.items, held)
             enough = least.reached(shared, held.length[span])
             item, span = item[enough], span[enough]
             query, rank = self.places.query[item], self.places.rank[item]
             n = self.places.n_queries
-            self._pieces[least] = Pieces(n, self.whose[at], query, rank, span)
+            self._pieces[least] = Targets(n, self.whose[at], query, rank, span)
         return self._pieces[least]
 
     @cached_property
@@ -152,24 +152,24 @@ class Coverage:
         """Per query, the characters of all chunks that touch gold, and those of gold in them."""
         assert self.chunks is not None, "a plan that needs chunks has them"
         merged = self.chunks.merged
-        _, at, shared = overlapping(self.gold, merged)
-        held = Stretches(merged.text[at], np.zeros_like(shared), shared)
+        _, at, shared = overlaps(self.gold, merged)
+        held = Intervals(merged.text[at], np.zeros_like(shared), shared)
         return self._summed_by_query(merged), self._summed_by_query(held)
 
-    def _summed_by_query(self, stretches: Stretches) -> Ints:
+    def _summed_by_query(self, stretches: Intervals) -> Ints:
         order = np.argsort(self.spans.text, kind="stable")
         at = np.searchsorted(self.spans.text[order], stretches.text)
         query = self.whose[order][at]
         n = self.places.n_queries
         return np.bincount(query, stretches.length, n).astype(np.int64)
 
-    def _cut(self, budget: int) -> Stretches:
+    def _cut(self, budget: int) -> Intervals:
         length = self.items.length
         through = np.cumsum(length)
         first = np.searchsorted(self.places.query, self.places.query)
         before = through - length - (through - length)[first] if length.size else length
         kept = np.clip(budget - before, 0, length)
-        return Stretches(self.items.text, self.items.start, self.items.start + kept)
+        return Intervals(self.items.text, self.items.start, self.items.start + kept)
 
 
 def _through(parts: tuple[Ints, ...]) -> list[Ints]:
@@ -177,7 +177,7 @@ def _through(parts: tuple[Ints, ...]) -> list[Ints]:
     return [np.concatenate(([0], np.cumsum(part))) for part in parts]
 
 
-def need_code_points(counted: Gold | Run) -> None:
+def require_code_points(counted: Gold | Run) -> None:
     """Refuse places that are counted in anything but code points."""
     if counted.offsets != "codepoint":
         what = "gold" if isinstance(counted, Gold) else "the run"
@@ -188,10 +188,10 @@ def need_code_points(counted: Gold | Run) -> None:
         )
 
 
-def wanted_spans(gold: Gold) -> pl.DataFrame:
+def distinct_gold_spans(gold: Gold) -> pl.DataFrame:
     """Return the spans that should be found."""
-    need_code_points(gold)
-    return (NO_SPANS if gold.spans is None else gold.spans).filter(WANTED)
+    require_code_points(gold)
+    return (NO_SPANS if gold.spans is None else gold.spans).filter(GOLD_SPANS)
 
 
 def match_spans(
@@ -202,16 +202,19 @@ def match_spans(
     A run that has ids alone stands where the table of all chunks says; `touching` asks which of
     those touch gold.
     """
-    need_code_points(gold.gold)
-    need_code_points(run)
+    require_code_points(gold.gold)
+    require_code_points(run)
     spans = NO_SPANS if gold.gold.spans is None else gold.gold.spans
-    wanted = numbers_of(gold.query_ids, spans["query_id"])
+    wanted = query_numbers(gold.query_ids, spans["query_id"])
     given = np.zeros(gold.query_ids.len(), np.bool_)
     given[wanted] = True
-    given[numbers_of(gold.query_ids, pl.Series(gold.gold.empty_spans, dtype=pl.String))] = True
-    spans, wanted = spans.filter(WANTED), wanted[spans.select(WANTED).to_series().to_numpy()]
-    results = _with_places(described(run, chunks, "doc_id", "start", "end"))
-    query, rank = listed(gold.query_ids, run)
+    given[query_numbers(gold.query_ids, pl.Series(gold.gold.empty_spans, dtype=pl.String))] = True
+    spans, wanted = (
+        spans.filter(GOLD_SPANS),
+        wanted[spans.select(GOLD_SPANS).to_series().to_numpy()],
+    )
+    results = _with_places(with_chunk_columns(run, chunks, "doc_id", "start", "end"))
+    query, rank = query_and_rank(gold.query_ids, run)
     if not query.size or query[0] < 0 or np.any(query[1:] < query[:-1]):
         known = np.flatnonzero(query >= 0)
         order = known[np.argsort(query[known], kind="stable")]
@@ -224,25 +227,27 @@ def match_spans(
     text = _numbered(queries, document, max(map(_last, (results, spans, cut))))
     texts = np.split(text, np.cumsum((query.size, wanted.size)))
     return Coverage(
-        Places(given.size, query, rank, np.zeros(query.size, np.int64)),
-        stretches(texts[0], results),
-        stretches(texts[1], spans),
+        RankedRows(given.size, query, rank, np.zeros(query.size, np.int64)),
+        intervals_of_table(texts[0], results),
+        intervals_of_table(texts[1], spans),
         wanted,
         given,
-        stretches(texts[2], cut[toucher]) if touching else None,
+        intervals_of_table(texts[2], cut[toucher]) if touching else None,
     )
 
 
-def stretches(text: Ints, table: pl.DataFrame) -> Stretches:
+def intervals_of_table(text: Ints, table: pl.DataFrame) -> Intervals:
     """Take the places of a table, whose texts have these numbers."""
-    return Stretches(text, table["start"].to_numpy(), table["end"].to_numpy())
+    return Intervals(text, table["start"].to_numpy(), table["end"].to_numpy())
 
 
 def _touching(
     spans: pl.DataFrame, of_span: Ints, chunks: pl.DataFrame, of_chunk: Ints
 ) -> tuple[Ints, Ints]:
     """Return the pairs of a gold span and a chunk that share characters, whatever the query."""
-    touched, toucher, _ = overlapping(stretches(of_span, spans), stretches(of_chunk, chunks))
+    touched, toucher, _ = overlaps(
+        intervals_of_table(of_span, spans), intervals_of_table(of_chunk, chunks)
+    )
     return touched, toucher
 
 

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from karat.arrays import Flags, Ints
-from karat.match.hits import Places
+from karat.match.hits import RankedRows
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class Targets:
     """Pairs of an item and a piece that it covers, sorted by query and rank.
 
     Pieces are numbered over all queries; `whose` is the query of each. In the places below,
@@ -31,26 +31,26 @@ class Pieces:
         return np.bincount(self.whose, minlength=self.n_queries)
 
     @cached_property
-    def covering(self) -> Places:
+    def covering(self) -> RankedRows:
         """The items that cover a piece at all, with how many."""
         return self._places(np.ones(self.piece.size, np.bool_))
 
     @cached_property
-    def new(self) -> Places:
+    def new(self) -> RankedRows:
         """The items that cover a piece that none before them covers, with how many such."""
         first = np.zeros(self.piece.size, np.bool_)
         # Pairs stand in rank order within a query, and a piece belongs to one query.
         first[np.unique(self.piece, return_index=True)[1]] = True
         return self._places(first)
 
-    def _places(self, keep: Flags) -> Places:
+    def _places(self, keep: Flags) -> RankedRows:
         query, rank = self.query[keep], self.rank[keep]
         opens = _opens(query, rank)
         counts = np.diff(np.append(np.flatnonzero(opens), query.size))
-        return Places(self.n_queries, query[opens], rank[opens], counts)
+        return RankedRows(self.n_queries, query[opens], rank[opens], counts)
 
     @cached_property
-    def ideal(self) -> Places:
+    def ideal(self) -> RankedRows:
         """The items that were retrieved in a better order, then each other piece at its own rank.
 
         The better order is greedy: next comes the item that covers most of what is still
@@ -77,8 +77,8 @@ class Pieces:
         queries = np.concatenate([*(chosen for chosen, _ in steps), np.sort(rest)])
         counts = np.concatenate([*(brought for _, brought in steps), np.ones(rest.size, np.int64)])
         order = np.argsort(queries, kind="stable")
-        ranked = Places(self.n_queries, queries[order], counts[order], counts[order])
-        return Places(self.n_queries, ranked.query, ranked.ordinal, ranked.grade)
+        ranked = RankedRows(self.n_queries, queries[order], counts[order], counts[order])
+        return RankedRows(self.n_queries, ranked.query, ranked.ordinal, ranked.grade)
 
 
 def _best(query: Ints, item: Ints, worth: Ints) -> Ints:

@@ -13,8 +13,13 @@ from karat.arrays import Floats
 from karat.data.chunks import Chunks
 from karat.data.gold import Gold
 from karat.errors import InputError, KaratWarning, counted
-from karat.match.span_intervals import overlapping
-from karat.match.spans import Least, numbered_documents, stretches, wanted_spans
+from karat.match.span_intervals import overlaps
+from karat.match.spans import (
+    MinOverlap,
+    distinct_gold_spans,
+    intervals_of_table,
+    numbered_documents,
+)
 
 
 def to_judgments(
@@ -40,16 +45,16 @@ def to_judgments(
     [('q', 'b', 1)]
     """
     held = Gold.open(gold)
-    table, least = Chunks.open(chunks).frame, Least.of(min_overlap)
+    table, least = Chunks.open(chunks).frame, MinOverlap.of(min_overlap)
     rising = _rising(shares)
     if held.spans is None:
         raise InputError(
             "gold holds no spans", field="spans", hint="karat.locate makes spans of evidence"
         )
-    spans = wanted_spans(held)
+    spans = distinct_gold_spans(held)
     of_span, of_chunk = numbered_documents(spans, table)
-    wanted = stretches(of_span, spans)
-    span, chunk, shared = overlapping(wanted, stretches(of_chunk, table))
+    wanted = intervals_of_table(of_span, spans)
+    span, chunk, shared = overlaps(wanted, intervals_of_table(of_chunk, table))
     enough = least.reached(shared, wanted.length[span])
     span, chunk, shared = span[enough], chunk[enough], shared[enough]
     if rising.size:

@@ -9,8 +9,8 @@ import polars as pl
 
 from karat.arrays import Flags, Floats, Ints
 from karat.data.run import Run
-from karat.match.align import asked, failed, numbers_of
-from karat.match.hits import Places
+from karat.match.align import answered_queries, failed_queries, query_numbers
+from karat.match.hits import RankedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class UsageTable:
     `unknown` is the number of queries of the run that gold does not have.
     """
 
-    places: Places
+    places: RankedRows
     table: pl.DataFrame
     asked: Flags
     present: Flags
@@ -31,15 +31,15 @@ class UsageTable:
     @classmethod
     def of(cls, query_ids: pl.Series, run: Run, table: pl.DataFrame) -> UsageTable:
         """Sort the rows by query; leave out failed queries and those that gold does not have."""
-        is_asked, unknown = asked(query_ids, run)
-        present = is_asked & ~failed(query_ids, run)
-        number = numbers_of(query_ids, table["query_id"])
+        is_asked, unknown = answered_queries(query_ids, run)
+        present = is_asked & ~failed_queries(query_ids, run)
+        number = query_numbers(query_ids, table["query_id"])
         number = np.where(present[number], number, -1)
         order = np.argsort(number, kind="stable")
         order = order[number[order] >= 0]
         query, none = number[order], np.zeros(order.size, np.int64)
-        rank: Ints = Places(query_ids.len(), query, none, none).ordinal
-        places = Places(query_ids.len(), query, rank, none)
+        rank: Ints = RankedRows(query_ids.len(), query, none, none).ordinal
+        places = RankedRows(query_ids.len(), query, rank, none)
         return cls(places, table[order], is_asked, present, unknown)
 
     def floats(self, column: str) -> Floats:

@@ -8,7 +8,7 @@ from functools import partial
 
 from karat.measures.registry import Combine
 
-LEAST_OF_GEOMETRIC = 0.00001
+GEOMETRIC_FLOOR = 0.00001
 
 
 def mean(values: list[float]) -> float:
@@ -47,7 +47,7 @@ def micro(values: list[float], weights: list[int]) -> float | None:
 
 def geometric(values: list[float]) -> float:
     """Return the geometric mean; a value under 0.00001 counts as that, as in trec_eval."""
-    return math.exp(mean([math.log(max(value, LEAST_OF_GEOMETRIC)) for value in values]))
+    return math.exp(mean([math.log(max(value, GEOMETRIC_FLOOR)) for value in values]))
 
 
 SHARES: dict[Combine, float] = {"median": 0.5, "p50": 0.5, "p90": 0.9, "p99": 0.99}

@@ -12,7 +12,7 @@ import numpy as np
 
 from karat.arrays import Floats, Ints
 from karat.errors import MeasureError
-from karat.match.hits import Places
+from karat.match.hits import RankedRows
 
 
 def divide(numerator: Any, denominator: Any) -> Floats:
@@ -52,7 +52,7 @@ def logarithm(values: Floats, log: Callable[[float], float]) -> Floats:
     return np.fromiter(map(log, values.tolist()), np.float64, values.size)
 
 
-def running(places: Places, weights: Floats) -> Floats:
+def running(places: RankedRows, weights: Floats) -> Floats:
     """Return the sum of the weights up to each place, within its query, in rank order."""
     sums = weights.astype(np.float64)
     if places.ordinal.max(initial=0) > np.count_nonzero(places.count):  # few queries, long lists
@@ -68,7 +68,7 @@ def running(places: Places, weights: Floats) -> Floats:
     return sums
 
 
-def running_at(places: Places, sums: Floats, query: Ints, rank: Ints) -> Floats:
+def running_at(places: RankedRows, sums: Floats, query: Ints, rank: Ints) -> Floats:
     """Return what a running sum amounts to at given ranks of given queries."""
     width = max(int(places.rank.max(initial=0)), int(rank.max(initial=0))) + 1
     before = np.searchsorted(places.query * width + places.rank, query * width + rank, "right")
@@ -83,7 +83,7 @@ def power(base: float, exponent: Ints) -> Floats:
     return _powers(base, _table_size(int(exponent.max(initial=1))))[exponent]
 
 
-def worth(grade: Ints, gain: Any) -> Floats:
+def gain_of_grades(grade: Ints, gain: Any) -> Floats:
     """Return what grades are worth; grades that own gains leave out keep their linear one."""
     linear = np.maximum(grade, 0).astype(np.float64)
     if gain == "linear":

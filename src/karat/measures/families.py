@@ -19,27 +19,27 @@ from karat.conventions import Conventions
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError, MeasureError
-from karat.match.align import documents, listed
-from karat.match.evidence import Found, match_evidence
+from karat.match.align import collapse_to_documents, query_and_rank
+from karat.match.evidence import EvidenceMatches, match_evidence
 from karat.match.gold_index import PreparedGold
 from karat.match.hits import Hits
-from karat.match.ids import match_ids, stands_again
+from karat.match.ids import is_repeat, match_ids
 from karat.match.spans import Coverage, match_spans
 from karat.match.usage_table import UsageTable, prices_of, tokens_of
-from karat.measures.array_math import worth
+from karat.measures.array_math import gain_of_grades
 
 if TYPE_CHECKING:
     from karat.measures.plan import Plan
     from karat.measures.registry import Measure
 
 FamilyName = Literal["rank", "span", "evidence", "latency", "cost", "context"]
-KernelInput = Hits | Coverage | Found | UsageTable
-_Input = TypeVar("_Input", Hits, Coverage, Found, UsageTable)
+KernelInput = Hits | Coverage | EvidenceMatches | UsageTable
+_Input = TypeVar("_Input", Hits, Coverage, EvidenceMatches, UsageTable)
 Counts = Mapping[str, Ints | Flags]
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class FamilyInput:
     """What the kernels of one family read: gold and run brought together, for all measures."""
 
     data: KernelInput
@@ -86,7 +86,7 @@ class Family:
 
     name: FamilyName
     """Also the prefix of its measures, except for rank measures, which have none."""
-    read: Callable[[PreparedGold, Run, Plan], Reading]
+    read: Callable[[PreparedGold, Run, Plan], FamilyInput]
     """Makes what its kernels read."""
     gold: str | None = None
     """The kind of gold that it reads, which is also the name of the table in Gold; None if it reads
@@ -222,8 +222,10 @@ REPEATS = Reason(
 )
 
 
-def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
-    run, removed = _without_repeats(gold, documents(run) if plan.level == "doc" else run, plan)
+def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
+    run, removed = _without_repeats(
+        gold, collapse_to_documents(run) if plan.level == "doc" else run, plan
+    )
     match = match_ids(gold, run, plan.conventions)
     highest = int(gold.ideal.grade.max(initial=0))
     if plan.largest_grade is not None and plan.largest_grade < highest:
@@ -240,13 +242,13 @@ def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
         **removed,
     }
     asked = match.present, match.unknown
-    return Reading(hits, gold.judged, partial(_nothing_relevant, hits=hits), counts, asked)
+    return FamilyInput(hits, gold.judged, partial(_nothing_relevant, hits=hits), counts, asked)
 
 
 def _nothing_relevant(measure: Measure, *, hits: Hits) -> Flags:
     gain = measure.params.get("gain")
     if isinstance(gain, dict):
-        rewarded = hits.gold.where(worth(hits.gold.grade, gain) > 0).count
+        rewarded = hits.gold.where(gain_of_grades(hits.gold.grade, gain) > 0).count
     else:
         rewarded = hits.n_relevant(measure.params.get("rel", 1))
     nothing: Flags = rewarded == 0
@@ -262,17 +264,17 @@ def _without_repeats(
     kept = run.distinct(*(identity or ("item_id",)))
     lengths = [
         np.bincount(query[query >= 0], minlength=gold.query_ids.len())
-        for query, _ in (listed(gold.query_ids, run), listed(gold.query_ids, kept))
+        for query, _ in (query_and_rank(gold.query_ids, run), query_and_rank(gold.query_ids, kept))
     ]
     return kept, {REPEATS.key: lengths[0] - lengths[1]}
 
 
-def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     run, removed = _without_repeats(gold, run, plan, "doc_id", "start", "end")
     touching = any(measure.declaration.needs_chunks for measure in plan.measures)
     coverage = match_spans(gold, run, plan.chunks, touching=touching)
     empty: Flags = coverage.gold_characters == 0
-    return Reading(
+    return FamilyInput(
         coverage,
         coverage.given,
         lambda _: empty,
@@ -281,26 +283,26 @@ def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     )
 
 
-def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     run, removed = _without_repeats(gold, run, plan)
     found = match_evidence(gold, run, plan.matching, plan.chunks)
     if plan.conventions.duplicates == "error" and found.again.any():
         at = found.again.argmax()
-        raise stands_again(gold, found.items.query[at], found.rank[at])
+        raise is_repeat(gold, found.items.query[at], found.rank[at])
     empty: Flags = found.pieces.count == 0
     repeats = np.bincount(found.items.query[found.again], minlength=found.given.size)
     counts = {REPEATS.key: repeats, **removed}
     characters = partial(_characters_of_texts, found)
-    return Reading(found, found.given, lambda _: empty, counts, characters=characters)
+    return FamilyInput(found, found.given, lambda _: empty, counts, characters=characters)
 
 
-def _characters_of_texts(found: Found, k: int) -> Ints | Floats:
+def _characters_of_texts(found: EvidenceMatches, k: int) -> Ints | Floats:
     lengths = np.fromiter(map(len, found.items.text), np.float64)
     kept = found.rank <= k
     return np.bincount(found.items.query[kept], lengths[kept], found.given.size)
 
 
-def _timed(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+def _timed(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     if run.timings is None:
         raise InputError(
             "the run holds no timings",
@@ -315,7 +317,7 @@ def _timed(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     return _of_the_run(timings, {NO_TIMINGS.key: np.logical_or.reduce(lacking)})
 
 
-def _called(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+def _called(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     if run.calls is None:
         raise InputError(
             "the run holds no calls",
@@ -329,7 +331,7 @@ def _called(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     return _of_the_run(calls, {UNPRICED.key: calls.places.where(unpriced).count})
 
 
-def _delivered(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
+def _delivered(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     if "tokens" not in run.results.columns:
         raise InputError(
             "the run does not say how many tokens its items hold",
@@ -347,11 +349,11 @@ def _delivered(gold: PreparedGold, run: Run, plan: Plan) -> Reading:
     return _of_the_run(results, {NO_TOKENS.key: np.logical_or.reduce(lacking)})
 
 
-def _of_the_run(usage: UsageTable, counts: Counts) -> Reading:
+def _of_the_run(usage: UsageTable, counts: Counts) -> FamilyInput:
     """Return a reading of which gold has no say but for its queries."""
     every = np.ones(usage.present.size, np.bool_)
     known = {**counts, NOT_RUN.key: ~usage.asked}
-    return Reading(usage, every, lambda _: ~every, known, (usage.asked, usage.unknown))
+    return FamilyInput(usage, every, lambda _: ~every, known, (usage.asked, usage.unknown))
 
 
 RANK = Family(
@@ -444,7 +446,7 @@ _REASONS = (
 REASONS: dict[str, Reason] = {reason.key: reason for reason in _REASONS}
 
 
-def read(gold: PreparedGold, run: Run, plan: Plan) -> dict[FamilyName, Reading]:
+def read_inputs(gold: PreparedGold, run: Run, plan: Plan) -> dict[FamilyName, FamilyInput]:
     """Match gold and run for every family that the plan asks for."""
     wanted = {name: family for name, family in FAMILIES.items() if name in plan.families}
     return {name: family.read(gold, run, plan) for name, family in wanted.items()}

@@ -46,7 +46,7 @@ def parse(text: AnyMeasure) -> Measure:
     if isinstance(text, Measure):
         return text
     if callable(text):
-        return settle(declaration_of(text), None, {})
+        return resolve_measure(declaration_of(text), None, {})
     if not isinstance(text, str):
         raise MeasureError(f"{text!r} is no measure", hint='name it as text, such as "nDCG@10"')
     given = text.strip()
@@ -81,7 +81,7 @@ def parse(text: AnyMeasure) -> Measure:
     if several and cutoff is None and found.tail not in params:
         example = "10" if found.cutoff == "optional" else "0.2"
         raise MeasureError(f"{name} needs a number", hint=f"write {name}_{example}")
-    return settle(found, None if cutoff is None else _cutoff(text, cutoff, found), params)
+    return resolve_measure(found, None if cutoff is None else _cutoff(text, cutoff, found), params)
 
 
 def declaration_of(function: Callable[..., Any]) -> Declaration:
@@ -124,7 +124,7 @@ def imports(name: str) -> bool:
     return _IMPORTED.fullmatch(name.strip()) is not None
 
 
-def settle(
+def resolve_measure(
     declaration: Declaration, cutoff: int | float | Budget | None, given: dict[str, Any]
 ) -> Measure:
     """Check cutoff and parameters against the declaration."""
@@ -149,13 +149,13 @@ def settle(
 
 def parse_all(given: AnyMeasure | Iterable[AnyMeasure]) -> tuple[Measure, ...]:
     """Return the measures of a list of names, each once, in the order asked."""
-    measures = [parse(each) for each in listed(given)]
+    measures = [parse(each) for each in measure_list(given)]
     if not measures:
         raise MeasureError("no measure is named", hint='such as "nDCG@10"')
     return tuple(dict.fromkeys(measures))
 
 
-def listed(given: AnyMeasure | Iterable[AnyMeasure]) -> list[AnyMeasure]:
+def measure_list(given: AnyMeasure | Iterable[AnyMeasure]) -> list[AnyMeasure]:
     """Return what is given one by one; a text may name several measures."""
     if isinstance(given, (str, Measure)) or callable(given):
         given = [given]

@@ -105,7 +105,7 @@ LATENCIES = ("latency.mean", "latency.p50", "latency.p90", "latency.p99")
 COSTS = ("cost.sum", "cost.mean")
 
 
-def stages_timed(run: Run) -> list[str]:
+def timed_stages(run: Run) -> list[str]:
     """Return the stages that a run has timings of, sorted."""
     return [] if run.timings is None else run.timings["stage"].unique().sort().to_list()
 
@@ -121,7 +121,7 @@ def usage_measures(runs: Sequence[Run]) -> tuple[Measure, ...]:
 
     Latency is that of the whole query (`total`) where it was timed, else of every stage.
     """
-    stages = set.intersection(*(set(stages_timed(run)) for run in runs))
+    stages = set.intersection(*(set(timed_stages(run)) for run in runs))
     shown = ["total"] if "total" in stages else sorted(stages)
     measures = [measure for stage in shown for measure in latencies(stage)]
     if all(run.calls is not None for run in runs):
@@ -131,7 +131,7 @@ def usage_measures(runs: Sequence[Run]) -> tuple[Measure, ...]:
 
 def usage_notes(runs: Sequence[Run]) -> Iterator[str]:
     """State why latency or cost is not shown although some of the runs have it."""
-    stages = [set(stages_timed(run)) for run in runs]
+    stages = [set(timed_stages(run)) for run in runs]
     if any(stages) and not set.intersection(*stages):
         yield "latency is not shown: the runs have no timed stage in common"
     has_calls = [run.calls is not None for run in runs]

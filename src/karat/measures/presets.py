@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from karat.conventions import Conventions
 from karat.errors import InputError
-from karat.measures.name_parser import AnyMeasure, listed, parse, parse_all
+from karat.measures.name_parser import AnyMeasure, measure_list, parse, parse_all
 from karat.measures.plan import DEFAULT_EVIDENCE_MEASURES
 from karat.measures.registry import Measure, folded
 
@@ -48,7 +48,7 @@ class Preset:
 
     def parse_all(self, given: AnyMeasure | Iterable[AnyMeasure]) -> tuple[Measure, ...]:
         """Return the measures of a list of names, each once, in the order asked."""
-        return parse_all([self.parse(each) for each in listed(given)])
+        return parse_all([self.parse(each) for each in measure_list(given)])
 
     def label(self, measure: str) -> str:
         """Return the name that reports print for a measure.

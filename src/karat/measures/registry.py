@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from karat.arrays import Floats, Ints
 from karat.errors import InputError, MeasureError
 from karat.format import format_number
-from karat.match.spans import Budget, Least
+from karat.match.spans import Budget, MinOverlap
 from karat.measures.families import FAMILIES, RANK, Family, FamilyName
 
 Cutoff = Literal["none", "optional", "budget", "share"]
@@ -325,10 +325,10 @@ def gain(value: Any) -> Any:
     return dict(sorted(gains.items()))
 
 
-def least_overlap(value: Any) -> Least:
+def least_overlap(value: Any) -> MinOverlap:
     """Check a least overlap: characters as a whole number, or a share with a point."""
     try:
-        return Least.of(value)
+        return MinOverlap.of(value)
     except InputError:
         raise MeasureError(f"{value!r} is no least overlap") from None
 
@@ -359,7 +359,7 @@ GAIN = Param(
 )
 MIN_OVERLAP = Param(
     "min_overlap",
-    Least(),
+    MinOverlap(),
     "how much of a gold span an item must hold: characters (20), or a share of the span (0.5, 1.0)",
     least_overlap,
 )

@@ -90,11 +90,11 @@ class ScoreTable:
 
     def judged(self, measure: Measure) -> float | None:
         """Return how much of the top k was judged, as a mean over the lists that hold anything."""
-        return self._open(measure, judged_name(measure))
+        return self._open(measure, judged_column(measure))
 
     def bound(self, measure: Measure) -> float | None:
         """Return what a measure would be if every unjudged item of the lists were relevant."""
-        return self._open(measure, bound_name(measure))
+        return self._open(measure, upper_bound_column(measure))
 
     def _open(self, measure: Measure, name: str | None) -> float | None:
         """Return the mean of a column of `holes` over the queries that the measure counts."""
@@ -104,14 +104,14 @@ class ScoreTable:
         return mean(counted.to_list()) if counted.len() else None
 
 
-def judged_name(measure: Measure) -> str | None:
+def judged_column(measure: Measure) -> str | None:
     """Return the column of `holes` that says how much of a measure's top k was judged."""
     declaration = measure.declaration
     is_judged = declaration.reads.is_graded and declaration.cutoff == "optional"
     return f"Judged@{measure.cutoff}" if is_judged and measure.cutoff is not None else None
 
 
-def bound_name(measure: Measure) -> str:
+def upper_bound_column(measure: Measure) -> str:
     """Return the column of `holes` that says the most a measure could be."""
     return f"bound:{measure.name}"
 

@@ -13,8 +13,8 @@ from karat.arrays import Flags, Floats, Ints
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import ConventionError, MeasureError, counted
-from karat.match.align import asked, failed
-from karat.match.evidence import Found
+from karat.match.align import answered_queries, failed_queries
+from karat.match.evidence import EvidenceMatches
 from karat.match.gold_index import PreparedGold, prepare
 from karat.match.hits import Hits
 from karat.measures.custom import checked_values
@@ -24,16 +24,16 @@ from karat.measures.families import (
     MISSING,
     REASONS,
     UNKNOWN,
+    FamilyInput,
     FamilyName,
     KernelInput,
-    Reading,
-    read,
+    read_inputs,
 )
 from karat.measures.plan import Plan
 from karat.measures.registry import Measure
 from karat.measures.score_table import ScoreTable
-from karat.measures.trace import Workings, listening
-from karat.measures.unjudged import bound, judged_beside
+from karat.measures.trace import Trace, tracing
+from karat.measures.unjudged import judged_shares, upper_bounds
 
 COUNTS = ("queries", "in_common", *REASONS, "relevant", "relevant_found")
 """Everything that is counted for a score table."""
@@ -47,15 +47,15 @@ def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
     """
     prepared = gold if isinstance(gold, PreparedGold) else prepare(Gold.open(gold))
     opened = Run.open(run)
-    return scored(prepared, opened, plan, read(prepared, opened, plan))
+    return score_inputs(prepared, opened, plan, read_inputs(prepared, opened, plan))
 
 
-def scored(
+def score_inputs(
     prepared: PreparedGold,
     run: Run,
     plan: Plan,
-    readings: dict[FamilyName, Reading],
-    traces: Mapping[Measure, Workings] | None = None,
+    readings: dict[FamilyName, FamilyInput],
+    traces: Mapping[Measure, Trace] | None = None,
 ) -> ScoreTable:
     """Score what was brought together; `traces` collect what the kernel of each measure does."""
     present, unknown = _asked(prepared, run, readings)
@@ -65,15 +65,15 @@ def scored(
     for measure in plan.measures:
         reading, declaration = readings[measure.declaration.family], measure.declaration
         data = _data(measure, reading, plan)
-        with nullcontext() if traces is None else listening(traces[measure]):
+        with nullcontext() if traces is None else tracing(traces[measure]):
             values = _values(measure, data, reading, plan, prepared.query_ids)
         values = np.where(left_out, np.nan, values)
         columns.append(pl.Series(measure.name, values, nan_to_null=True))
         if declaration.weight is not None:
             weights.append(pl.Series(measure.name, declaration.weight(data)))
         if declaration.bound is not None:
-            holes.append(bound(measure, data, values))
-    holes += judged_beside(plan, readings)
+            holes.append(upper_bounds(measure, data, values))
+    holes += judged_shares(plan, readings)
     return ScoreTable(
         plan.measures,
         pl.DataFrame([prepared.query_ids.alias("query_id"), *columns]),
@@ -85,7 +85,7 @@ def scored(
 
 
 def tallies(
-    prepared: PreparedGold, run: Run, plan: Plan, readings: dict[FamilyName, Reading]
+    prepared: PreparedGold, run: Run, plan: Plan, readings: dict[FamilyName, FamilyInput]
 ) -> dict[str, Ints | Flags]:
     """Count for each query what a person should know of it; the sums stand beside a table."""
     present, _ = _asked(prepared, run, readings)
@@ -96,7 +96,7 @@ def tallies(
             "queries": np.ones_like(present),
             "in_common": _known(readings) & present,
             MISSING.key: _scored(readings, present) & ~present,
-            FAILED.key: failed(prepared.query_ids, run),
+            FAILED.key: failed_queries(prepared.query_ids, run),
         }
         | _lacking(plan, readings)
         | {name: each for reading in readings.values() for name, each in reading.counts.items()}
@@ -104,27 +104,27 @@ def tallies(
 
 
 def _asked(
-    prepared: PreparedGold, run: Run, readings: dict[FamilyName, Reading]
+    prepared: PreparedGold, run: Run, readings: dict[FamilyName, FamilyInput]
 ) -> tuple[Flags, int]:
     """Tell which gold queries the run was asked, and how many others."""
     told = (reading.asked for reading in readings.values() if reading.asked is not None)
-    return next(told, None) or asked(prepared.query_ids, run)
+    return next(told, None) or answered_queries(prepared.query_ids, run)
 
 
-def _known(readings: dict[FamilyName, Reading]) -> Flags:
+def _known(readings: dict[FamilyName, FamilyInput]) -> Flags:
     """Tell which queries gold says anything of."""
     known: Flags = np.logical_or.reduce([reading.given for reading in readings.values()])
     return known
 
 
-def _scored(readings: dict[FamilyName, Reading], present: Flags) -> Flags:
+def _scored(readings: dict[FamilyName, FamilyInput], present: Flags) -> Flags:
     """Tell which queries are scored by what gold holds; what was not run took no time."""
     given = [reading.given for family, reading in readings.items() if FAMILIES[family].reads_gold]
     scored: Flags = np.logical_or.reduce([np.zeros_like(present), *given])
     return scored
 
 
-def _lacking(plan: Plan, readings: dict[FamilyName, Reading]) -> dict[str, Ints | Flags]:
+def _lacking(plan: Plan, readings: dict[FamilyName, FamilyInput]) -> dict[str, Ints | Flags]:
     """Return by family which queries have no gold, and which have nothing in it to find.
 
     There is nothing to find if any measure that `no_gold` applies to finds nothing to reward.
@@ -144,17 +144,17 @@ def _lacking(plan: Plan, readings: dict[FamilyName, Reading]) -> dict[str, Ints 
     return counts
 
 
-def _data(measure: Measure, reading: Reading, plan: Plan) -> KernelInput:
+def _data(measure: Measure, reading: FamilyInput, plan: Plan) -> KernelInput:
     """Return what the kernel reads, as the convention on duplicates has it."""
     data = reading.data
     if measure.declaration.counts_repeats and plan.conventions.duplicates == "count":
-        assert isinstance(data, Hits | Found), "only such a kernel counts repeats"
+        assert isinstance(data, Hits | EvidenceMatches), "only such a kernel counts repeats"
         return data.counting_repeats()
     return data
 
 
 def _values(
-    measure: Measure, data: KernelInput, reading: Reading, plan: Plan, query_ids: pl.Series
+    measure: Measure, data: KernelInput, reading: FamilyInput, plan: Plan, query_ids: pl.Series
 ) -> Floats:
     """Return the value of each query, NaN where gold says nothing of it."""
     declaration = measure.declaration

@@ -12,10 +12,10 @@ from karat.data.dict_runs import text_id, text_keys, text_list
 from karat.data.frames import PLACE_HINT
 from karat.data.gold_tables import grade_of
 from karat.errors import InputError
-from karat.match.hits import Hits, Places, ideal
-from karat.match.span_intervals import Stretches
+from karat.match.hits import Hits, RankedRows, ideal_rows
+from karat.match.span_intervals import Intervals
 from karat.match.spans import Coverage
-from karat.measures.name_parser import settle
+from karat.measures.name_parser import resolve_measure
 from karat.measures.registry import REGISTRY
 
 Relevant = Collection[str] | Mapping[str, int]
@@ -64,7 +64,7 @@ def hits_of(retrieved: Iterable[str], relevant: Relevant) -> Hits:
     return Hits(
         _places(found),
         _places(repeats),
-        ideal(1, np.zeros(gold.size, np.int64), gold),
+        ideal_rows(1, np.zeros(gold.size, np.int64), gold),
         np.array([len(retrieved)]),
     )
 
@@ -72,7 +72,7 @@ def hits_of(retrieved: Iterable[str], relevant: Relevant) -> Hits:
 def value(name: str, hits: Hits, k: int | None = None, **params: object) -> float:
     """Return a declared measure of one query's hits."""
     cutoff = None if k is None else checked_cutoff(k)
-    measure = settle(REGISTRY[name], cutoff, dict(params))
+    measure = resolve_measure(REGISTRY[name], cutoff, dict(params))
     return float(measure.declaration.kernel(hits, measure.cutoff, **measure.params)[0])
 
 
@@ -163,7 +163,7 @@ def coverage_of(retrieved: Sequence[Span], gold: Sequence[Span]) -> Coverage:
     items, wanted = stretches_of(retrieved, gold)
     size = items.text.size
     return Coverage(
-        Places(1, np.zeros(size, np.int64), np.arange(1, size + 1), np.zeros(size, np.int64)),
+        RankedRows(1, np.zeros(size, np.int64), np.arange(1, size + 1), np.zeros(size, np.int64)),
         items,
         wanted,
         np.zeros(wanted.text.size, np.int64),
@@ -171,12 +171,12 @@ def coverage_of(retrieved: Sequence[Span], gold: Sequence[Span]) -> Coverage:
     )
 
 
-def stretches_of(*lists: Sequence[Span]) -> tuple[Stretches, ...]:
+def stretches_of(*lists: Sequence[Span]) -> tuple[Intervals, ...]:
     """Make stretches of several lists of spans, their documents numbered alike."""
     documents = {span.doc_id: None for spans in lists for span in spans}
     number = {document: at for at, document in enumerate(documents)}
     return tuple(
-        Stretches(
+        Intervals(
             *(
                 np.array(column, np.int64)
                 for column in (
@@ -195,6 +195,6 @@ def span_value(name: str, coverage: Coverage, k: int | None = None) -> float:
     return float(REGISTRY[name].kernel(coverage, k)[0])
 
 
-def _places(ranked: list[tuple[int, int]]) -> Places:
+def _places(ranked: list[tuple[int, int]]) -> RankedRows:
     rank, grade = np.array(ranked, np.int64).reshape(-1, 2).T
-    return Places(1, np.zeros(rank.size, np.int64), rank, grade)
+    return RankedRows(1, np.zeros(rank.size, np.int64), rank, grade)

@@ -12,40 +12,40 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from karat.match.hits import Places
+from karat.match.hits import RankedRows
 
 
 @dataclass(frozen=True)
-class Noted:
+class TracedRows:
     """Columns beside some ranked places: of the list, or of the ideal list."""
 
-    places: Places
+    places: RankedRows
     columns: dict[str, Any]
     ideal: bool = False
 
 
 @dataclass(frozen=True)
-class NotedOthers:
+class TracedOthers:
     """What every item brings up to a cutoff that does not stand at these places: by its rank."""
 
-    places: Places
+    places: RankedRows
     cutoff: int | None
     columns: dict[str, Callable[[int], float]]
 
 
 @dataclass
-class Workings:
+class Trace:
     """Everything a kernel noted, in its order."""
 
-    tables: list[Noted | NotedOthers] = field(default_factory=list)
+    tables: list[TracedRows | TracedOthers] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
-_listening: ContextVar[Workings | None] = ContextVar("_listening", default=None)
+_listening: ContextVar[Trace | None] = ContextVar("_listening", default=None)
 
 
 @contextmanager
-def listening(workings: Workings) -> Iterator[None]:
+def tracing(workings: Trace) -> Iterator[None]:
     """Collect what kernels note."""
     token = _listening.set(workings)
     try:
@@ -54,24 +54,26 @@ def listening(workings: Workings) -> Iterator[None]:
         _listening.reset(token)
 
 
-def is_heard() -> bool:
+def is_tracing() -> bool:
     """Tell whether anybody listens, for notes that cost something to make."""
     return _listening.get() is not None
 
 
-def note_places(places: Places, /, *, ideal: bool = False, **columns: Any) -> None:
+def trace_rows(places: RankedRows, /, *, ideal: bool = False, **columns: Any) -> None:
     """Note a value for each of some places; underscores in names stand for spaces."""
     if (workings := _listening.get()) is not None:
-        workings.tables.append(Noted(places, columns, ideal))
+        workings.tables.append(TracedRows(places, columns, ideal))
 
 
-def note_others(places: Places, cutoff: int | None, /, **columns: Callable[[int], float]) -> None:
+def trace_others(
+    places: RankedRows, cutoff: int | None, /, **columns: Callable[[int], float]
+) -> None:
     """Note that the items at all other places are what counts."""
     if (workings := _listening.get()) is not None:
-        workings.tables.append(NotedOthers(places, cutoff, columns))
+        workings.tables.append(TracedOthers(places, cutoff, columns))
 
 
-def note(**numbers: Any) -> None:
+def trace_numbers(**numbers: Any) -> None:
     """Note a value for each query."""
     if (workings := _listening.get()) is not None:
         workings.numbers.update(numbers)

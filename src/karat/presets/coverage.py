@@ -19,7 +19,7 @@ from karat.live.failures import MAX_FAILED
 from karat.match import text as texts
 from karat.match.text import Matching
 from karat.measures import Measure, parse, parse_all
-from karat.measures.plan import COSTS, latencies, stages_timed
+from karat.measures.plan import COSTS, latencies, timed_stages
 from karat.measures.presets import PRESETS
 
 MEASURES = PRESETS["coverage"].measures
@@ -118,7 +118,7 @@ def evaluate_coverage(
         fail_on_error=fail_on_error,
     )
     opened = evaluator.source(run).read()
-    speed = {stage: latencies(stage) for stage in stages_timed(opened)}
+    speed = {stage: latencies(stage) for stage in timed_stages(opened)}
     cost = [] if opened.calls is None else list(map(parse, COSTS))
     timed = [measure for measures in speed.values() for measure in measures]
     scored = evaluator.only([*parse_all(MEASURES), *timed, *cost])(opened)

@@ -23,7 +23,7 @@ def text(result: Result) -> str:
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.estimate import Estimate
     from karat.evaluation.explanation import Explanation
-    from karat.evaluation.location import Located
+    from karat.evaluation.location import Location
     from karat.evaluation.usage import Usage
     from karat.evaluation.validation import Validation
     from karat.evaluation.verdict import Verdict
@@ -53,7 +53,7 @@ def text(result: Result) -> str:
             from karat.report import estimate
 
             return estimate.text(result)
-        case Located():
+        case Location():
             from karat.report import location
 
             return location.text(result)

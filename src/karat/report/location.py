@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karat.evaluation.location import AMBIGUOUS, NOT_FOUND, Located
+from karat.evaluation.location import AMBIGUOUS, NOT_FOUND, Location
 from karat.report.terminal import WIDTH, plain_lines, short
 
 _MOST = 5
@@ -12,12 +12,12 @@ _QUERY_WIDTH = 24
 _ENDING = 10  # the last column and the gaps
 
 
-def text(located: Located) -> str:
+def text(located: Location) -> str:
     """Return how many evidence texts had each outcome, then the first that have no span."""
     return "\n".join(_lines(located))
 
 
-def _lines(located: Located) -> Iterator[str]:
+def _lines(located: Location) -> Iterator[str]:
     rows = [[outcome, f"{count:,}"] for outcome, count in located.counts.items()]
     yield from plain_lines(["outcome", "evidence"], rows, 1)
     for outcome in (AMBIGUOUS, NOT_FOUND):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from karat.errors import printable
-from karat.evaluation.gate_checks import Blamed, Check
+from karat.evaluation.gate_checks import BlamedQuery, Check
 from karat.evaluation.verdict import GateEntry, Verdict, document
 from karat.format import probability, to_json
 from karat.report.markdown import escape, piped
@@ -50,7 +50,7 @@ def explained(check: Check) -> Iterator[str]:
         yield f"{check.guilt}{of_all}: {listed}"
 
 
-def _blamed(query: Blamed, check: Check) -> str:
+def _blamed(query: BlamedQuery, check: Check) -> str:
     name, value = short(query.query_id, _ID_WIDTH), check.shown(query.value)
     before = "" if query.baseline is None else f"{check.shown(query.baseline)} → "
     return f"{name} {before}{value}"

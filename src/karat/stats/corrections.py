@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from karat.arrays import Floats
-from karat.stats.resampling import SEED, below, whole
+from karat.stats.resampling import SEED, below, to_integers
 
 CORRECTIONS = ("holm", "bh", "bonferroni", "tukey", "none")
 TITLES = {
@@ -45,7 +45,7 @@ _CELLS = 1 << 20
 def tukey(values: Floats, draws: int = DRAWS) -> Floats:
     """Return the p of every pair of columns: a row a query, a column a run."""
     n, k = values.shape
-    rounded, _ = whole(values.reshape(-1, 1))
+    rounded, _ = to_integers(values.reshape(-1, 1))
     table = rounded.reshape(n, k)
     total = table.sum(axis=0)
     apart = np.abs(total[:, None] - total[None, :])

@@ -151,7 +151,7 @@ def _made(queries: pl.DataFrame, function: Callable[[Mapping[str, Any]], Any]) -
 
 
 @dataclass(frozen=True)
-class Apart:
+class GroupDifference:
     """A group, how it compares with all other queries, and how likely that is by chance."""
 
     label: str
@@ -163,7 +163,7 @@ class Apart:
     """Corrected for all groups that were looked at."""
 
 
-def apart(groups: Mapping[str, Floats]) -> list[Apart]:
+def groups_apart(groups: Mapping[str, Floats]) -> list[GroupDifference]:
     """Return the groups whose mean differs from that of all other queries, the lowest first.
 
     By Welch's t, corrected by Bonferroni over all groups of 5 queries or more.
@@ -182,7 +182,7 @@ def apart(groups: Mapping[str, Floats]) -> list[Apart]:
         mean, beside = math.fsum(own) / own.size, math.fsum(rest) / rest.size
         p = _welch(own, rest, mean - beside)
         if p is not None and p * len(looked_at) < ALPHA:
-            found.append(Apart(label, own.size, mean, mean - beside, p * len(looked_at)))
+            found.append(GroupDifference(label, own.size, mean, mean - beside, p * len(looked_at)))
     return sorted(found, key=lambda group: (group.difference, group.label))
 
 

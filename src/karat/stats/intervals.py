@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from karat.stats.resampling import corrected, resampled_sums, whole
+from karat.stats.resampling import corrected, resampled_sums, to_integers
 from karat.stats.samples import Sample, deviation
 
 CONFIDENCE = 0.95
@@ -183,7 +183,7 @@ def _student(sample: Sample, confidence: float) -> Interval:
 def _resampled(samples: list[Sample], confidence: float) -> list[list[float]]:
     """Return both ends of each sample's BCa interval; only denominators that differ are summed."""
     stacked = [column for s in samples for column in ((s.x,) if s.weights is None else (s.x, s.w))]
-    columns, exponents = whole(np.column_stack(stacked))
+    columns, exponents = to_integers(np.column_stack(stacked))
     sums = iter(np.ldexp(resampled_sums(columns), -exponents).T)
     ends = []
     for sample in samples:

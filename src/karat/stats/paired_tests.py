@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from karat.arrays import Floats, Ints
-from karat.measures.aggregate import LEAST_OF_GEOMETRIC
+from karat.measures.aggregate import GEOMETRIC_FLOOR
 from karat.stats.resampling import coin_flips, every_pattern
 from karat.stats.samples import SAME, Sample, deviation
 
@@ -317,7 +317,7 @@ def _whole_numbers(pair: Pair) -> tuple[Floats, Floats, float]:
     if pair.measure.declaration.bounded:
         largest = max(largest, 1.0)
     if pair.a.how == "geometric":
-        largest = max(largest, -math.log(LEAST_OF_GEOMETRIC))
+        largest = max(largest, -math.log(GEOMETRIC_FLOOR))
     bits = 52 - math.ceil(math.log2(max(pair.n, 2))) - int(np.frexp(largest)[1])
     # No unit is smaller than what rounding makes of a value.
     bits = min(bits, -int(np.frexp(SAME * largest)[1])) if largest else bits

@@ -136,7 +136,7 @@ def differing(pair: Pair) -> pl.DataFrame:
     )
 
 
-def moved(pair: Pair, n: int) -> pl.DataFrame:
+def moved_queries(pair: Pair, n: int) -> pl.DataFrame:
     """Return the queries that rose most, then those that fell most, at most n of each.
 
     Of queries that moved alike, the ids decide.

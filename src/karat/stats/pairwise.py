@@ -50,7 +50,7 @@ Tables = Mapping[str, ScoreTable]
 
 
 @dataclass(frozen=True)
-class Choices:
+class ComparisonOptions:
     """Which pairs are compared, by which test, corrected how."""
 
     baseline: str | None = None
@@ -80,9 +80,9 @@ class Choices:
         return [(self.baseline, name) for name in names if name != self.baseline]
 
 
-def compared(tables: Tables, choices: Choices | None = None) -> pl.DataFrame:
+def compared(tables: Tables, choices: ComparisonOptions | None = None) -> pl.DataFrame:
     """Compare runs: a row a pair and measure, p corrected over the pairs of a measure."""
-    choices = choices or Choices()
+    choices = choices or ComparisonOptions()
     rows = _rows(tables, choices)
     if choices.correction == "tukey":
         return _tukey(rows, tables)
@@ -90,10 +90,13 @@ def compared(tables: Tables, choices: Choices | None = None) -> pl.DataFrame:
 
 
 def compared_by(
-    tables: Tables, queries: pl.DataFrame, fields: Sequence[Field], choices: Choices | None = None
+    tables: Tables,
+    queries: pl.DataFrame,
+    fields: Sequence[Field],
+    choices: ComparisonOptions | None = None,
 ) -> pl.DataFrame:
     """Compare runs in each group of queries; p is corrected over the groups as well."""
-    choices = choices or Choices()
+    choices = choices or ComparisonOptions()
     if choices.correction == "tukey":
         raise InputError(
             "randomized Tukey HSD corrects over the pairs of all queries, not over groups",
@@ -108,7 +111,7 @@ def compared_by(
 
 
 def queries_needed(
-    tables: Tables, difference: float, choices: Choices | None = None
+    tables: Tables, difference: float, choices: ComparisonOptions | None = None
 ) -> pl.DataFrame:
     """Return for each pair and measure how many queries it takes to show a difference."""
     rows = [
@@ -119,13 +122,13 @@ def queries_needed(
             "difference": difference,
             "queries": None if (spread := _spread(p)) is None else needed(spread, difference),
         }
-        for a, b, p in _pairs(tables, choices or Choices())
+        for a, b, p in _pairs(tables, choices or ComparisonOptions())
     ]
     schema = {key: PAIRS[key] for key in ("a", "b", "measure", "difference")}
     return pl.DataFrame(rows, schema=schema | {"queries": pl.Int64})
 
 
-def _pairs(tables: Tables, choices: Choices) -> list[tuple[str, str, Pair]]:
+def _pairs(tables: Tables, choices: ComparisonOptions) -> list[tuple[str, str, Pair]]:
     measures: tuple[Measure, ...] = next(iter(tables.values())).measures
     return [
         (a, b, pair(tables[a], tables[b], measure, (a, b)))
@@ -134,7 +137,7 @@ def _pairs(tables: Tables, choices: Choices) -> list[tuple[str, str, Pair]]:
     ]
 
 
-def _rows(tables: Tables, choices: Choices) -> pl.DataFrame:
+def _rows(tables: Tables, choices: ComparisonOptions) -> pl.DataFrame:
     named = _pairs(tables, choices)
     pairs = [p for _, _, p in named]
     rows = []

@@ -82,7 +82,7 @@ def slices(rows: int, columns: int) -> Iterator[slice]:
         yield slice(begin, min(begin + step, rows))
 
 
-def whole(columns: Floats, rounding: Floats | float = 0.0) -> tuple[Floats, Ints]:
+def to_integers(columns: Floats, rounding: Floats | float = 0.0) -> tuple[Floats, Ints]:
     """Return each column times 2^e, rounded to whole numbers, and the e of each.
 
     Matrix products add in an order that depends on the processor and the number of its cores.

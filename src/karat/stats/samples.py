@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from karat.arrays import Floats
-from karat.measures.aggregate import LEAST_OF_GEOMETRIC, SHARES, combine, micro
+from karat.measures.aggregate import GEOMETRIC_FLOOR, SHARES, combine, micro
 from karat.measures.array_math import logarithm
 from karat.measures.registry import Combine, Measure
 from karat.measures.score_table import ScoreTable
@@ -106,7 +106,7 @@ class Sample:
         if self.weights is not None:
             return np.rint(self.values * self.weights)
         if self.how == "geometric":
-            return logarithm(np.maximum(self.values, LEAST_OF_GEOMETRIC), math.log)
+            return logarithm(np.maximum(self.values, GEOMETRIC_FLOOR), math.log)
         return self.values
 
     @cached_property

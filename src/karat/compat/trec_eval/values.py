@@ -11,7 +11,7 @@ import numpy as np
 from karat.arrays import Floats
 from karat.compat.trec_eval.parameters import Pairs
 from karat.compat.trec_eval.topics import Topics
-from karat.measures.aggregate import LEAST_OF_GEOMETRIC
+from karat.measures.aggregate import GEOMETRIC_FLOOR
 from karat.measures.array_math import logarithm
 from karat.measures.kernels.interpolated import average_at_recall, relevant_needed
 
@@ -52,9 +52,7 @@ def gains(karat: str) -> Compute:
 
 def logarithmic(karat: str) -> Compute:
     """Make what a geometric mean adds up; it is printed in the summary only."""
-    return lambda topics, _: [
-        logarithm(np.maximum(topics.value(karat), LEAST_OF_GEOMETRIC), math.log)
-    ]
+    return lambda topics, _: [logarithm(np.maximum(topics.value(karat), GEOMETRIC_FLOOR), math.log)]
 
 
 def _undefined_where_empty(topics: Topics, values: Floats, point: float) -> Floats:

@@ -45,14 +45,14 @@ class Format:
     """Whether a file holds gold or a run, or None where it may be either."""
     read_gold: Callable[[DataFile], Gold]
     read_run: Callable[[DataFile], Run]
-    write_gold: Callable[[Gold, Any], Written]
+    write_gold: Callable[[Gold, Any], WriteReport]
     """Into an open file, or into a folder where the format is one."""
-    write_run: Callable[[Run, Any], Written]
+    write_run: Callable[[Run, Any], WriteReport]
     folder: bool = False
 
 
 @dataclass(frozen=True)
-class Written:
+class WriteReport:
     """What a file holds once it is written, and what it could not hold."""
 
     queries: int
@@ -60,7 +60,7 @@ class Written:
     lost: tuple[str, ...] = ()
 
 
-def say_what_gold_loses(
+def warn_of_gold_losses(
     gold: Gold,
     target: str,
     *,
@@ -70,7 +70,7 @@ def say_what_gold_loses(
     queries: int | None = None,
     rows: int | None = None,
     also: Sequence[str] = (),
-) -> Written:
+) -> WriteReport:
     """Warn of what a target that holds judgments loses of gold.
 
     `fields`: whether it holds fields of queries; `empty`: queries with empty judgments.
@@ -90,12 +90,12 @@ def say_what_gold_loses(
     if gold.settings:
         lost.append("settings")
     rows = gold.judgments.height if rows is None else rows
-    return _say(target, Written(queries, rows, (*lost, *also)))
+    return _say(target, WriteReport(queries, rows, (*lost, *also)))
 
 
-def say_what_a_run_loses(
+def warn_of_run_losses(
     run: Run, target: str, *, holds: Sequence[str], empty: bool, also: Sequence[str] = ()
-) -> Written:
+) -> WriteReport:
     """Warn of what a target that holds ranked items loses of a run.
 
     `holds`: which columns of results besides the id, and `tag`; `empty`: queries without results.
@@ -118,7 +118,7 @@ def say_what_a_run_loses(
     settings = [name for name in run.settings if name not in holds]
     if settings:
         lost.append("the tag" if settings == ["tag"] else "settings")
-    return _say(target, Written(queries, results.height, (*lost, *also)))
+    return _say(target, WriteReport(queries, results.height, (*lost, *also)))
 
 
 def need_ids(results: pl.DataFrame, target: str, *, of_all: bool = True) -> None:
@@ -155,7 +155,7 @@ def _repeats_the_id(results: pl.DataFrame, name: str) -> bool:
     )
 
 
-def _say(target: str, written: Written) -> Written:
+def _say(target: str, written: WriteReport) -> WriteReport:
     if written.lost:
         message = f"{target} cannot hold {', '.join(written.lost)}"
         warnings.warn(KaratWarning(message), stacklevel=6)

@@ -14,7 +14,7 @@ import polars as pl
 
 from karat.data.data_file import DataFile, plain_name
 from karat.data.formats import table_files
-from karat.data.formats.base import Format, Kind, Written, say_what_gold_loses
+from karat.data.formats.base import Format, Kind, WriteReport, warn_of_gold_losses
 from karat.data.formats.json_lines import Id, check_depth, converted, decoded, new_query, numbered
 from karat.data.formats.native_gold import queries_of
 from karat.data.gold import Gold
@@ -83,7 +83,7 @@ def refuse_folder_as_run(path: Path) -> None:
         raise InputError(_NO_RUN, path=path, hint=_RUN_FILE)
 
 
-def write_gold(gold: Gold, folder: Path) -> Written:
+def write_gold(gold: Gold, folder: Path) -> WriteReport:
     """Write queries.jsonl and qrels/test.tsv; fields of queries go under `metadata`."""
     encode = msgspec.json.Encoder().encode
     queries = gold.queries.join(gold.judgments, on="query_id", how="semi", maintain_order="left")
@@ -98,7 +98,7 @@ def write_gold(gold: Gold, folder: Path) -> Written:
         pl.col("item_id").alias("corpus-id"),
         pl.col("grade").alias("score"),
     ).write_csv(folder / "qrels" / "test.tsv", separator="\t")
-    return say_what_gold_loses(gold, "a BEIR folder", fields=True, empty=False)
+    return warn_of_gold_losses(gold, "a BEIR folder", fields=True, empty=False)
 
 
 def write_run(_: Run, folder: Path) -> NoReturn:  # noqa: ARG001

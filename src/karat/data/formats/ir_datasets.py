@@ -17,10 +17,10 @@ from karat.data.data_file import DataFile
 from karat.data.formats.base import (
     Format,
     Kind,
-    Written,
+    WriteReport,
     need_ids,
-    say_what_a_run_loses,
-    say_what_gold_loses,
+    warn_of_gold_losses,
+    warn_of_run_losses,
 )
 from karat.data.gold import Gold
 from karat.data.ranking import ranked_by_score, with_scores_that_order
@@ -107,18 +107,18 @@ def read_run(source: DataFile) -> Run:
     return Run(ranked_by_score(results), name=source.name)
 
 
-def write_gold(gold: Gold, file: IO[bytes]) -> Written:
+def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
     """Write judgments, with 0 as the iteration."""
     _write(gold.judgments.select("query_id", "item_id", "grade", pl.lit("0")), file)
-    return say_what_gold_loses(gold, "a TSV of ir_datasets", fields=False, empty=False)
+    return warn_of_gold_losses(gold, "a TSV of ir_datasets", fields=False, empty=False)
 
 
-def write_run(run: Run, file: IO[bytes]) -> Written:
+def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     """Write scores; where they do not give the order, n…1 stand in their place."""
     need_ids(run.results, "a TSV of ir_datasets")
     results, replaced = with_scores_that_order(run.results)
     _write(results.select("query_id", "item_id", "score"), file)
-    return say_what_a_run_loses(run, "a TSV of ir_datasets", holds=(), empty=False, also=replaced)
+    return warn_of_run_losses(run, "a TSV of ir_datasets", holds=(), empty=False, also=replaced)
 
 
 def _sample(source: Source) -> list[list[str]]:

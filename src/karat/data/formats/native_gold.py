@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.data_file import DataFile
-from karat.data.formats.base import Written
+from karat.data.formats.base import WriteReport
 from karat.data.formats.json_lines import (
     Header,
     Id,
@@ -138,7 +138,7 @@ def _text_keys(record: Any) -> Any:
     return record
 
 
-def write_gold(gold: Gold, file: IO[bytes]) -> Written:
+def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
     """Write gold, one query a line, after a header."""
     taken = [name for name in gold.fields if name in READ_KEYS]
     if taken:
@@ -171,7 +171,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> Written:
         if query in evidence or query in gold.empty_evidence:
             line["evidence"] = [piece["text"] for piece in evidence.get(query, [])]
         file.write(encode(line) + b"\n")
-    return Written(gold.queries.height, gold.judgments.height)
+    return WriteReport(gold.queries.height, gold.judgments.height)
 
 
 def _highest_grades(judgments: list[dict[str, Any]]) -> dict[str, int]:

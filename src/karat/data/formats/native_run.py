@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.data.columns import RESULTS as RESULT_LISTS
 from karat.data.data_file import DataFile
-from karat.data.formats.base import Written, refuse_infinite_scores
+from karat.data.formats.base import WriteReport, refuse_infinite_scores
 from karat.data.formats.json_lines import (
     Count,
     Header,
@@ -138,7 +138,7 @@ ATTEMPTS = {"query_id": pl.String, "attempts": pl.Int64, "varied": pl.Boolean}
 Attempts = Annotated[int, msgspec.Meta(ge=1, lt=1 << 53)]
 
 
-class Result(msgspec.Struct, omit_defaults=True):
+class ResultRow(msgspec.Struct, omit_defaults=True):
     """One retrieved item."""
 
     id: Id | None = None
@@ -163,7 +163,7 @@ class RunLine(msgspec.Struct, omit_defaults=True):
     """What was found for one query."""
 
     query_id: Id
-    results: list[Result | Id] | None = None
+    results: list[ResultRow | Id] | None = None
     latency_ms: dict[str, float] | None = None
     calls: list[Call] | None = None
     error: Failure | None = None
@@ -265,7 +265,7 @@ def _lacks_names(line: RunLine, content: bytes) -> bool:
 def _lacks_ids(line: RunLine) -> bool:
     """Tell by the first result whether results have no ids; looking at all takes too long."""
     first = line.results[0] if line.results else None
-    return isinstance(first, Result) and first.id is None
+    return isinstance(first, ResultRow) and first.id is None
 
 
 def _unplaced(
@@ -281,7 +281,7 @@ def run_of_lines(lines: Iterable[RunLine], header: Header | None = None) -> Run:
     return _run(enumerate(lines, 1), header or Header(1, "run"), record_error)
 
 
-def write_run(run: Run, file: IO[bytes]) -> Written:
+def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     """Write a run, one query per line, after a header."""
     refuse_infinite_scores(run.results, "JSON Lines")
     encode = msgspec.json.Encoder().encode
@@ -302,7 +302,7 @@ def write_run(run: Run, file: IO[bytes]) -> Written:
         if query in attempts:
             line |= attempts[query][0]
         file.write(encode(line) + b"\n")
-    return Written(run.query_ids.len(), run.results.height)
+    return WriteReport(run.query_ids.len(), run.results.height)
 
 
 def _by_stage(timings: list[dict[str, Any]]) -> dict[str, float]:
@@ -369,7 +369,7 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
     )
 
 
-def check_result(result: Result, number: int, at: int, error: MakeError) -> None:
+def check_result(result: ResultRow, number: int, at: int, error: MakeError) -> None:
     """Refuse a result that names nothing, or that has a place or a score which is none."""
     if result.id is None and result.start is None and result.doc_id is None and result.text is None:
         raise error(
@@ -397,13 +397,13 @@ def check_result(result: Result, number: int, at: int, error: MakeError) -> None
 def _add(
     rows: dict[str, list[Any]],
     query: str,
-    result: Result | Id,
+    result: ResultRow | Id,
     number: int,
     at: int,
     error: MakeError,
 ) -> None:
-    if not isinstance(result, Result):
-        result = Result(id=result)
+    if not isinstance(result, ResultRow):
+        result = ResultRow(id=result)
     check_result(result, number, at, error)
     item = result.id
     if item is None and result.start is None:

@@ -17,12 +17,12 @@ from karat.data.data_file import DataFile
 from karat.data.formats.base import (
     Format,
     Kind,
-    Written,
+    WriteReport,
     kind_of_contexts,
     need_ids,
     refuse_infinite_scores,
-    say_what_a_run_loses,
-    say_what_gold_loses,
+    warn_of_gold_losses,
+    warn_of_run_losses,
 )
 from karat.data.formats.json_lines import held_once, id_with_nul
 from karat.data.formats.native import kind_of_keys
@@ -103,16 +103,16 @@ def _refuse_other_scores(content: Any) -> None:
                     )
 
 
-def write_gold(gold: Gold, file: IO[bytes]) -> Written:
+def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
     """Write `{query: {item: grade}}`."""
     nested: dict[str, dict[str, int]] = {query: {} for query in gold.query_ids_judged.sort()}
     for query, item, grade in gold.judgments.iter_rows():
         nested[query][item] = max(grade, nested[query].get(item, grade))
     file.write(msgspec.json.format(msgspec.json.encode(nested)))
-    return say_what_gold_loses(gold, "this JSON", fields=False, empty=True)
+    return warn_of_gold_losses(gold, "this JSON", fields=False, empty=True)
 
 
-def write_run(run: Run, file: IO[bytes]) -> Written:
+def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     """Write `{query: {item: score}}`, or lists of ids where scores do not give the order."""
     results = run.results
     need_ids(results, "this JSON")
@@ -130,7 +130,7 @@ def write_run(run: Run, file: IO[bytes]) -> Written:
     lost = []
     if not scored and "score" in results.columns:
         lost.append("scores that do not give the order of the lists (ids are listed instead)")
-    return say_what_a_run_loses(run, "this JSON", holds=(), empty=True, also=lost)
+    return warn_of_run_losses(run, "this JSON", holds=(), empty=True, also=lost)
 
 
 def placed(source: Source, make: Callable[[Any], Made]) -> Made:

@@ -18,11 +18,11 @@ from karat.data.formats import pytrec_json, table_files
 from karat.data.formats.base import (
     Format,
     Kind,
-    Written,
+    WriteReport,
     kind_of_contexts,
     need_ids,
-    say_what_a_run_loses,
-    say_what_gold_loses,
+    warn_of_gold_losses,
+    warn_of_run_losses,
 )
 from karat.data.formats.json_lines import (
     Id,
@@ -388,7 +388,7 @@ def read_run(source: DataFile) -> Run:
     return run_of_rows(_rows(source), source.error, name=source.name)
 
 
-def write_gold(gold: Gold, file: IO[bytes]) -> Written:
+def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
     """Write what is relevant: ids of items, and texts that are evidence."""
     encode = msgspec.json.Encoder().encode
     relevant = gold.judgments.filter(pl.col("grade") > 0)
@@ -408,7 +408,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> Written:
         lost.append(f"{counted(others, 'grade')} other than 1")
     if irrelevant := gold.judgments.height - relevant.height:
         lost.append(f"{counted(irrelevant, 'judgment')} of grade 0 or less")
-    return say_what_gold_loses(
+    return warn_of_gold_losses(
         gold,
         TARGET,
         fields=True,
@@ -420,7 +420,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> Written:
     )
 
 
-def write_run(run: Run, file: IO[bytes]) -> Written:
+def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     """Write the ids and texts of what was retrieved, in rank order."""
     encode = msgspec.json.Encoder().encode
     results = run.results
@@ -443,7 +443,7 @@ def write_run(run: Run, file: IO[bytes]) -> Written:
     lost = ["scores"] if "score" in results.columns else []
     if textless:
         lost.append(f"the texts of {textless} lists in which some items have none")
-    return say_what_a_run_loses(run, TARGET, holds=("text",), empty=True, also=lost)
+    return warn_of_run_losses(run, TARGET, holds=("text",), empty=True, also=lost)
 
 
 def _other(source: DataFile) -> Format | None:

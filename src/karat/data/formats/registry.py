@@ -11,7 +11,7 @@ import polars as pl
 from karat.data.columns import Columns
 from karat.data.data_file import DataFile
 from karat.data.formats import beir, ir_datasets, native, pytrec_json, ragas, table_files, trec
-from karat.data.formats.base import Format, Written
+from karat.data.formats.base import Format, WriteReport
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
@@ -151,14 +151,14 @@ def run_from(opened: list[DataFile], formats: list[Format], path: str | os.PathL
     )
 
 
-def write_gold(gold: Gold, path: str | os.PathLike[str], format: str | None = None) -> Written:  # noqa: A002
+def write_gold(gold: Gold, path: str | os.PathLike[str], format: str | None = None) -> WriteReport:  # noqa: A002
     """Write gold in the named format, or in the one that the ending names."""
     known = for_writing(path, format)
     with writing_folder(path) if known.folder else writing(path) as place:
         return known.write_gold(gold, place)
 
 
-def write_run(run: Run, path: str | os.PathLike[str], format: str | None = None) -> Written:  # noqa: A002
+def write_run(run: Run, path: str | os.PathLike[str], format: str | None = None) -> WriteReport:  # noqa: A002
     """Write a run in the named format, or in the one that the ending names."""
     known = for_writing(path, format)
     with writing_folder(path) if known.folder else writing(path) as place:

@@ -28,12 +28,12 @@ from karat.data.formats import arrow_layout, parquet_layout
 from karat.data.formats.base import (
     Format,
     Kind,
-    Written,
+    WriteReport,
     kind_of_contexts,
     need_ids,
     one_kind,
-    say_what_a_run_loses,
-    say_what_gold_loses,
+    warn_of_gold_losses,
+    warn_of_run_losses,
 )
 from karat.data.formats.parquet_layout import Buffer, DamagedLayoutError
 from karat.data.frames import RESULT_COLUMNS
@@ -437,14 +437,14 @@ def _format(
         run = made(partial(run_of_table, name=source.name), read(source), source)
         return replace(run, recognised=source.columns.in_their_names(run.recognised))
 
-    def write_gold(gold: Gold, file: IO[bytes]) -> Written:
+    def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
         write(gold_table(gold, target, cannot_hold), file)
-        return say_what_gold_loses(gold, target, fields=True, empty=False)
+        return warn_of_gold_losses(gold, target, fields=True, empty=False)
 
-    def write_run(run: Run, file: IO[bytes]) -> Written:
+    def write_run(run: Run, file: IO[bytes]) -> WriteReport:
         write(run_table(run, target), file)
         lost = [f"{column} where only some items have one" for column in _of_some(run.results)]
-        return say_what_a_run_loses(run, target, holds=RESULT_COLUMNS, empty=False, also=lost)
+        return warn_of_run_losses(run, target, holds=RESULT_COLUMNS, empty=False, also=lost)
 
     return Format(
         name=name,

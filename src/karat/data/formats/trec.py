@@ -20,10 +20,10 @@ from karat.data.data_file import DataFile
 from karat.data.formats.base import (
     Format,
     Kind,
-    Written,
+    WriteReport,
     need_ids,
-    say_what_a_run_loses,
-    say_what_gold_loses,
+    warn_of_gold_losses,
+    warn_of_run_losses,
 )
 from karat.data.frames import (
     HAS_NUL,
@@ -96,16 +96,16 @@ def read_run(source: DataFile) -> Run:
     return Run(ranked_by_score(_read(source, RUN)), name=source.name)
 
 
-def write_gold(gold: Gold, file: IO[bytes]) -> Written:
+def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
     """Write qrels, one judgment a line."""
     _refuse_spaces(gold.judgments)
     gold.judgments.select("query_id", pl.lit("0").alias("iteration"), "item_id", "grade").write_csv(
         file, separator=" ", include_header=False, quote_style="never"
     )
-    return say_what_gold_loses(gold, "a qrels file", fields=False, empty=False)
+    return warn_of_gold_losses(gold, "a qrels file", fields=False, empty=False)
 
 
-def write_run(run: Run, file: IO[bytes]) -> Written:
+def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     """Write a run; where order and scores disagree, n…1 stand as scores, and that is said."""
     need_ids(run.results, "a TREC run")
     _refuse_spaces(run.results)
@@ -115,7 +115,7 @@ def write_run(run: Run, file: IO[bytes]) -> Written:
     results.select(
         "query_id", pl.lit("Q0").alias("q0"), "item_id", rank, "score", pl.lit(tag).alias("tag")
     ).write_csv(file, separator=" ", include_header=False, quote_style="never")
-    return say_what_a_run_loses(run, "a TREC run", holds=("tag",), empty=False, also=replaced)
+    return warn_of_run_losses(run, "a TREC run", holds=("tag",), empty=False, also=replaced)
 
 
 def last_tag(source: Source) -> str:

@@ -33,7 +33,7 @@ _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True)
-class Asking:
+class Caller:
     """A call that needs the text of a query alone, and what was handed to it beside."""
 
     call: Callable[[str], Any]
@@ -43,7 +43,7 @@ class Asking:
     """The number of results that the retriever itself is set to, which `top_k` replaces."""
 
 
-def asking(function: Callable[..., Any], search: Search) -> Asking:
+def caller_of(function: Callable[..., Any], search: Search) -> Caller:
     """Hand the settings to a function by the names of its parameters.
 
     The query is the first parameter. top_k goes by several names, or is the second parameter that
@@ -52,7 +52,7 @@ def asking(function: Callable[..., Any], search: Search) -> Asking:
     is_async = returns_awaitable(function)
     parameters = signature(function)
     if parameters is None:  # written in C, and silent about what it takes
-        return Asking(function, is_async)
+        return Caller(function, is_async)
     by_place, query = _query_place(function, parameters)
     rest = [p for p in parameters if p is not query]
     handed = _handed(rest, search, second_by_place=by_place)
@@ -77,8 +77,8 @@ def asking(function: Callable[..., Any], search: Search) -> Asking:
         def called(text: str) -> Any:
             return function(**{name: text}, **named)
 
-        return Asking(called, is_async, takes)
-    return Asking(lambda text: function(text, *positional, **named), is_async, takes)
+        return Caller(called, is_async, takes)
+    return Caller(lambda text: function(text, *positional, **named), is_async, takes)
 
 
 def signature(function: Callable[..., Any]) -> list[Parameter] | None:

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from karat.errors import InputError, printable
-from karat.live.protocol import Answer, AttemptError, Question, Retriever, Search, Timed
+from karat.live.protocol import Answer, AttemptError, Query, Retriever, Search, Timed
 from karat.live.redaction import safe_words
 from karat.live.retrievers.answers import Fields, answer_of, handed, said
 
@@ -257,7 +257,7 @@ class CommandRetriever(Retriever):
                 "a process that the command started still runs: look for it with ps, and end it",
             )
 
-    async def ask(self, question: Question) -> Timed:
+    async def ask(self, question: Query) -> Timed:
         """Put a question to a process that has nothing else to do."""
         process = self._free() or await self._start()
         values = {"query": question.text, **self._search}
@@ -277,7 +277,7 @@ class CommandRetriever(Retriever):
         assert isinstance(answer, Answer)
         return answer
 
-    def _answer(self, line: bytes, question: Question) -> Answer:
+    def _answer(self, line: bytes, question: Query) -> Answer:
         try:
             held = msgspec.json.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -8,10 +8,10 @@ from typing import Any, get_args
 from karat.errors import InputError
 from karat.live.protocol import Search
 from karat.live.retrievers import callables
-from karat.live.retrievers.callables import QUERY, Asking, is_a, shown, signature
+from karat.live.retrievers.callables import QUERY, Caller, is_a, shown, signature
 
 
-def asking(given: Any, search: Search) -> Asking | None:
+def asking(given: Any, search: Search) -> Caller | None:
     """Recognise a pipeline, or a component that takes the text of a query."""
     if is_a(given, "haystack", "PipelineBase", "Pipeline", "AsyncPipeline"):
         return _pipeline(given, search)
@@ -20,7 +20,7 @@ def asking(given: Any, search: Search) -> Asking | None:
     return None
 
 
-def _component(given: Any, search: Search) -> Asking:
+def _component(given: Any, search: Search) -> Caller:
     names = [p.name for p in signature(given.run) or ()]
     if not set(QUERY) & set(names):
         raise InputError(
@@ -30,12 +30,12 @@ def _component(given: Any, search: Search) -> Asking:
         )
     if hasattr(given, "warm_up"):
         given.warm_up()
-    asked = callables.asking(given.run, search)
+    asked = callables.caller_of(given.run, search)
     own_top_k = getattr(given, "top_k", None) if "top_k" in asked.takes else None
     return replace(asked, own_top_k=own_top_k)
 
 
-def _pipeline(given: Any, search: Search) -> Asking:
+def _pipeline(given: Any, search: Search) -> Caller:
     last = _last_with_documents(given)
     inputs = given.inputs()
     data: dict[str, dict[str, Any]] = {}
@@ -59,7 +59,7 @@ def _pipeline(given: Any, search: Search) -> Asking:
             filled.setdefault(component, {})[name] = query
         return given.run(filled, include_outputs_from={last})[last]
 
-    return Asking(run, takes=frozenset(takes), own_top_k=own_top_k)
+    return Caller(run, takes=frozenset(takes), own_top_k=own_top_k)
 
 
 def _asked(given: Any, inputs: dict[str, Any]) -> list[tuple[str, str]]:

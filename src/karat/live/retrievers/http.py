@@ -21,7 +21,7 @@ import msgspec
 
 from karat import checks
 from karat.errors import InputError, printable
-from karat.live.protocol import Answer, AttemptError, Question, Retriever, Search
+from karat.live.protocol import Answer, AttemptError, Query, Retriever, Search
 from karat.live.redaction import Scrubber, masked, safe_url, secrets_of, secrets_of_url
 from karat.live.retrievers.answers import Fields, answer_of, handed, said
 from karat.version import __version__
@@ -268,7 +268,7 @@ class HttpRetriever(Retriever):
             await self._session.close()
             self._session = None
 
-    async def ask(self, question: Question) -> Reply:
+    async def ask(self, question: Query) -> Reply:
         """Send a question and return what came back.
 
         A server may close a connection it kept open at the very moment it is used again. That

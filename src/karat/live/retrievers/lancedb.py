@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from karat.live.protocol import Search
-from karat.live.retrievers.callables import Asking, is_a
+from karat.live.retrievers.callables import Caller, is_a
 
 
-def asking(given: Any, search: Search) -> Asking | None:
+def asking(given: Any, search: Search) -> Caller | None:
     """Recognise a table, plain or async."""
     takes = frozenset({"top_k"})
     if is_a(given, "lancedb", "Table"):
-        return Asking(lambda q: given.search(q).limit(search.top_k).to_list(), takes=takes)
+        return Caller(lambda q: given.search(q).limit(search.top_k).to_list(), takes=takes)
     if not is_a(given, "lancedb", "AsyncTable"):
         return None
 
     async def searched(query: str) -> Any:
         return await (await given.search(query)).limit(search.top_k).to_list()
 
-    return Asking(searched, is_async=True, takes=takes)
+    return Caller(searched, is_async=True, takes=takes)

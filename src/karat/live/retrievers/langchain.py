@@ -11,10 +11,10 @@ from itertools import pairwise
 from typing import Any
 
 from karat.live.protocol import Search
-from karat.live.retrievers.callables import TOP_K, Asking, is_a, signature
+from karat.live.retrievers.callables import TOP_K, Caller, is_a, signature
 
 
-def asking(given: Any, search: Search) -> Asking | None:
+def asking(given: Any, search: Search) -> Caller | None:
     """Recognise a vector store, a retriever, or anything that can be invoked."""
     if is_a(given, "langchain", "VectorStore"):
         return _store(given, search)
@@ -29,21 +29,21 @@ def asking(given: Any, search: Search) -> Asking | None:
         name = next((p.name for p in told if p.name in TOP_K), None)
         if name is not None:
             named, takes = {name: search.top_k}, takes | {"top_k"}
-    return Asking(
+    return Caller(
         lambda query: given.invoke(query, **named), takes=frozenset(takes), own_top_k=own_top_k
     )
 
 
-def _store(given: Any, search: Search) -> Asking:
+def _store(given: Any, search: Search) -> Caller:
     kind = next(k for k in type(given).__mro__ if "similarity_search_with_score" in vars(k))
     takes = frozenset({"top_k"})
     if kind.__name__ == "VectorStore":  # it only says that it is not there
-        return Asking(lambda query: given.similarity_search(query, k=search.top_k), takes=takes)
+        return Caller(lambda query: given.similarity_search(query, k=search.top_k), takes=takes)
 
     def scored(query: str) -> Any:
         return _without_distances(given.similarity_search_with_score(query, k=search.top_k))
 
-    return Asking(scored, takes=takes)
+    return Caller(scored, takes=takes)
 
 
 def _without_distances(pairs: list[tuple[Any, float]]) -> list[Any]:

@@ -10,21 +10,21 @@ import copy
 from typing import Any
 
 from karat.live.protocol import Search
-from karat.live.retrievers.callables import Asking, is_a
+from karat.live.retrievers.callables import Caller, is_a
 
 _TOP_K = ("similarity_top_k", "_similarity_top_k")
 
 
-def asking(given: Any, search: Search) -> Asking | None:
+def asking(given: Any, search: Search) -> Caller | None:
     """Recognise an index, a retriever or a query engine."""
     if is_a(given, "llama_index", "BaseIndex"):
         given = given.as_retriever(similarity_top_k=search.top_k)
     if is_a(given, "llama_index", "BaseRetriever"):
         retriever, takes, own_top_k = _with_top_k(given, search)
-        return Asking(retriever.retrieve, takes=takes, own_top_k=own_top_k)
+        return Caller(retriever.retrieve, takes=takes, own_top_k=own_top_k)
     if is_a(given, "llama_index", "BaseQueryEngine"):
         engine, takes, own_top_k = _engine(given, search)
-        return Asking(engine.query, takes=takes, own_top_k=own_top_k)
+        return Caller(engine.query, takes=takes, own_top_k=own_top_k)
     return None
 
 

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from karat.errors import InputError
-from karat.live.protocol import Answer, AttemptError, Question, Retriever, Search
+from karat.live.protocol import Answer, AttemptError, Query, Retriever, Search
 from karat.live.resume import SOURCE
 from karat.live.retrievers import haystack, lancedb, langchain, llama_index
 from karat.live.retrievers.answers import Fields, answer_of
-from karat.live.retrievers.callables import Asking, asking, returns_awaitable, shown, signature
+from karat.live.retrievers.callables import Caller, caller_of, returns_awaitable, shown, signature
 
-_LIBRARIES: tuple[Callable[[Any, Search], Asking | None], ...] = (
+_LIBRARIES: tuple[Callable[[Any, Search], Caller | None], ...] = (
     langchain.asking,
     llama_index.asking,
     haystack.asking,
@@ -30,7 +30,7 @@ _ACCEPTED = (
 )
 
 
-def can_be_asked(given: Any) -> bool:
+def is_retriever(given: Any) -> bool:
     """Tell something that may be a retriever from what never is one, such as a number."""
     names = (*_METHODS, "invoke", "similarity_search", "query", "as_retriever", "run")
     return callable(given) or any(callable(getattr(given, name, None)) for name in names)
@@ -61,7 +61,7 @@ class PythonRetriever(Retriever):
         self._call = found.call
         self._fields = fields
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Query) -> Any:
         """Call it; what it yields is taken to the end, since that too is its work."""
         if self.is_async:
             return self._awaited(question.text)
@@ -92,7 +92,7 @@ def _taken(returned: Any) -> Any:
     return list(returned) if isinstance(returned, Iterator) else returned
 
 
-def _asking(given: Any, search: Search, *, made: bool = False) -> Asking:
+def _asking(given: Any, search: Search, *, made: bool = False) -> Caller:
     """Find how something is asked; what makes retrievers is called once, here."""
     for recognise in _LIBRARIES:
         if (found := recognise(given, search)) is not None:
@@ -100,11 +100,11 @@ def _asking(given: Any, search: Search, *, made: bool = False) -> Asking:
     if not made and (inspect.isclass(given) or _makes_one(given)):
         return _asking(_made(given), search, made=True)
     if callable(given) and not inspect.isclass(given):
-        return asking(given, search)
+        return caller_of(given, search)
     for name in _METHODS:
         method = getattr(given, name, None)
         if callable(method) and (returns_awaitable(method) or not name.startswith("a")):
-            return asking(method, search)
+            return caller_of(method, search)
     raise InputError(
         f"what is of type {type(given).__name__} is no retriever",
         field="retriever",

@@ -20,7 +20,7 @@ from karat.errors import InputError
 from karat.match.text.ratios import sequence_ratio, token_share, tokens, window_ratio
 from karat.match.text.rule import Judge, Matching
 
-HOW = ("not", "exact", "substring", "fuzzy", "function")
+MATCH_KINDS = ("not", "exact", "substring", "fuzzy", "function")
 """What the codes of a decision mean."""
 _NOT, _EXACT, _SUBSTRING, _FUZZY, _FUNCTION = range(5)
 
@@ -166,7 +166,7 @@ _BLOCK = 1 << 16  # pairs that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class TextLists:
     """Texts of all queries one after the other, in any order: a row each."""
 
     query: Ints
@@ -193,7 +193,7 @@ class Covering:
 
 
 def cover(
-    evidence: Listed, chunks: Listed, matching: Matching | None = None, *, workers: int = -1
+    evidence: TextLists, chunks: TextLists, matching: Matching | None = None, *, workers: int = -1
 ) -> Covering:
     """Find every chunk that covers an evidence of its own query.
 
@@ -265,9 +265,9 @@ def _pairs(
         start = end
 
 
-def shared(
-    evidence: Listed,
-    chunks: Listed,
+def shared_characters(
+    evidence: TextLists,
+    chunks: TextLists,
     rank: Ints,
     covering: Covering,
     matching: Matching,

@@ -131,7 +131,7 @@ def ratio(evidence: str, chunk: str, matching: Matching | None = None) -> float:
     return sequence_ratio(one, other, matching.autojunk)
 
 
-def where(evidence: str, chunk: str, matching: Matching | None = None) -> Stretch | None:
+def locate_in_chunk(evidence: str, chunk: str, matching: Matching | None = None) -> Stretch | None:
     r"""Return where an evidence stands in a chunk, in code points of the chunk as it came.
 
     A substring where it stands first; else from the first to the last character that matches.

@@ -11,7 +11,7 @@ from karat.match.hits import Hits
 from karat.measures.array_math import divide, logarithm
 from karat.measures.kernels.references import BUCKLEY, MANNING, ROBERTSON, YILMAZ
 from karat.measures.registry import REL, Param, measure, one_of
-from karat.measures.trace import note, note_places
+from karat.measures.trace import trace_numbers, trace_rows
 
 DENOMINATOR = Param(
     "denominator",
@@ -37,14 +37,14 @@ INFERRED_EPSILON = 0.00001  # Yilmaz and Aslam's smoothing, with trec_eval's val
 def average_precision(hits: Hits, k: int | None, rel: int, denominator: str) -> Floats:
     found = hits.relevant(rel).within(k)
     precision = found.ordinal / found.rank
-    note_places(found, precision=precision)
+    trace_rows(found, precision=precision)
     total = found.total(precision)
     divisor = hits.n_relevant(rel)
     if denominator == "hits":
         divisor = found.count
     elif k and denominator == "min":
         divisor = np.minimum(k, divisor)
-    note(sum_of_precisions=total, divided_by=divisor)
+    trace_numbers(sum_of_precisions=total, divided_by=divisor)
     return divide(total, divisor)
 
 
@@ -79,9 +79,9 @@ def geometric_ap(hits: Hits, k: None, rel: int) -> Floats:
 def smoothed_ap(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     found = hits.relevant(rel)
     precision = found.ordinal / found.rank
-    note_places(found, precision=precision)
+    trace_rows(found, precision=precision)
     total = found.total(precision)
-    note(sum_of_precisions=total, all_relevant=hits.n_relevant(rel))
+    trace_numbers(sum_of_precisions=total, all_relevant=hits.n_relevant(rel))
     return logarithm((1.0 + total) / (1.0 + hits.n_relevant(rel) - total), math.log)
 
 
@@ -105,8 +105,8 @@ def bpref(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     n_irrelevant = hits.gold.where((hits.gold.grade >= 0) & (hits.gold.grade < rel)).count
     bound = n_relevant[found.query]
     lost = divide(np.minimum(above, bound), np.minimum(n_irrelevant[found.query], bound))
-    note_places(found, irrelevant_above=above, contribution=1.0 - lost)
-    note(judged_irrelevant=n_irrelevant, all_relevant=n_relevant)
+    trace_rows(found, irrelevant_above=above, contribution=1.0 - lost)
+    trace_numbers(judged_irrelevant=n_irrelevant, all_relevant=n_relevant)
     return divide(found.total(1.0 - lost), n_relevant)
 
 
@@ -149,12 +149,12 @@ def inferred_ap(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
             (relevant + INFERRED_EPSILON) / (judged + 2 * INFERRED_EPSILON)
         )
     inferred = np.where(above == 0, 1.0, inferred)
-    note_places(
+    trace_rows(
         found,
         in_pool_above=in_pool,
         judged_above=judged,
         relevant_above=relevant,
         contribution=inferred,
     )
-    note(all_relevant=hits.n_relevant(rel))
+    trace_numbers(all_relevant=hits.n_relevant(rel))
     return divide(found.total(inferred), hits.n_relevant(rel))

@@ -9,7 +9,7 @@ import numpy as np
 from karat.arrays import Floats
 from karat.match.hits import Hits
 from karat.measures.registry import REL, measure
-from karat.measures.trace import note_places
+from karat.measures.trace import trace_rows
 
 _count = partial(
     measure,
@@ -61,7 +61,7 @@ def n_relevant(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
 )
 def n_relevant_retrieved(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     found = hits.relevant(rel)
-    note_places(found)
+    trace_rows(found)
     return found.count.astype(np.float64)
 
 
@@ -76,5 +76,5 @@ def n_relevant_retrieved(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG0
 )
 def n_irrelevant_retrieved(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     found = hits.judged.where(hits.judged.grade < rel)
-    note_places(found)
+    trace_rows(found)
     return found.count.astype(np.float64)

@@ -7,28 +7,28 @@ from functools import partial
 import numpy as np
 
 from karat.arrays import Floats, Ints
-from karat.match.evidence import Found
+from karat.match.evidence import EvidenceMatches
 from karat.measures.array_math import divide
 from karat.measures.families import EVIDENCE
 from karat.measures.kernels import targets
 from karat.measures.kernels.references import JARVELIN, VOORHEES
 from karat.measures.registry import Param, measure, whole_number_from
-from karat.measures.trace import note, note_places
+from karat.measures.trace import trace_numbers, trace_rows
 
 _evidence = partial(measure, family=EVIDENCE.name)
 LEFT_OUT = "a query without evidence is left out, and counted"
 
 
-def _covered(found: Found, k: int | None) -> Ints:
+def _covered(found: EvidenceMatches, k: int | None) -> Ints:
     """Return how many evidences of each query the top k covers."""
     new = found.pieces.new.within(k)
-    note_places(new, newly_covered=new.grade)
+    trace_rows(new, newly_covered=new.grade)
     covered = np.bincount(new.query, new.grade, new.n_queries).astype(np.int64)
-    note(covered=covered, evidences=found.pieces.count)
+    trace_numbers(covered=covered, evidences=found.pieces.count)
     return covered
 
 
-def _share(found: Found, k: int | None) -> Floats:
+def _share(found: EvidenceMatches, k: int | None) -> Floats:
     covered, count = _covered(found, k), found.pieces.count
     return np.where(count > 0, divide(covered, count), np.nan)
 
@@ -44,7 +44,7 @@ def _share(found: Found, k: int | None) -> Floats:
     weight=lambda found: found.pieces.count,
     recall=True,
 )
-def recall(found: Found, k: int | None) -> Floats:
+def recall(found: EvidenceMatches, k: int | None) -> Floats:
     return _share(found, k)
 
 
@@ -57,7 +57,7 @@ def recall(found: Found, k: int | None) -> Floats:
     differs="Ragas' non-LLM context recall compares with another distance; LLM judges vary",
     recall=True,
 )
-def coverage(found: Found, k: int | None) -> Floats:
+def coverage(found: EvidenceMatches, k: int | None) -> Floats:
     return _share(found, k)
 
 
@@ -70,7 +70,7 @@ def coverage(found: Found, k: int | None) -> Floats:
     differs="no other common tool has it",
     binary=True,
 )
-def full(found: Found, k: int | None) -> Floats:
+def full(found: EvidenceMatches, k: int | None) -> Floats:
     covered, count = _covered(found, k), found.pieces.count
     return np.where(count > 0, covered == count, np.nan)
 
@@ -85,11 +85,11 @@ def full(found: Found, k: int | None) -> Floats:
     differs="Ragas' context precision is an average precision: evidence.AP",
     counts_repeats=True,
 )
-def precision(found: Found, k: int | None) -> Floats:
+def precision(found: EvidenceMatches, k: int | None) -> Floats:
     covering = found.covering_items.within(k)
     slots = found.length if k is None else np.full(found.given.size, k)
-    note_places(covering, evidences=covering.grade)
-    note(covering=covering.count, divided_by=slots)
+    trace_rows(covering, evidences=covering.grade)
+    trace_numbers(covering=covering.count, divided_by=slots)
     return np.where(found.pieces.count > 0, divide(covering.count, slots), np.nan)
 
 
@@ -104,7 +104,7 @@ def precision(found: Found, k: int | None) -> Floats:
     whole=True,
     no_gold=False,
 )
-def rank_of_full_coverage(found: Found, k: int | None) -> Floats:
+def rank_of_full_coverage(found: EvidenceMatches, k: int | None) -> Floats:
     new = found.pieces.new.within(k)
     last = np.zeros(new.n_queries, np.int64)
     last[new.query] = new.rank  # ranks rise within a query, and the last one written stays
@@ -124,7 +124,7 @@ _piecewise = partial(measure, family=EVIDENCE.name)
     edges=LEFT_OUT,
     differs="no other common tool has it for texts",
 )
-def reciprocal_rank(found: Found, k: int | None) -> Floats:
+def reciprocal_rank(found: EvidenceMatches, k: int | None) -> Floats:
     return targets.reciprocal_rank(found.pieces, k)
 
 
@@ -137,7 +137,7 @@ def reciprocal_rank(found: Found, k: int | None) -> Floats:
     differs="no other common tool has it for texts",
     binary=True,
 )
-def success(found: Found, k: int | None) -> Floats:
+def success(found: EvidenceMatches, k: int | None) -> Floats:
     return targets.success(found.pieces, k)
 
 
@@ -151,7 +151,7 @@ def success(found: Found, k: int | None) -> Floats:
     f"twice; {LEFT_OUT}",
     differs="Ragas' context precision divides by the relevant items retrieved",
 )
-def average_precision(found: Found, k: int | None) -> Floats:
+def average_precision(found: EvidenceMatches, k: int | None) -> Floats:
     return targets.average_precision(found.pieces, k)
 
 
@@ -164,7 +164,7 @@ def average_precision(found: Found, k: int | None) -> Floats:
     f"then each that none covers at a rank of its own; {LEFT_OUT}",
     differs="α-nDCG discounts repeated evidence instead of not counting it",
 )
-def ndcg(found: Found, k: int | None) -> Floats:
+def ndcg(found: EvidenceMatches, k: int | None) -> Floats:
     return targets.ndcg(found.pieces, k)
 
 
@@ -187,7 +187,7 @@ _LEAST = Param(
     differs="no other common tool has it",
     params=(_LEAST,),
 )
-def union(found: Found, k: int | None, least: int) -> Floats:
+def union(found: EvidenceMatches, k: int | None, least: int) -> Floats:
     pieces = found.pieces
     piece, rank, characters = found.shared(least)
     within = rank <= (np.inf if k is None else k)
@@ -198,5 +198,5 @@ def union(found: Found, k: int | None, least: int) -> Floats:
     # From the smallest share up, so that no order of the evidence changes a digit.
     order = np.argsort(share, kind="stable")
     total = np.bincount(pieces.whose[order], share[order], pieces.n_queries)
-    note(sum_of_shares=total, evidences=pieces.count)
+    trace_numbers(sum_of_shares=total, evidences=pieces.count)
     return np.where(pieces.count > 0, divide(total, pieces.count), np.nan)

@@ -11,7 +11,7 @@ from karat.arrays import Floats, Ints
 from karat.match.hits import Hits
 from karat.measures.kernels.references import MANNING
 from karat.measures.registry import REL, measure
-from karat.measures.trace import note, note_places
+from karat.measures.trace import trace_numbers, trace_rows
 
 Needed = Callable[[Hits, float, int], Ints]
 """From hits, a point of recall and the level to how many relevant items reach that point."""
@@ -34,7 +34,7 @@ ELEVEN_POINTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 )
 def interpolated_precision(hits: Hits, k: float, rel: int) -> Floats:
     value = at_recall(hits, k, rel)
-    note(relevant_needed=relevant_needed(hits, k, rel), highest_precision_from_there=value)
+    trace_numbers(relevant_needed=relevant_needed(hits, k, rel), highest_precision_from_there=value)
     return value
 
 
@@ -66,7 +66,7 @@ def average_at_recall(
 ) -> Floats:
     """Average over points of recall, from the highest down."""
     values = {point: at_recall(hits, point, rel, needed) for point in points}
-    note(**{f"at_recall_{point:.4g}": value for point, value in values.items()})
+    trace_numbers(**{f"at_recall_{point:.4g}": value for point, value in values.items()})
     total: Floats = reduce(np.add, [values[point] for point in reversed(points)])
     return total / len(points)
 
@@ -75,7 +75,7 @@ def at_recall(hits: Hits, point: float, rel: int, needed: Needed = relevant_need
     """Return the highest precision from a point of recall on."""
     found = hits.relevant(rel)
     precision = found.ordinal / found.rank
-    note_places(found, precision=precision)
+    trace_rows(found, precision=precision)
     ends = np.cumsum(found.count)
     begins = ends - found.count + np.maximum(needed(hits, point, rel), 1) - 1
     reached = begins < ends

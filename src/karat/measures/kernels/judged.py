@@ -8,7 +8,7 @@ from karat.arrays import Floats
 from karat.match.hits import Hits
 from karat.measures.array_math import divide
 from karat.measures.registry import measure
-from karat.measures.trace import note, note_others, note_places
+from karat.measures.trace import trace_numbers, trace_others, trace_rows
 
 
 def judged_share(hits: Hits, k: int | None) -> Floats:
@@ -26,8 +26,8 @@ def judged_share(hits: Hits, k: int | None) -> Floats:
 )
 def judged(hits: Hits, k: int | None) -> Floats:
     found = hits.judged.within(k)
-    note_places(found)
-    note(judged_in_the_top=found.count, items=hits.items(k))
+    trace_rows(found)
+    trace_numbers(judged_in_the_top=found.count, items=hits.items(k))
     return judged_share(hits, k)
 
 
@@ -44,8 +44,8 @@ def judged(hits: Hits, k: int | None) -> Floats:
 )
 def unjudged(hits: Hits, k: int | None) -> Floats:
     known = hits.judged.within(k)
-    note_others(known, k)
+    trace_others(known, k)
     found = hits.items(k) - known.count
     slots = hits.slots(k) if k is None else np.full(hits.n_queries, k)
-    note(unjudged_in_the_top=found, places=slots)
+    trace_numbers(unjudged_in_the_top=found, places=slots)
     return divide(found, slots)

@@ -10,7 +10,7 @@ from karat.arrays import Floats
 from karat.match.usage_table import UsageTable, prices_of, tokens_of
 from karat.measures.families import CONTEXT, COST, LATENCY
 from karat.measures.registry import Param, measure, word
-from karat.measures.trace import is_heard, note_places
+from karat.measures.trace import is_tracing, trace_rows
 
 _STAGE = Param("stage", "total", "the stage that was timed, by the name it has in the run", word)
 _QUANTILE = "between two values by a straight line, as numpy.percentile does by default"
@@ -68,7 +68,7 @@ _latency = partial(
 )
 def latency(timings: UsageTable, _: None, stage: str) -> Floats:
     timed = timings.where(stage=stage)
-    note_places(timed.places)
+    trace_rows(timed.places)
     return np.where(timed.places.count > 0, timed.total(timed.table["ms"].to_numpy()), np.nan)
 
 
@@ -110,7 +110,7 @@ _FORMULA = (
 def cost(calls: UsageTable, _: None, stage: str | None, model: str | None) -> Floats:
     made = calls.where(stage=stage, model=model)
     prices = prices_of(made)
-    note_places(made.places, USD=prices)
+    trace_rows(made.places, USD=prices)
     return np.where(calls.present, made.total(prices), np.nan)
 
 
@@ -132,7 +132,7 @@ def context_tokens(results: UsageTable, k: int | None) -> Floats:
     tokens = tokens_of(results)
     kept = results.places.rank <= (tokens.size if k is None else k)
     delivered = results.places.where(kept)
-    if is_heard():
+    if is_tracing():
         whole = results.table["tokens"].filter(kept).to_list()
-        note_places(delivered, tokens=np.array(whole, object))
+        trace_rows(delivered, tokens=np.array(whole, object))
     return np.where(results.present, delivered.total(tokens[kept]), np.nan)

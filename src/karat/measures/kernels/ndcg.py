@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from karat.arrays import Floats
-from karat.match.hits import Hits, Places
-from karat.measures.array_math import discount, divide, worth
+from karat.match.hits import Hits, RankedRows
+from karat.measures.array_math import discount, divide, gain_of_grades
 from karat.measures.kernels.references import JARVELIN
 from karat.measures.registry import GAIN, measure
-from karat.measures.trace import note, note_places
+from karat.measures.trace import trace_numbers, trace_rows
 
 
 @measure(
@@ -26,7 +26,7 @@ from karat.measures.trace import note, note_places
     no_gold=False,
 )
 def dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
-    return _discounted(hits.found.within(k), worth(hits.found.within(k).grade, gain))
+    return _discounted(hits.found.within(k), gain_of_grades(hits.found.within(k).grade, gain))
 
 
 @measure(
@@ -42,8 +42,8 @@ def dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
     no_gold=False,
 )
 def ideal_dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
-    best = in_best_order(hits.gold, gain).within(k)
-    return _discounted(best, np.maximum(worth(best.grade, gain), 0.0), ideal=True)
+    best = sort_by_gain(hits.gold, gain).within(k)
+    return _discounted(best, np.maximum(gain_of_grades(best.grade, gain), 0.0), ideal=True)
 
 
 @measure(
@@ -61,20 +61,20 @@ def ideal_dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
 )
 def ndcg(hits: Hits, k: int | None, gain: Any) -> Floats:
     reached, best = dcg(hits, k, gain), ideal_dcg(hits, k, gain)
-    note(DCG=reached, ideal_DCG=best)
+    trace_numbers(DCG=reached, ideal_DCG=best)
     return divide(reached, best)
 
 
-def in_best_order(gold: Places, gain: Any) -> Places:
+def sort_by_gain(gold: RankedRows, gain: Any) -> RankedRows:
     """Order gold by gain; own gains need not rise with the grade."""
     if not isinstance(gain, dict):
         return gold
-    order = np.lexsort((-worth(gold.grade, gain), gold.query))
-    return Places(gold.n_queries, gold.query, gold.rank, gold.grade[order])
+    order = np.lexsort((-gain_of_grades(gold.grade, gain), gold.query))
+    return RankedRows(gold.n_queries, gold.query, gold.rank, gold.grade[order])
 
 
-def _discounted(places: Places, gains: Floats, *, ideal: bool = False) -> Floats:
+def _discounted(places: RankedRows, gains: Floats, *, ideal: bool = False) -> Floats:
     discounts = discount(places.rank)
     contribution = gains / discounts
-    note_places(places, ideal=ideal, gain=gains, discount=discounts, contribution=contribution)
+    trace_rows(places, ideal=ideal, gain=gains, discount=discounts, contribution=contribution)
     return places.total(contribution)

@@ -9,7 +9,7 @@ from karat.match.hits import Hits
 from karat.measures.array_math import divide
 from karat.measures.kernels.references import MANNING
 from karat.measures.registry import REL, Param, measure, number_above_zero, one_of
-from karat.measures.trace import note, note_places
+from karat.measures.trace import trace_numbers, trace_rows
 
 DENOMINATOR = Param(
     "denominator",
@@ -45,9 +45,9 @@ def precision_at_most(hits: Hits, k: int | None, rel: int, denominator: str) -> 
 )
 def precision(hits: Hits, k: int | None, rel: int, denominator: str) -> Floats:
     found = hits.relevant(rel).within(k)
-    note_places(found)
+    trace_rows(found)
     places = _places(hits, k, denominator)
-    note(relevant_in_the_top=found.count, places=places)
+    trace_numbers(relevant_in_the_top=found.count, places=places)
     return divide(found.count, places)
 
 
@@ -69,8 +69,8 @@ def _places(hits: Hits, k: int | None, denominator: str) -> Ints:
 )
 def recall(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)
-    note_places(found)
-    note(relevant_in_the_top=found.count, all_relevant=hits.n_relevant(rel))
+    trace_rows(found)
+    trace_numbers(relevant_in_the_top=found.count, all_relevant=hits.n_relevant(rel))
     return divide(found.count, hits.n_relevant(rel))
 
 
@@ -86,7 +86,7 @@ def recall(hits: Hits, k: int | None, rel: int) -> Floats:
 )
 def f1(hits: Hits, k: int | None, rel: int, denominator: str) -> Floats:
     p, r = precision(hits, k, rel, denominator), recall(hits, k, rel)
-    note(precision=p, recall=r)
+    trace_numbers(precision=p, recall=r)
     return divide(2 * p * r, p + r)
 
 
@@ -107,8 +107,8 @@ def success_at_most(hits: Hits, k: int | None, rel: int) -> Floats:
 )
 def success(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)
-    note_places(found)
-    note(relevant_in_the_top=found.count)
+    trace_rows(found)
+    trace_numbers(relevant_in_the_top=found.count)
     return (found.count > 0).astype(np.float64)
 
 
@@ -126,11 +126,11 @@ def success(hits: Hits, k: int | None, rel: int) -> Floats:
 )
 def full(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)
-    note_places(found)
+    trace_rows(found)
     needed, reached = hits.n_relevant(rel), found.count
     if hits.alternatives is not None:
         needed, reached = hits.alternatives.counted(needed, reached, k, rel)
-    note(needed=needed, needed_in_the_top=reached)
+    trace_numbers(needed=needed, needed_in_the_top=reached)
     is_full: Flags = (reached == needed) & (needed > 0)
     return is_full.astype(np.float64)
 
@@ -149,7 +149,7 @@ def full(hits: Hits, k: int | None, rel: int) -> Floats:
 )
 def n_hits(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)
-    note_places(found)
+    trace_rows(found)
     return found.count.astype(np.float64)
 
 
@@ -167,9 +167,9 @@ def n_hits(hits: Hits, k: int | None, rel: int) -> Floats:
 )
 def capped_recall(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)
-    note_places(found)
+    trace_rows(found)
     best = np.minimum(hits.length if k is None else k, hits.n_relevant(rel))
-    note(relevant_in_the_top=found.count, most_that_could_be=best)
+    trace_numbers(relevant_in_the_top=found.count, most_that_could_be=best)
     return divide(found.count, best)
 
 
@@ -190,6 +190,8 @@ def capped_recall(hits: Hits, k: int | None, rel: int) -> Floats:
 def r_precision(hits: Hits, k: None, rel: int, multiple: float) -> Floats:  # noqa: ARG001
     rank = (multiple * hits.n_relevant(rel) + 0.9).astype(np.int64)
     found = hits.relevant(rel).within(rank)
-    note_places(found)
-    note(all_relevant=hits.n_relevant(rel), rank_looked_to=rank, relevant_in_the_top=found.count)
+    trace_rows(found)
+    trace_numbers(
+        all_relevant=hits.n_relevant(rel), rank_looked_to=rank, relevant_in_the_top=found.count
+    )
     return divide(found.count, rank)

@@ -9,7 +9,7 @@ from karat.match.hits import Hits
 from karat.measures.array_math import divide
 from karat.measures.kernels.references import VOORHEES
 from karat.measures.registry import REL, measure
-from karat.measures.trace import note, note_places
+from karat.measures.trace import trace_numbers, trace_rows
 
 
 def reciprocal_rank_at_most(hits: Hits, k: int | None, rel: int) -> Floats:
@@ -31,8 +31,8 @@ def reciprocal_rank_at_most(hits: Hits, k: int | None, rel: int) -> Floats:
 def reciprocal_rank(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)
     first = found.where(found.ordinal == 1)
-    note_places(first, reciprocal=1.0 / first.rank)
-    note(first_relevant_rank_or_zero=found.first_rank)
+    trace_rows(first, reciprocal=1.0 / first.rank)
+    trace_numbers(first_relevant_rank_or_zero=found.first_rank)
     return divide(1.0, found.first_rank)
 
 
@@ -51,5 +51,5 @@ def reciprocal_rank(hits: Hits, k: int | None, rel: int) -> Floats:
 )
 def first_relevant(hits: Hits, k: int | None, rel: int) -> Floats:
     found = hits.relevant(rel).within(k)
-    note_places(found.where(found.ordinal == 1))
+    trace_rows(found.where(found.ordinal == 1))
     return np.where(found.first_rank > 0, found.first_rank, np.nan)

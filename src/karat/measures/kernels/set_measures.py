@@ -15,7 +15,7 @@ from karat.measures.registry import (
     number_above_zero,
     whole_number_from,
 )
-from karat.measures.trace import note, note_places
+from karat.measures.trace import trace_numbers, trace_rows
 
 WEIGHT = Param(
     "weight",
@@ -38,7 +38,7 @@ WEIGHT = Param(
 )
 def set_f(hits: Hits, k: None, rel: int, weight: float) -> Floats:
     p, r = precision(hits, k, rel, "k"), recall(hits, k, rel)
-    note(precision=p, recall=r)
+    trace_numbers(precision=p, recall=r)
     return divide((weight + 1.0) * p * r, weight * p + r)
 
 
@@ -54,8 +54,10 @@ def set_f(hits: Hits, k: None, rel: int, weight: float) -> Floats:
 )
 def set_ap(hits: Hits, k: None, rel: int) -> Floats:
     found = hits.relevant(rel)
-    note_places(found)
-    note(relevant_retrieved=found.count, retrieved=hits.slots(k), all_relevant=hits.n_relevant(rel))
+    trace_rows(found)
+    trace_numbers(
+        relevant_retrieved=found.count, retrieved=hits.slots(k), all_relevant=hits.n_relevant(rel)
+    )
     return divide(found.count * found.count, hits.slots(k) * hits.n_relevant(rel))
 
 
@@ -83,10 +85,12 @@ def utility(
     hits: Hits, k: None, rel: int, a: float, b: float, c: float, d: float, documents: int
 ) -> Floats:
     found = hits.relevant(rel)
-    note_places(found)
+    trace_rows(found)
     other = hits.items(k) - found.count
     missed = hits.n_relevant(rel) - found.count
     rest = documents + found.count - hits.items(k) - hits.n_relevant(rel)
-    note(relevant_retrieved=found.count, other_retrieved=other, relevant_missed=missed, rest=rest)
+    trace_numbers(
+        relevant_retrieved=found.count, other_retrieved=other, relevant_missed=missed, rest=rest
+    )
     worth: Floats = a * found.count + b * other + c * missed + d * rest
     return worth

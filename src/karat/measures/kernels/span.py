@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 
 from karat.arrays import Flags, Floats, Ints
-from karat.match.spans import Budget, Coverage, Covered, Least
+from karat.match.spans import Budget, Coverage, CoveredCharacters, MinOverlap
 from karat.measures.array_math import divide
 from karat.measures.families import SPAN
 from karat.measures.kernels import targets
 from karat.measures.kernels.references import JARVELIN, VOORHEES
 from karat.measures.registry import MIN_OVERLAP, measure
-from karat.measures.trace import is_heard, note, note_places
+from karat.measures.trace import is_tracing, trace_numbers, trace_rows
 
 Cutoff = int | Budget | None
 
@@ -57,7 +57,7 @@ def precision(coverage: Coverage, k: Cutoff) -> Floats:
 def intersection_over_union(coverage: Coverage, k: Cutoff) -> Floats:
     covered = _covered(coverage, k)
     union: Ints = covered.merged + coverage.gold_characters - covered.gold
-    note(characters_in_either=union)
+    trace_numbers(characters_in_either=union)
     return np.where(union == 0, 1.0, divide(covered.gold, union))
 
 
@@ -70,7 +70,7 @@ def intersection_over_union(coverage: Coverage, k: Cutoff) -> Floats:
 )
 def f1(coverage: Coverage, k: Cutoff) -> Floats:
     p, r = precision(coverage, k), recall(coverage, k)
-    note(precision=p, recall=r)
+    trace_numbers(precision=p, recall=r)
     return divide(2 * p * r, p + r)
 
 
@@ -114,19 +114,19 @@ def redundancy(coverage: Coverage, k: Cutoff) -> Floats:
 )
 def precision_omega(coverage: Coverage, _: None) -> Floats:
     characters, gold = coverage.touched
-    note(characters_of_chunks_that_touch_gold=characters, of_gold=gold)
+    trace_numbers(characters_of_chunks_that_touch_gold=characters, of_gold=gold)
     return divide(gold, characters)
 
 
-def _covered(coverage: Coverage, k: Cutoff) -> Covered:
+def _covered(coverage: Coverage, k: Cutoff) -> CoveredCharacters:
     covered = coverage.within(k)
-    if is_heard():
+    if is_tracing():
         raw, added, gold = coverage.parts(k)
         # A budget ends within an item, and what stands below it was not read.
         keep = raw > 0 if isinstance(k, Budget) else coverage.places.rank <= (k or np.inf)
         places = coverage.places.where(keep)
-        note_places(places, characters=raw[keep], new=added[keep], new_gold=gold[keep])
-    note(
+        trace_rows(places, characters=raw[keep], new=added[keep], new_gold=gold[keep])
+    trace_numbers(
         gold_characters=coverage.gold_characters,
         retrieved=covered.raw,
         each_once=covered.merged,
@@ -152,7 +152,7 @@ _piecewise = partial(
     formula="1 / rank of the first item that holds enough of a gold span, 0 if there is none",
     edges=_LEFT_OUT,
 )
-def reciprocal_rank(coverage: Coverage, k: int | None, min_overlap: Least) -> Floats:
+def reciprocal_rank(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
     return targets.reciprocal_rank(coverage.pieces(min_overlap), k)
 
 
@@ -164,7 +164,7 @@ def reciprocal_rank(coverage: Coverage, k: int | None, min_overlap: Least) -> Fl
     edges=_LEFT_OUT,
     binary=True,
 )
-def success(coverage: Coverage, k: int | None, min_overlap: Least) -> Floats:
+def success(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
     return targets.success(coverage.pieces(min_overlap), k)
 
 
@@ -175,7 +175,7 @@ def success(coverage: Coverage, k: int | None, min_overlap: Least) -> Floats:
     formula="Σ over ranks of spans newly found · ranks so far that found a new one / rank, / spans",
     edges=f"never above 1; spans are found by one item each, not by several; {_LEFT_OUT}",
 )
-def average_precision(coverage: Coverage, k: int | None, min_overlap: Least) -> Floats:
+def average_precision(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
     return targets.average_precision(coverage.pieces(min_overlap), k)
 
 
@@ -187,5 +187,5 @@ def average_precision(coverage: Coverage, k: int | None, min_overlap: Least) -> 
     edges="best order: the retrieved items, next always the one that finds most new spans, then "
     f"each span that none finds at a rank of its own; {_LEFT_OUT}",
 )
-def ndcg(coverage: Coverage, k: int | None, min_overlap: Least) -> Floats:
+def ndcg(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
     return targets.ndcg(coverage.pieces(min_overlap), k)

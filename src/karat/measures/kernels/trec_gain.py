@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 
 from karat.arrays import Floats, Ints
-from karat.match.hits import Hits, Places
-from karat.measures.array_math import discount, divide, logarithm, running, running_at, worth
-from karat.measures.kernels.ndcg import in_best_order
+from karat.match.hits import Hits, RankedRows
+from karat.measures.array_math import (
+    discount,
+    divide,
+    gain_of_grades,
+    logarithm,
+    running,
+    running_at,
+)
+from karat.measures.kernels.ndcg import sort_by_gain
 from karat.measures.kernels.references import JARVELIN
 from karat.measures.registry import GAIN, REL, measure
-from karat.measures.trace import note, note_places
+from karat.measures.trace import trace_numbers, trace_rows
 
 
 @measure(
@@ -32,10 +39,10 @@ def ndcg_at_relevant(hits: Hits, k: None, gain: Any) -> Floats:  # noqa: ARG001
     relevant = listed.gains > 0
     found = listed.places.where(relevant)
     ndcg = divide(listed.sums[relevant], best.at(found.query, found.rank))
-    note_places(found, DCG=listed.sums[relevant], nDCG=ndcg)
+    trace_rows(found, DCG=listed.sums[relevant], nDCG=ndcg)
     n_relevant = best.places.count
     missed = divide((n_relevant - found.count) * listed.whole, best.whole)
-    note(sum_at_found=found.total(ndcg), sum_of_missed=missed, all_relevant=n_relevant)
+    trace_numbers(sum_at_found=found.total(ndcg), sum_of_missed=missed, all_relevant=n_relevant)
     return divide(found.total(ndcg) + missed, n_relevant)
 
 
@@ -56,12 +63,12 @@ def ndcg_at_levels(hits: Hits, k: None, gain: Any) -> Floats:  # noqa: ARG001
     ends[:-1] = ~(same_query & (best.gains[1:] == best.gains[:-1]))
     levels = best.places.where(ends)
     ndcg = listed.at(levels.query, levels.rank) / best.sums[ends]
-    note_places(listed.places, DCG=listed.sums, contribution=listed.contribution)
-    note_places(levels, ideal=True, level_ends=best.gains[ends], nDCG=ndcg)
+    trace_rows(listed.places, DCG=listed.sums, contribution=listed.contribution)
+    trace_rows(levels, ideal=True, level_ends=best.gains[ends], nDCG=ndcg)
     goes_on = hits.length > best.places.count + 1
     at_end = np.where(goes_on, divide(listed.whole, best.whole), 0.0)
     points = levels.count + goes_on
-    note(sum_at_levels=levels.total(ndcg), at_the_end=at_end, points=points)
+    trace_numbers(sum_at_levels=levels.total(ndcg), at_the_end=at_end, points=points)
     return divide(levels.total(ndcg) + at_end, points)
 
 
@@ -78,16 +85,16 @@ def ndcg_at_levels(hits: Hits, k: None, gain: Any) -> Floats:  # noqa: ARG001
 )
 def normalised_gain(hits: Hits, k: None, gain: Any) -> Floats:  # noqa: ARG001
     found = hits.found
-    gains = worth(found.grade, gain)
+    gains = gain_of_grades(found.grade, gain)
     found, gains = found.where(gains != 0), gains[gains != 0]
-    best, ideal_gains = _with_gain(in_best_order(hits.gold, gain), gain)
+    best, ideal_gains = _with_gain(sort_by_gain(hits.gold, gain), gain)
     cost = running_at(
         best, running(best, np.maximum(ideal_gains, 1.0)), found.query, found.rank
     ) + np.maximum(found.rank - best.count[found.query], 0)
     distance = 2 + (cost - running(found, gains))  # the gains alone may be too large for a 2
     contribution = gains / logarithm(distance, math.log2)
-    note_places(found, gain=gains, log2_of=distance, contribution=contribution)
-    note(sum_of_contributions=found.total(contribution), all_gain=best.total(ideal_gains))
+    trace_rows(found, gain=gains, log2_of=distance, contribution=contribution)
+    trace_numbers(sum_of_contributions=found.total(contribution), all_gain=best.total(ideal_gains))
     return divide(found.total(contribution), best.total(ideal_gains))
 
 
@@ -105,15 +112,15 @@ def binary_gain(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     found = hits.relevant(rel)
     above = found.rank - found.ordinal
     contribution = 1.0 / discount(above + 1)
-    note_places(found, others_above=above, contribution=contribution)
-    note(sum_of_contributions=found.total(contribution), all_relevant=hits.n_relevant(rel))
+    trace_rows(found, others_above=above, contribution=contribution)
+    trace_numbers(sum_of_contributions=found.total(contribution), all_relevant=hits.n_relevant(rel))
     return divide(found.total(contribution), hits.n_relevant(rel))
 
 
 class _Curve:
     """DCG at every rank where there is a gain."""
 
-    def __init__(self, places: Places, gains: Floats) -> None:
+    def __init__(self, places: RankedRows, gains: Floats) -> None:
         self.places, self.gains = places, gains
         self.contribution = gains / discount(places.rank)
         self.sums = running(places, self.contribution)
@@ -121,18 +128,18 @@ class _Curve:
 
     @classmethod
     def of_list(cls, hits: Hits, gain: Any) -> _Curve:
-        gains = worth(hits.found.grade, gain)
+        gains = gain_of_grades(hits.found.grade, gain)
         return cls(hits.found.where(gains != 0), gains[gains != 0])
 
     @classmethod
     def of_ideal(cls, hits: Hits, gain: Any) -> _Curve:
-        return cls(*_with_gain(in_best_order(hits.gold, gain), gain))
+        return cls(*_with_gain(sort_by_gain(hits.gold, gain), gain))
 
     def at(self, query: Ints, rank: Ints) -> Floats:
         """Return DCG at given ranks of given queries."""
         return running_at(self.places, self.sums, query, rank)
 
 
-def _with_gain(ideal: Places, gain: Any) -> tuple[Places, Floats]:
-    gains = worth(ideal.grade, gain)
+def _with_gain(ideal: RankedRows, gain: Any) -> tuple[RankedRows, Floats]:
+    gains = gain_of_grades(ideal.grade, gain)
     return ideal.where(gains > 0), gains[gains > 0]

@@ -10,11 +10,11 @@ import numpy as np
 
 from karat.arrays import Floats
 from karat.errors import MeasureError
-from karat.match.hits import Hits, Places, merged
+from karat.match.hits import Hits, RankedRows, merge_rows
 from karat.measures.array_math import divide, power
 from karat.measures.kernels.references import CHAPELLE, MOFFAT
 from karat.measures.registry import REL, Param, measure, one_of, share, whole_number_from
-from karat.measures.trace import note, note_others, note_places
+from karat.measures.trace import trace_numbers, trace_others, trace_rows
 
 PERSISTENCE = Param(
     "p", 0.8, "the chance that the user goes on to the next item", share, shown=True
@@ -64,9 +64,9 @@ def rank_biased_precision(
     found = hits.relevant(rel).within(k)
     gains = _scaled(hits, found, gain, max_grade)
     chance = power(p, found.rank - 1)
-    note_places(found, gain=gains, seen_with_chance=chance, contribution=gains * chance)
+    trace_rows(found, gain=gains, seen_with_chance=chance, contribution=gains * chance)
     total = found.total(gains * chance)
-    note(sum_of_contributions=total, one_minus_p=np.full(hits.n_queries, 1 - p))
+    trace_numbers(sum_of_contributions=total, one_minus_p=np.full(hits.n_queries, 1 - p))
     return (1 - p) * total
 
 
@@ -85,8 +85,8 @@ def rank_biased_precision(
     no_gold=False,
 )
 def rank_biased_residual(hits: Hits, k: None, p: float) -> Floats:
-    note_others(hits.judged, k, seen_with_chance=lambda rank: p ** (rank - 1))
-    known = merged(hits.judged, hits.repeats)
+    trace_others(hits.judged, k, seen_with_chance=lambda rank: p ** (rank - 1))
+    known = merge_rows(hits.judged, hits.repeats)
     unjudged = hits.length - known.count
     # (1 − p)(p^a + … + p^(b−1)) is p^a − p^b: a stretch of unjudged items costs two powers.
     before = np.where(known.ordinal > 1, np.roll(known.rank, 1), 0)
@@ -95,7 +95,7 @@ def rank_biased_residual(hits: Hits, k: None, p: float) -> Floats:
     np.maximum.at(last, known.query, known.rank)
     stretches += power(p, last) - power(p, hits.length)
     tail = power(p, hits.length)
-    note(unjudged=unjudged, of_unjudged_items=stretches, of_the_tail=tail)
+    trace_numbers(unjudged=unjudged, of_unjudged_items=stretches, of_the_tail=tail)
     return np.where(unjudged > 0, tail + stretches, 0.0)
 
 
@@ -129,7 +129,7 @@ def normalised_err(hits: Hits, k: int | None, max_grade: int | None) -> Floats:
     best = hits.gold.where(hits.gold.grade >= 1).within(k)
     reached = expected_reciprocal_rank(hits, k, max_grade)
     ideal = _cascade(best, _top_of_scale(hits, max_grade), True)
-    note(ERR=reached, ideal_ERR=ideal)
+    trace_numbers(ERR=reached, ideal_ERR=ideal)
     return divide(reached, ideal)
 
 
@@ -148,7 +148,7 @@ def _top_of_scale(hits: Hits, max_grade: int | None) -> int:
     return max_grade
 
 
-def _scaled(hits: Hits, found: Places, gain: str, max_grade: int | None) -> Floats:
+def _scaled(hits: Hits, found: RankedRows, gain: str, max_grade: int | None) -> Floats:
     """Return gains between 0 and 1."""
     if gain == "binary":
         return np.ones(found.rank.size)
@@ -160,7 +160,7 @@ def _scaled(hits: Hits, found: Places, gain: str, max_grade: int | None) -> Floa
     return found.grade / _top_of_scale(hits, max_grade)
 
 
-def _cascade(places: Places, largest_grade: int, ideal: bool = False) -> Floats:
+def _cascade(places: RankedRows, largest_grade: int, ideal: bool = False) -> Floats:
     """Walk down all lists at once, one relevant item of each query per step."""
     # 2^(g − m) − 2^−m equals (2^g − 1) / 2^m and does not overflow for large grades.
     scale = float(largest_grade)
@@ -175,5 +175,5 @@ def _cascade(places: Places, largest_grade: int, ideal: bool = False) -> Floats:
         contribution[step] = going[query] * stops[step] / places.rank[step]
         total[query] += contribution[step]
         going[query] *= 1 - stops[step]
-    note_places(places, ideal=ideal, stops_with_chance=stops, contribution=contribution)
+    trace_rows(places, ideal=ideal, stops_with_chance=stops, contribution=contribution)
     return total

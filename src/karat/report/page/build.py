@@ -28,7 +28,7 @@ from karat.report.page.query_table import queries
 from karat.report.sheet import Sheet
 from karat.report.writers import written_twice
 from karat.stats.groups import Field, groupable
-from karat.stats.pairwise import Choices
+from karat.stats.pairwise import ComparisonOptions
 
 _FEW_RUNS = 5
 _FIELDS = 3
@@ -47,7 +47,7 @@ def build_page(
     if comparison is not None:
         by = comparison.by
     if comparison is None and 2 <= len(scores) <= _FEW_RUNS:
-        comparison = Comparison(scores, Choices(), by)
+        comparison = Comparison(scores, ComparisonOptions(), by)
     pairs = None if comparison is None else ComparisonSheet(comparison)
     opened = _loaded(scores)
     known = queries(scores, opened, texts=options.texts)

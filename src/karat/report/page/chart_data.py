@@ -14,7 +14,12 @@ from karat.errors import InputError
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.evaluation.usage import TOTAL, by_stage, by_stage_and_model
-from karat.match.align import asked, described, documents, listed
+from karat.match.align import (
+    answered_queries,
+    collapse_to_documents,
+    query_and_rank,
+    with_chunk_columns,
+)
 from karat.match.usage_table import UsageTable
 from karat.measures import Measure, parse
 from karat.measures.aggregate import combine, mean
@@ -194,13 +199,13 @@ def _context_characters(opened: LoadedRun, measure: Measure | None) -> float | N
     """Return the mean length of the top k of the queries that the run was asked."""
     if measure is None or not isinstance(measure.cutoff, int | None):
         return None
-    run = documents(opened.run) if opened.plan.level == "doc" else opened.run
+    run = collapse_to_documents(opened.run) if opened.plan.level == "doc" else opened.run
     known = opened.query_ids
-    n_asked = int(np.count_nonzero(asked(known, run)[0]))
+    n_asked = int(np.count_nonzero(answered_queries(known, run)[0]))
     lengths = _lengths(run, opened.plan.chunks)
     if lengths is None or not n_asked:
         return None
-    number, rank = listed(known, run)
+    number, rank = query_and_rank(known, run)
     delivered = number >= 0
     if measure.cutoff is not None:
         delivered &= rank <= measure.cutoff
@@ -213,7 +218,7 @@ def _lengths(run: Run, chunks: Chunks | None) -> pl.Series | None:
     results = run.results
     if "text" not in results.columns and "start" not in results.columns:
         try:
-            results = described(run, chunks, "text", "start", "end")
+            results = with_chunk_columns(run, chunks, "text", "start", "end")
         except InputError:  # the table may lack what no measure asked of it
             return None
     ways = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karat.evaluation.gate_checks import Blamed, Check
+from karat.evaluation.gate_checks import BlamedQuery, Check
 from karat.evaluation.verdict import Verdict
 from karat.markup import Markup, joined, named, tag
 from karat.report.page.value_table import query_button, scrolled, sentences
@@ -55,7 +55,7 @@ def _failure(check: Check) -> Markup:
     )
 
 
-def _blamed(query: Blamed, check: Check) -> Markup:
+def _blamed(query: BlamedQuery, check: Check) -> Markup:
     before = "" if query.baseline is None else f"{check.shown(query.baseline)} → "
     return joined(query_button(query.query_id), f" {before}{check.shown(query.value)}")
 

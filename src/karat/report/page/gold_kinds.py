@@ -10,14 +10,14 @@ import polars as pl
 
 from karat.arrays import Ints
 from karat.evaluation.loaded_run import LoadedRun
-from karat.match.align import documents
-from karat.match.evidence import Found
-from karat.match.hits import Hits, merged
-from karat.match.span_intervals import overlapping
-from karat.match.spans import Coverage, Least, wanted_spans
-from karat.match.targets import Pieces
+from karat.match.align import collapse_to_documents
+from karat.match.evidence import EvidenceMatches
+from karat.match.hits import Hits, merge_rows
+from karat.match.span_intervals import overlaps
+from karat.match.spans import Coverage, MinOverlap, distinct_gold_spans
+from karat.match.targets import Targets
 from karat.measures import Measure
-from karat.measures.families import EVIDENCE, RANK, SPAN, FamilyName, Reading
+from karat.measures.families import EVIDENCE, RANK, SPAN, FamilyInput, FamilyName
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class GoldKind:
     """Returns query, rank and that column, for each rank that has something to state."""
     counts: Callable[[Measure | None], pl.Expr]
     """Returns which of those ranks count as found; the measure sets what is relevant."""
-    found: Callable[[Reading, Measure | None], GoldFound]
+    found: Callable[[FamilyInput, Measure | None], GoldFound]
     """Returns what a run found over its whole lists; the measure sets what counts, if it does."""
     unfound: Callable[[Sequence[LoadedRun]], Unfound]
     """Returns what every run missed; all were scored against one gold."""
@@ -61,7 +61,7 @@ class GoldKind:
     """The measures that are drawn by k."""
     by_recall: str | None = None
     """The measure that is drawn by points of recall."""
-    repeated: Callable[[Reading], float] | None = None
+    repeated: Callable[[FamilyInput], float] | None = None
     """Returns the share of the returned characters that an item above already has."""
 
 
@@ -84,11 +84,11 @@ def _graded_items(opened: LoadedRun) -> pl.DataFrame:
     hits = opened.readings[RANK.name].data_as(Hits)
     found = hits.found
     if opened.plan.conventions.duplicates == "count":
-        found = merged(found, hits.repeats.where(hits.repeats.grade >= 0))
+        found = merge_rows(found, hits.repeats.where(hits.repeats.grade >= 0))
     return pl.DataFrame({"query": found.query, "rank": found.rank, "grade": found.grade})
 
 
-def _found_items(reading: Reading, measure: Measure | None) -> GoldFound:
+def _found_items(reading: FamilyInput, measure: Measure | None) -> GoldFound:
     hits, rel = reading.data_as(Hits), relevant_from(measure)
     relevant = hits.relevant(rel)
     return GoldFound(hits.n_relevant(rel), relevant.count, relevant.first_rank)
@@ -99,7 +99,7 @@ def _unfound_items(opened: Sequence[LoadedRun]) -> Unfound:
     least = relevant_from(first_of_gold(plan.measures))
     left = wanted = gold.judgments.filter(pl.col("grade") >= least).select(_KEY).unique()
     for each in opened:
-        run = documents(each.run) if plan.level == "doc" else each.run
+        run = collapse_to_documents(each.run) if plan.level == "doc" else each.run
         if run.results.height:  # a run that retrieved nothing has no columns to join by
             # The many results are looked up in the few judgments, not vice versa.
             found = run.results.select(_KEY).join(left, on=_KEY, how="semi")
@@ -117,18 +117,18 @@ def _new_characters(opened: LoadedRun) -> pl.DataFrame:
     return pl.DataFrame(held)
 
 
-def _found_spans(reading: Reading, measure: Measure | None) -> GoldFound:
+def _found_spans(reading: FamilyInput, measure: Measure | None) -> GoldFound:
     params = {} if measure is None else measure.params
-    return _found_pieces(reading.data_as(Coverage).pieces(params.get("min_overlap", Least())))
+    return _found_pieces(reading.data_as(Coverage).pieces(params.get("min_overlap", MinOverlap())))
 
 
 def _unfound_spans(opened: Sequence[LoadedRun]) -> Unfound:
-    spans = wanted_spans(opened[0].gold)
+    spans = distinct_gold_spans(opened[0].gold)
     touched = np.zeros(spans.height, np.bool_)
     for each in opened:
         coverage = each.readings[SPAN.name].data_as(Coverage)
         # Its spans are the rows of gold, in order.
-        touched[overlapping(coverage.items, coverage.spans)[1]] = True
+        touched[overlaps(coverage.items, coverage.spans)[1]] = True
     name = pl.format("{}[{}:{}]", "doc_id", "start", "end")
     held = spans.select("query_id", piece=name, empty=pl.col("start") == pl.col("end"))
     pieces = held.with_columns(pl.Series("touched", touched)).filter(~pl.col("empty"))
@@ -137,7 +137,7 @@ def _unfound_spans(opened: Sequence[LoadedRun]) -> Unfound:
     return Unfound("span", distinct.height, left.sort("query_id", "piece"))
 
 
-def _repeated_characters(reading: Reading) -> float:
+def _repeated_characters(reading: FamilyInput) -> float:
     whole = reading.data_as(Coverage).within(None)
     raw, merged_once = int(whole.raw.sum()), int(whole.merged.sum())
     return 1 - merged_once / raw if raw else 0.0
@@ -145,19 +145,19 @@ def _repeated_characters(reading: Reading) -> float:
 
 def _covered_texts(opened: LoadedRun) -> pl.DataFrame:
     """Return the numbers of the evidence texts that each rank covers."""
-    pieces = opened.readings[EVIDENCE.name].data_as(Found).pieces
+    pieces = opened.readings[EVIDENCE.name].data_as(EvidenceMatches).pieces
     first = np.cumsum(pieces.count) - pieces.count
     pairs = {"query": pieces.query, "rank": pieces.rank}
     pairs["evidence"] = pieces.piece - first[pieces.query]
     return pl.DataFrame(pairs).group_by("query", "rank").agg(pl.col("evidence").sort())
 
 
-def _found_texts(reading: Reading, _: Measure | None) -> GoldFound:
-    return _found_pieces(reading.data_as(Found).pieces)
+def _found_texts(reading: FamilyInput, _: Measure | None) -> GoldFound:
+    return _found_pieces(reading.data_as(EvidenceMatches).pieces)
 
 
 def _unfound_texts(opened: Sequence[LoadedRun]) -> Unfound:
-    founds = [each.readings[EVIDENCE.name].data_as(Found) for each in opened]
+    founds = [each.readings[EVIDENCE.name].data_as(EvidenceMatches) for each in opened]
     first, query_ids = founds[0], opened[0].query_ids
     covered = np.concatenate([found.covering.evidence for found in founds])
     left = np.setdiff1d(first.covering.counted, covered).tolist()
@@ -166,7 +166,7 @@ def _unfound_texts(opened: Sequence[LoadedRun]) -> Unfound:
     return Unfound("evidence", first.covering.counted.size, frame.sort("query_id", "piece"))
 
 
-def _found_pieces(pieces: Pieces) -> GoldFound:
+def _found_pieces(pieces: Targets) -> GoldFound:
     new = pieces.new
     found = np.bincount(new.query, new.grade, new.n_queries).astype(np.int64)
     return GoldFound(pieces.count, found, pieces.covering.first_rank)

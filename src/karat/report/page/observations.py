@@ -16,7 +16,7 @@ from karat.errors import counted
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.remarks import n_missing
 from karat.evaluation.scores import Scores
-from karat.match.align import listed
+from karat.match.align import query_and_rank
 from karat.measures import Measure
 from karat.measures.families import FAILED, REPEATS
 from karat.report.page.gold_kinds import GOLD_KINDS, Unfound
@@ -24,7 +24,7 @@ from karat.report.page.model import Notice, Queries
 from karat.report.page.query_status import ANSWERED, NOT_AT_HAND
 from karat.report.tables import measure_named, number
 from karat.report.terminal import short
-from karat.stats.groups import apart
+from karat.stats.groups import groups_apart
 
 _SHOWN = 3  # of one kind: whoever has 37 runs does not read 37 sentences
 _MOST_LABELS = 20  # a field with more values names queries rather than kinds of them
@@ -141,7 +141,7 @@ def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
         (score.name, field, group)
         for score in scores
         for field, groups in _labelled(score, measure, queries)
-        for group in apart(groups)
+        for group in groups_apart(groups)
         if (group.difference < 0) == higher
     ]
     for run, field, group in sorted(found, key=lambda each: -abs(each[2].difference)):
@@ -193,7 +193,7 @@ def _repeated_shares(opened: LoadedRun) -> Iterator[float]:
 
 def _places(opened: LoadedRun) -> int:
     """Count the places of the lists that gold asks for."""
-    number, _ = listed(opened.query_ids, opened.run)
+    number, _ = query_and_rank(opened.query_ids, opened.run)
     return int(np.count_nonzero(number >= 0))
 
 

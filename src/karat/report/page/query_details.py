@@ -16,10 +16,10 @@ from karat.evaluation.calculation import TOP, Calculation, trace
 from karat.evaluation.list_rows import Row
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
-from karat.match.align import numbers_of, told
-from karat.match.evidence import Found
-from karat.match.highlights import Known, Piece, limited, pieces
-from karat.match.spans import WANTED
+from karat.match.align import fill_from_chunks, query_numbers
+from karat.match.evidence import EvidenceMatches
+from karat.match.highlights import DocumentMarks, DocumentPiece, limited, pieces
+from karat.match.spans import GOLD_SPANS
 from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.families import EVIDENCE
 from karat.report.page.model import Json
@@ -90,8 +90,8 @@ def _spans(shown: ScoredLists, numbers: Sequence[int]) -> dict[int, list[Row]]:
     wanted: dict[int, list[Row]] = {}
     if gold.spans is None or {gold.offsets, run.offsets} != {"codepoint"}:
         return wanted
-    whose = numbers_of(gold.query_ids, gold.spans["query_id"])
-    spans = gold.spans.with_columns(query=whose).filter(WANTED, pl.col("query").is_in(numbers))
+    whose = query_numbers(gold.query_ids, gold.spans["query_id"])
+    spans = gold.spans.with_columns(query=whose).filter(GOLD_SPANS, pl.col("query").is_in(numbers))
     columns = ("query", "doc_id", "start", "end", "text")
     for row in spans.select(columns).sort(columns).iter_rows(named=True):
         wanted.setdefault(row.pop("query"), []).append(row)
@@ -125,7 +125,7 @@ def _of_run(
         plain = details[number]["calculations"][measure.name] = _plain(calculation)
         if not measure.declaration.reads.compares_texts:
             continue
-        found = readings[EVIDENCE.name].data_as(Found)
+        found = readings[EVIDENCE.name].data_as(EvidenceMatches)
         if found.ids is None:
             for row in plain["rows"]:
                 row["item"] = row["item"][:BEGINNING]
@@ -169,7 +169,7 @@ class Texts:
 
     corpus: Corpus | None
     chunks: Chunks | None
-    _by_document: dict[str, Known] = field(default_factory=dict, repr=False)
+    _by_document: dict[str, DocumentMarks] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, opened: LoadedRun) -> Texts:
@@ -182,10 +182,10 @@ class Texts:
             return None
         return len(self.corpus[document])
 
-    def known(self, document: str) -> Known:
+    def known(self, document: str) -> DocumentMarks:
         """Return what is known of the text of a document."""
         if document not in self._by_document:
-            self._by_document[document] = Known().joined(self._parts(document))
+            self._by_document[document] = DocumentMarks().joined(self._parts(document))
         return self._by_document[document]
 
     def _parts(self, document: str) -> list[tuple[int, str]]:
@@ -228,7 +228,7 @@ def results_of(run: ScoredLists, numbers: Sequence[int], texts: Texts) -> dict[i
     """Return the items of some queries that are shown: rank, item, score, place and text."""
     places = run.places.filter(pl.col("query").is_in(numbers))
     items = run.opened.run.results[places["row"].to_numpy()]
-    items = told(items, texts.chunks, "doc_id", "start", "end", "text")
+    items = fill_from_chunks(items, texts.chunks, "doc_id", "start", "end", "text")
     lacking = [
         pl.lit(None, kind).alias(name) for name, kind in _COLUMNS.items() if name not in items
     ]
@@ -255,7 +255,7 @@ def evidence_of(opened: LoadedRun, numbers: Sequence[int]) -> dict[int, list[str
     """Return the evidence of some queries, in the order in which it is numbered."""
     texts: dict[int, list[str]] = {number: [] for number in numbers}
     if EVIDENCE.name in opened.readings:
-        found = opened.readings[EVIDENCE.name].data_as(Found)
+        found = opened.readings[EVIDENCE.name].data_as(EvidenceMatches)
         counted = found.covering.counted
         whose = found.evidence.query[counted]
         for at in np.flatnonzero(np.isin(whose, numbers)).tolist():
@@ -263,7 +263,7 @@ def evidence_of(opened: LoadedRun, numbers: Sequence[int]) -> dict[int, list[str
     return texts
 
 
-def match_of(match: Row, found: Found, query: int) -> Json:
+def match_of(match: Row, found: EvidenceMatches, query: int) -> Json:
     """Return what covers an evidence, with what stands around it, or what comes nearest."""
     shown = {name: match[name] for name in ("evidence", "rank", "how", "ratio")}
     nearest = {"nearest_rank": match["nearest_rank"], "nearest_ratio": match["nearest_ratio"]}
@@ -287,7 +287,7 @@ def match_of(match: Row, found: Found, query: int) -> Json:
     return shown | nearest | none | around
 
 
-def _text(found: Found, query: int, rank: int) -> str:
+def _text(found: EvidenceMatches, query: int, rank: int) -> str:
     """Return the text that a query has at a rank; all its items stand in a row."""
     return found.items.text[int(np.searchsorted(found.items.query, query)) + rank - 1]
 
@@ -333,7 +333,7 @@ def _chosen(spans: Sequence[Row], placed: Sequence[Sequence[Row]]) -> list[str]:
 
 def _pieces(
     document: str, spans: Sequence[Row], placed: Sequence[Sequence[Row]], texts: Texts
-) -> list[Piece]:
+) -> list[DocumentPiece]:
     own = [span for span in spans if span["doc_id"] == document]
     items = [[item for item in run if item["doc_id"] == document] for run in placed]
     known = texts.known(document).joined(parts([*own, *(item for run in items for item in run)]))

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from karat.evaluation.loaded_run import LoadedRun
-from karat.match.align import asked
+from karat.match.align import answered_queries
 from karat.report.page.gold_kinds import GoldFound
 from karat.report.page.model import Outcomes
 
@@ -22,7 +22,7 @@ def nothing_wanted(n_queries: int) -> GoldFound:
 def outcomes(opened: LoadedRun, held: GoldFound) -> Outcomes:
     """Say what became of each query in a run."""
     query_ids, run = opened.query_ids, opened.run
-    present, _ = asked(query_ids, run)
+    present, _ = answered_queries(query_ids, run)
     status = np.where(present, ANSWERED, MISSING)
     if run.errors is not None:
         status[query_ids.is_in(run.errors["query_id"].implode()).to_numpy()] = FAILED

@@ -14,7 +14,7 @@ import polars as pl
 from karat.arrays import Flags, Ints
 from karat.evaluation.calculation import TOP
 from karat.evaluation.loaded_run import LoadedRun
-from karat.match.align import numbers_of
+from karat.match.align import query_numbers
 from karat.measures import Measure
 from karat.measures.families import FAMILIES, RANK, FamilyName
 from karat.report.page.gold_kinds import GOLD_KINDS, relevant_from
@@ -71,7 +71,7 @@ class ScoredLists:
     def _all(self) -> tuple[Ints, Ints]:
         """The query and the row of each item, queries in order and the items of each in rank."""
         run = self.opened.run
-        number = numbers_of(self.opened.query_ids, run.segments.query_ids)
+        number = query_numbers(self.opened.query_ids, run.segments.query_ids)
         query = np.repeat(number, run.segments.lengths)
         row = np.flatnonzero(query >= 0)
         if self.is_own and row.size:
