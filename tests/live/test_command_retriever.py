@@ -179,7 +179,7 @@ def test_query_of_several_megabytes_is_sent(script):
 
 
 def test_answer_above_the_size_limit_is_not_read(script, monkeypatch):
-    assert command.MOST_BYTES == 64 * 2**20
+    assert command_module.MOST_BYTES == 64 * 2**20
     monkeypatch.setattr(command_module, "MOST_BYTES", 2**20)
     line = script("sys.stdout.write('x' * (2 * 2**20)); sys.stdout.flush(); time.sleep(600)")
     (error,) = ask_together(command(line), "a")

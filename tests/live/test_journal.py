@@ -460,7 +460,7 @@ def test_folder_pipe_and_missing_folder_are_refused(folder):
 HOLDER = """
 import sys, time
 from karat.data.formats.json_lines import Header
-from karat.live.file import Journal
+from karat.live.journal import Journal
 journal = Journal.open(sys.argv[1], Header(1, "run", "mine"))
 print("held", flush=True)
 time.sleep(600)
@@ -485,7 +485,7 @@ def test_second_process_is_refused_until_the_first_was_killed(folder):
 FORKED = """
 import os, sys, time
 from karat.data.formats.json_lines import Header
-from karat.live.file import Journal
+from karat.live.journal import Journal
 journal = Journal.open(sys.argv[1], Header(1, "run", "mine"))
 if not os.fork():
     print(os.getpid(), flush=True)

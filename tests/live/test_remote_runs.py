@@ -229,13 +229,13 @@ def test_no_process_outlives_an_interrupted_run(tmp_path):
     program = f"""
         from karat.live.retrievers.command import CommandRetriever
         from karat.live.retrievers.answers import Fields
-        from karat.live.asking import ask_all
-        from karat.live.protocol import Question, Search
+        from karat.live.loop_thread import run_all_queries
+        from karat.live.protocol import Query, Search
         from karat.live.run_options import RunOptions
 
         retriever = CommandRetriever({f"{sys.executable} {child}"!r}, Search(), Fields())
-        questions = [Question(str(n), "why") for n in range(9)]
-        ask_all(retriever, questions, RunOptions(jobs=3), print)
+        queries = [Query(str(n), "why") for n in range(9)]
+        run_all_queries(retriever, queries, RunOptions(jobs=3), print)
     """
     running = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path, stderr=subprocess.PIPE

@@ -176,7 +176,7 @@ def test_queries_are_taken_only_when_a_job_is_free():
     lines = []
 
     def done(line):
-        runner.append(line)
+        lines.append(line)
         if len(lines) == 100:
             raise OSError("disk full")
 

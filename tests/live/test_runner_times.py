@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from karat.data.formats.native_run import Call, ResultRow
 from karat.live import runner, workers
 from karat.live.protocol import Answer, AttemptError
+from karat.live.runner import pause
 from support.effort import examples
 from support.fake_retrievers import Fake, fake_clock, in_task, run_queries, without_pauses
 
@@ -229,11 +230,11 @@ def test_rate_limits_a_run():
 def test_pauses_are_random_and_grow_up_to_a_limit():
     longest = {1: 0.5, 2: 1.0, 3: 2.0, 6: 16.0, 7: 30.0, 8: 30.0, 10_000: 30.0}
     for failures, seconds in longest.items():
-        pauses = [runner.pause(failures, None) for _ in range(300)]
+        pauses = [pause(failures, None) for _ in range(300)]
         assert 0 <= min(pauses) < seconds / 10
         assert seconds * 0.9 < max(pauses) <= seconds
-    assert runner.pause(1, 7.0) == 7.0
-    assert runner.pause(1, 3600.0) == 60.0
+    assert pause(1, 7.0) == 7.0
+    assert pause(1, 3600.0) == 60.0
 
 
 def test_wait_that_the_retriever_requests_reaches_the_pause(monkeypatch):

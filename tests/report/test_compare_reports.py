@@ -449,7 +449,7 @@ def test_letters_of_runs_go_on_with_capitals_and_then_pairs():
 def test_latex_separates_letters_of_more_runs_than_the_alphabet_has(
     tmp_path, monkeypatch, count, marks
 ):
-    for module in ("significance", "latex"):
+    for module in ("comparison", "latex"):
         monkeypatch.setattr(f"karat.report.{module}.ascii_letters", "abc")
     runs = {f"run{at}": BAD if at else OLD for at in range(count)}
     karat.compare(GOLD, runs, "RR", correction="none").write(tmp_path / "c.tex")

@@ -522,11 +522,11 @@ def test_block_size_changes_no_bit(monkeypatch):
 
 def test_number_of_threads_changes_no_bit():
     program = (
-        "from karat.stats.pairwise import Choices, compared\n"
+        "from karat.stats.pairwise import ComparisonOptions, compared\n"
         "from karat.stats.summary import summary\n"
         "from support.score_tables import random_tables\n"
         "tables = random_tables(n=200, k=2)\n"
-        "print(compared(tables, Choices(correction='tukey')).rows())\n"
+        "print(compared(tables, ComparisonOptions(correction='tukey')).rows())\n"
         "print(summary(tables['run 1']).rows())\n"
     )
     outputs = set()
