@@ -187,7 +187,7 @@ def test_dry_run_asks_a_few_queries_once():
     texts = {f"q{number}": str(number) for number in range(50)}
     options = RunOptions(repeat=7, warmup=30)
     request = RunRequest.of(lambda query: queries.append(query) or [], texts, options)
-    assert len(request.tried()) == len(queries) == len(set(queries)) == 5
+    assert len(request.run_first_queries()) == len(queries) == len(set(queries)) == 5
 
 
 def test_prices_are_loaded_before_the_first_query():

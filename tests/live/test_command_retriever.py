@@ -34,7 +34,7 @@ for count, line in enumerate(sys.stdin):
 @pytest.fixture(autouse=True)
 def _no_grace(monkeypatch):
     """Do not wait for a process to fail at its start, unless a test is about that."""
-    monkeypatch.setattr("karat.live.retrievers.command._GRACE", 0)
+    monkeypatch.setattr("karat.live.retrievers.command._STARTUP_SECONDS", 0)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def ends(pid, seconds=10):
 
 def test_request_is_one_line_of_json(script):
     line = script("print(answer_of(json.dumps(request)))")
-    search = Search(top_k=4, score_threshold=0.25, given=frozenset({"score_threshold"}))
+    search = Search(top_k=4, score_threshold=0.25, explicit=frozenset({"score_threshold"}))
     (answer,) = ask_together(command(line, search), "Wie?\n“so”")
     assert ids(answer) == [
         '{"query_id": "q0", "query": "Wie?\\n\\u201cso\\u201d", '
@@ -113,7 +113,7 @@ def test_concurrent_queries_have_one_process_each_and_all_end_with_the_run(scrip
 
 
 def test_process_that_ignores_its_end_of_input_and_sigterm_is_killed(script, monkeypatch):
-    monkeypatch.setattr(command_module, "_PATIENCE", 0.2)
+    monkeypatch.setattr(command_module, "_EXIT_SECONDS", 0.2)
     stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + LOOP
     line = script(stubborn + "    print(answer)\ntime.sleep(600)", after="")
     (answer,) = ask_together(command(line), "a")
@@ -149,13 +149,15 @@ def test_child_that_calls_setsid_ends_with_the_run(script, streams):
 
 
 def test_child_that_is_not_found_is_reported(script, monkeypatch):
-    monkeypatch.setattr(command_module, "_marked", lambda _: [])  # as on systems without /proc
+    monkeypatch.setattr(
+        command_module, "_processes_with_mark", lambda _: []
+    )  # as on systems without /proc
     children = []
 
     async def ask():
         retriever = command(script(STARTING.format(streams="")))
         await retriever.open(1)
-        children.extend(ids(retriever.read(await retriever.ask(Query("q1", "a")))))
+        children.extend(ids(retriever.parse(await retriever.retrieve(Query("q1", "a")))))
         await retriever.close()
 
     try:
@@ -179,11 +181,11 @@ def test_query_of_several_megabytes_is_sent(script):
 
 
 def test_answer_above_the_size_limit_is_not_read(script, monkeypatch):
-    assert command.MOST_BYTES == 64 * 2**20
-    monkeypatch.setattr(command_module, "MOST_BYTES", 2**20)
+    assert command_module.MAX_BYTES == 64 * 2**20
+    monkeypatch.setattr(command_module, "MAX_BYTES", 2**20)
     line = script("sys.stdout.write('x' * (2 * 2**20)); sys.stdout.flush(); time.sleep(600)")
     (error,) = ask_together(command(line), "a")
-    assert (error.kind, error.again) == ("BadAnswer", False)
+    assert (error.kind, error.retryable) == ("BadAnswer", False)
     assert " 1 MB" in error.message
 
 
@@ -242,7 +244,7 @@ def test_process_that_fails_is_replaced(script, failing, kind, shown):
 
 
 def test_process_that_closes_its_output_is_replaced(script, monkeypatch):
-    monkeypatch.setattr(command_module, "_PATIENCE", 0.1)
+    monkeypatch.setattr(command_module, "_EXIT_SECONDS", 0.1)
     line = script("os.close(1) if query == 'bad' else print(answer)")
     first, bad, after = ask_in_turn(command(line), "a", "bad", "c")
     assert (type(bad), bad.kind) == (AttemptError, "ProcessEnded")
@@ -275,13 +277,13 @@ def test_unrequested_line_is_never_the_answer_to_the_next_query(script, tmp_path
         retriever = command(line)
         await retriever.open(1)
         try:
-            first = await retriever.ask(Query("1", "a"))
+            first = await retriever.retrieve(Query("1", "a"))
             go.touch()
             while not printed.exists():
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.05)
-            second = await retriever.ask(Query("2", "b"))
-            return retriever.read(first), retriever.read(second)
+            second = await retriever.retrieve(Query("2", "b"))
+            return retriever.parse(first), retriever.parse(second)
         finally:
             await retriever.close()
 
@@ -295,7 +297,7 @@ def test_late_second_line_is_never_the_answer_to_the_next_query(script):
     # The second line of an answer is printed when the next query has been sent.
     line = script("print(late if count else answer); late = answer")
     first, second, third = ask_in_turn(command(line), "a", "b", "c")
-    assert (type(second), second.kind, second.again) == (AttemptError, "BadAnswer", True)
+    assert (type(second), second.kind, second.retryable) == (AttemptError, "BadAnswer", True)
     assert "'q0'" in second.message
     assert [ids(first)[::2], ids(third)[::2]] == [["a", "0"], ["c", "0"]]
 
@@ -305,7 +307,7 @@ def test_late_second_line_is_never_the_answer_to_the_next_query(script):
 )
 def test_answer_without_its_query_id_is_refused_with_the_line_to_print(script, printed):
     (error,) = ask_together(command(script(f"print({printed!r})")), "a")
-    assert (type(error), error.kind, error.again) == (AttemptError, "BadAnswer", False)
+    assert (type(error), error.kind, error.retryable) == (AttemptError, "BadAnswer", False)
     assert printed in error.message
     assert '{"query_id": "q0", "results": ' in error.message
 
@@ -315,7 +317,7 @@ def test_query_id_of_an_answer_may_be_a_number(script):
         retriever = command(script("print(json.dumps({'query_id': 7, 'results': ['a']}))"))
         await retriever.open(1)
         try:
-            return retriever.read(await retriever.ask(Query("7", "text")))
+            return retriever.parse(await retriever.retrieve(Query("7", "text")))
         finally:
             await retriever.close()
 
@@ -329,7 +331,7 @@ def test_processes_end_when_a_query_is_interrupted(script, tmp_path):
         retriever = command(line)
         await retriever.open(1)
         try:
-            asking = asyncio.ensure_future(retriever.ask(Query("1", "a")))
+            asking = asyncio.ensure_future(retriever.retrieve(Query("1", "a")))
             while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
                 await asyncio.sleep(0.01)
             os.kill(os.getpid(), 2)
@@ -389,7 +391,7 @@ def test_file_that_cannot_be_started_is_refused_when_opened(tmp_path):
 
 
 def test_command_that_ends_at_once_is_refused_when_opened(monkeypatch):
-    monkeypatch.setattr("karat.live.retrievers.command._GRACE", 20)
+    monkeypatch.setattr("karat.live.retrievers.command._STARTUP_SECONDS", 20)
     line = "sh -c 'echo bad option >&2; exit 3'"
     with refused(field=f"cmd:{line}") as caught:
         ask_together(command(line), "q")

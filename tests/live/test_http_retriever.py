@@ -13,7 +13,7 @@ import pytest
 from karat.live.protocol import AttemptError, Search
 from karat.live.retrievers import http as http_module
 from karat.live.retrievers.answers import Fields
-from karat.live.retrievers.http import HttpRetriever, retry_after, server_timing
+from karat.live.retrievers.http import HttpRetriever, parse_server_timing, retry_after
 from support import live_server
 from support.direct_calls import ask_in_turn, ask_together, ids
 from support.errors import refused
@@ -48,7 +48,7 @@ def test_query_and_top_k_are_posted_as_json():
 
 
 def test_settings_that_were_not_given_are_not_sent():
-    search = Search(top_k=3, score_threshold=0.5, prefetch_limit=7, given=frozenset({"top_k"}))
+    search = Search(top_k=3, score_threshold=0.5, prefetch_limit=7, explicit=frozenset({"top_k"}))
     with serving(live_server.echo) as server:
         ask_together(http(server.url, search), "q")
     assert server.asked == [{"query": "q", "top_k": 3}]
@@ -56,12 +56,12 @@ def test_settings_that_were_not_given_are_not_sent():
 
 def test_settings_that_were_given_are_sent_and_reported_as_taken():
     given = frozenset({"score_threshold", "prefetch_limit", "rerank_top_n"})
-    search = Search(3, 0.5, 7, 9, given=given)
+    search = Search(3, 0.5, 7, 9, explicit=given)
     with serving(live_server.echo) as server:
         retriever = http(server.url, search, ["rerank_top_n="])
         ask_together(retriever, "q")
     assert server.asked == [{"query": "q", "top_k": 3, "score_threshold": 0.5, "prefetch_limit": 7}]
-    assert retriever.takes == {"top_k", "score_threshold", "prefetch_limit"}
+    assert retriever.accepts == {"top_k", "score_threshold", "prefetch_limit"}
 
 
 def test_fields_and_body_make_the_request_that_a_server_expects():
@@ -96,7 +96,7 @@ def test_get_sends_the_query_and_all_fields_as_parameters():
     with serving(parameters) as server:
         retriever = http(
             f"{server.url}?index=faq",
-            Search(3, 0.5, given=frozenset({"score_threshold"})),
+            Search(3, 0.5, explicit=frozenset({"score_threshold"})),
             ["query=q.text", "top_k=rows"],
             body={"lang": ["de", "en"], "exact": True, "year": 2024},
             method="get",
@@ -308,7 +308,7 @@ def test_refusal_is_reported_with_its_status_and_reason_in_one_line(status, agai
     error, _ = failure(saying(b"no\x1b[2J such index\r\n  at line 3", status))
     assert error.kind == f"HTTP {status}"
     assert error.message == "no�[2J such index at line 3"
-    assert error.again is again
+    assert error.retryable is again
 
 
 def test_long_refusal_is_cut():
@@ -323,22 +323,22 @@ def test_refusal_with_an_empty_body_has_a_message():
 
 def test_wait_is_read_from_the_server():
     error, _ = failure(saying(b"slow down", 429, Retry_After="7"))
-    assert error.wait == 7
+    assert error.retry_after == 7
 
 
 def test_redirect_is_refused_and_its_address_shown():
     error, server = failure(saying(b"", 307, Location="/v2/search?key=abc"))
     assert error.kind == "HTTP 307"
     assert f"http://{server.place}/v2/search?key=***" in error.message
-    assert not error.again
+    assert not error.retryable
     assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("location", ["http://[::1", "//[", "http://[x]/?api_key=s3cr3t-w0rd"])
 def test_redirect_to_an_invalid_address_is_reported(location):
     error, _ = failure(saying(b"", 302, Location=location))
-    assert (error.kind, error.again) == ("HTTP 302", False)
-    assert error.message == "the server redirects to an invalid address"
+    assert (error.kind, error.retryable) == ("HTTP 302", False)
+    assert error.message == "the server redirects to an invalid URL"
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_redirect_to_an_invalid_address_is_reported(location):
 )
 def test_lost_connection_is_reported_with_host_and_port(respond, cause):
     error, server = failure(respond)
-    assert (error.kind, error.again) == ("ConnectionError", True)
+    assert (error.kind, error.retryable) == ("ConnectionError", True)
     assert error.message.startswith(f"{server.place}: ")
     assert isinstance(error.__cause__, cause)
 
@@ -360,7 +360,7 @@ def test_server_that_is_not_running_is_a_connection_error():
     with serving(live_server.echo) as server:
         pass
     (error,) = ask_together(http(server.url), "q")
-    assert (error.kind, error.again) == ("ConnectionError", True)
+    assert (error.kind, error.retryable) == ("ConnectionError", True)
     assert error.message.startswith(f"{server.place}: ")
     assert isinstance(error.__cause__, aiohttp.ClientConnectorError)
 
@@ -388,7 +388,7 @@ def test_host_that_does_not_exist_is_a_connection_error():
 )
 def test_bad_answer_is_reported_with_its_beginning(content, again):
     error, _ = failure(saying(content))
-    assert (error.kind, error.again) == ("BadAnswer", again)
+    assert (error.kind, error.retryable) == ("BadAnswer", again)
     if content:
         assert repr(content.decode(errors="replace")) in error.message
 
@@ -406,10 +406,10 @@ def test_answer_that_is_not_http_is_a_bad_answer():
 
 @pytest.mark.parametrize("respond", [live_server.huge, live_server.bomb])
 def test_answer_above_the_size_limit_is_not_read(respond, monkeypatch):
-    assert http_module.MOST_BYTES == 64 * 2**20
-    monkeypatch.setattr(http_module, "MOST_BYTES", 2**20)
+    assert http_module.MAX_BYTES == 64 * 2**20
+    monkeypatch.setattr(http_module, "MAX_BYTES", 2**20)
     error, _ = failure(respond)
-    assert (error.kind, error.again) == ("BadAnswer", False)
+    assert (error.kind, error.retryable) == ("BadAnswer", False)
     assert " 1 MB" in error.message
 
 
@@ -436,7 +436,7 @@ def test_self_signed_certificate_is_refused_once(tmp_path):
     path.write_bytes(path.read_bytes() + (tmp_path / "cert.pem").read_bytes())
     with serving(live_server.echo, certificate=path) as server:
         (error,) = ask_together(http(server.url), "q")
-    assert (error.kind, error.again) == ("ConnectionError", False)
+    assert (error.kind, error.retryable) == ("ConnectionError", False)
     assert isinstance(error.__cause__, aiohttp.ClientSSLError)
     assert server.asked == []
 
@@ -472,7 +472,7 @@ def test_invalid_retry_after_is_none(value):
     ],
 )
 def test_server_timing_is_read_by_the_standard(value, stages):
-    assert server_timing([value]) == stages
+    assert parse_server_timing([value]) == stages
 
 
 # Secrets

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from karat.live.loop_thread import run_all_queries
-from karat.live.protocol import Query, Search, encoded
+from karat.live.protocol import Query, Search, encode_line
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.command import CommandRetriever
 from karat.live.retrievers.http import HttpRetriever
@@ -28,7 +28,7 @@ SECRET = "s3cr3t-w0rd"
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
     """Retry at once, and do not wait for a process to fail at its start."""
-    monkeypatch.setattr("karat.live.retrievers.command._GRACE", 0)
+    monkeypatch.setattr("karat.live.retrievers.command._STARTUP_SECONDS", 0)
     with without_pauses():
         yield
 
@@ -154,7 +154,7 @@ def test_secrets_are_not_written_to_lines():
         lines = run(http(url, {"Authorization": f"Bearer {SECRET}"}), "0", "1", "2", retries=0)
     assert len(lines) == 3
     assert all(line.error for line in lines)
-    assert SECRET not in b"".join(map(encoded, lines)).decode()
+    assert SECRET not in b"".join(map(encode_line, lines)).decode()
 
 
 def test_no_query_is_lost_when_the_command_fails_often(tmp_path, monkeypatch):
@@ -211,7 +211,7 @@ def test_lines_of_a_command_are_lines_of_a_native_run(tmp_path):
     path.write_text(f"import sys\nfor line in sys.stdin: print({json.dumps(answer)!r})\n")
     retriever = CommandRetriever(f"{sys.executable} {path}", Search(), Fields())
     (line,) = run(retriever, "a")
-    record = msgspec.json.decode(encoded(line))
+    record = msgspec.json.decode(encode_line(line))
     assert record["latency_ms"].pop("total") > 0
     assert record == {**answer, "results": [{**answer["results"][0], "id": "7"}]}
 
@@ -229,13 +229,13 @@ def test_no_process_outlives_an_interrupted_run(tmp_path):
     program = f"""
         from karat.live.retrievers.command import CommandRetriever
         from karat.live.retrievers.answers import Fields
-        from karat.live.asking import ask_all
-        from karat.live.protocol import Question, Search
+        from karat.live.loop_thread import run_all_queries
+        from karat.live.protocol import Query, Search
         from karat.live.run_options import RunOptions
 
         retriever = CommandRetriever({f"{sys.executable} {child}"!r}, Search(), Fields())
-        questions = [Question(str(n), "why") for n in range(9)]
-        ask_all(retriever, questions, RunOptions(jobs=3), print)
+        queries = [Query(str(n), "why") for n in range(9)]
+        run_all_queries(retriever, queries, RunOptions(jobs=3), print)
     """
     running = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program)], cwd=tmp_path, stderr=subprocess.PIPE

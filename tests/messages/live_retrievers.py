@@ -14,9 +14,9 @@ import aiohttp
 
 from karat import Run, retrieve
 from karat.live.protocol import AttemptError, Search
-from karat.live.retrievers.answers import Fields, answer_of
+from karat.live.retrievers.answers import Fields, parse_answer
 from karat.live.retrievers.http import HttpRetriever
-from karat.live.retrievers.resolve import retriever_of
+from karat.live.retrievers.resolve import resolve_retriever
 from messages.cases import Section, written
 from support import live_server
 from support.fake_retrievers import Fake
@@ -43,7 +43,7 @@ def made(name: str, given, search: Search | None = None, fields=(), **how) -> No
     """Add a case of a retriever that cannot be made."""
     case(
         name,
-        lambda: retriever_of(given, search or Search(), fields=Fields.of(fields), **how),
+        lambda: resolve_retriever(given, search or Search(), fields=Fields.of(fields), **how),
     )
 
 
@@ -59,7 +59,7 @@ def module(name: str, spec: str, content: str | None = None, **how) -> None:
             if content is not None:
                 written(f"{spec.partition(':')[0]}.py", content)
             with patch("sys.dont_write_bytecode", True):
-                retriever_of(spec, Search(), fields=Fields.of(()))
+                resolve_retriever(spec, Search(), fields=Fields.of(()))
         finally:
             for added in set(sys.modules) - before:
                 del sys.modules[added]
@@ -188,7 +188,7 @@ def answer(name: str, returned, *fields: str) -> None:
 
     def read():
         try:
-            answer_of(returned, Fields.of(fields))
+            parse_answer(returned, Fields.of(fields))
         except AttemptError as error:
             return f"recorded in the run: {error.kind}: {error.message}"
 
@@ -257,12 +257,12 @@ made(
 
 def proxied():
     with patch.dict(os.environ, {"http_proxy": "socks5://127.0.0.1", "no_proxy": ""}):
-        retriever_of("http://retriever.test/", Search(), fields=Fields.of(()))
+        resolve_retriever("http://retriever.test/", Search(), fields=Fields.of(()))
 
 
 def without_aiohttp():
     with patch.dict(sys.modules, aiohttp=None):
-        retriever_of("http://127.0.0.1/", Search(), fields=Fields.of(()))
+        resolve_retriever("http://127.0.0.1/", Search(), fields=Fields.of(()))
 
 
 def unreachable():
@@ -289,7 +289,7 @@ http("a server breaks off its answer", live_server.cutting)
 
 def too_long():
     with (
-        patch("karat.live.retrievers.http.MOST_BYTES", 1 << 20),
+        patch("karat.live.retrievers.http.MAX_BYTES", 1 << 20),
         serving(saying(b" " * 2**21)) as s,
     ):
         return asked(s.url)
@@ -303,7 +303,7 @@ def lost(name: str, error: Exception) -> None:
 
     def fail():
         retriever = HttpRetriever("http://retriever.test/", Search(), Fields.of(()), {}, {})
-        problem = retriever._lost(error)
+        problem = retriever._connection_error(error)
         return f"recorded in the run: {problem.kind}: {problem.message}"
 
     case(name, fail)
@@ -325,7 +325,7 @@ made("a command is empty", "cmd: ")
 made("a command is unknown", "cmd:karat-nowhere")
 case(
     "a command lacks ./ before its name",
-    lambda: retriever_of(f"cmd:{written('search-faq', '')}", Search(), fields=Fields.of(())),
+    lambda: resolve_retriever(f"cmd:{written('search-faq', '')}", Search(), fields=Fields.of(())),
 )
 
 
@@ -337,8 +337,8 @@ def script(content: str, mode: int = 0o755) -> str:
 def started(content: str, grace: float = 0, **patches) -> str:
     """Ask a program; what decides by time whether it has ended is patient on a busy machine."""
     with (
-        patch.multiple("karat.live.retrievers.command", **{"_PATIENCE": 5.0} | patches),
-        patch("karat.live.retrievers.command._GRACE", grace),
+        patch.multiple("karat.live.retrievers.command", **{"_EXIT_SECONDS": 5.0} | patches),
+        patch("karat.live.retrievers.command._STARTUP_SECONDS", grace),
     ):
         return asked(script(f"#!/bin/sh\n{content}\n"))
 
@@ -358,7 +358,7 @@ replying("a command answers another query", """echo '{"query_id": "q9"}'""", STA
 replying("a command answers without the query_id", """echo '{"results": ["a"]}'""", STAY)
 replying("a command answers without results", """echo '{"query_id": "q1", "took": "3 ms"}'""", STAY)
 replying("a command answers with two lines", "printf '[]\\n[]\\n'", STAY)
-replying("a command answers too much", "echo '[         ]'", STAY, MOST_BYTES=4)
+replying("a command answers too much", "echo '[         ]'", STAY, MAX_BYTES=4)
 replying("a command ends without an answer", "exit 0")
 replying("a command ends with an error", "echo no index >&2", "exit 3")
 replying("a command is ended by a signal", "kill -9 $$")
@@ -373,7 +373,7 @@ def left() -> None:
         """echo '{"query_id": "q1", "results": ["'$!'"]}'""",
         "read more",
     ]
-    with patch("karat.live.retrievers.command._marked", lambda _: []):
+    with patch("karat.live.retrievers.command._processes_with_mark", lambda _: []):
         run = retrieve(script("\n".join([*lines, ""])), QUERY)
     os.kill(int(run.results["item_id"][0]), signal.SIGKILL)
 

@@ -7,8 +7,8 @@ from karat.live.protocol import Query
 
 async def _answer(retriever, number, query, timeout):
     try:
-        returned = await asyncio.wait_for(retriever.ask(Query(f"q{number}", query)), timeout)
-        return retriever.read(returned)
+        returned = await asyncio.wait_for(retriever.retrieve(Query(f"q{number}", query)), timeout)
+        return retriever.parse(returned)
     except Exception as error:
         return error
 
