@@ -63,9 +63,9 @@ class stage:  # noqa: N801 - it reads as a word: `with karat.stage("rerank"):`
     def __init__(self, name: str) -> None:
         if not _is_name(name):
             raise InputError(
-                f"the name of a stage must be a text that is not empty, got {name!r}",
+                f"expected the name of a stage, got {name!r}",
                 field="stage",
-                hint='use a name such as "rerank"',
+                hint='use a text such as "rerank"',
             )
         if name == TOTAL:
             raise InputError(
@@ -173,7 +173,7 @@ def record_call(
     for field, name in (("model", model), ("stage", stage)):
         if name is not None and not _is_name(name):
             raise InputError(
-                f"the name must be a text that is not empty, got {name!r}",
+                f"expected a name, got {name!r}",
                 field=f"record_call: {field}",
             )
     call = Call(

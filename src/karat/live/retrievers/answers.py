@@ -93,7 +93,9 @@ def _check_field(pair: str, ours: str, theirs: str) -> None:
         raise _field_error(pair, f"unknown field {ours!r}", hint)
     if not theirs and ours not in SEARCH_SETTINGS:
         raise _field_error(
-            pair, f"{ours} cannot be left out", f"write {ours}=THEIRS, with the retriever's name"
+            pair,
+            f"the name after {ours}= is missing",
+            f"write {ours}=NAME, with the name that the retriever uses",
         )
     if theirs and not all(theirs.split(".")):
         raise _field_error(pair, "the path has an empty key", "write one dot between two keys")
@@ -127,8 +129,8 @@ def _set_at_path(request: dict[str, Any], path: str, value: Any, name: str) -> N
 def _blocked_path(name: str, path: str, key: str) -> InputError:
     return _field_error(
         f"{name}={path}",
-        f"the path cannot be built: the key before {key!r} already has a value that is not an "
-        "object, or is a list without this index",
+        f"{key!r} cannot be added: the value before it is neither an object nor a list with this "
+        "index",
         "choose a path that does not go through another value, and add lists to the body first",
     )
 

@@ -131,7 +131,10 @@ class CommandRetriever(Retriever):
                 retryable=False,
             )
         if str(query_id) != query.query_id:
-            raise AttemptError("BadAnswer", f"the answer has the query_id {query_id!r} instead")
+            raise AttemptError(
+                "BadAnswer",
+                f"expected the answer to query {query.query_id!r}, got the answer to {query_id!r}",
+            )
         try:
             return parse_answer(content, self._fields)
         except AttemptError as error:

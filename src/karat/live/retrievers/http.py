@@ -332,7 +332,9 @@ def _check_body(body: Mapping[str, Any]) -> None:
     while values:
         level += 1
         if level > _MAX_NESTING:
-            raise _bad_body(f"the body is nested more than {_MAX_NESTING} levels deep")
+            raise _bad_body(
+                f"the body is nested more than {_MAX_NESTING} levels deep", "use fewer levels"
+            )
         if any(isinstance(value, float) and not math.isfinite(value) for value in values):
             raise _bad_body(
                 "NaN and Infinity are not allowed in JSON", "use null or another number"
