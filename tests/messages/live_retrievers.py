@@ -35,7 +35,7 @@ def recorded(run: Run) -> str:
     return f"recorded in the run: {kind}: {message}"
 
 
-def asked(retriever, **how) -> str:
+def run_error(retriever, **how) -> str:
     return recorded(retrieve(retriever, QUERY, retries=0, fail_on_error=1, **how))
 
 
@@ -113,7 +113,7 @@ made("a function takes no query", no_query)
 made("a function needs more than karat has", needing)
 made("an async function takes no query", making)
 made("a class cannot be made", Failing)
-case("a function returns something to be awaited", lambda: asked(lambda query: making()))
+case("a function returns something to be awaited", lambda: run_error(lambda query: making()))
 made("headers are given to a function", lambda query: [], headers={"X": "1"})
 made("a body is given to a function", lambda query: [], body={"x": 1})
 made("a method is given to a function", lambda query: [], method="GET")
@@ -220,11 +220,11 @@ answer("a call has two prices", {"results": [], "calls": [{"price_per_1k": 1, "p
 answer("a trace has no spans", {"results": [], "trace": {"x": 1}})
 case(
     "a result has no score for the threshold",
-    lambda: asked(lambda query: ["a"], score_threshold=0.5),
+    lambda: run_error(lambda query: ["a"], score_threshold=0.5),
 )
 case(
     "a retriever of another kind returns half a character",
-    lambda: asked(Fake(lambda query: ["\ud800"])),
+    lambda: run_error(Fake(lambda query: ["\ud800"])),
 )
 
 # HTTP
@@ -237,7 +237,7 @@ def http(name: str, respond, **how) -> None:
 
     def ask():
         with serving(respond) as server:
-            return asked(server.url)
+            return run_error(server.url)
 
     case(name, ask, volatile=PORT, **how)
 
@@ -268,7 +268,7 @@ def without_aiohttp():
 def unreachable():
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-    return asked(f"http://127.0.0.1:{port}/search")
+    return run_error(f"http://127.0.0.1:{port}/search")
 
 
 case("a proxy is of an unknown kind", proxied)
@@ -292,7 +292,7 @@ def too_long():
         patch("karat.live.retrievers.http.MAX_BYTES", 1 << 20),
         serving(saying(b" " * 2**21)) as s,
     ):
-        return asked(s.url)
+        return run_error(s.url)
 
 
 case("a server answers too much", too_long)
@@ -340,17 +340,17 @@ def started(content: str, grace: float = 0, **patches) -> str:
         patch.multiple("karat.live.retrievers.command", **{"_EXIT_SECONDS": 5.0} | patches),
         patch("karat.live.retrievers.command._STARTUP_SECONDS", grace),
     ):
-        return asked(script(f"#!/bin/sh\n{content}\n"))
+        return run_error(script(f"#!/bin/sh\n{content}\n"))
 
 
 def replying(name: str, *lines: str, **patches) -> None:
-    """Add a case of a program that answers a question with these lines of shell."""
-    case(name, lambda: started("\n".join(["read question", *lines]), **patches))
+    """Add a case of a program that answers a query with these lines of shell."""
+    case(name, lambda: started("\n".join(["read query", *lines]), **patches))
 
 
 STAY = "read more"
-case("a command may not be executed", lambda: asked(script("#!/bin/sh\n", 0o644)))
-case("a command cannot be started", lambda: asked(script("#!/nowhere/sh\n")))
+case("a command may not be executed", lambda: run_error(script("#!/bin/sh\n", 0o644)))
+case("a command cannot be started", lambda: run_error(script("#!/nowhere/sh\n")))
 case("a command ends at once", lambda: started("echo no index >&2\nexit 3", grace=5))
 replying("a command does not answer in JSON", "echo loading", STAY)
 replying("a command answers too deeply", f"echo '{'[' * 2000}'", STAY)
@@ -367,7 +367,7 @@ replying("a command is ended by a signal", "kill -9 $$")
 def left() -> None:
     lines = [
         "#!/bin/sh",
-        "read question",
+        "read query",
         "setsid sh -c 'touch started; exec sleep 600' &",
         "while [ ! -e started ]; do sleep 0.01; done",  # until it has a session of its own
         """echo '{"query_id": "q1", "results": ["'$!'"]}'""",

@@ -85,7 +85,7 @@ class stage:  # noqa: N801 - it reads as a word: `with karat.stage("rerank"):`
     def __exit__(self, *_: object) -> None:
         mark = CURRENT.get()
         # Generators may leave stages in another order than they entered them.
-        while mark is not None and (mark.owner is not self or mark.ended):
+        while mark is not None and (mark.owner is not self or mark.is_ended):
             mark = mark.outer
         if mark is not None:
             mark.recorder.end(mark)
@@ -308,7 +308,7 @@ def _count_outside() -> None:
 class Mark:
     """An entered stage; the outermost one has no name and is the attempt itself."""
 
-    __slots__ = ("began", "ended", "name", "outer", "owner", "recorder")
+    __slots__ = ("is_ended", "name", "outer", "owner", "recorder", "start_ns")
 
     def __init__(
         self,
@@ -321,8 +321,8 @@ class Mark:
         self.name = name
         self.owner = owner
         self.outer = outer
-        self.ended = False
-        self.began = perf_counter_ns()
+        self.is_ended = False
+        self.start_ns = perf_counter_ns()
 
 
 class Recorder:
@@ -356,10 +356,10 @@ class Recorder:
         """Leave a stage."""
         now = perf_counter_ns()
         with self._lock:
-            mark.ended = True
+            mark.is_ended = True
             self._open.remove(mark)
             if not self.closed:
-                self.spent[cast("str", mark.name)] += now - mark.began
+                self.spent[cast("str", mark.name)] += now - mark.start_ns
                 return
         self._unattributed.add_late()
 
@@ -377,7 +377,7 @@ class Recorder:
             now = perf_counter_ns()
             if not self.closed:
                 for mark in self._open:
-                    self.spent[cast("str", mark.name)] += now - mark.began
+                    self.spent[cast("str", mark.name)] += now - mark.start_ns
             self.closed = True
 
 
@@ -387,7 +387,7 @@ CURRENT: ContextVar[Mark | None] = ContextVar("karat_mark", default=None)
 
 def _innermost() -> Mark | None:
     mark = CURRENT.get()
-    while mark is not None and mark.ended:
+    while mark is not None and mark.is_ended:
         mark = mark.outer
     return mark
 

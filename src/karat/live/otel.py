@@ -93,9 +93,9 @@ def usage(trace: Any) -> TraceUsage:
     """Return the stages and model calls of the spans of one query.
 
     The latency of a stage is the sum over its spans, even if they overlap. A span inside another
-    span of the same stage is part of it and is not added. The same holds for model calls: of nested
-    spans with numbers of tokens, the outermost one counts. A stage named `total` is renamed to
-    `reported`, because `total` is the time that karat measures.
+    span of the same stage is part of it and is not added. Model calls are counted in the same way:
+    of nested spans with numbers of tokens, only the outermost one counts. A stage named `total` is
+    renamed to `reported`, because `total` is the time that karat measures.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def _normalize_id(value: str) -> str:
 
 
 def _timestamp(span: Mapping[str, Any], names: tuple[str, ...], location: TraceLocation) -> int:
-    """Return a time in nanoseconds since 1970: OTLP has such numbers, the others have dates."""
+    """Return a time in nanoseconds since 1970: OTLP has numbers, other formats have dates."""
     name = next((name for name in names if span.get(name)), names[-1])
     value = span.get(name)
     try:
@@ -328,7 +328,7 @@ def _to_nanoseconds(moment: datetime) -> int:
 
 
 def _parse_attributes(data: Any, location: TraceLocation) -> dict[str, Any]:
-    """Return attributes by their full names: OTLP has a list of them, others nest them."""
+    """Return attributes by their full names: OTLP has a list of them, other formats nest them."""
     if isinstance(data, Mapping):
         return dict(_flatten(data))
     if isinstance(data, list) and all(

@@ -86,7 +86,7 @@ def _model(name: str) -> ModelInfo | None:
 
 
 def _candidates(name: str) -> Iterator[tuple[str | None, str]]:
-    """Yield (provider, model) pairs to look up; None stands for any provider."""
+    """Yield (provider, model) pairs to look up; None means any provider."""
     for separator in ":/":
         provider, separated, model = name.partition(separator)
         if separated and provider and model:

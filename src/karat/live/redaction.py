@@ -108,8 +108,8 @@ def secrets_of(value: Any, *, hidden: bool = False) -> list[str]:
 def safe_command(words: Sequence[str]) -> list[str]:
     """Return the words of a command with the values of secret-looking options masked.
 
-    >>> safe_command(["./ask", "--api-key=abc", "--token", "def", "--index", "faq"])
-    ['./ask', '--api-key=***', '--token', '***', '--index', 'faq']
+    >>> safe_command(["./search", "--api-key=abc", "--token", "def", "--index", "faq"])
+    ['./search', '--api-key=***', '--token', '***', '--index', 'faq']
     >>> safe_command(["curl", "-H", "X-Api-Key: abc", "https://me:word@search.example"])
     ['curl', '-H', 'X-Api-Key: ***', 'https://search.example']
     """

@@ -171,7 +171,8 @@ def _merge_values(stored: Any, current: Any) -> Any:
 def _is_json(line: bytes) -> bool:
     """Return whether a line is complete JSON.
 
-    The error of a typed decoder does not tell: a wrong type may come before a missing bracket.
+    The error of the typed decoder does not show this: it may report a wrong type and never reach
+    the missing bracket.
     """
     try:
         msgspec.json.decode(line)

@@ -118,7 +118,7 @@ def retrieve(
         Names that the retriever uses for karat's fields, with dots between keys:
         `["query=question", "id=metadata.chunk_id"]`.
     method : {"POST", "GET"}, default "POST"
-        How an HTTP retriever gets the query: in a JSON body, or in the parameters of the address.
+        How an HTTP retriever gets the query: in a JSON body, or in the parameters of the URL.
     headers : mapping of str to str, optional
         HTTP headers. A value `env:NAME` or `Bearer env:NAME` is read from this environment
         variable. Values are never stored in the run.

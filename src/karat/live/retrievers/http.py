@@ -68,7 +68,7 @@ class HttpRetriever(Retriever):
     """A server that takes a query in a JSON body (POST) or in the parameters of the URL (GET).
 
     Connections are reused. Redirects are not followed: each query would take two requests, and
-    secrets for one address would be sent to another.
+    secrets for one server might be sent to another.
     """
 
     is_async = True
@@ -401,7 +401,7 @@ def parse_url(url: str) -> SplitResult:
     except ValueError:
         is_valid = False
     if not is_valid or any(c.isspace() or not c.isprintable() for c in url):
-        # The URL is not shown: which part of it is secret cannot be decided.
+        # The URL is not shown, because it cannot be parsed and may contain a secret anywhere.
         raise InputError(
             "the URL of the retriever is invalid",
             hint="write it as http://host:port/path or https://host/path",

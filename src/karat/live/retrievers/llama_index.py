@@ -1,7 +1,7 @@
 """Adapter for retrievers, indexes and query engines of LlamaIndex.
 
-They are called in threads: unless somebody wrote another one, their async method only calls the
-plain one. To use an async method, pass the method itself: `retriever.aretrieve`.
+They are called in threads, because the async methods of their base classes only call the plain
+ones. To use an async method of your own, pass the method itself: `retriever.aretrieve`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Retrievers written in Python: functions, classes, and objects of their own or of a library."""
+"""Python retrievers: functions, classes, any object with a search method, objects of libraries."""
 
 from __future__ import annotations
 
@@ -120,9 +120,8 @@ def _bind(target: Any, search: Search, *, is_created: bool = False) -> BoundCall
 
 def _is_factory(target: Any) -> bool:
     """Return whether this is a function without parameters, which can only create a retriever."""
-    return (inspect.isroutine(target) or isinstance(target, partial)) and parameters_of(
-        target
-    ) == []
+    is_function = inspect.isroutine(target) or isinstance(target, partial)
+    return is_function and parameters_of(target) == []
 
 
 def _create(factory: Callable[[], Any]) -> Any:

@@ -118,26 +118,26 @@ def _not_a_name(spec: str) -> InputError:
 
     It may be a mistyped URL with a password, so only its safe part is shown.
     """
-    shown = safe_text(spec)
+    safe_spec = safe_text(spec)
     if _LIKE_URL.search(spec):
-        problem = f"{shown!r} looks like a mistyped URL"
+        problem = f"{safe_spec!r} looks like a mistyped URL"
         default_hint = "write it as http://host:port/path or https://host/path, without spaces"
     else:
-        problem = f"{shown!r} is not the name of a Python object"
+        problem = f"{safe_spec!r} is not the name of a Python object"
         default_hint = _FORMS
-    return InputError(problem, hint=_suggest_form(spec, shown) or default_hint)
+    return InputError(problem, hint=_suggest_form(spec, safe_spec) or default_hint)
 
 
-def _suggest_form(spec: str, shown: str) -> str | None:
-    """Return how to write a retriever like this one; `shown` is `spec` without secrets."""
+def _suggest_form(spec: str, safe_spec: str) -> str | None:
+    """Return how to write a retriever like this one; `safe_spec` is `spec` without secrets."""
     file, _, name = spec.partition(":")
     if file.endswith(".py"):
         module = ".".join(Path(file.removesuffix(".py")).parts)
         return f"write the name of the module instead of its file: {module}:{name or 'NAME'}"
     if re.match(r"[\w.-]+:\d+(/|$)", spec):
-        return f"start a URL with http:// or https://: http://{shown}"
+        return f"start a URL with http:// or https://: http://{safe_spec}"
     if os.path.exists(spec.split(maxsplit=1)[0] if spec.strip() else spec):
-        return f"write cmd: before a program: cmd:{shown}"
+        return f"write cmd: before a program: cmd:{safe_spec}"
     module, dot, name = spec.rpartition(".")
     if dot and spec.replace(".", "").isidentifier():
         return f"write a colon before the name: {module}:{name}"
