@@ -537,9 +537,9 @@ def test_karat_imports_none_of_the_frameworks(tmp_path):
     import sys
 
     code = (
-        "import sys; from karat.live.retrievers.resolve import retriever_of;"
+        "import sys; from karat.live.retrievers.resolve import resolve_retriever;"
         "from karat.live.retrievers.answers import Fields; from karat.live.protocol import Search;"
-        "retriever_of(lambda query: [], Search(), fields=Fields());"
+        "resolve_retriever(lambda query: [], Search(), fields=Fields());"
         "names = 'langchain_core llama_index haystack qdrant_client lancedb aiohttp pydantic';"
         "print(set(names.split()) & set(sys.modules))"
     )

@@ -360,7 +360,7 @@ def test_processes_end_when_a_query_is_interrupted(script, tmp_path):
         ("ask-nobody --fast", "cmd:ask-nobody"),
     ],
 )
-def test_invalid_command_is_refused_before_anything_is_asked(line, field):
+def test_invalid_command_is_refused_before_the_first_query(line, field):
     with refused(path=None, line=None, field=field) as caught:
         command(line)
     assert caught.value.hint

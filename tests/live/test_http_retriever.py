@@ -80,7 +80,7 @@ def test_fields_and_body_make_the_request_that_a_server_expects():
     }
 
 
-def test_path_that_the_body_blocks_is_refused_before_anything_is_asked():
+def test_path_that_the_body_blocks_is_refused_before_the_first_query():
     with refused(path=None, line=None, field="field query=index.text"):
         http("http://127.0.0.1:1/", fields=["query=index.text"], body={"index": "faq"})
 
