@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from karat.data.formats.native_run import Call, Failure
 from karat.evaluation.estimate import estimate
-from karat.live.protocol import Line
+from karat.live.protocol import JournalLine
 from karat.live.run_options import RunOptions
 from support.effort import examples
 from support.errors import refused
@@ -16,7 +16,7 @@ READ = Call(model="m", prompt_tokens=100, completion_tokens=10, price_in=0.01, p
 
 
 def line(at, ms=200.0, calls=(READ,), **more):
-    return Line(f"q{at}", [], {"total": ms, "rerank": 1e6}, list(calls), **more)
+    return JournalLine(f"q{at}", [], {"total": ms, "rerank": 1e6}, list(calls), **more)
 
 
 def test_first_queries_are_extrapolated_to_all():
@@ -68,7 +68,7 @@ def test_calls_without_a_price_are_reported_and_not_counted_as_free():
 
 
 def test_unknown_figures_are_not_shown():
-    estimated = estimate([Line("q1", [])], 10, RunOptions())
+    estimated = estimate([JournalLine("q1", [])], 10, RunOptions())
     assert (estimated.seconds, estimated.prompt_tokens, estimated.usd) == (None, None, None)
     assert str(estimated).splitlines()[1:] == ["cost: no call of a model is known of"]
 

@@ -19,7 +19,7 @@ import karat
 from karat.live.protocol import Query, Search
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.python import PythonRetriever
-from karat.live.retrievers.resolve import retriever_of
+from karat.live.retrievers.resolve import resolve_retriever
 from support.errors import refused
 
 TEXTS = {
@@ -35,11 +35,11 @@ SEARCH = Search(top_k=3)
 
 def asked(given, query="How are refunds paid?", search=SEARCH, fields=()):
     """Ask once, as the runner does, and return the retriever and its results."""
-    retriever = retriever_of(given, search, fields=Fields.of(fields))
-    returned = retriever.ask(Query("q", query))
+    retriever = resolve_retriever(given, search, fields=Fields.of(fields))
+    returned = retriever.retrieve(Query("q", query))
     if retriever.is_async:
         returned = completed(returned)
-    return retriever, retriever.read(returned).results
+    return retriever, retriever.parse(returned).results
 
 
 def completed(awaitable):
@@ -125,7 +125,7 @@ class TestLangChain:
         assert [(r.id, r.score, r.text) for r in results] == [
             (document.id, score, document.page_content) for document, score in theirs
         ]
-        assert retriever.takes == {"top_k"}
+        assert retriever.accepts == {"top_k"}
         assert not retriever.is_async
         check_run(store)
 
@@ -153,7 +153,7 @@ class TestLangChain:
             d.id for d in store.similarity_search("How are refunds paid?", k=3)
         ]
         assert theirs.search_kwargs == {"k": 1}
-        assert retriever.takes == {"top_k"}
+        assert retriever.accepts == {"top_k"}
         with overriding(1):
             check_run(theirs)
         check_run(store.as_retriever(search_kwargs={"k": 3}))
@@ -169,10 +169,10 @@ class TestLangChain:
         theirs = store.as_retriever(
             search_type="similarity_score_threshold", search_kwargs={"score_threshold": 0.9}
         )
-        search = Search(top_k=2, score_threshold=0.4, given=frozenset({"score_threshold"}))
+        search = Search(top_k=2, score_threshold=0.4, explicit=frozenset({"score_threshold"}))
         retriever, results = asked(theirs, search=search)
         assert [r.text for r in results] == [documents[0].page_content]
-        assert retriever.takes == {"top_k", "score_threshold"}
+        assert retriever.accepts == {"top_k", "score_threshold"}
 
     def test_custom_retriever(self, documents):
         from langchain_core.retrievers import BaseRetriever
@@ -186,7 +186,7 @@ class TestLangChain:
         retriever, results = asked(First())
         assert [r.text for r in results] == [d.page_content for d in documents[:3]]
         assert [r.id for r in results] == [None] * 3
-        assert retriever.takes == {"top_k"}
+        assert retriever.accepts == {"top_k"}
         assert retriever.settings == {"own_top_k": 1}
         for result in results:
             assert TEXTS[result.doc_id][result.start : result.end] == result.text
@@ -263,7 +263,7 @@ class TestLlamaIndex:
         assert [(r.id, r.score, r.text) for r in results] == [
             (node.node_id, node.score, node.get_content()) for node in theirs
         ]
-        assert retriever.takes == {"top_k"}
+        assert retriever.accepts == {"top_k"}
         check_run(index)
 
     def test_retriever_gets_top_k_and_is_not_changed(self, index):
@@ -284,7 +284,7 @@ class TestLlamaIndex:
         retriever, results = asked(engine)
         check_places(results)
         assert len(results) == 3
-        assert retriever.takes == {"top_k"}
+        assert retriever.accepts == {"top_k"}
         assert engine.retriever.similarity_top_k == 1
         with overriding(1):
             check_run(engine)
@@ -305,7 +305,7 @@ class TestLlamaIndex:
             ("1", "a", None, "d", None),
             ("2", "b", 0.5, None, None),
         ]
-        assert retriever.takes == frozenset()
+        assert retriever.accepts == frozenset()
 
     @pytest.mark.parametrize("use_async", [False, True])
     def test_stages_in_a_fusion_of_retrievers_belong_to_their_query(self, use_async):
@@ -355,7 +355,7 @@ class TestHaystack:
         theirs = component.run("How are refunds paid?", top_k=3)["documents"]
         assert [(r.id, r.score) for r in results] == [(d.id, d.score) for d in theirs]
         assert len(results) == 3
-        assert retriever.takes == {"top_k"}
+        assert retriever.accepts == {"top_k"}
         with overriding(1):
             check_run(component)
 
@@ -373,7 +373,7 @@ class TestHaystack:
         retriever, results = asked(pipeline)
         check_places(results)
         assert len(results) == 3
-        assert retriever.takes == {"top_k"}
+        assert retriever.accepts == {"top_k"}
         with overriding(1):
             check_run(pipeline)
 
@@ -393,11 +393,11 @@ class TestHaystack:
 
         retriever, results = asked(made())
         assert len(results) == 1
-        assert retriever.takes == {"top_k"}
-        wide = Search(top_k=3, prefetch_limit=5, given=frozenset({"prefetch_limit"}))
+        assert retriever.accepts == {"top_k"}
+        wide = Search(top_k=3, prefetch_limit=5, explicit=frozenset({"prefetch_limit"}))
         retriever, results = asked(made(), search=wide)
         assert len(results) == 3
-        assert retriever.takes == {"top_k", "prefetch_limit"}
+        assert retriever.accepts == {"top_k", "prefetch_limit"}
 
     def test_stages_in_threads_without_context_are_reported(self):
         from haystack import Document, component
@@ -498,7 +498,7 @@ class TestLanceDB:
         check_places(results)
         theirs = table.search("refunds paid", query_type="fts").limit(3).to_list()
         assert [(r.id, r.score) for r in results] == [(row["id"], row["_score"]) for row in theirs]
-        assert retriever.takes == {"top_k"}
+        assert retriever.accepts == {"top_k"}
         check_run(table)
 
     def test_async_table(self, rows, tmp_path):
@@ -513,7 +513,7 @@ class TestLanceDB:
             opened = await connection.open_table("chunks")
             retriever = PythonRetriever(opened, SEARCH, Fields())
             assert retriever.is_async
-            return retriever.read(await retriever.ask(Query("q", "refunds paid"))).results
+            return retriever.parse(await retriever.retrieve(Query("q", "refunds paid"))).results
 
         check_places(completed(ask()))
 
@@ -537,9 +537,9 @@ def test_karat_imports_none_of_the_frameworks(tmp_path):
     import sys
 
     code = (
-        "import sys; from karat.live.retrievers.resolve import retriever_of;"
+        "import sys; from karat.live.retrievers.resolve import resolve_retriever;"
         "from karat.live.retrievers.answers import Fields; from karat.live.protocol import Search;"
-        "retriever_of(lambda query: [], Search(), fields=Fields());"
+        "resolve_retriever(lambda query: [], Search(), fields=Fields());"
         "names = 'langchain_core llama_index haystack qdrant_client lancedb aiohttp pydantic';"
         "print(set(names.split()) & set(sys.modules))"
     )

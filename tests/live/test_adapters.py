@@ -17,7 +17,7 @@ import karat
 from karat.data.formats.native_run import ResultRow
 from karat.live.protocol import Answer, AttemptError, Query, Retriever, Search
 from karat.live.retrievers.answers import Fields
-from karat.live.retrievers.resolve import retriever_of
+from karat.live.retrievers.resolve import resolve_retriever
 from support.errors import refused
 
 GIVEN = Search(
@@ -25,19 +25,19 @@ GIVEN = Search(
     score_threshold=0.5,
     prefetch_limit=7,
     rerank_top_n=4,
-    given=frozenset({"top_k", "score_threshold", "prefetch_limit", "rerank_top_n"}),
+    explicit=frozenset({"top_k", "score_threshold", "prefetch_limit", "rerank_top_n"}),
 )
 PLAIN = Search(top_k=3)
 
 
 def made(target, search=PLAIN, fields=()):
-    return retriever_of(target, search, fields=Fields.of(fields))
+    return resolve_retriever(target, search, fields=Fields.of(fields))
 
 
 def returned(target, search=PLAIN):
     """Ask once, as the runner does; return the retriever and what it returned."""
     retriever = made(target, search)
-    value = retriever.ask(Query("q", "refunds"))
+    value = retriever.retrieve(Query("q", "refunds"))
     if retriever.is_async:
 
         async def awaited():
@@ -58,7 +58,7 @@ def refused_target(target):
 def calls_of(function, search=PLAIN):
     """Return what a function returned, and the settings of the search that it takes."""
     retriever, value = returned(function, search)
-    return value, set(retriever.takes)
+    return value, set(retriever.accepts)
 
 
 class TestFunctions:
@@ -114,7 +114,7 @@ class TestFunctions:
             return [k, settings]
 
         assert calls_of(function) == ({}, set())
-        one = Search(top_k=3, given=frozenset({"top_k"}))
+        one = Search(top_k=3, explicit=frozenset({"top_k"}))
         assert calls_of(function, one) == ({"top_k": 3}, {"top_k"})
         rest = {"score_threshold": 0.5, "prefetch_limit": 7, "rerank_top_n": 4}
         assert calls_of(known, GIVEN) == ([3, rest], {"top_k", *rest})
@@ -220,7 +220,7 @@ class TestAsync:
 
         with pytest.raises(AttemptError) as caught:
             returned(lambda query: function(query))
-        assert (caught.value.kind, caught.value.again) == ("BadAnswer", False)
+        assert (caught.value.kind, caught.value.retryable) == ("BadAnswer", False)
 
 
 class TestObjects:
@@ -294,10 +294,10 @@ class TestObjects:
 
     def test_retriever_is_used_as_it_is(self):
         class Own(Retriever):
-            def ask(self, question):
+            def retrieve(self, query):
                 raise AssertionError
 
-            def read(self, returned):
+            def parse(self, response):
                 return Answer([])
 
         own = Own()
@@ -317,7 +317,7 @@ class TestObjects:
     def test_fields_are_part_of_the_settings(self):
         retriever = made(lambda query: [{"key": "a"}], fields=["id=key"])
         assert retriever.settings == {"fields": {"id": "key"}}
-        assert retriever.read(retriever.ask(Query("q", "x"))).results == [ResultRow(id="a")]
+        assert retriever.parse(retriever.retrieve(Query("q", "x"))).results == [ResultRow(id="a")]
         assert made(lambda query: []).settings == {}
 
 
@@ -346,22 +346,22 @@ class TestLibraries:
         store = like("Store", "somewhere", base, similarity_search_with_score=scored)()
         store.documents, store.scores = documents, [0.9, 0.9, 0.5, 0.4]
         retriever, value = returned(store)
-        assert retriever.takes == {"top_k"}
-        assert retriever.read(value).results == [
+        assert retriever.accepts == {"top_k"}
+        assert retriever.parse(value).results == [
             ResultRow(name, score, "d", 5, 7, name * 2)
             for name, score in zip("abc", [0.9, 0.9, 0.5], strict=True)
         ]
         store.scores = [0.1, 0.1, 0.5, 0.9]  # distances that are called scores
         retriever, value = returned(store)
-        assert [(r.id, r.score) for r in retriever.read(value).results] == [
+        assert [(r.id, r.score) for r in retriever.parse(value).results] == [
             (name, None) for name in "abc"
         ]
         store.scores = [0.1, 0.5, 0.2, 0.1]
-        assert made(store).read(returned(store)[1]).results[1].score == 0.5
+        assert made(store).parse(returned(store)[1]).results[1].score == 0.5
         plain = like(
             "Plain", "somewhere", base, similarity_search=lambda self, query, k: documents[:k]
         )()
-        assert [r.id for r in made(plain).read(returned(plain)[1]).results] == ["a", "b", "c"]
+        assert [r.id for r in made(plain).parse(returned(plain)[1]).results] == ["a", "b", "c"]
 
     def test_langchain_retriever_is_changed_in_a_copy(self):
         def copied(self, update):
@@ -528,7 +528,7 @@ class TestHaystack:
             [("embedder", "first"), ("first", "ranker"), ("ranker", "prompt")],
         )
         retriever, value = returned(pipeline, GIVEN)
-        assert retriever.takes == {"top_k", "prefetch_limit"}
+        assert retriever.accepts == {"top_k", "prefetch_limit"}
         assert retriever.settings == {"own_top_k": 5}
         assert value["data"] == {
             "embedder": {"text": "refunds"},
@@ -536,10 +536,10 @@ class TestHaystack:
             "ranker": {"query": "refunds", "top_k": 3},
             "prompt": {"question": "refunds"},
         }
-        assert retriever.read(value).results == [ResultRow(id="a")]
+        assert retriever.parse(value).results == [ResultRow(id="a")]
         retriever, value = returned(pipeline)
         assert value["data"]["first"] == {"query": "refunds"}
-        assert retriever.takes == {"top_k"}
+        assert retriever.accepts == {"top_k"}
 
     def test_last_component_is_found_in_a_loop(self):
         pipeline = FakePipeline(
@@ -549,7 +549,7 @@ class TestHaystack:
         )
         retriever, value = returned(pipeline)
         assert value["data"] == {"one": {"query": "refunds"}}
-        assert retriever.takes == frozenset()
+        assert retriever.accepts == frozenset()
 
     @pytest.mark.parametrize(
         ("inputs", "outputs", "value"),
@@ -651,7 +651,7 @@ class TestSpecs:
     )
     def test_mistyped_address_is_named_as_one_without_its_secrets(self, spec):
         error = refused_target(spec)
-        assert "mistyped address" in error.problem
+        assert "mistyped URL" in error.problem
         assert "https://host/path" in error.hint
         assert not re.search("PW|P/W|P@W|KEY", str(error))
 
@@ -715,11 +715,11 @@ class TestSpecs:
 
     def test_headers_and_body_are_for_addresses_only(self):
         with refused(path=None, line=None, field="header"):
-            retriever_of(lambda q: [], PLAIN, fields=Fields(), headers={"a": "b"})
+            resolve_retriever(lambda q: [], PLAIN, fields=Fields(), headers={"a": "b"})
         with refused(path=None, line=None, field="body"):
-            retriever_of("cmd:true", PLAIN, fields=Fields(), body={"a": "b"})
+            resolve_retriever("cmd:true", PLAIN, fields=Fields(), body={"a": "b"})
         with refused(path=None, line=None, field="method"):
-            retriever_of(lambda q: [], PLAIN, fields=Fields(), method="GET")
+            resolve_retriever(lambda q: [], PLAIN, fields=Fields(), method="GET")
 
     def test_addresses_and_commands_are_recognized(self):
         pytest.importorskip("aiohttp")

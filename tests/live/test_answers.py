@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from karat.data.formats.native_run import ResultRow
 from karat.errors import InputError
 from karat.live.protocol import AttemptError
-from karat.live.retrievers.answers import Fields, answer_of
+from karat.live.retrievers.answers import Fields, parse_answer
 from support.effort import examples
 
 NONE = Fields()
@@ -90,15 +90,15 @@ class WithMethods(SimpleNamespace):
 
 
 def read(returned, *fields):
-    return answer_of(returned, Fields.of(fields)).results
+    return parse_answer(returned, Fields.of(fields)).results
 
 
 def refusal(returned, *fields):
     """Return the cause of the error for a bad answer, which has the field."""
     with pytest.raises(AttemptError) as caught:
-        answer_of(returned, Fields.of(fields))
+        parse_answer(returned, Fields.of(fields))
     error, cause = caught.value, caught.value.__cause__
-    assert (error.kind, error.again) == ("BadAnswer", False)
+    assert (error.kind, error.retryable) == ("BadAnswer", False)
     assert error.message.isprintable()
     assert type(cause) is InputError
     assert error.message.startswith(f"{cause.field}: " if cause.field else "")
@@ -315,7 +315,7 @@ def test_nodes_as_json_and_nodes_without_a_text():
 
 
 def test_latency_and_calls_next_to_the_results_are_read():
-    answer = answer_of(
+    answer = parse_answer(
         {
             "results": ["a"],
             "latency_ms": {"rerank": np.float32(2.5), "search": 1},
@@ -326,7 +326,7 @@ def test_latency_and_calls_next_to_the_results_are_read():
     assert answer.results == [ResultRow(id="a")]
     assert answer.latency_ms == {"rerank": 2.5, "search": 1.0}
     assert [(call.model, call.prompt_tokens) for call in answer.calls] == [("m", 5)]
-    moved = answer_of({"found": [], "took": 12}, Fields.of(["results=found", "latency_ms=took"]))
+    moved = parse_answer({"found": [], "took": 12}, Fields.of(["results=found", "latency_ms=took"]))
     assert moved.latency_ms == {"total": 12.0}
 
 
@@ -344,10 +344,10 @@ def test_trace_supplies_stages_and_calls_that_the_answer_lacks():
         span("a", "RETRIEVER", 1),
         span("b", "LLM", 2, **{"llm.model_name": "m", "llm.token_count.prompt": 5}),
     ]
-    answer = answer_of({"results": ["a"], "trace": trace, "latency_ms": {"retrieval": 7}}, NONE)
+    answer = parse_answer({"results": ["a"], "trace": trace, "latency_ms": {"retrieval": 7}}, NONE)
     assert answer.latency_ms == {"retrieval": 7.0, "generation": 2000.0}
     assert [(call.model, call.prompt_tokens) for call in answer.calls] == [("m", 5)]
-    assert answer_of({"results": ["a"], "trace": trace, "calls": []}, NONE).calls == []
+    assert parse_answer({"results": ["a"], "trace": trace, "calls": []}, NONE).calls == []
     error = refusal({"results": [], "trace": 5})
     assert error.field == "trace"
     assert "int" in error.problem
@@ -355,11 +355,11 @@ def test_trace_supplies_stages_and_calls_that_the_answer_lacks():
 
 def test_returned_error_is_a_failed_attempt():
     with pytest.raises(AttemptError) as error:
-        answer_of({"error": {"type": "Overloaded", "message": "later"}, "results": []}, NONE)
+        parse_answer({"error": {"type": "Overloaded", "message": "later"}, "results": []}, NONE)
     assert (error.value.kind, error.value.message) == ("Overloaded", "later")
-    assert error.value.again
+    assert error.value.retryable
     with pytest.raises(AttemptError, match="no such index"):
-        answer_of({"error": "no such index"}, NONE)
+        parse_answer({"error": "no such index"}, NONE)
     assert read({"error": None, "results": ["a"]}) == [ResultRow(id="a")]
 
 

@@ -16,7 +16,7 @@ from karat.live.protocol import AttemptError, Query, Search
 from karat.live.retrievers import command as command_module
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.command import CommandRetriever
-from support.direct_calls import ask_in_turn, ask_together, ids
+from support.direct_calls import ids, retrieve_in_turn, retrieve_together
 from support.errors import refused
 
 # An answer has the query, the process id and the number of answers before it.
@@ -34,7 +34,7 @@ for count, line in enumerate(sys.stdin):
 @pytest.fixture(autouse=True)
 def _no_grace(monkeypatch):
     """Do not wait for a process to fail at its start, unless a test is about that."""
-    monkeypatch.setattr("karat.live.retrievers.command._GRACE", 0)
+    monkeypatch.setattr("karat.live.retrievers.command._STARTUP_SECONDS", 0)
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def ends(pid, seconds=10):
 
 def test_request_is_one_line_of_json(script):
     line = script("print(answer_of(json.dumps(request)))")
-    search = Search(top_k=4, score_threshold=0.25, given=frozenset({"score_threshold"}))
-    (answer,) = ask_together(command(line, search), "Wie?\n“so”")
+    search = Search(top_k=4, score_threshold=0.25, explicit=frozenset({"score_threshold"}))
+    (answer,) = retrieve_together(command(line, search), "Wie?\n“so”")
     assert ids(answer) == [
         '{"query_id": "q0", "query": "Wie?\\n\\u201cso\\u201d", '
         '"top_k": 4, "score_threshold": 0.25}'
@@ -92,20 +92,20 @@ def test_fields_have_the_names_that_the_command_uses(script):
         """
     )
     retriever = command(line, fields=["query=q.text", "results=hits", "id=no"])
-    (answer,) = ask_together(retriever, "abc")
+    (answer,) = retrieve_together(retriever, "abc")
     assert ids(answer) == ["abc"]
     assert retriever.settings == {"fields": {"query": "q.text", "results": "hits", "id": "no"}}
 
 
 def test_process_is_kept_alive(script):
-    answers = [ids(answer) for answer in ask_in_turn(command(script("print(answer)")), *"abc")]
+    answers = [ids(answer) for answer in retrieve_in_turn(command(script("print(answer)")), *"abc")]
     assert [(query, count) for query, _, count in answers] == [("a", "0"), ("b", "1"), ("c", "2")]
     assert len({pid for _, pid, _ in answers}) == 1
 
 
 def test_concurrent_queries_have_one_process_each_and_all_end_with_the_run(script):
     line = script("time.sleep(0.1); print(answer)")
-    answers = [ids(answer) for answer in ask_together(command(line), *"abcd", jobs=4)]
+    answers = [ids(answer) for answer in retrieve_together(command(line), *"abcd", jobs=4)]
     assert [query for query, _, _ in answers] == list("abcd")
     pids = {pid for _, pid, _ in answers}
     assert len(pids) == 4
@@ -113,10 +113,10 @@ def test_concurrent_queries_have_one_process_each_and_all_end_with_the_run(scrip
 
 
 def test_process_that_ignores_its_end_of_input_and_sigterm_is_killed(script, monkeypatch):
-    monkeypatch.setattr(command_module, "_PATIENCE", 0.2)
+    monkeypatch.setattr(command_module, "_EXIT_SECONDS", 0.2)
     stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + LOOP
     line = script(stubborn + "    print(answer)\ntime.sleep(600)", after="")
-    (answer,) = ask_together(command(line), "a")
+    (answer,) = retrieve_together(command(line), "a")
     assert ends(ids(answer)[1])
 
 
@@ -128,7 +128,7 @@ def test_child_of_a_process_ends_with_it(script):
         print(answer_of(str(child.pid)))
         """
     )
-    (answer,) = ask_together(command(line), "a")
+    (answer,) = retrieve_together(command(line), "a")
     assert ends(ids(answer)[0])
 
 
@@ -144,18 +144,20 @@ SILENT = ", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subproce
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux has this")
 @pytest.mark.parametrize("streams", ["", SILENT])
 def test_child_that_calls_setsid_ends_with_the_run(script, streams):
-    (answer,) = ask_together(command(script(STARTING.format(streams=streams))), "a")
+    (answer,) = retrieve_together(command(script(STARTING.format(streams=streams))), "a")
     assert ends(ids(answer)[0])
 
 
 def test_child_that_is_not_found_is_reported(script, monkeypatch):
-    monkeypatch.setattr(command_module, "_marked", lambda _: [])  # as on systems without /proc
+    monkeypatch.setattr(
+        command_module, "_processes_with_mark", lambda _: []
+    )  # as on systems without /proc
     children = []
 
     async def ask():
         retriever = command(script(STARTING.format(streams="")))
         await retriever.open(1)
-        children.extend(ids(retriever.read(await retriever.ask(Query("q1", "a")))))
+        children.extend(ids(retriever.parse(await retriever.retrieve(Query("q1", "a")))))
         await retriever.close()
 
     try:
@@ -167,41 +169,43 @@ def test_child_that_is_not_found_is_reported(script, monkeypatch):
 
 
 def test_answer_of_several_megabytes_is_read(script):
-    (answer,) = ask_together(
+    (answer,) = retrieve_together(
         command(script("print(answer_of(*(f'{n:010000}' for n in range(300))))")), "a"
     )
     assert ids(answer) == [f"{n:010000}" for n in range(300)]
 
 
 def test_query_of_several_megabytes_is_sent(script):
-    (answer,) = ask_together(command(script("print(answer_of(str(len(query))))")), "x" * 3_000_000)
+    (answer,) = retrieve_together(
+        command(script("print(answer_of(str(len(query))))")), "x" * 3_000_000
+    )
     assert ids(answer) == ["3000000"]
 
 
 def test_answer_above_the_size_limit_is_not_read(script, monkeypatch):
-    assert command_module.MOST_BYTES == 64 * 2**20
-    monkeypatch.setattr(command_module, "MOST_BYTES", 2**20)
+    assert command_module.MAX_BYTES == 64 * 2**20
+    monkeypatch.setattr(command_module, "MAX_BYTES", 2**20)
     line = script("sys.stdout.write('x' * (2 * 2**20)); sys.stdout.flush(); time.sleep(600)")
-    (error,) = ask_together(command(line), "a")
-    assert (error.kind, error.again) == ("BadAnswer", False)
+    (error,) = retrieve_together(command(line), "a")
+    assert (error.kind, error.retryable) == ("BadAnswer", False)
     assert " 1 MB" in error.message
 
 
 def test_python_program_need_not_flush(script, monkeypatch):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    (answer,) = ask_together(command(script("print(answer)")), "a")
+    (answer,) = retrieve_together(command(script("print(answer)")), "a")
     assert ids(answer)[0] == "a"
 
 
 def test_command_has_the_environment_of_the_caller(script, monkeypatch):
     monkeypatch.setenv("INDEX", "faq")
-    (answer,) = ask_together(command(script("print(answer_of(os.environ['INDEX']))")), "a")
+    (answer,) = retrieve_together(command(script("print(answer_of(os.environ['INDEX']))")), "a")
     assert ids(answer) == ["faq"]
 
 
 def test_large_error_output_does_not_block_the_process(script):
     line = script("print('x' * 1_000_000, file=sys.stderr); print(answer)")
-    answers = ask_in_turn(command(line), *"abc")
+    answers = retrieve_in_turn(command(line), *"abc")
     assert [ids(answer)[0] for answer in answers] == ["a", "b", "c"]
 
 
@@ -229,7 +233,7 @@ def test_large_error_output_does_not_block_the_process(script):
 )
 def test_process_that_fails_is_replaced(script, failing, kind, shown):
     line = script(f"if query == 'bad':\n    {failing}\nelse:\n    print(answer)")
-    first, bad, after = ask_in_turn(command(line), "a", "bad", "c")
+    first, bad, after = retrieve_in_turn(command(line), "a", "bad", "c")
     assert isinstance(bad, AttemptError), bad
     assert bad.kind == kind
     assert shown in bad.message
@@ -242,9 +246,9 @@ def test_process_that_fails_is_replaced(script, failing, kind, shown):
 
 
 def test_process_that_closes_its_output_is_replaced(script, monkeypatch):
-    monkeypatch.setattr(command_module, "_PATIENCE", 0.1)
+    monkeypatch.setattr(command_module, "_EXIT_SECONDS", 0.1)
     line = script("os.close(1) if query == 'bad' else print(answer)")
-    first, bad, after = ask_in_turn(command(line), "a", "bad", "c")
+    first, bad, after = retrieve_in_turn(command(line), "a", "bad", "c")
     assert (type(bad), bad.kind) == (AttemptError, "ProcessEnded")
     assert ids(after)[::2] == ["c", "0"]
     assert ends(ids(first)[1])
@@ -252,7 +256,7 @@ def test_process_that_closes_its_output_is_replaced(script, monkeypatch):
 
 def test_process_that_does_not_answer_is_ended_with_its_query(script):
     line = script("time.sleep(600 if query == 'bad' else 0); print(answer)")
-    first, bad, after = ask_in_turn(command(line), "a", "bad", "c", timeouts={"bad": 0.3})
+    first, bad, after = retrieve_in_turn(command(line), "a", "bad", "c", timeouts={"bad": 0.3})
     assert isinstance(bad, TimeoutError)
     assert not is_alive(ids(first)[1])
     assert ids(after)[0] == "c"
@@ -275,13 +279,13 @@ def test_unrequested_line_is_never_the_answer_to_the_next_query(script, tmp_path
         retriever = command(line)
         await retriever.open(1)
         try:
-            first = await retriever.ask(Query("1", "a"))
+            first = await retriever.retrieve(Query("1", "a"))
             go.touch()
             while not printed.exists():
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.05)
-            second = await retriever.ask(Query("2", "b"))
-            return retriever.read(first), retriever.read(second)
+            second = await retriever.retrieve(Query("2", "b"))
+            return retriever.parse(first), retriever.parse(second)
         finally:
             await retriever.close()
 
@@ -294,8 +298,8 @@ def test_unrequested_line_is_never_the_answer_to_the_next_query(script, tmp_path
 def test_late_second_line_is_never_the_answer_to_the_next_query(script):
     # The second line of an answer is printed when the next query has been sent.
     line = script("print(late if count else answer); late = answer")
-    first, second, third = ask_in_turn(command(line), "a", "b", "c")
-    assert (type(second), second.kind, second.again) == (AttemptError, "BadAnswer", True)
+    first, second, third = retrieve_in_turn(command(line), "a", "b", "c")
+    assert (type(second), second.kind, second.retryable) == (AttemptError, "BadAnswer", True)
     assert "'q0'" in second.message
     assert [ids(first)[::2], ids(third)[::2]] == [["a", "0"], ["c", "0"]]
 
@@ -304,8 +308,8 @@ def test_late_second_line_is_never_the_answer_to_the_next_query(script):
     "printed", ['["a"]', '{"results": ["a"]}', '{"query_id": null, "results": ["a"]}']
 )
 def test_answer_without_its_query_id_is_refused_with_the_line_to_print(script, printed):
-    (error,) = ask_together(command(script(f"print({printed!r})")), "a")
-    assert (type(error), error.kind, error.again) == (AttemptError, "BadAnswer", False)
+    (error,) = retrieve_together(command(script(f"print({printed!r})")), "a")
+    assert (type(error), error.kind, error.retryable) == (AttemptError, "BadAnswer", False)
     assert printed in error.message
     assert '{"query_id": "q0", "results": ' in error.message
 
@@ -315,7 +319,7 @@ def test_query_id_of_an_answer_may_be_a_number(script):
         retriever = command(script("print(json.dumps({'query_id': 7, 'results': ['a']}))"))
         await retriever.open(1)
         try:
-            return retriever.read(await retriever.ask(Query("7", "text")))
+            return retriever.parse(await retriever.retrieve(Query("7", "text")))
         finally:
             await retriever.close()
 
@@ -329,7 +333,7 @@ def test_processes_end_when_a_query_is_interrupted(script, tmp_path):
         retriever = command(line)
         await retriever.open(1)
         try:
-            asking = asyncio.ensure_future(retriever.ask(Query("1", "a")))
+            asking = asyncio.ensure_future(retriever.retrieve(Query("1", "a")))
             while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
                 await asyncio.sleep(0.01)
             os.kill(os.getpid(), 2)
@@ -356,7 +360,7 @@ def test_processes_end_when_a_query_is_interrupted(script, tmp_path):
         ("ask-nobody --fast", "cmd:ask-nobody"),
     ],
 )
-def test_invalid_command_is_refused_before_anything_is_asked(line, field):
+def test_invalid_command_is_refused_before_the_first_query(line, field):
     with refused(path=None, line=None, field=field) as caught:
         command(line)
     assert caught.value.hint
@@ -383,16 +387,16 @@ def test_file_that_cannot_be_started_is_refused_when_opened(tmp_path):
     path.write_text("just text\n")
     path.chmod(0o755)
     with refused(field=f"cmd:{path}") as caught:
-        ask_together(command(str(path)), "q")
+        retrieve_together(command(str(path)), "q")
     assert os.strerror(errno.ENOEXEC) in caught.value.problem
     assert caught.value.hint
 
 
 def test_command_that_ends_at_once_is_refused_when_opened(monkeypatch):
-    monkeypatch.setattr("karat.live.retrievers.command._GRACE", 20)
+    monkeypatch.setattr("karat.live.retrievers.command._STARTUP_SECONDS", 20)
     line = "sh -c 'echo bad option >&2; exit 3'"
     with refused(field=f"cmd:{line}") as caught:
-        ask_together(command(line), "q")
+        retrieve_together(command(line), "q")
     assert " 3: bad option" in caught.value.problem
 
 

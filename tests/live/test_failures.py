@@ -33,17 +33,17 @@ def test_message_begins_with_the_reason_of_the_server(tmp_path):
     assert "10 failures" in second
     assert "run.jsonl" in third
     assert "--field query=question" in hint
-    assert len(server.asked) == 10
+    assert len(server.requests) == 10
 
 
 def test_answers_before_the_stop_are_kept_and_the_same_command_continues(tmp_path):
     path = tmp_path / "run.jsonl"
     down = True
 
-    def respond(handler, question):
-        is_late = int(question["query"].split()[1]) >= 5
+    def respond(handler, request):
+        is_late = int(request["query"].split()[1]) >= 5
         saying(b"busy" if down and is_late else ["a"], 503 if down and is_late else 200)(
-            handler, question
+            handler, request
         )
 
     with serving(respond) as server:
@@ -53,18 +53,18 @@ def test_answers_before_the_stop_are_kept_and_the_same_command_continues(tmp_pat
             run = Run.read(path)
             assert (run.query_ids.len(), run.failed) == (15, 10)
         down = False
-        before = len(server.asked)
+        before = len(server.requests)
         run = karat.retrieve(server.url, QUERIES, output=path)
-    assert len(server.asked) - before == 55
+    assert len(server.requests) - before == 55
     assert (run.query_ids.len(), run.failed) == (60, 0)
 
 
 def test_run_with_only_failures_can_be_continued_with_other_fields(tmp_path):
     path = tmp_path / "run.jsonl"
 
-    def respond(handler, question):
-        is_right = "question" in question
-        saying(["a"] if is_right else MISSING, 200 if is_right else 422)(handler, question)
+    def respond(handler, request):
+        is_right = "question" in request
+        saying(["a"] if is_right else MISSING, 200 if is_right else 422)(handler, request)
 
     with serving(respond) as server:
         with pytest.raises(karat.RetrieverError):

@@ -40,8 +40,8 @@ def test_element_of_a_list_in_the_body_is_filled():
 def test_setting_with_an_empty_path_is_not_sent():
     fields = Fields.of(["top_k="])
     assert fields.request({"query": "a", "top_k": 5}, {}) == {"query": "a"}
-    assert not fields.sends("top_k")
-    assert fields.sends("query")
+    assert not fields.is_sent("top_k")
+    assert fields.is_sent("query")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_values_are_picked_through_mappings_lists_and_attributes():
     fields = Fields.of(
         ["text=hits.0.source.body", "score=hits.0.source.a.b", "id=hits.1", "doc_id=none.x"]
     )
-    assert [fields.picked(answer, name) for name in ("text", "score", "id", "doc_id", "start")] == [
+    assert [fields.get(answer, name) for name in ("text", "score", "id", "doc_id", "start")] == [
         "text",
         1,
         None,
@@ -95,7 +95,7 @@ def test_values_are_picked_through_mappings_lists_and_attributes():
 @given(st.lists(KEYS, min_size=1, max_size=4), st.integers())
 def test_value_of_a_request_is_picked_by_the_same_path(keys, value):
     fields = Fields.of({"query": ".".join(keys)})
-    assert fields.picked(fields.request({"query": value}, {}), "query") == value
+    assert fields.get(fields.request({"query": value}, {}), "query") == value
     assert Fields.of(fields.as_dict()) == fields
 
 

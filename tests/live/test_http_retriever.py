@@ -13,9 +13,9 @@ import pytest
 from karat.live.protocol import AttemptError, Search
 from karat.live.retrievers import http as http_module
 from karat.live.retrievers.answers import Fields
-from karat.live.retrievers.http import HttpRetriever, retry_after, server_timing
+from karat.live.retrievers.http import HttpRetriever, parse_server_timing, retry_after
 from support import live_server
-from support.direct_calls import ask_in_turn, ask_together, ids
+from support.direct_calls import ids, retrieve_in_turn, retrieve_together
 from support.errors import refused
 from support.live_server import saying, send, serving
 
@@ -31,7 +31,7 @@ def http(url, search=None, fields=(), headers=None, body=None, method="POST"):
 def failure(respond, **given):
     """Return the error of a query that the server fails on, and the server."""
     with serving(respond) as server:
-        (error,) = ask_together(http(server.url, **given), "why")
+        (error,) = retrieve_together(http(server.url, **given), "why")
     assert isinstance(error, AttemptError), error
     return error, server
 
@@ -41,27 +41,29 @@ def failure(respond, **given):
 
 def test_query_and_top_k_are_posted_as_json():
     with serving(live_server.echo) as server:
-        (answer,) = ask_together(http(server.url, Search(top_k=2)), "Wie hoch? “5 €”\n")
-    assert server.asked == [{"query": "Wie hoch? “5 €”\n", "top_k": 2}]
+        (answer,) = retrieve_together(http(server.url, Search(top_k=2)), "Wie hoch? “5 €”\n")
+    assert server.requests == [{"query": "Wie hoch? “5 €”\n", "top_k": 2}]
     assert server.headers[0]["Content-Type"] == "application/json"
     assert len(ids(answer)) == 2
 
 
 def test_settings_that_were_not_given_are_not_sent():
-    search = Search(top_k=3, score_threshold=0.5, prefetch_limit=7, given=frozenset({"top_k"}))
+    search = Search(top_k=3, score_threshold=0.5, prefetch_limit=7, explicit=frozenset({"top_k"}))
     with serving(live_server.echo) as server:
-        ask_together(http(server.url, search), "q")
-    assert server.asked == [{"query": "q", "top_k": 3}]
+        retrieve_together(http(server.url, search), "q")
+    assert server.requests == [{"query": "q", "top_k": 3}]
 
 
 def test_settings_that_were_given_are_sent_and_reported_as_taken():
     given = frozenset({"score_threshold", "prefetch_limit", "rerank_top_n"})
-    search = Search(3, 0.5, 7, 9, given=given)
+    search = Search(3, 0.5, 7, 9, explicit=given)
     with serving(live_server.echo) as server:
         retriever = http(server.url, search, ["rerank_top_n="])
-        ask_together(retriever, "q")
-    assert server.asked == [{"query": "q", "top_k": 3, "score_threshold": 0.5, "prefetch_limit": 7}]
-    assert retriever.takes == {"top_k", "score_threshold", "prefetch_limit"}
+        retrieve_together(retriever, "q")
+    assert server.requests == [
+        {"query": "q", "top_k": 3, "score_threshold": 0.5, "prefetch_limit": 7}
+    ]
+    assert retriever.accepts == {"top_k", "score_threshold", "prefetch_limit"}
 
 
 def test_fields_and_body_make_the_request_that_a_server_expects():
@@ -69,8 +71,8 @@ def test_fields_and_body_make_the_request_that_a_server_expects():
     fields = ["query=query.match.text", "top_k=size", "results=hits.hits", "id=_id"]
     with serving(saying(hits)) as server:
         retriever = http(server.url, Search(5), fields, body={"index": "faq"})
-        (answer,) = ask_together(retriever, "q")
-    assert server.asked == [{"index": "faq", "query": {"match": {"text": "q"}}, "size": 5}]
+        (answer,) = retrieve_together(retriever, "q")
+    assert server.requests == [{"index": "faq", "query": {"match": {"text": "q"}}, "size": 5}]
     assert ids(answer) == ["7", "b"]
     assert retriever.settings == {
         "body": {"index": "faq"},
@@ -78,12 +80,12 @@ def test_fields_and_body_make_the_request_that_a_server_expects():
     }
 
 
-def test_path_that_the_body_blocks_is_refused_before_anything_is_asked():
+def test_path_that_the_body_blocks_is_refused_before_the_first_query():
     with refused(path=None, line=None, field="field query=index.text"):
         http("http://127.0.0.1:1/", fields=["query=index.text"], body={"index": "faq"})
 
 
-def parameters(handler, _question):
+def parameters(handler, _request):
     """Return the method, the parameters of the address and the length of the body."""
     pairs = parse_qsl(urlsplit(handler.path).query, keep_blank_values=True)
     items = [handler.command, *(f"{name}={value}" for name, value in pairs)]
@@ -96,12 +98,12 @@ def test_get_sends_the_query_and_all_fields_as_parameters():
     with serving(parameters) as server:
         retriever = http(
             f"{server.url}?index=faq",
-            Search(3, 0.5, given=frozenset({"score_threshold"})),
+            Search(3, 0.5, explicit=frozenset({"score_threshold"})),
             ["query=q.text", "top_k=rows"],
             body={"lang": ["de", "en"], "exact": True, "year": 2024},
             method="get",
         )
-        (answer,) = ask_together(retriever, text)
+        (answer,) = retrieve_together(retriever, text)
     assert ids(answer) == [
         "GET",
         "index=faq",
@@ -123,13 +125,13 @@ def test_post_is_the_default_and_not_among_the_settings():
 
 def test_failure_of_a_get_request_is_retried_like_one_of_a_post_request():
     with serving(live_server.leaving) as server:
-        answers = ask_in_turn(http(server.url, Search(1), method="GET"), *map(str, range(5)))
+        answers = retrieve_in_turn(http(server.url, Search(1), method="GET"), *map(str, range(5)))
     assert [ids(answer) for answer in answers] == [[f"{n}-0"] for n in range(5)]
 
 
 def test_secrets_in_the_parameters_of_a_get_request_are_masked():
-    def respond(handler, question):
-        saying(f"bad {handler.path}".encode(), 400)(handler, question)
+    def respond(handler, request):
+        saying(f"bad {handler.path}".encode(), 400)(handler, request)
 
     error, _ = failure(respond, body={"api_key": SECRET}, method="GET")
     assert "api_key=***" in error.message
@@ -180,16 +182,16 @@ def test_body_that_json_cannot_hold_is_refused(body):
 
 def test_body_may_be_nested_a_hundred_levels_deep():
     with serving(live_server.echo) as server:
-        ask_together(http(server.url, body=nested(100)), "q")
-    assert server.asked == [{**nested(100), "query": "q", "top_k": 20}]
+        retrieve_together(http(server.url, body=nested(100)), "q")
+    assert server.requests == [{**nested(100), "query": "q", "top_k": 20}]
 
 
 @pytest.mark.parametrize("value", ["env:MY_TOKEN", "Bearer env:MY_TOKEN"])
 def test_header_value_comes_from_an_environment_variable(monkeypatch, value):
     monkeypatch.setenv("MY_TOKEN", f"{SECRET}\n")
 
-    def respond(handler, question):
-        saying(f"no {handler.headers['Authorization']}".encode(), 403)(handler, question)
+    def respond(handler, request):
+        saying(f"no {handler.headers['Authorization']}".encode(), 403)(handler, request)
 
     error, server = failure(respond, headers={"Authorization": value})
     assert server.headers[0]["Authorization"] == value.replace("env:MY_TOKEN", SECRET)
@@ -210,13 +212,13 @@ def test_variable_that_is_not_set_is_refused_by_its_name(monkeypatch, content):
 @pytest.mark.parametrize("value", ["env:", "env:a-b", "production env:", "env:A B", "x y env:A"])
 def test_other_header_values_with_env_are_sent_as_they_are(value):
     with serving(live_server.echo) as server:
-        ask_together(http(server.url, headers={"X-Stage": value}), "q")
+        retrieve_together(http(server.url, headers={"X-Stage": value}), "q")
     assert server.headers[0]["X-Stage"] == value
 
 
 def test_header_that_was_given_takes_precedence():
     with serving(live_server.echo) as server:
-        ask_together(http(server.url, headers={"content-type": "application/x-search"}), "q")
+        retrieve_together(http(server.url, headers={"content-type": "application/x-search"}), "q")
     assert server.headers[0].get_all("Content-Type") == ["application/x-search"]
 
 
@@ -238,7 +240,7 @@ def test_invalid_address_is_refused(url):
 
 def test_connections_are_reused():
     with serving(live_server.echo) as server:
-        answers = ask_in_turn(http(server.url), *"abcdefgh")
+        answers = retrieve_in_turn(http(server.url), *"abcdefgh")
     assert [len(ids(answer)) for answer in answers] == [20] * 8
     assert len(server.connections) == 1
 
@@ -246,27 +248,27 @@ def test_connections_are_reused():
 def test_concurrent_queries_get_their_own_answers():
     queries = [f"query {n}" for n in range(100)]
     with serving(live_server.echo) as server:
-        answers = ask_together(http(server.url, Search(1)), *queries, jobs=32)
+        answers = retrieve_together(http(server.url, Search(1)), *queries, jobs=32)
     assert [ids(answer) for answer in answers] == [[f"{query}-0"] for query in queries]
     assert len(server.connections) <= 32
 
 
 def test_connection_that_the_server_closed_is_not_a_failure():
     with serving(live_server.leaving) as server:
-        answers = ask_in_turn(http(server.url, Search(1)), *map(str, range(30)))
+        answers = retrieve_in_turn(http(server.url, Search(1)), *map(str, range(30)))
     assert [ids(answer) for answer in answers] == [[f"{n}-0"] for n in range(30)]
 
 
 def test_query_that_crashes_the_server_is_sent_only_once_more():
-    def respond(handler, question):
-        crashes = question["query"] == "bad"
-        (live_server.silent if crashes else live_server.echo)(handler, question)
+    def respond(handler, request):
+        crashes = request["query"] == "bad"
+        (live_server.silent if crashes else live_server.echo)(handler, request)
 
     with serving(respond) as server:
-        first, second = ask_in_turn(http(server.url), "good", "bad")
+        first, second = retrieve_in_turn(http(server.url), "good", "bad")
     assert len(ids(first)) == 20
     assert second.kind == "ConnectionError"
-    assert len(server.asked) == 3
+    assert len(server.requests) == 3
 
 
 # What comes back
@@ -274,26 +276,26 @@ def test_query_that_crashes_the_server_is_sent_only_once_more():
 
 def test_gzipped_answer_is_read():
     with serving(live_server.zipped) as server:
-        (answer,) = ask_together(http(server.url), "q")
+        (answer,) = retrieve_together(http(server.url), "q")
     assert ids(answer) == ["z"]
 
 
 def test_byte_order_mark_before_json_is_ignored():
     with serving(saying(b'\xef\xbb\xbf["a"]')) as server:
-        (answer,) = ask_together(http(server.url), "q")
+        (answer,) = retrieve_together(http(server.url), "q")
     assert ids(answer) == ["a"]
 
 
 def test_stages_are_read_from_the_answer():
     content = {"results": ["a"], "latency_ms": {"rerank": 5}}
     with serving(saying(content, Server_Timing="db;dur=53.2")) as server:
-        (answer,) = ask_together(http(server.url), "q")
+        (answer,) = retrieve_together(http(server.url), "q")
     assert answer.latency_ms == {"rerank": 5}
 
 
 def test_stages_are_read_from_server_timing_if_the_answer_has_none():
     with serving(saying(["a"], Server_Timing=["db;dur=53.2, rerank;dur=12", "db;dur=1"])) as server:
-        (answer,) = ask_together(http(server.url), "q")
+        (answer,) = retrieve_together(http(server.url), "q")
     assert answer.latency_ms == pytest.approx({"db": 54.2, "rerank": 12})
 
 
@@ -308,7 +310,7 @@ def test_refusal_is_reported_with_its_status_and_reason_in_one_line(status, agai
     error, _ = failure(saying(b"no\x1b[2J such index\r\n  at line 3", status))
     assert error.kind == f"HTTP {status}"
     assert error.message == "no�[2J such index at line 3"
-    assert error.again is again
+    assert error.retryable is again
 
 
 def test_long_refusal_is_cut():
@@ -323,22 +325,22 @@ def test_refusal_with_an_empty_body_has_a_message():
 
 def test_wait_is_read_from_the_server():
     error, _ = failure(saying(b"slow down", 429, Retry_After="7"))
-    assert error.wait == 7
+    assert error.retry_after == 7
 
 
 def test_redirect_is_refused_and_its_address_shown():
     error, server = failure(saying(b"", 307, Location="/v2/search?key=abc"))
     assert error.kind == "HTTP 307"
-    assert f"http://{server.place}/v2/search?key=***" in error.message
-    assert not error.again
-    assert len(server.asked) == 1
+    assert f"http://{server.host_and_port}/v2/search?key=***" in error.message
+    assert not error.retryable
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("location", ["http://[::1", "//[", "http://[x]/?api_key=s3cr3t-w0rd"])
 def test_redirect_to_an_invalid_address_is_reported(location):
     error, _ = failure(saying(b"", 302, Location=location))
-    assert (error.kind, error.again) == ("HTTP 302", False)
-    assert error.message == "the server redirects to an invalid address"
+    assert (error.kind, error.retryable) == ("HTTP 302", False)
+    assert error.message == "the server redirects to an invalid URL"
 
 
 @pytest.mark.parametrize(
@@ -351,22 +353,22 @@ def test_redirect_to_an_invalid_address_is_reported(location):
 )
 def test_lost_connection_is_reported_with_host_and_port(respond, cause):
     error, server = failure(respond)
-    assert (error.kind, error.again) == ("ConnectionError", True)
-    assert error.message.startswith(f"{server.place}: ")
+    assert (error.kind, error.retryable) == ("ConnectionError", True)
+    assert error.message.startswith(f"{server.host_and_port}: ")
     assert isinstance(error.__cause__, cause)
 
 
 def test_server_that_is_not_running_is_a_connection_error():
     with serving(live_server.echo) as server:
         pass
-    (error,) = ask_together(http(server.url), "q")
-    assert (error.kind, error.again) == ("ConnectionError", True)
-    assert error.message.startswith(f"{server.place}: ")
+    (error,) = retrieve_together(http(server.url), "q")
+    assert (error.kind, error.retryable) == ("ConnectionError", True)
+    assert error.message.startswith(f"{server.host_and_port}: ")
     assert isinstance(error.__cause__, aiohttp.ClientConnectorError)
 
 
 def test_host_that_does_not_exist_is_a_connection_error():
-    (error,) = ask_together(http("http://nowhere.invalid/"), "q")
+    (error,) = retrieve_together(http("http://nowhere.invalid/"), "q")
     assert error.kind == "ConnectionError"
     assert error.message.startswith("nowhere.invalid:80: ")
     assert isinstance(error.__cause__, aiohttp.ClientConnectorDNSError)
@@ -388,7 +390,7 @@ def test_host_that_does_not_exist_is_a_connection_error():
 )
 def test_bad_answer_is_reported_with_its_beginning(content, again):
     error, _ = failure(saying(content))
-    assert (error.kind, error.again) == ("BadAnswer", again)
+    assert (error.kind, error.retryable) == ("BadAnswer", again)
     if content:
         assert repr(content.decode(errors="replace")) in error.message
 
@@ -401,26 +403,26 @@ def test_invalid_gzip_is_a_failed_attempt():
 def test_answer_that_is_not_http_is_a_bad_answer():
     error, server = failure(live_server.not_http)
     assert error.kind == "BadAnswer"
-    assert server.place in error.message
+    assert server.host_and_port in error.message
 
 
 @pytest.mark.parametrize("respond", [live_server.huge, live_server.bomb])
 def test_answer_above_the_size_limit_is_not_read(respond, monkeypatch):
-    assert http_module.MOST_BYTES == 64 * 2**20
-    monkeypatch.setattr(http_module, "MOST_BYTES", 2**20)
+    assert http_module.MAX_BYTES == 64 * 2**20
+    monkeypatch.setattr(http_module, "MAX_BYTES", 2**20)
     error, _ = failure(respond)
-    assert (error.kind, error.again) == ("BadAnswer", False)
+    assert (error.kind, error.retryable) == ("BadAnswer", False)
     assert " 1 MB" in error.message
 
 
 def test_query_after_a_timeout_has_a_clean_connection():
-    def respond(handler, question):
-        then = live_server.hanging if question["query"] == "hangs" else live_server.echo
-        then(handler, question)
+    def respond(handler, request):
+        then = live_server.hanging if request["query"] == "hangs" else live_server.echo
+        then(handler, request)
 
     with serving(respond) as server:
         retriever = http(server.url, Search(1))
-        first, second = ask_in_turn(retriever, "hangs", "next", timeouts={"hangs": 0.3})
+        first, second = retrieve_in_turn(retriever, "hangs", "next", timeouts={"hangs": 0.3})
     assert isinstance(first, TimeoutError)
     assert ids(second) == ["next-0"]
 
@@ -435,10 +437,10 @@ def test_self_signed_certificate_is_refused_once(tmp_path):
     )
     path.write_bytes(path.read_bytes() + (tmp_path / "cert.pem").read_bytes())
     with serving(live_server.echo, certificate=path) as server:
-        (error,) = ask_together(http(server.url), "q")
-    assert (error.kind, error.again) == ("ConnectionError", False)
+        (error,) = retrieve_together(http(server.url), "q")
+    assert (error.kind, error.retryable) == ("ConnectionError", False)
     assert isinstance(error.__cause__, aiohttp.ClientSSLError)
-    assert server.asked == []
+    assert server.requests == []
 
 
 # Headers
@@ -472,7 +474,7 @@ def test_invalid_retry_after_is_none(value):
     ],
 )
 def test_server_timing_is_read_by_the_standard(value, stages):
-    assert server_timing([value]) == stages
+    assert parse_server_timing([value]) == stages
 
 
 # Secrets
@@ -485,8 +487,8 @@ def shown_texts(retriever, *errors):
 
 
 def test_secrets_are_sent_but_never_shown():
-    def respond(handler, question):
-        text = f"you sent {handler.headers['Authorization']} and {question} to {handler.path}"
+    def respond(handler, request):
+        text = f"you sent {handler.headers['Authorization']} and {request} to {handler.path}"
         live_server.send(handler, text.encode(), 401)
 
     headers = {"Authorization": f"Bearer {SECRET}", "X-Team": "search"}
@@ -494,9 +496,9 @@ def test_secrets_are_sent_but_never_shown():
     with serving(respond) as server:
         url = f"{server.url}?token={SECRET}&index=faq"
         retriever = http(url, headers=headers, body=body)
-        (error,) = ask_together(retriever, "q")
+        (error,) = retrieve_together(retriever, "q")
     assert server.headers[0]["Authorization"] == f"Bearer {SECRET}"
-    assert server.asked[0]["login"] == {"api_key": SECRET}
+    assert server.requests[0]["login"] == {"api_key": SECRET}
     assert SECRET not in shown_texts(retriever, error)
     assert "you sent *** and" in error.message
     assert retriever.name == f"{server.url}?token=***&index=faq"
@@ -513,13 +515,13 @@ def test_no_part_of_a_secret_remains_where_a_message_is_cut():
 
 
 def test_user_of_an_address_is_sent_as_basic_and_left_out_of_its_name():
-    def respond(handler, question):
+    def respond(handler, request):
         live_server.send(handler, handler.headers["Authorization"].encode(), 403)
 
     with serving(respond) as server:
         url = server.url.replace("://", "://otto:p%40ss%3Aword@")
         retriever = http(url)
-        (error,) = ask_together(retriever, "q")
+        (error,) = retrieve_together(retriever, "q")
     assert server.headers[0]["Authorization"] == "Basic b3R0bzpwQHNzOndvcmQ="
     assert retriever.name == server.url
     assert not {"otto", "p%40ss", "p@ss", "b3R0bzpwQHNzOndvcmQ="} & set(
@@ -538,24 +540,24 @@ def test_no_secret_is_shown_of_a_server_that_is_not_running():
         pass
     url = server.url.replace("://", f"://me:{SECRET}@") + f"?apikey={SECRET}"
     retriever = http(url, headers={"X-Api-Key": SECRET})
-    (error,) = ask_together(retriever, "q")
+    (error,) = retrieve_together(retriever, "q")
     assert SECRET not in shown_texts(retriever, error)
 
 
 # Proxies
 
 
-def proxied(handler, question):
+def proxied(handler, request):
     """Answer in place of the server behind a proxy."""
     live_server.send(handler, b'["from the proxy"]')
 
 
 def test_proxy_of_the_environment_is_used_with_its_own_password(monkeypatch):
     with serving(proxied) as proxy:
-        monkeypatch.setenv("http_proxy", f"http://me:word@{proxy.place}")
+        monkeypatch.setenv("http_proxy", f"http://me:word@{proxy.host_and_port}")
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.delenv("NO_PROXY", raising=False)
-        (answer,) = ask_together(http("http://search.invalid/"), "q")
+        (answer,) = retrieve_together(http("http://search.invalid/"), "q")
     assert ids(answer) == ["from the proxy"]
     assert proxy.headers[0]["Proxy-Authorization"] == "Basic bWU6d29yZA=="
     assert proxy.headers[0]["Host"] == "search.invalid"
@@ -566,18 +568,18 @@ def test_local_addresses_never_use_a_proxy(monkeypatch):
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     with serving(live_server.echo) as server:
-        answers = [ask_together(http(server.url), "q")[0]]
-        answers += ask_together(http(server.url.replace("127.0.0.1", "localhost")), "q")
+        answers = [retrieve_together(http(server.url), "q")[0]]
+        answers += retrieve_together(http(server.url.replace("127.0.0.1", "localhost")), "q")
     assert [len(ids(answer)) for answer in answers] == [20, 20]
 
 
 def test_proxy_that_is_not_running_is_a_connection_error(monkeypatch):
     with serving(live_server.echo) as server:
         pass
-    monkeypatch.setenv("https_proxy", f"http://me:{SECRET}@{server.place}")
+    monkeypatch.setenv("https_proxy", f"http://me:{SECRET}@{server.host_and_port}")
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
-    (error,) = ask_together(http("https://search.invalid/"), "q")
+    (error,) = retrieve_together(http("https://search.invalid/"), "q")
     assert error.kind == "ConnectionError"
     assert isinstance(error.__cause__, aiohttp.ClientProxyConnectionError)
     assert SECRET not in error.message

@@ -25,7 +25,7 @@ from karat.errors import InputError, KaratWarning
 from karat.live import journal as module
 from karat.live import locked_file
 from karat.live.journal import Journal
-from karat.live.protocol import Line
+from karat.live.protocol import JournalLine
 from support.effort import examples
 from support.errors import refused
 
@@ -52,13 +52,15 @@ def header(**settings: object) -> Header:
     return Header(1, "run", "mine", settings=usual | settings)
 
 
-def line(query: str, *, failed: bool = False, text: str = "") -> Line:
+def line(query: str, *, failed: bool = False, text: str = "") -> JournalLine:
     if failed:
-        return Line(query, [], error=Failure("Timeout", "too slow", 3))
-    return Line(query, [ResultRow(f"item of {query}", 0.5, text=text or None)], {"total": 1.5})
+        return JournalLine(query, [], error=Failure("Timeout", "too slow", 3))
+    return JournalLine(
+        query, [ResultRow(f"item of {query}", 0.5, text=text or None)], {"total": 1.5}
+    )
 
 
-def written(path: Path, lines: list[Line], **settings: object) -> bytes:
+def written(path: Path, lines: list[JournalLine], **settings: object) -> bytes:
     path.unlink(missing_ok=True)
     with Journal.open(path, header(**settings)) as journal:
         for one in lines:
@@ -160,7 +162,7 @@ def test_torn_line_is_cut_off_even_if_it_has_a_line_break(folder):
     path = folder / "ended.jsonl"
     whole = written(path, [line("q1"), line("q2")])
     path.write_bytes(whole[:-20] + b"\n")
-    with pytest.warns(KaratWarning, match="number 3"), Journal.open(path, header()) as journal:
+    with pytest.warns(KaratWarning, match="line 3"), Journal.open(path, header()) as journal:
         assert set(journal.done) == {"q1"}
     assert query_ids(path) == ["q1"]
 
@@ -335,7 +337,7 @@ def test_damaged_line_is_removed_with_a_warning_and_its_query_runs_again(folder,
     path = folder / "broken.jsonl"
     first, second, third = written(path, [line("q1"), line("q3")]).splitlines(keepends=True)
     path.write_bytes(first + second + broken + b"\n" + third)
-    with pytest.warns(KaratWarning, match="number 3"), Journal.open(path, header()) as journal:
+    with pytest.warns(KaratWarning, match="line 3"), Journal.open(path, header()) as journal:
         assert set(journal.done) == {"q1", "q3"}
     assert path.read_bytes() == first + second + third
 
@@ -346,7 +348,7 @@ def test_run_that_was_cut_within_a_line_is_continued(folder):
     appended = b"".join(written(path, [line("q3"), line("q4")]).splitlines(keepends=True)[1:])
     for size in range(len(whole) - len(whole.splitlines()[2]), len(whole) - 1):
         path.write_bytes(whole[:size] + appended)  # as O_APPEND does after another's truncate
-        with pytest.warns(KaratWarning, match="number 3"):
+        with pytest.warns(KaratWarning, match="line 3"):
             journal = Journal.open(path, header())
         with journal:
             assert set(journal.done) == {"q1", "q4"}
@@ -511,14 +513,14 @@ def test_file_replaced_before_it_was_locked_is_opened_again(folder, monkeypatch)
     path, new = folder / "raced.jsonl", folder / "new.jsonl"
     written(path, [line("q1")])
     written(new, [line("q1"), line("q2")])
-    hold = locked_file.hold
+    hold = locked_file.lock_file
 
     def hold_late(descriptor, name):
         if new.exists():
             new.replace(path)
         hold(descriptor, name)
 
-    monkeypatch.setattr(locked_file, "hold", hold_late)
+    monkeypatch.setattr(locked_file, "lock_file", hold_late)
     with Journal.open(path, header()) as journal:
         assert set(journal.done) == {"q1", "q2"}
 

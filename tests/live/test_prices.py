@@ -53,7 +53,7 @@ def test_every_model_has_the_cost_of_genai_prices_or_none(midnight):
             except LookupError:  # a few names in the list lead nowhere
                 continue
             price = expected.model_price
-            actual = cost(prices.priced(call))
+            actual = cost(prices.with_prices(call))
             if actual is None:
                 assert None in (price.input_mtok, price.output_mtok), name
                 continue
@@ -86,7 +86,7 @@ def test_name_of_a_model_selects_its_provider(midnight, model, provider, referen
     expected = genai_prices.calc_price(
         usage, reference, provider_id=provider, genai_request_timestamp=midnight
     )
-    call = prices.priced(Call(model=model, prompt_tokens=1500, completion_tokens=0))
+    call = prices.with_prices(Call(model=model, prompt_tokens=1500, completion_tokens=0))
     assert expected.total_price > 0
     assert math.isclose(cost(call), float(expected.total_price), rel_tol=1e-12)
 
@@ -112,18 +112,18 @@ def test_name_of_a_model_selects_its_provider(midnight, model, provider, referen
     ],
 )
 def test_call_is_unchanged_if_no_price_is_known_or_it_has_one(call):
-    assert prices.priced(call) is call
+    assert prices.with_prices(call) is call
 
 
 def test_only_models_that_generate_text_need_completion_tokens():
-    assert cost(prices.priced(Call(model="voyage-3", prompt_tokens=1000))) == 0.00006
-    assert cost(prices.priced(Call(model="gpt-4o", prompt_tokens=1000))) is None
+    assert cost(prices.with_prices(Call(model="voyage-3", prompt_tokens=1000))) == 0.00006
+    assert cost(prices.with_prices(Call(model="gpt-4o", prompt_tokens=1000))) is None
 
 
 @given(name=st.text(max_size=20), prompt=st.integers(0, 2**53 - 1))
 @examples(50, 1_000)
 def test_any_name_can_be_looked_up(name, prompt):
-    call = prices.priced(Call(model=name, prompt_tokens=prompt))
+    call = prices.with_prices(Call(model=name, prompt_tokens=prompt))
     assert (call.model, call.prompt_tokens) == (name, prompt)
 
 
@@ -138,7 +138,7 @@ def test_calls_are_unchanged_without_genai_prices(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", absent)
     call = Call(model="gpt-4o", prompt_tokens=9, completion_tokens=9)
-    assert prices.priced(call) is call
+    assert prices.with_prices(call) is call
     prices._model.cache_clear()
 
 
@@ -150,5 +150,5 @@ def test_module_of_the_same_name_is_not_used_if_the_package_is_not_installed(mon
     monkeypatch.setattr(prices, "version", lambda: None)
     prices._model.cache_clear()
     call = Call(model="gpt-4o", prompt_tokens=10)
-    assert prices.priced(call) == call  # genai_prices can be imported, as a local file could
+    assert prices.with_prices(call) == call  # genai_prices can be imported, as a local file could
     prices._model.cache_clear()

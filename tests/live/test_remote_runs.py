@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from karat.live.loop_thread import run_all_queries
-from karat.live.protocol import Query, Search, encoded
+from karat.live.protocol import Query, Search, encode_line
 from karat.live.retrievers.answers import Fields
 from karat.live.retrievers.command import CommandRetriever
 from karat.live.retrievers.http import HttpRetriever
@@ -28,7 +28,7 @@ SECRET = "s3cr3t-w0rd"
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
     """Retry at once, and do not wait for a process to fail at its start."""
-    monkeypatch.setattr("karat.live.retrievers.command._GRACE", 0)
+    monkeypatch.setattr("karat.live.retrievers.command._STARTUP_SECONDS", 0)
     with without_pauses():
         yield
 
@@ -36,9 +36,9 @@ def _no_waiting(monkeypatch):
 def run(retriever, *queries, **options):
     """Run all queries; return their lines in order."""
     lines = []
-    questions = [Query(f"q{n}", query) for n, query in enumerate(queries)]
+    numbered = [Query(f"q{n}", text) for n, text in enumerate(queries)]
     options = RunOptions(**{"top_k": 2, "stop_after_failures": 0} | options)
-    run_all_queries(retriever, questions, options, lines.append)
+    run_all_queries(retriever, numbered, options, lines.append)
     return sorted(lines, key=lambda line: int(line.query_id[1:]))
 
 
@@ -85,7 +85,7 @@ def test_failure_that_a_retry_cannot_help_is_not_retried():
     with serving(saying(b"who are you", 401)) as server:
         (line,) = run(http(server.url), "a", retries=5)
     assert line.error.attempts == 1
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 DEEP = b"[" * 100_000
@@ -108,9 +108,9 @@ def test_answer_of_a_command_that_is_nested_too_deeply_is_reported_as_that(tmp_p
 
 
 def test_query_times_out_when_the_server_hangs():
-    def respond(handler, question):
-        hangs = question["query"] == "b"
-        (live_server.hanging if hangs else live_server.echo)(handler, question)
+    def respond(handler, request):
+        hangs = request["query"] == "b"
+        (live_server.hanging if hangs else live_server.echo)(handler, request)
 
     with serving(respond) as server:
         lines = run(http(server.url), "a", "b", "c", jobs=1, timeout=0.6, retries=0)
@@ -129,10 +129,10 @@ def test_no_query_is_lost_when_the_server_fails_often():
     ways = [live_server.echo, saying(b"", 503), live_server.cutting, live_server.leaving]
     ways += [live_server.silent, saying(b"{"), live_server.resetting, live_server.echo]
 
-    def respond(handler, question):
+    def respond(handler, request):
         with lock:
             way = ways[next(count) % len(ways)]
-        way(handler, question)
+        way(handler, request)
 
     queries = [f"query {n}" for n in range(60)]
     with serving(respond) as server:
@@ -143,18 +143,18 @@ def test_no_query_is_lost_when_the_server_fails_often():
 
 
 def test_secrets_are_not_written_to_lines():
-    def respond(handler, question):
+    def respond(handler, request):
         echoed = f"{handler.headers['Authorization']} {handler.path}"
         body = echoed.encode()
         ways = [saying(body, 403), saying(body), saying(b"", 302, Location=f"/?{echoed}")]
-        ways[int(question["query"])](handler, question)
+        ways[int(request["query"])](handler, request)
 
     with serving(respond) as server:
         url = f"{server.url}?api_key={SECRET}"
         lines = run(http(url, {"Authorization": f"Bearer {SECRET}"}), "0", "1", "2", retries=0)
     assert len(lines) == 3
     assert all(line.error for line in lines)
-    assert SECRET not in b"".join(map(encoded, lines)).decode()
+    assert SECRET not in b"".join(map(encode_line, lines)).decode()
 
 
 def test_no_query_is_lost_when_the_command_fails_often(tmp_path, monkeypatch):
@@ -211,7 +211,7 @@ def test_lines_of_a_command_are_lines_of_a_native_run(tmp_path):
     path.write_text(f"import sys\nfor line in sys.stdin: print({json.dumps(answer)!r})\n")
     retriever = CommandRetriever(f"{sys.executable} {path}", Search(), Fields())
     (line,) = run(retriever, "a")
-    record = msgspec.json.decode(encoded(line))
+    record = msgspec.json.decode(encode_line(line))
     assert record["latency_ms"].pop("total") > 0
     assert record == {**answer, "results": [{**answer["results"][0], "id": "7"}]}
 

@@ -14,7 +14,7 @@ from karat.data.formats.native_run import Call, Failure, ResultRow
 from karat.errors import InputError
 from karat.live import instrumentation, runner
 from karat.live.loop_thread import run_all_queries
-from karat.live.protocol import Answer, AttemptError, Query, encoded
+from karat.live.protocol import Answer, AttemptError, Query, encode_line
 from karat.live.run_options import RunOptions
 from support.effort import FULL, examples
 from support.fake_retrievers import Fake, both, in_task, run_queries, without_pauses
@@ -34,8 +34,8 @@ ERRORS = {
     "fails": (ValueError("no"), "ValueError", True),
     "times out": (TimeoutError("slow"), "Timeout", True),
     "is gone": (ConnectionResetError("gone"), "ConnectionError", True),
-    "is busy": (AttemptError("HTTP 503", "busy", wait=0.0), "HTTP 503", True),
-    "refuses": (AttemptError("HTTP 400", "bad", again=False), "HTTP 400", False),
+    "is busy": (AttemptError("HTTP 503", "busy", retry_after=0.0), "HTTP 503", True),
+    "refuses": (AttemptError("HTTP 400", "bad", retryable=False), "HTTP 400", False),
     "misuses karat": (InputError("bad call"), "InputError", False),
     "cancels itself": (asyncio.CancelledError("own"), "CancelledError", True),
 }
@@ -89,10 +89,10 @@ def test_every_query_has_one_line_with_its_outcome(scripts, retries, repeat, job
         return step
 
     class Scripted(Fake):
-        def read(self, returned):
-            if returned == "garbage":
+        def parse(self, response):
+            if response == "garbage":
                 raise InputError("no answer", field="results")
-            return super().read(returned)
+            return super().parse(response)
 
     retriever = Scripted(in_task(retrieve) if in_tasks else retrieve)
     found = run_queries(retriever, remaining, retries=retries, repeat=repeat, jobs=jobs)
@@ -198,15 +198,15 @@ def test_results_are_cut_to_top_k():
 
 
 @pytest.mark.parametrize(
-    ("takes", "kept"), [([], ["a", "c", "d"]), (["score_threshold"], ["a", "b", "c"])]
+    ("accepts", "kept"), [([], ["a", "c", "d"]), (["score_threshold"], ["a", "b", "c"])]
 )
-def test_score_threshold_is_applied_unless_the_retriever_takes_it(takes, kept):
+def test_score_threshold_is_applied_unless_the_retriever_accepts_it(accepts, kept):
     scores = {"a": 0.9, "b": 0.4, "c": 0.5, "d": 0.6}
 
     def retrieve(text):
         return Answer([ResultRow(id=item, score=score) for item, score in scores.items()])
 
-    line = run_queries(retrieve, "x", top_k=3, score_threshold=0.5, takes=takes)["x"]
+    line = run_queries(retrieve, "x", top_k=3, score_threshold=0.5, accepts=accepts)["x"]
     assert [result.id for result in line.results] == kept
 
 
@@ -233,7 +233,7 @@ def test_invalid_answer_is_a_bad_answer(answer, beginning, in_tasks):
     assert (error.type, error.attempts) == ("BadAnswer", 1)
     assert error.message.startswith(beginning)
     assert error.message
-    encoded(found["bad"])
+    encode_line(found["bad"])
 
 
 def test_calls_are_those_of_the_last_attempt_and_priced():
@@ -283,8 +283,8 @@ def test_error_is_written_in_one_line(error, failure):
 
     line = run_queries(retrieve, "x")["x"]
     assert line.error == failure
-    assert runner.LONGEST_MESSAGE == 500
-    encoded(line)
+    assert runner.MAX_MESSAGE_LENGTH == 500
+    encode_line(line)
 
 
 # Callbacks, threads and contexts.

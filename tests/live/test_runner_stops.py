@@ -177,7 +177,7 @@ def test_no_line_is_written_after_an_interrupt(in_tasks):
 
 def test_run_can_be_stopped_before_it_has_begun(monkeypatch):
     go_on = threading.Event()
-    run = loop_thread._Asking._run
+    run = loop_thread._LoopThread._run
 
     def late(self, following):
         go_on.wait(HANGING)
@@ -190,8 +190,8 @@ def test_run_can_be_stopped_before_it_has_begun(monkeypatch):
             raise KeyboardInterrupt
         return wait(event, timeout)
 
-    monkeypatch.setattr(loop_thread._Asking, "_run", late)
-    monkeypatch.setattr(loop_thread, "ENDING", 0.01)
+    monkeypatch.setattr(loop_thread._LoopThread, "_run", late)
+    monkeypatch.setattr(loop_thread, "STOP_TIMEOUT", 0.01)
     monkeypatch.setattr(threading.Event, "wait", interrupted)
     asks = []
     with pytest.raises(KeyboardInterrupt):
@@ -241,7 +241,7 @@ def test_retriever_that_ends_python_has_time_to_close(monkeypatch, in_tasks):
             await asyncio.sleep(0.1)
             self.closed += 1
 
-    monkeypatch.setattr(loop_thread, "ENDING", 0.01)
+    monkeypatch.setattr(loop_thread, "STOP_TIMEOUT", 0.01)
     retriever = Slow(in_task(sys.exit) if in_tasks else sys.exit)
     with pytest.raises(SystemExit, match="no key"):
         run_queries(retriever, ["no key"])
@@ -310,7 +310,7 @@ def test_retriever_that_cannot_be_closed_loses_no_line(monkeypatch):
         async def close(self):
             await asyncio.sleep(HANGING)
 
-    monkeypatch.setattr(runner, "CLOSING", 0.01)
+    monkeypatch.setattr(runner, "CLOSE_TIMEOUT", 0.01)
     with pytest.warns(KaratWarning, match="Timeout"):
         assert len(run_queries(Open(list), "abc")) == 3
 
@@ -371,7 +371,7 @@ def test_an_answer_between_failures_starts_the_count_again():
 
 def test_failures_of_another_kind_start_the_count_again():
     def retrieve(text):
-        raise AttemptError(f"HTTP {500 + int(text) // 9 % 2}", "down", again=False)
+        raise AttemptError(f"HTTP {500 + int(text) // 9 % 2}", "down", retryable=False)
 
     texts = map(str, range(60))
     assert len(run_queries(retrieve, texts, jobs=1, stop_after_failures=10)) == 60

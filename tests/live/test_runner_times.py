@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from karat.data.formats.native_run import Call, ResultRow
 from karat.live import runner, workers
 from karat.live.protocol import Answer, AttemptError
-from karat.live.runner import pause
+from karat.live.runner import retry_delay
 from support.effort import examples
 from support.fake_retrievers import Fake, fake_clock, in_task, run_queries, without_pauses
 
@@ -35,9 +35,9 @@ def test_only_the_call_of_the_retriever_is_timed(clock, monkeypatch, in_tasks):
         async def open(self, jobs):
             clock.pass_ms(1000)
 
-        def read(self, returned):
+        def parse(self, response):
             clock.pass_ms(1000)
-            return super().read(returned)
+            return super().parse(response)
 
     tries = itertools.count()
 
@@ -51,19 +51,19 @@ def test_only_the_call_of_the_retriever_is_timed(clock, monkeypatch, in_tasks):
         clock.pass_ms(1000)
         return 0.0
 
-    class Slowly(runner.Spacing):
-        async def turn(self):
+    class Slowly(runner.RateLimiter):
+        async def wait(self):
             clock.pass_ms(1000)
 
     for kind in (workers.TaskWorker, workers.ThreadWorker):
 
-        def begin(place, attempt, begin=kind.begin):
+        def start(worker, attempt, start=kind.start):
             clock.pass_ms(1000)
-            return begin(place, attempt)
+            return start(worker, attempt)
 
-        monkeypatch.setattr(kind, "begin", begin)
-    monkeypatch.setattr(runner, "pause", pause)
-    monkeypatch.setattr(runner, "Spacing", Slowly)
+        monkeypatch.setattr(kind, "start", start)
+    monkeypatch.setattr(runner, "retry_delay", pause)
+    monkeypatch.setattr(runner, "RateLimiter", Slowly)
     lines = []
 
     def done(line):
@@ -175,9 +175,9 @@ def test_attempts_are_evenly_spaced(rate, moves):
 
     async def take_turns():
         nonlocal now
-        spacing = runner.Spacing(rate, lambda: now, sleep)
+        spacing = runner.RateLimiter(rate, lambda: now, sleep)
         for move in moves:
-            await spacing.turn()
+            await spacing.wait()
             begun.append(now)
             now += move
 
@@ -195,8 +195,8 @@ def test_concurrent_attempts_begin_one_after_the_other():
         slept.append(seconds)
 
     async def together():
-        spacing = runner.Spacing(4, lambda: 10.0, sleep)
-        await asyncio.gather(*(spacing.turn() for _ in range(5)))
+        spacing = runner.RateLimiter(4, lambda: 10.0, sleep)
+        await asyncio.gather(*(spacing.wait() for _ in range(5)))
 
     asyncio.run(together())
     assert slept == [0.25, 0.5, 0.75, 1.0]
@@ -205,8 +205,8 @@ def test_concurrent_attempts_begin_one_after_the_other():
 def test_rate_applies_to_every_attempt(monkeypatch):
     turns = 0
 
-    class Counting(runner.Spacing):
-        async def turn(self):
+    class Counting(runner.RateLimiter):
+        async def wait(self):
             nonlocal turns
             turns += 1
 
@@ -215,7 +215,7 @@ def test_rate_applies_to_every_attempt(monkeypatch):
         asks += 1
         raise ValueError
 
-    monkeypatch.setattr(runner, "Spacing", Counting)
+    monkeypatch.setattr(runner, "RateLimiter", Counting)
     asks = 0
     run_queries(retrieve, "abc", retries=2, warmup=4, rate=1e9)
     assert turns == asks == 3 * 3 + 4
@@ -230,17 +230,17 @@ def test_rate_limits_a_run():
 def test_pauses_are_random_and_grow_up_to_a_limit():
     longest = {1: 0.5, 2: 1.0, 3: 2.0, 6: 16.0, 7: 30.0, 8: 30.0, 10_000: 30.0}
     for failures, seconds in longest.items():
-        pauses = [pause(failures, None) for _ in range(300)]
+        pauses = [retry_delay(failures, None) for _ in range(300)]
         assert 0 <= min(pauses) < seconds / 10
         assert seconds * 0.9 < max(pauses) <= seconds
-    assert pause(1, 7.0) == 7.0
-    assert pause(1, 3600.0) == 60.0
+    assert retry_delay(1, 7.0) == 7.0
+    assert retry_delay(1, 3600.0) == 60.0
 
 
 def test_wait_that_the_retriever_requests_reaches_the_pause(monkeypatch):
     waits = []
-    monkeypatch.setattr(runner, "pause", lambda *arguments: waits.append(arguments) or 0.0)
-    errors = iter([AttemptError("HTTP 429", "slow down", wait=12.5), ValueError(), None])
+    monkeypatch.setattr(runner, "retry_delay", lambda *arguments: waits.append(arguments) or 0.0)
+    errors = iter([AttemptError("HTTP 429", "slow down", retry_after=12.5), ValueError(), None])
 
     def retrieve(text):
         if error := next(errors):

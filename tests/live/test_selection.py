@@ -18,7 +18,7 @@ from karat.errors import InputError
 from karat.live import selection
 from karat.live.protocol import Query
 from karat.live.run_options import RunOptions
-from karat.live.selection import digest
+from karat.live.selection import queries_digest
 from support.effort import examples
 from support.errors import refused
 from support.paths import SHARED_DATA
@@ -38,13 +38,13 @@ def renamed(**names: str) -> list[dict]:
     return [{names.get(key, key): value for key, value in r.items()} for r in RECORDS]
 
 
-def questions(source: object, **options: object) -> list[Query]:
+def selected(source: object, **options: object) -> list[Query]:
     return selection.select_queries(source, RunOptions(**options))
 
 
 def problem(source: object, **options: object) -> InputError:
     with refused() as caught:
-        questions(source, **options)
+        selected(source, **options)
     return caught.value
 
 
@@ -88,10 +88,10 @@ def problem(source: object, **options: object) -> InputError:
 def test_queries_are_read_from_any_file_with_ids_and_texts(tmp_path, name, content):
     path = tmp_path / name
     path.write_text(content, newline="")
-    assert questions(path) == BOTH
+    assert selected(path) == BOTH
     packed = tmp_path / f"{name}.gz"
     packed.write_bytes(gzip.compress(content.encode()))
-    assert questions(str(packed)) == BOTH
+    assert selected(str(packed)) == BOTH
 
 
 @pytest.mark.parametrize(
@@ -110,17 +110,17 @@ def test_queries_are_read_from_any_file_with_ids_and_texts(tmp_path, name, conte
     ],
 )
 def test_queries_are_read_from_python_objects(source):
-    assert questions(source) == BOTH
+    assert selected(source) == BOTH
 
 
 def test_numeric_ids_become_text():
-    assert questions({7: "seven"}) == questions([{"id": 7, "text": "seven"}])
-    assert questions({7: "seven"}) == [Query("7", "seven")]
+    assert selected({7: "seven"}) == selected([{"id": 7, "text": "seven"}])
+    assert selected({7: "seven"}) == [Query("7", "seven")]
 
 
 def test_queries_are_read_from_parquet(tmp_path):
     pl.DataFrame(RECORDS).write_parquet(tmp_path / "queries.parquet")
-    assert questions(tmp_path / "queries.parquet") == BOTH
+    assert selected(tmp_path / "queries.parquet") == BOTH
 
 
 @pytest.mark.parametrize("judged", [True, False])
@@ -136,14 +136,14 @@ def test_beir_folder_has_its_test_queries_or_all_if_none_are_judged(tmp_path, ju
     if judged:
         (tmp_path / "qrels").mkdir()
         (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")
-    query_ids = [question.query_id for question in questions(tmp_path)]
+    query_ids = [query.query_id for query in selected(tmp_path)]
     assert query_ids == (["q1"] if judged else ["q1", "q3"])
-    assert questions(tmp_path, filters=["category=billing"]) == [BOTH[0]]
+    assert selected(tmp_path, filters=["category=billing"]) == [BOTH[0]]
 
 
 def test_queries_are_sorted_by_the_bytes_of_their_ids():
     texts = dict.fromkeys(("b", "ä", "10", "2", "B"), "text")
-    assert [q.query_id for q in questions(texts)] == ["10", "2", "B", "b", "ä"]
+    assert [q.query_id for q in selected(texts)] == ["10", "2", "B", "b", "ä"]
 
 
 @pytest.mark.parametrize(
@@ -166,13 +166,13 @@ def test_file_of_queries_without_a_text_is_refused(tmp_path):
     path = tmp_path / "gold.qrels"
     path.write_text("q1 0 a 1\n")
     with refused(path=path, line=None, field="query") as caught:
-        questions(path)
+        selected(path)
     assert "q1" in caught.value.problem
 
 
 def test_queries_without_a_text_may_be_filtered_out():
     source = [*RECORDS, {"query_id": "q3", "category": "none"}]
-    assert questions(source, filters=["category=post"]) == [BOTH[1]]
+    assert selected(source, filters=["category=post"]) == [BOTH[1]]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_queries_without_a_text_may_be_filtered_out():
 def test_invalid_line_is_refused_with_its_number(tmp_path, name, content, line, field):
     (tmp_path / name).write_text(content)
     with refused(path=tmp_path / name, line=line, field=field):
-        questions(tmp_path / name)
+        selected(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -222,9 +222,9 @@ def test_filters_of_one_field_are_alternatives_and_all_fields_must_match():
         for category in ("a", "b", "c")
         for level in (1, 2)
     ]
-    chosen = questions(records, filters=["category=a", "category=b", "level=2"])
+    chosen = selected(records, filters=["category=a", "category=b", "level=2"])
     assert [q.query_id for q in chosen] == ["a-2", "b-2"]
-    assert questions(records, filters={"category": "a", "level": "2"}) == chosen[:1]
+    assert selected(records, filters={"category": "a", "level": "2"}) == chosen[:1]
 
 
 @pytest.mark.parametrize(
@@ -245,13 +245,13 @@ def test_values_are_compared_as_json_writes_them(value, written):
         {"query_id": "q1", "query": "x", "f": value},
         {"query_id": "q2", "query": "y"},
     ]
-    assert [q.query_id for q in questions(records, filters=[written])] == ["q1"]
+    assert [q.query_id for q in selected(records, filters=[written])] == ["q1"]
 
 
 def test_date_is_compared_as_it_is_written():
     table = pl.DataFrame({"query_id": ["q1", "q2"], "text": "x", "day": ["2026-01-02", None]})
     table = table.with_columns(pl.col("day").str.to_date())
-    assert len(questions(table, filters=["day=2026-01-02"])) == 1
+    assert len(selected(table, filters=["day=2026-01-02"])) == 1
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_date_is_compared_as_it_is_written():
         (["category=red"], ["category=red"], "billing, post"),
         (["category=post", "level=1"], ["category=post", "level=1"], ""),
         (["category"], ["'category'"], ""),
-        (["=x"], ["''"], ""),
+        (["=x"], ["'=x'"], ""),
     ],
 )
 def test_filter_that_no_query_passes_is_refused_with_the_known_values(filters, values, hint):
@@ -287,18 +287,18 @@ def test_sample_does_not_depend_on_the_order_of_the_queries(texts, data, seed):
     shuffled = dict(data.draw(st.permutations(list(texts.items()))))
     count = data.draw(st.integers(1, 14))
     everything = [Query(q, texts[q]) for q in sorted(texts, key=str.encode)]
-    drawn = questions(texts, sample=count, seed=seed)
-    assert drawn == questions(shuffled, sample=count, seed=seed)
+    drawn = selected(texts, sample=count, seed=seed)
+    assert drawn == selected(shuffled, sample=count, seed=seed)
     assert len(drawn) == min(count, len(texts))
-    assert drawn == [question for question in everything if question in drawn]
-    assert set(drawn) <= set(questions(texts, sample=count + 1, seed=seed))
-    assert questions(texts, sample=count, seed=seed, limit=2) == drawn[:2]
-    assert questions(texts, limit=count) == everything[:count]
+    assert drawn == [query for query in everything if query in drawn]
+    assert set(drawn) <= set(selected(texts, sample=count + 1, seed=seed))
+    assert selected(texts, sample=count, seed=seed, limit=2) == drawn[:2]
+    assert selected(texts, limit=count) == everything[:count]
 
 
 def test_seeds_draw_different_samples_of_all_queries():
     texts = {f"q{at}": "x" for at in range(10)}
-    drawn = [{q.query_id for q in questions(texts, sample=3, seed=seed)} for seed in range(40)]
+    drawn = [{q.query_id for q in selected(texts, sample=3, seed=seed)} for seed in range(40)]
     assert set().union(*drawn) == set(texts)
     assert len(set(map(frozenset, drawn))) > 20
 
@@ -334,12 +334,12 @@ PLAIN = st.text(
 def test_digest_depends_on_ids_and_texts_but_not_on_their_order(texts, data):
     queries = [Query(*pair) for pair in texts.items()]
     shuffled = data.draw(st.permutations(queries))
-    assert digest(shuffled) == digest(queries) == obvious_digest(queries)
+    assert queries_digest(shuffled) == queries_digest(queries) == obvious_digest(queries)
 
 
 def test_digest_depends_on_where_an_id_ends():
-    assert digest([Query("a", "bc")]) != digest([Query("ab", "c")])
-    assert digest([Query("a", "b")]) != digest([Query("a", "b "), Query("c", "")])
+    assert queries_digest([Query("a", "bc")]) != queries_digest([Query("ab", "c")])
+    assert queries_digest([Query("a", "b")]) != queries_digest([Query("a", "b "), Query("c", "")])
 
 
 # Real data
@@ -361,7 +361,7 @@ def test_published_topics_are_read(name, count):
     content = path.read_bytes()
     text = (gzip.decompress(content) if name.endswith(".gz") else content).decode()
     expected = dict(line.split("\t") for line in text.split("\n") if line)
-    texts = {question.query_id: question.text for question in questions(path)}
+    texts = {query.query_id: query.text for query in selected(path)}
     assert texts == expected
     assert count in (None, len(texts))
 
@@ -370,7 +370,7 @@ def test_published_topics_are_read(name, count):
 def test_judgments_without_texts_are_refused():
     path = SHARED_DATA / "scifact" / "qrels.txt"
     with refused(path=path, line=None, field="query") as caught:
-        questions(path)
+        selected(path)
     assert "300" in caught.value.problem
 
 

@@ -37,7 +37,7 @@ def asked() -> None:
         {"query_id": "q1", "query": "one", "relevant": ["a"]},
         {"query_id": "q2", "query": "two", "relevant": ["a"]},
     ]
-    with patch("karat.live.runner.pause", lambda *_: 0.0):
+    with patch("karat.live.runner.retry_delay", lambda *_: 0.0):
         evaluate(gold, failing, "RR")
 
 

@@ -14,9 +14,9 @@ import aiohttp
 
 from karat import Run, retrieve
 from karat.live.protocol import AttemptError, Search
-from karat.live.retrievers.answers import Fields, answer_of
+from karat.live.retrievers.answers import Fields, parse_answer
 from karat.live.retrievers.http import HttpRetriever
-from karat.live.retrievers.resolve import retriever_of
+from karat.live.retrievers.resolve import resolve_retriever
 from messages.cases import Section, written
 from support import live_server
 from support.fake_retrievers import Fake
@@ -35,7 +35,7 @@ def recorded(run: Run) -> str:
     return f"recorded in the run: {kind}: {message}"
 
 
-def asked(retriever, **how) -> str:
+def run_error(retriever, **how) -> str:
     return recorded(retrieve(retriever, QUERY, retries=0, fail_on_error=1, **how))
 
 
@@ -43,7 +43,7 @@ def made(name: str, given, search: Search | None = None, fields=(), **how) -> No
     """Add a case of a retriever that cannot be made."""
     case(
         name,
-        lambda: retriever_of(given, search or Search(), fields=Fields.of(fields), **how),
+        lambda: resolve_retriever(given, search or Search(), fields=Fields.of(fields), **how),
     )
 
 
@@ -59,7 +59,7 @@ def module(name: str, spec: str, content: str | None = None, **how) -> None:
             if content is not None:
                 written(f"{spec.partition(':')[0]}.py", content)
             with patch("sys.dont_write_bytecode", True):
-                retriever_of(spec, Search(), fields=Fields.of(()))
+                resolve_retriever(spec, Search(), fields=Fields.of(()))
         finally:
             for added in set(sys.modules) - before:
                 del sys.modules[added]
@@ -113,7 +113,7 @@ made("a function takes no query", no_query)
 made("a function needs more than karat has", needing)
 made("an async function takes no query", making)
 made("a class cannot be made", Failing)
-case("a function returns something to be awaited", lambda: asked(lambda query: making()))
+case("a function returns something to be awaited", lambda: run_error(lambda query: making()))
 made("headers are given to a function", lambda query: [], headers={"X": "1"})
 made("a body is given to a function", lambda query: [], body={"x": 1})
 made("a method is given to a function", lambda query: [], method="GET")
@@ -188,7 +188,7 @@ def answer(name: str, returned, *fields: str) -> None:
 
     def read():
         try:
-            answer_of(returned, Fields.of(fields))
+            parse_answer(returned, Fields.of(fields))
         except AttemptError as error:
             return f"recorded in the run: {error.kind}: {error.message}"
 
@@ -220,11 +220,11 @@ answer("a call has two prices", {"results": [], "calls": [{"price_per_1k": 1, "p
 answer("a trace has no spans", {"results": [], "trace": {"x": 1}})
 case(
     "a result has no score for the threshold",
-    lambda: asked(lambda query: ["a"], score_threshold=0.5),
+    lambda: run_error(lambda query: ["a"], score_threshold=0.5),
 )
 case(
     "a retriever of another kind returns half a character",
-    lambda: asked(Fake(lambda query: ["\ud800"])),
+    lambda: run_error(Fake(lambda query: ["\ud800"])),
 )
 
 # HTTP
@@ -237,7 +237,7 @@ def http(name: str, respond, **how) -> None:
 
     def ask():
         with serving(respond) as server:
-            return asked(server.url)
+            return run_error(server.url)
 
     case(name, ask, volatile=PORT, **how)
 
@@ -257,18 +257,18 @@ made(
 
 def proxied():
     with patch.dict(os.environ, {"http_proxy": "socks5://127.0.0.1", "no_proxy": ""}):
-        retriever_of("http://retriever.test/", Search(), fields=Fields.of(()))
+        resolve_retriever("http://retriever.test/", Search(), fields=Fields.of(()))
 
 
 def without_aiohttp():
     with patch.dict(sys.modules, aiohttp=None):
-        retriever_of("http://127.0.0.1/", Search(), fields=Fields.of(()))
+        resolve_retriever("http://127.0.0.1/", Search(), fields=Fields.of(()))
 
 
 def unreachable():
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
-    return asked(f"http://127.0.0.1:{port}/search")
+    return run_error(f"http://127.0.0.1:{port}/search")
 
 
 case("a proxy is of an unknown kind", proxied)
@@ -289,10 +289,10 @@ http("a server breaks off its answer", live_server.cutting)
 
 def too_long():
     with (
-        patch("karat.live.retrievers.http.MOST_BYTES", 1 << 20),
+        patch("karat.live.retrievers.http.MAX_BYTES", 1 << 20),
         serving(saying(b" " * 2**21)) as s,
     ):
-        return asked(s.url)
+        return run_error(s.url)
 
 
 case("a server answers too much", too_long)
@@ -303,7 +303,7 @@ def lost(name: str, error: Exception) -> None:
 
     def fail():
         retriever = HttpRetriever("http://retriever.test/", Search(), Fields.of(()), {}, {})
-        problem = retriever._lost(error)
+        problem = retriever._connection_error(error)
         return f"recorded in the run: {problem.kind}: {problem.message}"
 
     case(name, fail)
@@ -325,7 +325,7 @@ made("a command is empty", "cmd: ")
 made("a command is unknown", "cmd:karat-nowhere")
 case(
     "a command lacks ./ before its name",
-    lambda: retriever_of(f"cmd:{written('search-faq', '')}", Search(), fields=Fields.of(())),
+    lambda: resolve_retriever(f"cmd:{written('search-faq', '')}", Search(), fields=Fields.of(())),
 )
 
 
@@ -337,20 +337,20 @@ def script(content: str, mode: int = 0o755) -> str:
 def started(content: str, grace: float = 0, **patches) -> str:
     """Ask a program; what decides by time whether it has ended is patient on a busy machine."""
     with (
-        patch.multiple("karat.live.retrievers.command", **{"_PATIENCE": 5.0} | patches),
-        patch("karat.live.retrievers.command._GRACE", grace),
+        patch.multiple("karat.live.retrievers.command", **{"_EXIT_SECONDS": 5.0} | patches),
+        patch("karat.live.retrievers.command._STARTUP_SECONDS", grace),
     ):
-        return asked(script(f"#!/bin/sh\n{content}\n"))
+        return run_error(script(f"#!/bin/sh\n{content}\n"))
 
 
 def replying(name: str, *lines: str, **patches) -> None:
-    """Add a case of a program that answers a question with these lines of shell."""
-    case(name, lambda: started("\n".join(["read question", *lines]), **patches))
+    """Add a case of a program that answers a query with these lines of shell."""
+    case(name, lambda: started("\n".join(["read query", *lines]), **patches))
 
 
 STAY = "read more"
-case("a command may not be executed", lambda: asked(script("#!/bin/sh\n", 0o644)))
-case("a command cannot be started", lambda: asked(script("#!/nowhere/sh\n")))
+case("a command may not be executed", lambda: run_error(script("#!/bin/sh\n", 0o644)))
+case("a command cannot be started", lambda: run_error(script("#!/nowhere/sh\n")))
 case("a command ends at once", lambda: started("echo no index >&2\nexit 3", grace=5))
 replying("a command does not answer in JSON", "echo loading", STAY)
 replying("a command answers too deeply", f"echo '{'[' * 2000}'", STAY)
@@ -358,7 +358,7 @@ replying("a command answers another query", """echo '{"query_id": "q9"}'""", STA
 replying("a command answers without the query_id", """echo '{"results": ["a"]}'""", STAY)
 replying("a command answers without results", """echo '{"query_id": "q1", "took": "3 ms"}'""", STAY)
 replying("a command answers with two lines", "printf '[]\\n[]\\n'", STAY)
-replying("a command answers too much", "echo '[         ]'", STAY, MOST_BYTES=4)
+replying("a command answers too much", "echo '[         ]'", STAY, MAX_BYTES=4)
 replying("a command ends without an answer", "exit 0")
 replying("a command ends with an error", "echo no index >&2", "exit 3")
 replying("a command is ended by a signal", "kill -9 $$")
@@ -367,13 +367,13 @@ replying("a command is ended by a signal", "kill -9 $$")
 def left() -> None:
     lines = [
         "#!/bin/sh",
-        "read question",
+        "read query",
         "setsid sh -c 'touch started; exec sleep 600' &",
         "while [ ! -e started ]; do sleep 0.01; done",  # until it has a session of its own
         """echo '{"query_id": "q1", "results": ["'$!'"]}'""",
         "read more",
     ]
-    with patch("karat.live.retrievers.command._marked", lambda _: []):
+    with patch("karat.live.retrievers.command._processes_with_mark", lambda _: []):
         run = retrieve(script("\n".join([*lines, ""])), QUERY)
     os.kill(int(run.results["item_id"][0]), signal.SIGKILL)
 

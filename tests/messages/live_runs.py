@@ -76,7 +76,7 @@ def rejected(name: str, kind: str, message: str) -> None:
     """Add a case of a run that stops because all queries fail."""
 
     def search(query: str) -> list[str]:
-        raise AttemptError(kind, message, again=False)
+        raise AttemptError(kind, message, retryable=False)
 
     queries = {f"q{number}": "pay" for number in range(20)}
     case(name, lambda: retrieve(search, queries, jobs=1, output="run.jsonl"))
@@ -123,7 +123,7 @@ def going_on():
         released.wait(5)
         return []
 
-    with patch("karat.live.workers.ENDING", 0.01):
+    with patch("karat.live.workers.CANCEL_TIMEOUT", 0.01):
         try:
             retrieve(wait, QUERY, timeout=0.02, **ALLOWED)
         finally:
@@ -288,30 +288,30 @@ def unopenable():
 
 def removed(file: LockedFile) -> None:
     file.path.unlink()
-    file.check_in_place()
+    file.check_unchanged()
 
 
 def appended(file: LockedFile) -> None:
     with file.path.open("ab") as other:
         other.write(LINE)
-    file.check_in_place()
+    file.check_unchanged()
 
 
 def shortened(file: LockedFile) -> None:
     os.truncate(file.path, 3)
-    file.check_in_place()
+    file.check_unchanged()
 
 
 case("another process writes the file", held_twice)
 case("a file cannot be locked", unlockable)
 case("a file cannot be opened for writing", unopenable)
 held("a line cannot be written", lambda file: file.append(LINE), "os.write")
-held("a file cannot be cut", lambda file: file.cut(0), "os.ftruncate")
+held("a file cannot be cut", lambda file: file.truncate(0), "os.ftruncate")
 held("a file cannot be rewritten", lambda file: file.rewrite([LINE]), "os.open")
 held("a file cannot be synchronized", lambda file: file.sync(), "os.fsync")
 held(
     "a file cannot be looked up",
-    lambda file: file.check_in_place(),
+    lambda file: file.check_unchanged(),
     "pathlib.Path.stat",
     PermissionError(13, "Permission denied"),
 )

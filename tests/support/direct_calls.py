@@ -7,16 +7,16 @@ from karat.live.protocol import Query
 
 async def _answer(retriever, number, query, timeout):
     try:
-        returned = await asyncio.wait_for(retriever.ask(Query(f"q{number}", query)), timeout)
-        return retriever.read(returned)
+        returned = await asyncio.wait_for(retriever.retrieve(Query(f"q{number}", query)), timeout)
+        return retriever.parse(returned)
     except Exception as error:
         return error
 
 
-def ask_together(retriever, *queries, jobs=4):
-    """Ask all queries at the same time; return one answer or exception per query."""
+def retrieve_together(retriever, *queries, jobs=4):
+    """Run all queries at the same time; return one answer or exception per query."""
 
-    async def ask():
+    async def run():
         await retriever.open(jobs)
         try:
             return await asyncio.gather(
@@ -25,13 +25,13 @@ def ask_together(retriever, *queries, jobs=4):
         finally:
             await retriever.close()
 
-    return asyncio.run(ask())
+    return asyncio.run(run())
 
 
-def ask_in_turn(retriever, *queries, timeouts=None):
-    """Ask one query after the other; `timeouts` has the seconds of queries that shall time out."""
+def retrieve_in_turn(retriever, *queries, timeouts=None):
+    """Run one query after the other; `timeouts` has the seconds of queries that must time out."""
 
-    async def ask():
+    async def run():
         await retriever.open(1)
         try:
             return [
@@ -41,7 +41,7 @@ def ask_in_turn(retriever, *queries, timeouts=None):
         finally:
             await retriever.close()
 
-    return asyncio.run(ask())
+    return asyncio.run(run())
 
 
 def ids(answer):

@@ -13,25 +13,25 @@ from karat.live.run_options import RunOptions
 
 
 class Fake(Retriever):
-    """Calls a function with the text of a question; a list of ids is read as an answer."""
+    """Calls a function with the text of a query; a list of ids is parsed as an answer."""
 
     name = "fake"
 
-    def __init__(self, function, *, takes=()):
+    def __init__(self, function, *, accepts=()):
         self.settings = {}
         self.function = function
         self.is_async = inspect.iscoroutinefunction(function)
-        self.takes = frozenset(takes)
+        self.accepts = frozenset(accepts)
         self.opened = []
         self.closed = 0
 
-    def ask(self, question):
-        return self.function(question.text)
+    def retrieve(self, query):
+        return self.function(query.text)
 
-    def read(self, returned):
-        if isinstance(returned, Answer):
-            return returned
-        return Answer([ResultRow(id=item) for item in returned])
+    def parse(self, response):
+        if isinstance(response, Answer):
+            return response
+        return Answer([ResultRow(id=item) for item in response])
 
     async def open(self, jobs):
         self.opened.append(jobs)
@@ -67,8 +67,8 @@ def fake_clock():
 def without_pauses():
     """Retry at once, and hardly wait for tasks that were cancelled."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "pause", lambda *_: 0.0)
-        patch.setattr(workers, "ENDING", 0.05)
+        patch.setattr(runner, "retry_delay", lambda *_: 0.0)
+        patch.setattr(workers, "CANCEL_TIMEOUT", 0.05)
         yield
 
 
@@ -86,9 +86,9 @@ def both(function):
     return [function, in_task(function)]
 
 
-def run_queries(function, texts, *, done=None, price=None, watch=None, takes=(), **options):
+def run_queries(function, texts, *, done=None, price=None, watch=None, accepts=(), **options):
     """Run a retriever made of a function; return the line of each text."""
-    retriever = function if isinstance(function, Retriever) else Fake(function, takes=takes)
+    retriever = function if isinstance(function, Retriever) else Fake(function, accepts=accepts)
     lines = []
     prices = {} if price is None else {"price": price}
     run_all_queries(

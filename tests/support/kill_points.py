@@ -20,7 +20,7 @@ from karat.data.formats.native_run import Failure, ResultRow
 from karat.errors import InputError
 from karat.live import journal as module
 from karat.live.journal import Journal
-from karat.live.protocol import Line
+from karat.live.protocol import JournalLine
 
 QUERIES = [f"q{at}" for at in range(4)]
 CALLS = ("open", "write", "fsync", "ftruncate", "replace", "unlink", "close")
@@ -33,16 +33,16 @@ def header(**settings: Any) -> Header:
     return Header(1, "run", "mine", settings=usual | settings)
 
 
-def line(query: str) -> Line:
-    return Line(query, [ResultRow(f"item of {query}", 0.5, text="x" * 50)], {"total": 1.5})
+def line(query: str) -> JournalLine:
+    return JournalLine(query, [ResultRow(f"item of {query}", 0.5, text="x" * 50)], {"total": 1.5})
 
 
-def bytes_of(*lines: Line, **settings: Any) -> bytes:
+def bytes_of(*lines: JournalLine, **settings: Any) -> bytes:
     records = [header(**settings), *lines]
     return b"".join(module.msgspec.json.encode(record) + b"\n" for record in records)
 
 
-FAILED = Line("q1", [], error=Failure("Timeout"))
+FAILED = JournalLine("q1", [], error=Failure("Timeout"))
 SCENARIOS: dict[str, tuple[bytes | None, Header, dict[str, bool]]] = {
     "new": (None, header(), {}),
     "torn": (bytes_of(line("q0"), line("q1"))[:-30], header(), {}),

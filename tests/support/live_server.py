@@ -14,22 +14,22 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass
 class Server:
-    """A running server, and what it was asked."""
+    """A running server, and the requests that it got."""
 
     url: str
-    asked: list = field(default_factory=list)
+    requests: list = field(default_factory=list)
     headers: list = field(default_factory=list)
     connections: set = field(default_factory=set)
     stopping: threading.Event = field(default_factory=threading.Event)
 
     @property
-    def place(self):
+    def host_and_port(self):
         return self.url.split("/")[2]
 
 
 @contextlib.contextmanager
 def serving(respond, *, certificate=None):
-    """Run a server; `respond(handler, question)` answers, such as one of the functions below."""
+    """Run a server; `respond(handler, request)` answers, such as one of the functions below."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -42,13 +42,13 @@ def serving(respond, *, certificate=None):
         def do_GET(self):
             self.answer(dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True)))
 
-        def answer(self, question):
-            server.asked.append(question)
+        def answer(self, request):
+            server.requests.append(request)
             server.headers.append(self.headers)
             server.connections.add(self.client_address)
             self.live = server
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                respond(self, question)
+                respond(self, request)
 
         def log_message(self, *_):
             pass
@@ -83,7 +83,7 @@ def saying(content, status=200, **headers):
     """Always give the same answer: bytes as they are, anything else as JSON."""
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
 
-    def respond(handler, question):
+    def respond(handler, request):
         send(handler, body, status, headers)
 
     return respond
@@ -99,9 +99,9 @@ def send(handler, body, status=200, headers=None):
     handler.wfile.write(body)
 
 
-def echo(handler, question):
+def echo(handler, request):
     """Return as many items as were asked for, named after the query."""
-    results = [{"id": f"{question['query']}-{n}"} for n in range(int(question.get("top_k", 1)))]
+    results = [{"id": f"{request['query']}-{n}"} for n in range(int(request.get("top_k", 1)))]
     send(handler, json.dumps({"results": results}).encode())
 
 
@@ -110,10 +110,10 @@ def failing_first(times, failure, then=echo):
     counts = {}
     lock = threading.Lock()
 
-    def respond(handler, question):
+    def respond(handler, request):
         with lock:
-            seen = counts[question["query"]] = counts.get(question["query"], 0) + 1
-        (failure if seen <= times else then)(handler, question)
+            seen = counts[request["query"]] = counts.get(request["query"], 0) + 1
+        (failure if seen <= times else then)(handler, request)
 
     return respond
 
@@ -121,32 +121,32 @@ def failing_first(times, failure, then=echo):
 def slow(seconds, then=echo):
     """Wait before answering."""
 
-    def respond(handler, question):
+    def respond(handler, request):
         handler.live.stopping.wait(seconds)
-        then(handler, question)
+        then(handler, request)
 
     return respond
 
 
-def hanging(handler, question):
+def hanging(handler, request):
     """Send nothing as long as the server is up."""
     handler.live.stopping.wait(60)
     handler.close_connection = True
 
 
-def silent(handler, question):
+def silent(handler, request):
     """Close the connection instead of answering."""
     handler.close_connection = True
 
 
-def resetting(handler, question):
+def resetting(handler, request):
     """Reset the connection, as a crash does."""
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     handler.connection.close()
     handler.close_connection = True
 
 
-def cutting(handler, question):
+def cutting(handler, request):
     """Announce more than is sent."""
     handler.send_response(200)
     handler.send_header("Content-Length", "1000")
@@ -155,23 +155,23 @@ def cutting(handler, question):
     handler.close_connection = True
 
 
-def leaving(handler, question):
+def leaving(handler, request):
     """Answer, announce to keep the connection open, and close it anyway."""
-    echo(handler, question)
+    echo(handler, request)
     handler.close_connection = True
 
 
-def zipped(handler, question):
+def zipped(handler, request):
     """Compress the answer."""
     send(handler, gzip.compress(b'{"results": ["z"]}'), 200, {"Content-Encoding": "gzip"})
 
 
-def bomb(handler, question):
+def bomb(handler, request):
     """Send a small body that decompresses to 2 MB."""
     send(handler, gzip.compress(bytes(2 * 2**20), 1), 200, {"Content-Encoding": "gzip"})
 
 
-def huge(handler, question):
+def huge(handler, request):
     """Send 2.5 MB in chunks, without announcing how much it will be."""
     handler.send_response(200)
     handler.send_header("Transfer-Encoding", "chunked")
@@ -182,7 +182,7 @@ def huge(handler, question):
     handler.close_connection = True
 
 
-def not_http(handler, question):
+def not_http(handler, request):
     """Answer in another protocol than HTTP."""
     handler.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
     handler.close_connection = True

@@ -50,9 +50,9 @@ RETRIEVERS = {"in_thread": in_thread, "in_task": in_task, "blocking": blocking, 
 def run(kind):
     jobs = 1 if kind == "blocking" else 3  # with more jobs it would block the first query too
     if kind == "blocking":
-        loop_thread.ENDING = 0.5  # nothing can end while the loop is blocked
+        loop_thread.STOP_TIMEOUT = 0.5  # nothing can end while the loop is blocked
     if kind == "deaf":
-        workers.ENDING = 0.2
+        workers.CANCEL_TIMEOUT = 0.2
     run_queries(
         RETRIEVERS[kind],
         "abcdef",

@@ -10,7 +10,7 @@ from karat.errors import counted, printable
 
 if TYPE_CHECKING:
     from karat.data.formats.native_run import Failure
-    from karat.live.protocol import Line, Query
+    from karat.live.protocol import JournalLine, Query
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -29,7 +29,7 @@ class Quiet:
         self.total, self.done, self.failed, self._before = total, done, failed, done
         self._began = time.monotonic()
 
-    def finished(self, line: Line) -> None:
+    def finished(self, line: JournalLine) -> None:
         """Take a question that was answered, or failed for good."""
         self.done += 1
         if line.error is not None:
@@ -89,7 +89,7 @@ class Lines(Quiet):
         if done:
             print(f"{counted(done, 'query')} of {total:,} answered before", file=sys.stderr)
 
-    def finished(self, line: Line) -> None:
+    def finished(self, line: JournalLine) -> None:
         """Say how far it is, if that has not been said for a while."""
         super().finished(line)
         if self.done == self.total or self._due():
@@ -128,7 +128,7 @@ class Bar(Quiet):
         super().begun(total, done, failed)
         self._task = self._progress.add_task("", total=total, completed=self.done)
 
-    def finished(self, line: Line) -> None:
+    def finished(self, line: JournalLine) -> None:
         """Move the bar."""
         super().finished(line)
         self._show()

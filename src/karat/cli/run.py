@@ -286,9 +286,9 @@ def run_command(
             request = RunRequest.of(
                 retriever, PathSource(queries, queries_format, mapping), options
             )
-        lines = request.tried() if dry_run else []
+        lines = request.run_first_queries() if dry_run else []
     if dry_run:
-        _show(estimate(lines, len(request.questions), options), json)
+        _show(estimate(lines, len(request.queries), options), json)
         if problem := too_many_failed(run_of_lines(lines), options.fail_on_error):
             raise RetrieverError(problem)
         return

@@ -1,6 +1,7 @@
-"""Asking a live retriever, and what that took.
+"""Run retrievers, and record their results, latencies and model calls.
 
-Nothing is imported before it is needed: retrievers that go to work import `karat.stage`.
+`karat.live.otel` is imported on first use: retrievers in production import `karat.stage`, which
+must stay cheap.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Failed queries of a run: how many may fail, and what to do about them."""
+"""Messages about the failed queries of a run: how many failed, and what may help."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from karat.data.run import Run
 from karat.errors import counted, printable
 
 MAX_FAILED = 0.05
-"""The share of the queries that may fail, unless another limit is given."""
+"""Default for the share of queries that may fail."""
 
 _REJECTED = (
-    "if the server has other names for its fields, map them: --field query=question "
+    "if the server uses other names for its fields, map them: --field query=question "
     '(fields=["query=question"]); --body (body=) adds fields that it requires'
 )
 _NO_KEY = (
     "send the key that the server expects: --header 'Authorization: Bearer env:MY_TOKEN' "
     "(headers=), or --header-file FILE"
 )
-_UNREACHABLE = "is the server running, and is its address right?"
+_UNREACHABLE = "check that the server is running, and that its URL is right"
 _HINTS = {
     "HTTP 400": _REJECTED,
     "HTTP 401": _NO_KEY,
     "HTTP 403": _NO_KEY,
-    "HTTP 404": "check the path of the address, and names in it such as that of an index",
-    "HTTP 415": 'if the server takes URL parameters, use --method GET (method="GET"); if it '
+    "HTTP 404": "check the path of the URL, and names in it, such as the name of an index",
+    "HTTP 415": 'if the server expects URL parameters, use --method GET (method="GET"); if it '
     "expects another content type, set it with --header 'Content-Type: …' (headers=)",
     "HTTP 422": _REJECTED,
     "HTTP 429": "send fewer requests: --rate 2 (rate=), -j 1 (jobs=)",
@@ -42,15 +42,16 @@ _HINTS = {
 
 def too_many_failed(run: Run, share: float, name: str | None = None) -> str | None:
     """Return a message if more than this share of the queries of a run failed."""
-    # Divided, since 0.29 * 100 is less than 29.
+    # A division, because in floating point 0.29 * 100 is less than 29.
     if not run.failed or run.failed / run.query_ids.len() <= share:
         return None
     problem = failures(run, f"more than the {share * 100:g}% that may fail")
     hint = hint_for(_most_common(run)[1], run.settings) or (
         "run the failed queries again (the same karat run command does that)"
     )
+    prefix = f"{printable(name)}: " if name else ""
     return (
-        f"{f'{printable(name)}: ' if name else ''}{problem}\n  hint: {hint}\n"
+        f"{prefix}{problem}\n  hint: {hint}\n"
         "  --fail-on-error SHARE (fail_on_error=) allows more failures"
     )
 
@@ -61,38 +62,40 @@ def stopped_early(
     settings: Mapping[str, Any],
     output: str | os.PathLike[str] | None,
 ) -> str:
-    """Return a message for a run that many failures of one kind in a row have stopped."""
+    """Return the message for a run that was stopped by failures of the same kind in a row."""
     lines = [
         ": ".join(filter(None, [failure.type, failure.message])),
         f"stopped after {counted(count, 'failure')} of this kind in a row (--stop-after-failures, "
         "stop_after_failures=)",
     ]
     if output is not None:
-        lines.append(f"{printable(str(output))} keeps all answers; the same command continues")
+        lines.append(
+            f"{printable(str(output))} has all answers so far; the same command continues the run"
+        )
     if hint := hint_for(failure.type, settings):
         lines.append(f"hint: {hint}")
     return "\n  ".join(lines)
 
 
 def hint_for(kind: str, settings: Mapping[str, Any]) -> str | None:
-    """Return what helps against a kind of failure; `settings` are those of the run.
+    """Return a hint for a type of failure, or None; `settings` are those of the run.
 
     >>> hint_for("ConnectionError", {})
-    'is the server running, and is its address right?'
+    'check that the server is running, and that its URL is right'
     """
     if kind == "HTTP 405":
         used, other = ("GET", "POST") if settings.get("method") == "GET" else ("POST", "GET")
         return (
-            f"the server does not accept {used} at this address: use --method {other} "
+            f"the server does not accept {used} at this URL: use --method {other} "
             f'(method="{other}"), or check the path'
         )
     if re.fullmatch(r"HTTP 5\d\d", kind):
-        return "look into the log of the server; the same command then runs the failed queries"
+        return "check the log of the server; the same command runs the failed queries again"
     return _HINTS.get(kind)
 
 
 def failures(run: Run, remark: str) -> str:
-    """Return how many queries of a run failed, with a remark and an example."""
+    """Return how many queries of a run failed, of which types, with a remark and an example."""
     assert run.errors is not None
     kinds = Counter(run.errors["type"]).most_common()
     by_kind = ", ".join(f"{count:,} {printable(kind)}" for kind, count in kinds)
@@ -103,7 +106,7 @@ def failures(run: Run, remark: str) -> str:
 
 
 def _most_common(run: Run) -> tuple[str, str, str]:
-    """Return query id, type and message of the first failure of the most common type."""
+    """Return the query id, type and message of the first failure of the most common type."""
     assert run.errors is not None
     kind = Counter(run.errors["type"]).most_common(1)[0][0]
     errors = run.errors.select("query_id", "type", "message")
@@ -112,5 +115,5 @@ def _most_common(run: Run) -> tuple[str, str, str]:
 
 
 def checked_share(share: float) -> float:
-    """Return the share of the queries that may fail; refuse a number outside 0 to 1."""
+    """Return the share of queries that may fail; refuse a number outside 0 to 1."""
     return checks.share(share, "fail_on_error", hint="0.05 is 5%")

@@ -1,11 +1,17 @@
 """Stages and model calls that a retriever records about itself during a run.
 
-Outside a run they do nothing, so they can stay in the code that goes into production. This module
-imports nothing heavy for the same reason.
+Outside a run they do nothing, so they can stay in production code. For the same reason, this module
+imports nothing heavy.
 
-A context variable holds the query that is running, so stages and calls belong to the right one
-however many run at a time. Tasks of asyncio and `asyncio.to_thread` copy the context; other threads
-do not, which is what `carry` is for.
+What is in this file:
+
+- `stage`, `record_call` and `carry`, the public functions that a retriever calls.
+- `Recorder` collects the stages and calls of one attempt, and `Unattributed` counts those that
+  belong to no query.
+
+A context variable has the current attempt, so stages and calls are added to the right query, even
+if many queries run at a time. Tasks of asyncio and `asyncio.to_thread` copy the context; other
+threads do not, and need `carry`.
 """
 
 from __future__ import annotations
@@ -33,45 +39,57 @@ _Returned = TypeVar("_Returned")
 class stage:  # noqa: N801 - it reads as a word: `with karat.stage("rerank"):`
     """Measure the time of a stage of the retriever: `with karat.stage("rerank"): …`.
 
-    It also works with `async with`, and as a decorator of a function. The times of a stage that is
-    entered several times are added up; time in a stage inside another stage counts for both.
+    It also works with `async with`, and as a decorator of a function. If a stage is entered several
+    times, the times are added. The time of a stage inside another stage counts for both.
     In a thread that the retriever starts itself, wrap the function with `karat.carry`.
 
     Parameters
     ----------
     name : str
         The name under which the time appears in the run, for `latency.mean(stage=rerank)`.
-        "total" is the time that karat measures itself, and is refused.
+        "total" is not allowed: it is the time that karat measures itself.
+
+    Examples
+    --------
+    >>> import karat
+    >>> def search(query, top_k):
+    ...     with karat.stage("rerank"):
+    ...         return ["faq-1"]
+    >>> run = karat.retrieve(search, {"q1": "how do I get a refund?"})
+    >>> run.timings["stage"].to_list()
+    ['total', 'rerank']
     """
 
     def __init__(self, name: str) -> None:
         if not _is_name(name):
             raise InputError(
-                f"{name!r} is not a name of a stage", field="stage", hint='"rerank", for example'
+                f"expected the name of a stage, got {name!r}",
+                field="stage",
+                hint='use a text such as "rerank"',
             )
         if name == TOTAL:
             raise InputError(
-                f"{TOTAL} is the time that karat takes itself",
+                f"{TOTAL!r} is not allowed as a stage: it is the time that karat measures itself",
                 field="stage",
-                hint="name the stage after what it does",
+                hint='use a name for a part of the work, such as "rerank"',
             )
         self.name = name
 
     def __enter__(self) -> None:
-        outer = HERE.get()
+        outer = CURRENT.get()
         if outer is None:
             _count_outside()
         else:
-            HERE.set(outer.recorder.begin(self, outer))
+            CURRENT.set(outer.recorder.begin(self, outer))
 
     def __exit__(self, *_: object) -> None:
-        mark = HERE.get()
-        # Generators may leave their stages in another order than they entered them.
-        while mark is not None and (mark.owner is not self or mark.ended):
+        mark = CURRENT.get()
+        # Generators may leave stages in another order than they entered them.
+        while mark is not None and (mark.owner is not self or mark.is_ended):
             mark = mark.outer
         if mark is not None:
             mark.recorder.end(mark)
-            HERE.set(_innermost())
+            CURRENT.set(_innermost())
 
     async def __aenter__(self) -> None:
         self.__enter__()
@@ -80,14 +98,14 @@ class stage:  # noqa: N801 - it reads as a word: `with karat.stage("rerank"):`
         self.__exit__()
 
     def __call__(self, function: _Function) -> _Function:
-        """Time every call of a function."""
+        """Measure the time of every call of a function."""
         import inspect
 
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise InputError(
-                f"{function.__name__} is a generator, which works after it was called",
+                f"{function.__name__} is a generator, which only runs after it was called",
                 field="stage",
-                hint="write `with karat.stage(…):` around its work",
+                hint="use `with karat.stage(…):` inside the generator",
             )
 
         @functools.wraps(function)
@@ -115,7 +133,7 @@ def record_call(
     price_per_call: float | None = None,
     price_per_1k_calls: float | None = None,
 ) -> None:
-    """Record a call of a model, for the cost measures; outside a run this does nothing.
+    """Record a call of a model, for the cost measures. Outside a run, this does nothing.
 
     In a thread that the retriever starts itself, wrap the function with `karat.carry`.
 
@@ -135,6 +153,16 @@ def record_call(
         Price in USD per call.
     price_per_1k_calls : float, optional
         Price in USD per 1,000 calls.
+
+    Examples
+    --------
+    >>> import karat
+    >>> def search(query, top_k):
+    ...     karat.record_call(model="my-model", prompt_tokens=12, price_per_1k=0.02)
+    ...     return ["faq-1"]
+    >>> run = karat.retrieve(search, {"q1": "how do I get a refund?"})
+    >>> run.calls.select("model", "prompt_tokens").rows()
+    [('my-model', 12)]
     """
     mark = _innermost()
     if mark is None:
@@ -142,14 +170,17 @@ def record_call(
         return
     from karat.data.formats.native_run import Call, refuse_two_prices
 
-    for field, word in (("model", model), ("stage", stage)):
-        if word is not None and not _is_name(word):
-            raise InputError(f"{word!r} is not a name", field=f"record_call: {field}")
+    for field, name in (("model", model), ("stage", stage)):
+        if name is not None and not _is_name(name):
+            raise InputError(
+                f"expected a name, got {name!r}",
+                field=f"record_call: {field}",
+            )
     call = Call(
         stage=stage or mark.name,
         model=model,
-        prompt_tokens=_count("prompt_tokens", prompt_tokens),
-        completion_tokens=_count("completion_tokens", completion_tokens),
+        prompt_tokens=_token_count("prompt_tokens", prompt_tokens),
+        completion_tokens=_token_count("completion_tokens", completion_tokens),
         price_per_1k=_price("price_per_1k", price_per_1k),
         price_in=_price("price_in", price_in),
         price_out=_price("price_out", price_out),
@@ -161,36 +192,50 @@ def record_call(
 
 
 def carry(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
-    """Let a function that runs in another thread record stages and calls for the current query.
+    """Wrap a function so that it can record stages and calls of the current query in any thread.
 
-    A new thread starts without the context of the thread that starts it, so karat cannot tell
-    which query its stages belong to. `carry` copies the context (all context variables, for example
-    also the current span of OpenTelemetry), and each call of the returned function runs in it:
+    A new thread does not inherit the context of the thread that starts it, so karat does not know
+    which query its stages belong to. `carry` copies the context (all context variables, including
+    the current span of OpenTelemetry), and each call of the returned function runs in that copy:
 
         executor.submit(karat.carry(search), query)
         executor.map(karat.carry(search), queries)
         loop.run_in_executor(None, karat.carry(search), query)
         threading.Thread(target=karat.carry(search), args=[query])
 
-    Tasks of asyncio and `asyncio.to_thread` carry the context by themselves. Call `carry` where
-    the thread is started, not once at the top of a module: it copies the context of that moment.
+    Tasks of asyncio and `asyncio.to_thread` copy the context themselves. Call `carry` where the
+    thread is started, not once at the top of a module: it copies the context of that moment.
 
     Parameters
     ----------
     function : callable
-        A plain function. Async functions and generators run only after they were called, in the
-        context of their caller, and are refused.
+        A plain function. Async functions and generators are not allowed: they only run after they
+        were called, in the context of their caller.
 
     Returns
     -------
     callable
         A function with the same parameters and the same result.
+
+    Examples
+    --------
+    >>> import karat
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> def rerank(items):
+    ...     with karat.stage("rerank"):
+    ...         return items
+    >>> def search(query, top_k):
+    ...     with ThreadPoolExecutor() as executor:
+    ...         return executor.submit(karat.carry(rerank), ["faq-1"]).result()
+    >>> run = karat.retrieve(search, {"q1": "how do I get a refund?"})
+    >>> run.timings["stage"].to_list()
+    ['total', 'rerank']
     """
     import inspect
 
     if not callable(function):
         raise InputError(
-            f"an object of type {type(function).__name__} cannot be called",
+            f"carry requires a function, got an object of type {type(function).__name__}",
             field="carry",
             hint="pass the function and its arguments separately: "
             "executor.submit(karat.carry(search), query)",
@@ -203,10 +248,10 @@ def carry(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _
     if any(test(function) for test in runs_later):
         name = getattr(function, "__name__", type(function).__name__)
         raise InputError(
-            f"{name} is async or a generator, and would run after carry has ended",
+            f"{name} is async or a generator, which only runs after it was called",
             field="carry",
-            hint="tasks carry the context by themselves; otherwise, carry the plain function that "
-            "the thread calls",
+            hint="tasks copy the context themselves; in a thread, wrap the plain function that the "
+            "thread calls",
         )
     context = copy_context()
 
@@ -223,9 +268,9 @@ class Unattributed:
 
     def __init__(self) -> None:
         self.late = 0
-        """Those whose query was already finished."""
+        """Number of those whose query was already finished."""
         self.outside = 0
-        """Those in a thread without a query."""
+        """Number of those in a thread without a query."""
         self._lock = Lock()
 
     def add_late(self) -> None:
@@ -261,9 +306,9 @@ def _count_outside() -> None:
 
 
 class Mark:
-    """A stage that was entered; the outermost one, without a name, is the attempt itself."""
+    """An entered stage; the outermost one has no name and is the attempt itself."""
 
-    __slots__ = ("began", "ended", "name", "outer", "owner", "recorder")
+    __slots__ = ("is_ended", "name", "outer", "owner", "recorder", "start_ns")
 
     def __init__(
         self,
@@ -276,8 +321,8 @@ class Mark:
         self.name = name
         self.owner = owner
         self.outer = outer
-        self.ended = False
-        self.began = perf_counter_ns()
+        self.is_ended = False
+        self.start_ns = perf_counter_ns()
 
 
 class Recorder:
@@ -287,7 +332,7 @@ class Recorder:
 
     def __init__(self, unattributed: Unattributed) -> None:
         self.spent: dict[str, int] = {}
-        """Nanoseconds by stage, in the order in which they were first entered."""
+        """Nanoseconds by stage, in the order of the first entry."""
         self.calls: list[Call] = []
         self.closed = False
         self._open: list[Mark] = []
@@ -295,8 +340,8 @@ class Recorder:
         self._lock = Lock()
 
     def enter(self) -> None:
-        """Let what is marked from here on, in this context, belong to this attempt."""
-        HERE.set(Mark(self))
+        """Attribute all stages and calls in this context to this attempt, from now on."""
+        CURRENT.set(Mark(self))
 
     def begin(self, owner: stage, outer: Mark) -> Mark:
         """Enter a stage."""
@@ -311,15 +356,15 @@ class Recorder:
         """Leave a stage."""
         now = perf_counter_ns()
         with self._lock:
-            mark.ended = True
+            mark.is_ended = True
             self._open.remove(mark)
             if not self.closed:
-                self.spent[cast("str", mark.name)] += now - mark.began
+                self.spent[cast("str", mark.name)] += now - mark.start_ns
                 return
         self._unattributed.add_late()
 
     def add(self, call: Call) -> None:
-        """Keep a call."""
+        """Add a call."""
         with self._lock:
             if not self.closed:
                 self.calls.append(call)
@@ -327,35 +372,35 @@ class Recorder:
         self._unattributed.add_late()
 
     def close(self) -> None:
-        """Take nothing more; a stage that is still open counts up to here."""
+        """Stop recording; the time of an open stage counts until now."""
         with self._lock:
             now = perf_counter_ns()
             if not self.closed:
                 for mark in self._open:
-                    self.spent[cast("str", mark.name)] += now - mark.began
+                    self.spent[cast("str", mark.name)] += now - mark.start_ns
             self.closed = True
 
 
-HERE: ContextVar[Mark | None] = ContextVar("karat_mark", default=None)
-"""The innermost stage of the attempt that runs here; None outside a run."""
+CURRENT: ContextVar[Mark | None] = ContextVar("karat_mark", default=None)
+"""The innermost stage of the current attempt; None outside a run."""
 
 
 def _innermost() -> Mark | None:
-    mark = HERE.get()
-    while mark is not None and mark.ended:
+    mark = CURRENT.get()
+    while mark is not None and mark.is_ended:
         mark = mark.outer
     return mark
 
 
-def _is_name(given: Any) -> bool:
-    """Tell a text that a file can hold: not empty, and without half a character."""
+def _is_name(value: Any) -> bool:
+    """Return whether a value is a text that is not empty and can be written to a file."""
     try:
-        return isinstance(given, str) and bool(given.encode())
-    except UnicodeEncodeError:
+        return isinstance(value, str) and bool(value.encode())
+    except UnicodeEncodeError:  # a lone surrogate
         return False
 
 
-def _count(field: str, value: Any) -> int | None:
+def _token_count(field: str, value: Any) -> int | None:
     if value is None:
         return None
     try:
@@ -364,9 +409,9 @@ def _count(field: str, value: Any) -> int | None:
         count = -1
     if isinstance(value, bool) or not 0 <= count < 1 << 53:
         raise InputError(
-            f"{value!r} is not a number of tokens",
+            f"expected a number of tokens, got {value!r}",
             field=f"record_call: {field}",
-            hint="give a whole number from 0 up, or leave it out",
+            hint="pass an integer of at least 0, or leave it out",
         )
     return int(count)
 
@@ -380,8 +425,8 @@ def _price(field: str, value: Any) -> float | None:
         price = math.nan
     if not 0 <= price < 1e9:
         raise InputError(
-            f"{value!r} is not a price",
+            f"expected a price, got {value!r}",
             field=f"record_call: {field}",
-            hint="give USD from 0 up, or leave it out",
+            hint="pass a number of USD of at least 0, or leave it out",
         )
     return price

@@ -1,25 +1,25 @@
-"""The file that a run is written to while it goes on, so that nothing of it can be lost.
+"""The journal: the file to which a run is written while it is in progress.
 
-What holds at every moment, whatever ends the process or the machine:
+What is always true, whatever ends the process or the machine:
 
-- The file holds a header, then complete lines, one per query. Only the last line may be
-  incomplete: after a power loss, or a kill in the middle of a write that the disk took in parts.
-  It is cut off when the run is continued, and its query runs again.
-- If another process cuts the file short, a line may be incomplete, with the next line right
-  after its first part. It is removed when the run is continued, with a warning,
-  and its queries run again.
+- The file has a header, and then complete lines, one per query. Only the last line may be
+  incomplete: after a power failure, or if the process was killed during a partial write. It is
+  removed when the run is continued, and its query runs again.
+- If another process truncates the file, a line may be incomplete and followed directly by the next
+  one. It is removed with a warning when the run is continued, and its queries run again.
 - The header has a random `run_id`, which each line repeats. A line without it was written by
-  another process: the run is not continued until the line is deleted. Files of karat versions
-  before `run_id` have none in the header, and their lines are not checked.
-- A line is handed to the system in one piece as soon as its query is finished, so that a kill
-  takes none of them back. It is on the disk about 100 ms later, so that a power loss takes no more.
-- If a line cannot be written whole (the disk is full), it is taken back, and no line follows it.
-- A query has one line. A run that is continued runs only the queries that have no answer, and one
-  process alone writes a file: the lock is on the file itself, and ends with the process.
-- Where lines have to go (failed queries that run again) or the header changes, a new file is
-  written next to it, synced and locked, and then renamed. Until then the old one is whole.
-- A file in which every query has an answer is finished and never touched, nor is a file that is
-  something else, unless `overwrite=True`; nor is one that was put into its place meanwhile.
+  another process: the run cannot be continued until the line is deleted. Files of older versions
+  of karat have no `run_id` in the header, and their lines are not checked.
+- A line is written in one piece as soon as its query is finished, so a killed process loses no
+  finished query. It is on the disk about 100 ms later, so a power failure loses no more than that.
+- If a line cannot be written completely (the disk is full), it is removed, and no line follows it.
+- A query has one line. If a run is continued, only queries without an answer run.
+- Only one process writes a file: the lock is on the file itself, and ends with the process.
+- If lines must be removed (failed queries that run again) or the header changes, a new file is
+  written next to the old one, synced and locked, and then renamed. Until then, the old one is
+  complete.
+- These files are never changed, except with `overwrite=True`: a finished run, in which every query
+  has an answer; a file that is not a run; and a file that replaced the journal during the run.
 """
 
 from __future__ import annotations
@@ -41,29 +41,32 @@ from karat.data.formats.native_run import Failure
 from karat.errors import InputError, KaratWarning, counted, printable
 from karat.files import check_writable
 from karat.live.locked_file import LockedFile
-from karat.live.protocol import Line, encoded
-from karat.live.resume import ResumeState, agreed, differences, resume_state
+from karat.live.protocol import JournalLine, encode_line
+from karat.live.resume import ResumeState, changed_settings, merge_headers, resume_state
 
 SYNC_SECONDS = 0.1
-_SHOWN = 10  # numbers of lines that a message lists
+"""Seconds between two syncs."""
+_MAX_LISTED = 10  # line numbers that a message lists
 
 
 class Journal:
-    """The file of a run that is being written; `open` makes one."""
+    """The file of a run in progress; created by `Journal.open`."""
 
     def __init__(
         self, file: LockedFile, done: dict[str, Failure | None], run_id: str | None
     ) -> None:
         self.done = done
-        """How each query ended that was finished before: None where it was answered."""
+        """The failure of each query that was finished before; None if it has an answer."""
         self._file = file
         self._run_id = run_id
-        self._writing = threading.Lock()
+        self._write_lock = threading.Lock()
         self._is_dirty = True
         self._failure: InputError | None = None
         self._closing = threading.Event()
-        self._syncing = threading.Thread(target=self._sync_often, name="karat-sync", daemon=True)
-        self._syncing.start()
+        self._sync_thread = threading.Thread(
+            target=self._sync_repeatedly, name="karat-sync", daemon=True
+        )
+        self._sync_thread.start()
 
     @classmethod
     def open(
@@ -73,67 +76,67 @@ class Journal:
         *,
         overwrite: bool = False,
     ) -> Journal:
-        """Begin a run in a file, or continue an unfinished one.
+        """Start a run in a file, or continue an unfinished one.
 
-        Failed queries are not finished: their lines are removed and they run again. If the
-        settings changed, a file without any answer is begun anew, and any other is refused. A
-        finished file is refused, unless `overwrite` replaces whatever is there.
+        The lines of failed queries are removed, and these queries run again. If the settings
+        changed, a file without any answer is started again, and any other file is refused. A
+        finished run is refused. `overwrite` replaces the file in any case.
         """
-        file = LockedFile(_checked(path))
+        file = LockedFile(_checked_path(path))
         try:
-            found = None
+            state = None
             if not overwrite:
-                with file.reading() as lines:
-                    found = resume_state(lines, file.path)
-            if found is None or (found.is_empty and differences(found.header, header)):
-                return cls(file, {}, _begin(file, header))
-            _refuse_finished(file, found, header, path)
-            return cls(file, _go_on(file, found, header), found.header.run_id)
+                with file.open_for_reading() as lines:
+                    state = resume_state(lines, file.path)
+            if state is None or (state.is_empty and changed_settings(state.header, header)):
+                return cls(file, {}, _start(file, header))
+            _refuse_finished(file, state, header, path)
+            return cls(file, _resume(file, state, header), state.header.run_id)
         except BaseException:
             file.close()
             raise
 
-    def write(self, line: Line) -> None:
-        """Write the line of a finished query; it is on the disk soon after."""
-        with self._writing:
+    def write(self, line: JournalLine) -> None:
+        """Write the line of a finished query; it is on the disk about `SYNC_SECONDS` later."""
+        with self._write_lock:
             if self._failure is not None:
                 raise self._failure
             try:
                 line.run_id = self._run_id
-                self._file.append(encoded(line))
+                self._file.append(encode_line(line))
             except InputError as error:
                 self._failure = error
                 raise
             self._is_dirty = True
 
     def close(self) -> None:
-        """Have the disk hold all, let the file go, and say what failed if anything did."""
+        """Sync and close the file; raise the error of a write or sync that failed."""
         if self._closing.is_set():
             return
         self._closing.set()
         try:
-            self._syncing.join()
-            self._is_dirty = True  # an interrupt may have come before a line could say so
+            self._sync_thread.join()
+            self._is_dirty = True  # an interrupt may have come before `write` set it
             self._sync()
         finally:
             self._file.close()
         if self._failure is not None:
             raise self._failure
 
-    def _sync_often(self) -> None:
+    def _sync_repeatedly(self) -> None:
         while not self._closing.wait(SYNC_SECONDS) and self._failure is None:
             self._sync()
 
     def _sync(self) -> None:
-        # Once the system failed to sync, a second try may succeed and mean nothing.
+        # After a failed fsync, a second one may succeed although the data is lost.
         if self._failure is not None:
             return
         try:
             if self._is_dirty:
                 self._is_dirty = False
                 self._file.sync()
-            with self._writing:
-                self._file.check_in_place()
+            with self._write_lock:
+                self._file.check_unchanged()
         except InputError as error:
             self._failure = error
 
@@ -149,30 +152,32 @@ class Journal:
         try:
             self.close()
         except InputError:
-            if error is None:  # else that one came first, and often is the same
+            if error is None:  # otherwise the first error counts, which often is the same
                 raise
 
 
-def _checked(path: str | os.PathLike[str]) -> Path:
-    """Refuse a place where no run can be written line by line."""
-    given = Path(path)
-    if given.suffix.lower() not in ENDINGS:
+def _checked_path(path: str | os.PathLike[str]) -> Path:
+    """Return the resolved path; refuse one to which a run cannot be written line by line."""
+    unresolved = Path(path)
+    if unresolved.suffix.lower() not in ENDINGS:
         raise InputError(
-            f"the ending {given.suffix!r} is not that of a run which is written line by line",
+            f"a run must be written to a .jsonl file, got the ending {unresolved.suffix!r}",
             path=path,
-            hint="karat run writes .jsonl; karat convert makes other formats",
+            hint="write the run to a .jsonl file, and convert it with karat convert",
         )
-    check_writable(given)
-    target = given.resolve()
+    check_writable(unresolved)
+    target = unresolved.resolve()
     if target.exists() and not target.is_file():
-        raise InputError("this is no plain file", path=path, hint="name a file, such as run.jsonl")
+        raise InputError(
+            "the output is not a regular file", path=path, hint="use a file, such as run.jsonl"
+        )
     return target
 
 
-def _begin(file: LockedFile, header: Header) -> str:
-    """Write the header alone, in place of whatever there is; return its new `run_id`."""
+def _start(file: LockedFile, header: Header) -> str:
+    """Replace the content of the file with the header; return its new `run_id`."""
     run_id = secrets.token_hex(4)
-    line = _encoded(msgspec.structs.replace(header, run_id=run_id))
+    line = _encode_header(msgspec.structs.replace(header, run_id=run_id))
     if file.size:
         file.rewrite([line])
     else:
@@ -182,61 +187,61 @@ def _begin(file: LockedFile, header: Header) -> str:
     return run_id
 
 
-def _go_on(file: LockedFile, found: ResumeState, header: Header) -> dict[str, Failure | None]:
-    """Repair a file, remove failed queries, and return what is finished."""
-    agreed_header = agreed(found.header, header, file.path)
-    file.tidy()
-    if found.size < file.size:
-        file.cut(found.size)
-    if found.needs_end:
+def _resume(file: LockedFile, state: ResumeState, header: Header) -> dict[str, Failure | None]:
+    """Repair the file, remove failed queries, and return the finished ones."""
+    merged_header = merge_headers(state.header, header, file.path)
+    file.remove_temporary()
+    if state.size < file.size:
+        file.truncate(state.size)
+    if state.lacks_newline:
         file.append(b"\n")
-    for query in found.failed.values():
-        del found.done[query]
-    dropped = {*found.failed, *found.damaged}
-    if dropped or agreed_header != found.header:
-        with file.reading() as lines:
-            file.rewrite(_without(lines, found.first, dropped, agreed_header))
-    if found.damaged:
-        numbers = ", ".join(map(str, found.damaged[:_SHOWN]))
-        more = ", …" if len(found.damaged) > _SHOWN else ""
+    for query_id in state.failed.values():
+        del state.done[query_id]
+    removed = {*state.failed, *state.damaged}
+    if removed or merged_header != state.header:
+        with file.open_for_reading() as lines:
+            file.rewrite(_rewritten_lines(lines, state.header_line, removed, merged_header))
+    if state.damaged:
+        numbers = ", ".join(map(str, state.damaged[:_MAX_LISTED]))
+        more = ", …" if len(state.damaged) > _MAX_LISTED else ""
         warnings.warn(
             KaratWarning(
-                f"{printable(str(file.path))}: removed {counted(len(found.damaged), 'line')} that "
-                f"another process has damaged (number {numbers}{more}); the queries without an "
+                f"{printable(str(file.path))}: removed {counted(len(state.damaged), 'line')} that "
+                f"another process had damaged (line {numbers}{more}); the queries without an "
                 "answer run again"
             ),
             stacklevel=3,
         )
-    return found.done
+    return state.done
 
 
 def _refuse_finished(
-    file: LockedFile, found: ResumeState, header: Header, path: str | os.PathLike[str]
+    file: LockedFile, state: ResumeState, header: Header, path: str | os.PathLike[str]
 ) -> None:
-    """Refuse to continue a file in which every query of this run has an answer."""
+    """Raise an error if every query of this run already has an answer in the file."""
     queries = header.settings.get("queries", {})
-    is_same = found.header.settings.get("queries", {}).get("sha256") == queries.get("sha256")
-    answered = len(found.done) - len(found.failed)
+    is_same = state.header.settings.get("queries", {}).get("sha256") == queries.get("sha256")
+    answered = len(state.done) - len(state.failed)
     if is_same and answered == queries.get("count"):
         age = format_age(time.time() - file.path.stat().st_mtime)
         raise InputError(
             f"this run is complete ({counted(answered, 'query')}, {age} ago)",
             path=path,
-            hint="use --overwrite (overwrite=True) to run again",
+            hint="use --overwrite (overwrite=True) to run all queries again",
         )
 
 
-def _without(
-    lines: Iterable[bytes], first: int, dropped: set[int], header: Header
+def _rewritten_lines(
+    lines: Iterable[bytes], header_line: int, removed: set[int], header: Header
 ) -> Iterator[bytes]:
-    """Yield a new header, and of the lines after the old one those that stay."""
-    yield _encoded(header)
+    """Yield the new header, and then the lines after the old header that are not removed."""
+    yield _encode_header(header)
     for number, line in enumerate(lines, 1):
-        if number > first and number not in dropped:
+        if number > header_line and number not in removed:
             yield line
 
 
-def _encoded(header: Header) -> bytes:
+def _encode_header(header: Header) -> bytes:
     return msgspec.json.encode(header) + b"\n"
 
 

@@ -1,8 +1,9 @@
-"""Asking a retriever every question, several at a time.
+"""Run a `Runner` in an event loop in its own thread.
 
-One loop of asyncio in a thread of its own holds everything together. The thread that called only
-waits for it, and so can always be interrupted, in a notebook as on the command line, whatever the
-retriever hangs in.
+The calling thread only waits, so it can always be interrupted with Ctrl-C, in a notebook (which
+has a running event loop already) as well as on the command line, even if the retriever hangs.
+
+`run_all_queries` is the entry point; `_LoopThread` starts, stops and awaits the thread.
 """
 
 from __future__ import annotations
@@ -16,111 +17,111 @@ from contextvars import copy_context
 
 from karat.data.formats.native_run import Call
 from karat.errors import KaratWarning
-from karat.live.protocol import Line, Query, Retriever
+from karat.live.protocol import JournalLine, Query, Retriever
 from karat.live.run_options import RunOptions
 from karat.live.runner import Progress, Runner, StoppedError
 
-LOOKING_UP = 0.1
-"""Seconds after which the thread that waits looks up; on Windows only then it sees Ctrl-C."""
-ENDING = 2.0
-"""Seconds that a run which is stopped has for ending, before it is left alone."""
+POLL_SECONDS = 0.1
+"""How often the waiting thread wakes up; on Windows, Ctrl-C is only handled then."""
+STOP_TIMEOUT = 2.0
+"""Seconds that a stopped run may take to end before it is abandoned."""
 
 
-def _as_it_is(call: Call) -> Call:
+def _unchanged(call: Call) -> Call:
     return call
 
 
 def run_all_queries(
     retriever: Retriever,
-    questions: Sequence[Query],
+    queries: Sequence[Query],
     options: RunOptions,
-    done: Callable[[Line], None],
+    done: Callable[[JournalLine], None],
     *,
-    price: Callable[[Call], Call] = _as_it_is,
+    price: Callable[[Call], Call] = _unchanged,
     watch: Progress | None = None,
 ) -> None:
-    """Ask every question, and hand over the line of each as soon as it is finished.
+    """Run all queries, and call `done` with the line of each query as soon as it is finished.
 
-    `done`, `price` and `watch` are called in one thread, which is not the one that called. What
-    they raise, what opening the retriever raises, and a retriever that ends Python (SystemExit,
-    KeyboardInterrupt) stop everything and are raised here. After that, or an interrupt, `done` is
-    not called any more. RepeatedFailureError is raised after `options.max_failures_in_a_row`
-    failures of the same kind in a row.
+    `done`, `price` and `watch` are called in the thread of the event loop, not in the calling
+    thread. These stop the run and are raised here: any exception of `done`, `price`, `watch` or
+    `Retriever.open`; SystemExit and KeyboardInterrupt in the retriever; and RepeatedFailureError
+    after `options.max_failures_in_a_row` failures of the same kind in a row. After that, or after
+    an interrupt, `done` is not called any more.
 
-    A question that waits to be asked again keeps its place: `options.jobs` bounds all that is under
-    way, so a retriever that is overloaded is asked less.
+    A query that waits for its next attempt occupies its worker. So `options.jobs` limits all
+    queries in progress, and an overloaded retriever gets fewer requests.
     """
-    if not questions:
+    if not queries:
         return
-    asking = _Asking(done)
-    course = Runner(retriever, questions, options, asking.hand_over, price, watch)
-    with course.unattributed.counting_outside():
-        asking.complete(course)
-    for remark in course.remarks():
-        warnings.warn(KaratWarning(remark), stacklevel=2)
+    thread = _LoopThread(done)
+    runner = Runner(retriever, queries, options, thread.deliver, price, watch)
+    with runner.unattributed.counting_outside():
+        thread.complete(runner)
+    for message in runner.warnings():
+        warnings.warn(KaratWarning(message), stacklevel=2)
 
 
-class _Asking:
-    """The thread that asks, as seen by the one that waits for it."""
+class _LoopThread:
+    """The thread of the event loop, as seen by the thread that waits for it."""
 
-    def __init__(self, done: Callable[[Line], None]) -> None:
+    def __init__(self, done: Callable[[JournalLine], None]) -> None:
         self._done = done
-        self._handing_over = threading.Lock()
-        self._over = False
-        self._stopping = False
+        self._delivery_lock = threading.Lock()
+        self._is_over = False
+        self._is_stopping = False
         self._finished = threading.Event()
         self._error: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def complete(self, course: Runner) -> None:
-        """Run the course in a thread, and wait for it."""
+    def complete(self, runner: Runner) -> None:
+        """Run the runner in a thread, and wait until it has finished."""
         thread = threading.Thread(
-            target=copy_context().run, args=(self._run, course), name="karat-run", daemon=True
+            target=copy_context().run, args=(self._run, runner), name="karat-run", daemon=True
         )
         try:
             thread.start()
-            while not self._finished.wait(LOOKING_UP):
+            while not self._finished.wait(POLL_SECONDS):
                 pass
-            thread.join(ENDING)
+            thread.join(STOP_TIMEOUT)
         except BaseException:
             self._stop()
-            self._finished.wait(ENDING)
+            self._finished.wait(STOP_TIMEOUT)
             raise
         finally:
-            with self._handing_over:
-                self._over = True
+            with self._delivery_lock:
+                self._is_over = True
         if isinstance(self._error, StoppedError):
             raise self._error.error
         if self._error is not None:
             raise self._error
 
-    def hand_over(self, line: Line) -> None:
-        """Hand over a line, unless nobody takes it any more."""
-        with self._handing_over:
-            if self._over:
+    def deliver(self, line: JournalLine) -> None:
+        """Pass a line to `done`, unless the run is over."""
+        with self._delivery_lock:
+            if self._is_over:
                 return
-            self._over = True  # should this one fail, none follows
+            self._is_over = True  # if `done` raises, no other line may follow
             self._done(line)
-            self._over = False
+            self._is_over = False
 
     def _stop(self) -> None:
-        self._stopping = True
+        self._is_stopping = True
         if self._loop is not None and self._task is not None:
-            with suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the event loop is already closed
                 self._loop.call_soon_threadsafe(self._task.cancel)
 
-    def _run(self, course: Runner) -> None:
-        # What a loop raises while it cleans up after the end concerns nobody any more.
-        with suppress(BaseException), asyncio.Runner() as runner:
+    def _run(self, runner: Runner) -> None:
+        # Exceptions during the cleanup of the event loop are ignored: the run is already over.
+        with suppress(BaseException), asyncio.Runner() as loop_runner:
             try:
-                runner.run(self._followed(course))
+                loop_runner.run(self._run_in_loop(runner))
             except BaseException as error:
                 self._error = error
             finally:
                 self._finished.set()
 
-    async def _followed(self, course: Runner) -> None:
+    async def _run_in_loop(self, runner: Runner) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        if not self._stopping:  # interrupted before there was a task to cancel
-            await course.follow()
+        if not self._is_stopping:  # the interrupt may come before there is a task to cancel
+            await runner.run()

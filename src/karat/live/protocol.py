@@ -1,4 +1,8 @@
-"""What passes between karat and a retriever: a question, how to search, an answer."""
+"""The types that karat and a retriever exchange: query, search settings, answer, error.
+
+`Retriever` is the base class of everything that karat can run. `JournalLine` is what karat writes
+for one query.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +19,28 @@ from karat.data.formats.native_run import Call, ResultRow, RunLine
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as the retriever is asked it."""
+    """A query as it is sent to a retriever."""
 
     query_id: str
     text: str
 
 
+SEARCH_SETTINGS = ("top_k", "score_threshold", "prefetch_limit", "rerank_top_n")
+
+
 @dataclass(frozen=True)
 class Search:
-    """How a retriever is to search; what it takes of this is handed to it.
+    """The search settings of a run. A retriever gets those that it accepts.
 
-    `given` names what somebody set; all else stands at its default, and is not sent to a server
-    that may not know it.
+    `explicit` has the names of the settings that the user set. The others have their defaults and
+    are not sent to a server, which may not know them.
     """
 
     top_k: int = 20
     score_threshold: float | None = None
     prefetch_limit: int = 100
     rerank_top_n: int = 20
-    given: frozenset[str] = frozenset()
+    explicit: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for name in ("top_k", "prefetch_limit", "rerank_top_n"):
@@ -43,89 +50,104 @@ class Search:
             object.__setattr__(self, "score_threshold", threshold)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all settings by their names."""
+        """Return all settings by name."""
         return {name: getattr(self, name) for name in SEARCH_SETTINGS}
-
-
-SEARCH_SETTINGS = ("top_k", "score_threshold", "prefetch_limit", "rerank_top_n")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a retriever returned for a question, in karat's words."""
+    """The response of a retriever to one query, in karat's types."""
 
     results: list[ResultRow]
     latency_ms: Mapping[str, float] = field(default_factory=dict)
-    """Stages that the retriever timed itself."""
+    """Milliseconds of the stages that the retriever measured itself."""
     calls: list[Call] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
-    """What came back, of a retriever whose `ask` does more than ask, and when (perf_counter_ns)."""
+class TimedResponse:
+    """A response with its own start and end (`perf_counter_ns`).
 
-    returned: Any
-    began: int
-    ended: int
+    For retrievers whose `retrieve` also does work that must not count as latency.
+    """
+
+    response: Any
+    start_ns: int
+    end_ns: int
 
 
-class Line(RunLine, omit_defaults=True):
-    """A line of a run that karat writes."""
+class JournalLine(RunLine, omit_defaults=True):
+    """A line of a run file that karat writes."""
 
     run_id: str | None = None
-    """The `run_id` of the header, which shows that the line belongs to this file."""
+    """The `run_id` of the header. It shows that the line belongs to this file."""
+
+
+def encode_line(line: JournalLine) -> bytes:
+    """Return a line as JSON, with a line break at the end."""
+    return msgspec.json.encode(line) + b"\n"
 
 
 class AttemptError(Exception):
-    """An attempt that failed, as the run tells of it.
+    """A failed attempt, with the type and the message that the run records.
 
-    Any other exception that a retriever raises is told by its class and its message.
+    For any other exception of a retriever, the run records its class and its message.
+
+    Parameters
+    ----------
+    kind : str
+        A short name: Timeout, HTTP 500, BadAnswer, …
+    message : str
+        What went wrong.
+    retryable : bool, default True
+        Whether another attempt may succeed.
+    retry_after : float, optional
+        Seconds to wait before another attempt, if the retriever requires it.
     """
 
     def __init__(
-        self, kind: str, message: str, *, again: bool = True, wait: float | None = None
+        self,
+        kind: str,
+        message: str,
+        *,
+        retryable: bool = True,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
-        """A short name: Timeout, HTTP 500, BadAnswer, …"""
         self.message = message
-        self.again = again
-        """Whether asking again may help."""
-        self.wait = wait
-        """How many seconds the retriever asks us to wait before, if it does."""
+        self.retryable = retryable
+        self.retry_after = retry_after
 
 
 class Retriever(ABC):
-    """A retriever made ready to be asked.
+    """A retriever that is ready to run.
 
-    `ask` alone is timed, so reading what came back stands apart from it. Both may raise anything:
-    that is a failed attempt.
+    Only `retrieve` is timed; `parse` is not. An exception in either is a failed attempt.
     """
 
     name: str
-    """What the header of the run calls it."""
+    """The name in the header of the run."""
     is_async: bool
-    """Whether `ask` returns an awaitable; if not, it is called in threads."""
-    takes: frozenset[str]
-    """Which of the settings of a search are handed to it."""
+    """Whether `retrieve` returns an awaitable; otherwise it is called in threads."""
+    accepts: frozenset[str]
+    """Names of the search settings that are passed to the retriever."""
     settings: Mapping[str, Any]
-    """What else decides its answers, for the header of the run; no secrets."""
+    """Everything else that influences the answers, for the header of the run; without secrets."""
 
     @abstractmethod
-    def ask(self, question: Query) -> Any:
-        """Ask, and return what came back as it is, or `Timed` where not all of this is asking."""
+    def retrieve(self, query: Query) -> Any:
+        """Run a query and return the raw response.
+
+        A `TimedResponse` replaces the time that karat measures around this call.
+        """
 
     @abstractmethod
-    def read(self, returned: Any) -> Answer:
-        """Bring what came back into karat's words."""
+    def parse(self, response: Any) -> Answer:
+        """Convert a raw response into an `Answer`."""
 
     async def open(self, jobs: int) -> None:  # noqa: B027
-        """Make ready for so many questions at a time, within the loop that asks."""
+        """Prepare for `jobs` concurrent queries; called in the event loop of the run."""
 
     async def close(self) -> None:  # noqa: B027
-        """End what `open` began."""
-
-
-def encoded(line: Line) -> bytes:
-    """Return a line as it stands in the file, its end included."""
-    return msgspec.json.encode(line) + b"\n"
+        """Release what `open` acquired."""

@@ -1,41 +1,43 @@
-"""What must not be written down: passwords, keys and tokens."""
+"""Remove passwords, keys and tokens from what is stored in a run or shown in a message."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 MASK = "***"
-# Anything shorter would blot out words that have nothing to do with it.
-_SHORTEST = 4
-# What a word must end in; so keywords, max_tokens, author and design may be shown.
+# Replacing a shorter secret would also mask unrelated words.
+_MIN_LENGTH = 4
+# A name is secret if one of its words ends like this; keywords, max_tokens, author and design are
+# not.
 _SECRET = re.compile(
     r"(key|token|secret|password|passwd|passphrase|pass|pwd|sig|signature|auth|authorization"
     r"|credentials?|cookie|bearer|jwt)(?![a-z])"
 )
-# What sets something, within a word: `NAME=`, `Name: ` or `--name `.
+# The start of a setting inside a word: `NAME=`, `Name: ` or `--name `.
 _SETTING = re.compile(r"[\w-]+(?:=|:(?!//)\s*)|--?[\w-]+\s+")
 _USER = re.compile(r"(?<=://)[^/\s@]*@")
-# What may be a user and a password in an address whose parts cannot be told apart.
+# A possible user and password in a URL that cannot be parsed.
 _ANY_USER = re.compile(r"^(\s*(?:[a-z][a-z0-9+.-]*:/+|https?:?/*))?.*@", re.IGNORECASE | re.DOTALL)
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def looks_secret(name: str) -> bool:
-    """Tell whether what goes by this name had better not be shown.
+    """Return whether the value of a setting with this name may be secret.
 
     >>> [name for name in ("api_key", "X-Amz-Signature", "keyId") if looks_secret(name)]
     ['api_key', 'X-Amz-Signature', 'keyId']
     >>> [name for name in ("keywords", "max_tokens", "index") if looks_secret(name)]
     []
     """
-    return _SECRET.search(_HUMP.sub("_", name).lower()) is not None
+    return _SECRET.search(_CAMEL_CASE.sub("_", name).lower()) is not None
 
 
 def safe_url(url: str) -> str:
-    """Return an address that may be shown.
+    """Return a URL without its secrets.
 
     >>> safe_url("https://me:word@search.example/v1?index=faq&api_key=abc")
     'https://search.example/v1?index=faq&api_key=***'
@@ -50,13 +52,13 @@ def safe_url(url: str) -> str:
 
 
 def _safe_pairs(pairs: str) -> str:
-    """Return `name=value` pairs with semicolons between them, up to the first secret."""
+    """Mask `name=value` pairs, which have semicolons between them, from the first secret on."""
     secret = _secret_in(pairs)
     return pairs.removesuffix(secret) + MASK if secret else pairs
 
 
 def _secret_in(pairs: str) -> str:
-    """Return the first secret value and all after it, since a secret may have a semicolon."""
+    """Return the first secret and everything after it: a secret may contain a semicolon."""
     rest = pairs
     while rest:
         name, _, value = rest.partition(";")[0].partition("=")
@@ -67,69 +69,76 @@ def _secret_in(pairs: str) -> str:
 
 
 def secrets_of_url(parts: SplitResult) -> list[str]:
-    """Return what `safe_url` leaves out of an address, in each way it may be spelled."""
-    found = [parts.username, parts.password]
+    """Return the secrets that `safe_url` removes from a URL, also decoded."""
+    secrets = [parts.username, parts.password]
     for pairs in (*parts.query.split("&"), *parts.path.split("/")):
         secret = _secret_in(pairs)
-        found += [secret, secret.partition(";")[0]]
-    return [spelled for text in found if text for spelled in (text, unquote(text))]
+        secrets += [secret, secret.partition(";")[0]]
+    return [spelling for text in secrets if text for spelling in (text, unquote(text))]
 
 
-def masked(value: Any) -> Any:
-    """Return a copy of anything JSON can hold, without what looks secret by its key.
+def mask_secrets(value: Any) -> Any:
+    """Return a copy of a JSON value, with the values of secret-looking keys masked.
 
-    >>> masked({"index": "faq", "auth": {"token": "abc"}, "filters": [{"apikey": "x"}]})
+    >>> mask_secrets({"index": "faq", "auth": {"token": "abc"}, "filters": [{"apikey": "x"}]})
     {'index': 'faq', 'auth': '***', 'filters': [{'apikey': '***'}]}
     """
     if isinstance(value, Mapping):
-        return {key: MASK if looks_secret(key) else masked(held) for key, held in value.items()}
-    return [masked(held) for held in value] if isinstance(value, list) else value
+        return {
+            key: MASK if looks_secret(key) else mask_secrets(child) for key, child in value.items()
+        }
+    if isinstance(value, list):
+        return [mask_secrets(child) for child in value]
+    return value
 
 
 def secrets_of(value: Any, *, hidden: bool = False) -> list[str]:
-    """Return the texts that `masked` leaves out."""
+    """Return the texts that `mask_secrets` masks."""
     if isinstance(value, Mapping):
-        found = [
-            secrets_of(held, hidden=hidden or looks_secret(key)) for key, held in value.items()
+        texts = [
+            secrets_of(child, hidden=hidden or looks_secret(key)) for key, child in value.items()
         ]
     elif isinstance(value, list):
-        found = [secrets_of(held, hidden=hidden) for held in value]
+        texts = [secrets_of(child, hidden=hidden) for child in value]
     else:
         return [str(value)] if hidden else []
-    return [text for texts in found for text in texts]
+    return list(itertools.chain.from_iterable(texts))
 
 
-def safe_words(words: Sequence[str]) -> list[str]:
-    """Return the words of a command without the values of options that look secret.
+def safe_command(words: Sequence[str]) -> list[str]:
+    """Return the words of a command with the values of secret-looking options masked.
 
-    >>> safe_words(["./ask", "--api-key=abc", "--token", "def", "--index", "faq"])
-    ['./ask', '--api-key=***', '--token', '***', '--index', 'faq']
-    >>> safe_words(["curl", "-H", "X-Api-Key: abc", "https://me:word@search.example"])
+    >>> safe_command(["./search", "--api-key=abc", "--token", "def", "--index", "faq"])
+    ['./search', '--api-key=***', '--token', '***', '--index', 'faq']
+    >>> safe_command(["curl", "-H", "X-Api-Key: abc", "https://me:word@search.example"])
     ['curl', '-H', 'X-Api-Key: ***', 'https://search.example']
     """
-    return [MASK if _is_value(words, at) else _cut(word) for at, word in enumerate(words)]
+    return [
+        MASK if _is_secret_value(words, position) else _mask_setting(word)
+        for position, word in enumerate(words)
+    ]
 
 
 def safe_text(text: str) -> str:
-    """Return a text that may be a mistyped address or command, without what may be secret.
+    """Mask what may be secret in a text that may be a mistyped URL or command.
 
     >>> safe_text("https:/me:word@search.example/v1?index=faq&api_key=abc")
     'https:/***@search.example/v1?index=faq&api_key=***'
     """
-    return _cut(_ANY_USER.sub(rf"\g<1>{MASK}@", text))
+    return _mask_setting(_ANY_USER.sub(rf"\g<1>{MASK}@", text))
 
 
-def _is_value(words: Sequence[str], at: int) -> bool:
-    """Tell whether a word is what the option before it is set to, which looks secret."""
-    before = words[at - 1] if at > 1 else ""
-    is_option = before.startswith("-") and "=" not in before
-    return is_option and looks_secret(before) and not words[at].startswith("-")
+def _is_secret_value(words: Sequence[str], position: int) -> bool:
+    """Return whether a word is the value of a secret-looking option before it."""
+    option = words[position - 1] if position > 1 else ""
+    is_option = option.startswith("-") and "=" not in option
+    return is_option and looks_secret(option) and not words[position].startswith("-")
 
 
-def _cut(word: str) -> str:
-    """Return a word up to the first secret in it, and without the user of an address.
+def _mask_setting(word: str) -> str:
+    """Mask a word from its first secret on, and remove the user of a URL.
 
-    >>> _cut("API_KEY=abc ./ask"), _cut("ask --index faq --token abc")
+    >>> _mask_setting("API_KEY=abc ./ask"), _mask_setting("ask --index faq --token abc")
     ('API_KEY=***', 'ask --index faq --token ***')
     """
     word = _USER.sub("", word)
@@ -140,13 +149,17 @@ def _cut(word: str) -> str:
 
 
 class Scrubber:
-    """Takes secrets out of what a server said, which may repeat what it was sent."""
+    """Masks known secrets in the texts of a server, which may repeat what it was sent."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        spelled = {way for text in secrets for way in (text, quote(text), quote(text, safe=""))}
-        long = sorted((text for text in spelled if len(text) >= _SHORTEST), key=len, reverse=True)
+        spellings = {
+            spelling
+            for secret in secrets
+            for spelling in (secret, quote(secret), quote(secret, safe=""))
+        }
+        long = sorted((s for s in spellings if len(s) >= _MIN_LENGTH), key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, long))) if long else None
 
     def __call__(self, text: str) -> str:
-        """Return the text with each secret masked."""
+        """Return the text with all secrets masked."""
         return self._pattern.sub(MASK, text) if self._pattern else text

@@ -1,4 +1,12 @@
-"""What stands in the file of a run that is to be gone on with."""
+"""Read the file of an unfinished run, and decide whether the run can be continued.
+
+What is in this file:
+
+- `resume_state` reads the file: which queries are finished, which lines are damaged, and where the
+  complete lines end.
+- `merge_headers` and `changed_settings` compare the settings of the file with those of this run.
+  Settings that influence the answers must be the same; others, such as `jobs`, may change.
+"""
 
 from __future__ import annotations
 
@@ -15,94 +23,17 @@ from karat.errors import InputError, printable
 from karat.files import BYTE_ORDER_MARK
 
 MAY_CHANGE = ("jobs", "rate", "timeout", "retries", "prices", "karat")
-"""What decides no answer; if it changed, the header holds the list of what was used."""
-IS_KEPT = ("started",)
-"""What is told of the first start alone."""
-REMEDIES = (
-    "use the same settings as before, name another file with -o, or use --overwrite to run again"
-)
+"""Settings that do not influence the answers; if one changes, the header lists all its values."""
+FIRST_START_ONLY = ("started",)
+"""Settings that keep the value of the first start."""
 SOURCE = "source_sha256"
-"""The setting that holds the hash of a retriever's source code."""
-_SHOWN = 60  # characters of a value, of which a text may have any number
+"""The setting for the hash of a retriever's source code."""
+_HEADER_START = b'{"karat":1,"kind":"run"'
+_MAX_VALUE_LENGTH = 60  # characters of a value in a message
 
 
-def agreed(there: Header, now: Header, path: Path) -> Header:
-    """Return the header that tells of both runs, or say in what they differ.
-
-    The name stays: that of a file may be changed, and decides no answer.
-    """
-    now = as_written(now)
-    if differing := differences(there, now):
-        raise InputError(
-            f"this run was begun with other settings: {'; '.join(differing)}",
-            path=path,
-            hint=REMEDIES,
-        )
-    used = {
-        name: _used(there.settings.get(name), now.settings.get(name))
-        for name in MAY_CHANGE
-        if name in there.settings or name in now.settings
-    }
-    return msgspec.structs.replace(there, settings=there.settings | used)
-
-
-def differences(there: Header, now: Header) -> list[str]:
-    """Return the settings that decide the answers and differ, with both values."""
-    apart = (*MAY_CHANGE, *IS_KEPT)
-    before, after = _told(there, apart), _told(as_written(now), apart)
-    names = [name for name in before | after if before.get(name) != after.get(name)]
-    return [_difference(name, before, after) for name in names]
-
-
-def as_written(header: Header) -> Header:
-    """Return a header as it comes back from a file: a tuple is a list there."""
-    return msgspec.json.decode(msgspec.json.encode(header), type=Header)
-
-
-def _told(header: Header, apart: tuple[str, ...]) -> dict[str, Any]:
-    """Return what decides the answers, by dotted names."""
-    settings = {name: value for name, value in header.settings.items() if name not in apart}
-    return {"offsets": header.offsets} | _flat(settings, "")
-
-
-def _flat(settings: Mapping[str, Any], within: str) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        flat |= (
-            _flat(value, f"{within}{name}.")
-            if isinstance(value, Mapping) and value
-            else {f"{within}{name}": value}
-        )
-    return flat
-
-
-def _difference(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    if name == "queries.sha256":
-        return "queries (other ids or other texts)"
-    if name == SOURCE:
-        return "the source code of the retriever changed"
-    return f"{printable(name)} {_shown(name, before)} → {_shown(name, after)}"
-
-
-def _shown(name: str, told: Mapping[str, Any]) -> str:
-    if told.get(name) is None:
-        return "none"
-    text = printable(msgspec.json.encode(told[name]).decode())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-def _used(there: Any, now: Any) -> Any:
-    """Return what was used, each once and in the order of its first use; alone if it is one."""
-    known = there if isinstance(there, list) else [there]
-    every = known if now in known else [*known, now]
-    return every if len(every) > 1 else every[0]
-
-
-_BEGINNING = b'{"karat":1,"kind":"run"'
-
-
-class _Finished(msgspec.Struct):
-    """A line of the run as far as going on needs it: all else stays in the file."""
+class _FinishedQuery(msgspec.Struct):
+    """The fields of a line that are needed to continue a run."""
 
     query_id: Id
     error: Failure | None = None
@@ -111,61 +42,138 @@ class _Finished(msgspec.Struct):
 
 @dataclass
 class ResumeState:
-    """The header, the queries that are finished, and up to where the file is whole."""
+    """The content of an unfinished run, as far as it is needed to continue it."""
 
     header: Header
     size: int
-    """How many bytes the whole lines take."""
-    first: int
-    """The number of the header's line."""
+    """Number of bytes of the complete lines."""
+    header_line: int
+    """Line number of the header."""
     done: dict[str, Failure | None] = field(default_factory=dict)
-    """How each query ended that has a line: None where it was answered."""
+    """The failure of each query that has a line; None if it has an answer."""
     failed: dict[int, str] = field(default_factory=dict)
-    """The lines of queries that failed, by number."""
+    """Failed queries by line number."""
     damaged: list[int] = field(default_factory=list)
-    """The numbers of lines that have an end and are not complete JSON."""
-    needs_end: bool = False
-    """Whether the last line is whole but for the mark that ends it."""
+    """Line numbers of lines that end with a line break but are not complete JSON."""
+    lacks_newline: bool = False
+    """Whether the last line is complete except for its line break."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no answer, and nothing that was one."""
+        """Whether the file has neither an answer nor a damaged line that may have been one."""
         return len(self.failed) == len(self.done) and not self.damaged
 
 
 def resume_state(file: BinaryIO, path: Path) -> ResumeState | None:
-    """Read the state of a run, up to an incomplete last line; None if it has no header yet.
+    """Read the state of a run, without an incomplete last line; None if it has no header yet.
 
-    Any part of a line lacks a bracket at its end, so that complete JSON is a complete line, and
-    a part of a line with a complete one after it is not JSON.
+    A part of a line always lacks its closing bracket. So a line that is complete JSON is complete,
+    and a part of a line followed by another line is not JSON.
     """
     lines = enumerate(file, 1)
-    found = _header(lines, path)
-    if found is None:
+    state = _read_header(lines, path)
+    if state is None:
         return None
-    decode = msgspec.json.Decoder(_Finished).decode
+    decode = msgspec.json.Decoder(_FinishedQuery).decode
     for number, line in lines:
         if line.strip():
             try:
                 finished = decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 if _is_json(line):
-                    raise _not_of_this_run(
+                    raise _foreign_line(
                         f"this is not a line of a run ({str(error).lower()})", path, number
                     ) from error
-                if not line.endswith(b"\n"):  # the last one, which karat was writing
+                if not line.endswith(b"\n"):  # the last line, which karat was writing
                     break
-                found.damaged.append(number)
-                found.needs_end = False
+                state.damaged.append(number)
+                state.lacks_newline = False
             else:
-                _take(finished, number, found, path)
-                found.needs_end = not line.endswith(b"\n")
-        found.size += len(line)
-    return found
+                _add_line(finished, number, state, path)
+                state.lacks_newline = not line.endswith(b"\n")
+        state.size += len(line)
+    return state
+
+
+def merge_headers(stored: Header, current: Header, path: Path) -> Header:
+    """Return the header for both runs; raise an error if settings differ that must not.
+
+    The name of the stored run is kept: a file may be renamed.
+    """
+    current = _as_decoded(current)
+    if changes := changed_settings(stored, current):
+        raise InputError(
+            f"this run was started with other settings: {'; '.join(changes)}",
+            path=path,
+            hint="use the same settings as before, choose another file with -o, or use "
+            "--overwrite to run all queries again",
+        )
+    merged = {
+        name: _merge_values(stored.settings.get(name), current.settings.get(name))
+        for name in MAY_CHANGE
+        if name in stored.settings or name in current.settings
+    }
+    return msgspec.structs.replace(stored, settings=stored.settings | merged)
+
+
+def changed_settings(stored: Header, current: Header) -> list[str]:
+    """Return the settings that influence the answers and differ, with both values."""
+    before, after = _answer_settings(stored), _answer_settings(_as_decoded(current))
+    names = [name for name in before | after if before.get(name) != after.get(name)]
+    return [_format_change(name, before, after) for name in names]
+
+
+def _as_decoded(header: Header) -> Header:
+    """Return a header as it is read from a file, where a tuple becomes a list."""
+    return msgspec.json.decode(msgspec.json.encode(header), type=Header)
+
+
+def _answer_settings(header: Header) -> dict[str, Any]:
+    """Return the settings that influence the answers, with dots in the names of nested ones."""
+    ignored = (*MAY_CHANGE, *FIRST_START_ONLY)
+    settings = {name: value for name, value in header.settings.items() if name not in ignored}
+    return {"offsets": header.offsets} | _flatten(settings, "")
+
+
+def _flatten(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            flat |= _flatten(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def _format_change(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    if name == "queries.sha256":
+        return "the ids or texts of the queries changed"
+    if name == SOURCE:
+        return "the source code of the retriever changed"
+    return f"{printable(name)} {_format_value(before.get(name))} → {_format_value(after.get(name))}"
+
+
+def _format_value(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = printable(msgspec.json.encode(value).decode())
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}…"
+
+
+def _merge_values(stored: Any, current: Any) -> Any:
+    """Return all values of a setting in the order of their first use, or the only one."""
+    values = stored if isinstance(stored, list) else [stored]
+    if current not in values:
+        values = [*values, current]
+    return values if len(values) > 1 else values[0]
 
 
 def _is_json(line: bytes) -> bool:
-    """Whether a line is complete JSON; a wrong type may be found before a missing bracket."""
+    """Return whether a line is complete JSON.
+
+    The error of the typed decoder does not show this: it may report a wrong type and never reach
+    the missing bracket.
+    """
     try:
         msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -173,68 +181,68 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _take(finished: _Finished, number: int, found: ResumeState, path: Path) -> None:
-    """Note how the query of a line ended; refuse a line that something else has written."""
-    if finished.run_id != found.header.run_id and found.header.run_id is not None:
-        raise _not_of_this_run(
-            "this run did not write the line: another process has appended it", path, number
+def _add_line(finished: _FinishedQuery, number: int, state: ResumeState, path: Path) -> None:
+    """Add the query of a line to the state; refuse a line that another process wrote."""
+    if finished.run_id != state.header.run_id and state.header.run_id is not None:
+        raise _foreign_line(
+            "the line does not belong to this run: another process appended it", path, number
         )
-    query = str(finished.query_id)
-    if query in found.done:
+    query_id = str(finished.query_id)
+    if query_id in state.done:
         raise InputError(
-            f"query {query!r} has two lines",
+            f"query {query_id!r} has two lines",
             path=path,
             line=number,
             field="query_id",
             hint="delete one of its two lines",
         )
-    found.done[query] = finished.error
+    state.done[query_id] = finished.error
     if finished.error is not None:
-        found.failed[number] = query
+        state.failed[number] = query_id
 
 
-def _not_of_this_run(problem: str, path: Path, number: int) -> InputError:
+def _foreign_line(problem: str, path: Path, number: int) -> InputError:
     return InputError(
         problem,
         path=path,
         line=number,
-        hint="delete the line; if its query has no other one, the same command runs it again",
+        hint="delete the line; if its query has no other line, the same command runs it again",
     )
 
 
-def _header(lines: Iterator[tuple[int, bytes]], path: Path) -> ResumeState | None:
-    """Read the header; of a file that ends within it nothing is lost."""
+def _read_header(lines: Iterator[tuple[int, bytes]], path: Path) -> ResumeState | None:
+    """Read the header; return None if the file ends before the header is complete."""
     size = 0
     for number, line in lines:
         size += len(line)
-        bare = line.removeprefix(BYTE_ORDER_MARK).strip()
-        if not bare:
+        content = line.removeprefix(BYTE_ORDER_MARK).strip()
+        if not content:
             continue
         try:
-            header = msgspec.json.decode(bare, type=Header)
+            header = msgspec.json.decode(content, type=Header)
         except msgspec.DecodeError as error:
-            is_part = bare.startswith(_BEGINNING) or _BEGINNING.startswith(bare)
+            is_part = content.startswith(_HEADER_START) or _HEADER_START.startswith(content)
             if is_part and not line.endswith(b"\n"):
                 return None
-            raise _no_run(path, number) from error
+            raise _not_a_run(path, number) from error
         if header.kind != "run":
-            raise _no_run(path, number)
+            raise _not_a_run(path, number)
         if header.karat != 1:
             raise InputError(
-                f"version {header.karat} of the format is not known",
+                f"version {header.karat} of the file format is not supported",
                 path=path,
                 line=number,
                 field="karat",
-                hint="this file needs a newer karat",
+                hint="upgrade karat to a version that supports it",
             )
-        return ResumeState(header, size, number, needs_end=not line.endswith(b"\n"))
+        return ResumeState(header, size, number, lacks_newline=not line.endswith(b"\n"))
     return None
 
 
-def _no_run(path: Path, number: int) -> InputError:
+def _not_a_run(path: Path, number: int) -> InputError:
     return InputError(
-        "this file does not begin as a run that karat has written, so it is left as it is",
+        "the file is not a run that karat has written; it was not changed",
         path=path,
         line=number,
-        hint="name another file with -o, or use --overwrite to replace this one",
+        hint="choose another file with -o, or use --overwrite to replace this one",
     )

@@ -1,4 +1,4 @@
-"""Run a retriever for every query, and return the run."""
+"""`karat.retrieve`: run a retriever for every query, in memory or into a file."""
 
 from __future__ import annotations
 
@@ -19,157 +19,18 @@ from karat.live import prices
 from karat.live.failures import MAX_FAILED, stopped_early, too_many_failed
 from karat.live.journal import Journal
 from karat.live.loop_thread import run_all_queries
-from karat.live.protocol import Line, Query, Retriever, Search
+from karat.live.protocol import JournalLine, Query, Retriever, Search
 from karat.live.retrievers.answers import Fields
-from karat.live.retrievers.callables import shown
-from karat.live.retrievers.resolve import named, retriever_of
+from karat.live.retrievers.callables import qualified_name
+from karat.live.retrievers.resolve import import_object, resolve_retriever
 from karat.live.run_options import RunOptions
 from karat.live.runner import Progress, RepeatedFailureError
-from karat.live.selection import digest, select_queries
-from karat.live.tokens import Counting, Tokenizer
+from karat.live.selection import queries_digest, select_queries
+from karat.live.tokens import TokenCountingRetriever, Tokenizer
 from karat.version import __version__
 
-TRIED = 5
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """A retriever made ready, the questions for it, and how they are asked."""
-
-    retriever: Retriever
-    questions: Sequence[Query]
-    options: RunOptions
-    header: Header
-    path: str | None
-    """Where the questions were read from, if that was a file."""
-
-    @classmethod
-    def of(cls, retriever: Any, queries: Any, options: RunOptions) -> RunRequest:
-        """Open the retriever and the queries."""
-        search = options.search()
-        mapped = Fields.of(options.fields)
-        asked = select_queries(queries, options)
-        made = retriever_of(
-            retriever,
-            search,
-            fields=mapped,
-            method=options.method,
-            headers=options.headers,
-            body=options.body,
-        )
-        _say_what_is_not_taken(made, search)
-        _say_what_is_overridden(made, search)
-        if options.tokenizer is not None:
-            made = _counting(made, options.tokenizer)
-        settings = {
-            "retriever": made.name,
-            **search.as_dict(),
-            "handed": sorted(made.takes),
-            **made.settings,
-            "queries": {"count": len(asked), "sha256": digest(asked)},
-            **options.as_settings(),
-            "prices": prices.version(),
-            "karat": __version__,
-            "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        told = {key: value for key, value in settings.items() if value is not None}
-        header = Header(1, "run", options.name or made.name, options.offsets, told)
-        return cls(made, asked, options, header, path_of(queries))
-
-    def tried(self) -> list[Line]:
-        """Ask the first few questions alone, once each, to tell from them what all would take."""
-        lines: list[Line] = []
-        options = replace(self.options, warmup=0, repeat=1, stop_after_failures=0)
-        self._ask(self.questions[:TRIED], options, lines.append)
-        return lines
-
-    def run(
-        self,
-        output: str | os.PathLike[str] | None = None,
-        *,
-        overwrite: bool = False,
-        watch: Progress | None = None,
-    ) -> Run:
-        """Run the queries; with `output`, write each answer to this file at once."""
-        try:
-            return self._run(output, overwrite=overwrite, watch=watch)
-        except RepeatedFailureError as error:
-            problem = stopped_early(error.failure, error.count, self.header.settings, output)
-            raise RetrieverError(problem) from None
-
-    def _run(
-        self, output: str | os.PathLike[str] | None, *, overwrite: bool, watch: Progress | None
-    ) -> Run:
-        if output is None:
-            lines: list[Line] = []
-            if watch is not None:
-                watch.begun(len(self.questions), 0, 0)
-            self._ask(self.questions, self.options, lines.append, watch)
-            place = {question.query_id: at for at, question in enumerate(self.questions)}
-            lines.sort(key=lambda line: place[str(line.query_id)])
-            return run_of_lines(lines, self.header)
-        self._refuse_own_source(output)
-        with Journal.open(output, self.header, overwrite=overwrite) as journal:
-            if watch is not None:
-                watch.begun(len(self.questions), len(journal.done), 0)
-            rest = [asked for asked in self.questions if asked.query_id not in journal.done]
-            self._ask(rest, self.options, journal.write, watch)
-        return Run.read(output)
-
-    def _refuse_own_source(self, output: str | os.PathLike[str]) -> None:
-        """Refuse to write over the queries, also where somebody says to begin anew."""
-        target = Path(output)
-        if (
-            self.path
-            and target.exists()
-            and Path(self.path).exists()
-            and target.samefile(self.path)
-        ):
-            raise InputError(
-                "this is the file of the queries", path=output, hint="name another file with -o"
-            )
-
-    def _ask(
-        self,
-        questions: Sequence[Query],
-        options: RunOptions,
-        done: Callable[[Line], None],
-        watch: Progress | None = None,
-    ) -> None:
-        if questions:
-            prices.load()
-        price = prices.priced
-        run_all_queries(self.retriever, questions, options, done, price=price, watch=watch)
-
-
-def _counting(retriever: Retriever, tokenizer: str | Tokenizer) -> Retriever:
-    given = named(tokenizer, "tokenizer") if isinstance(tokenizer, str) else tokenizer
-    if not callable(given):
-        raise InputError(
-            f"a {type(given).__name__} is no tokenizer",
-            field="tokenizer",
-            hint="name a function that takes a text and returns its tokens",
-        )
-    return Counting(retriever, given, tokenizer if isinstance(tokenizer, str) else shown(given))
-
-
-def _say_what_is_not_taken(retriever: Retriever, search: Search) -> None:
-    for name in sorted(search.given - retriever.takes - {"top_k", "score_threshold"}):
-        warnings.warn(
-            KaratWarning(f"{retriever.name} takes no {name}: it is not handed over"), stacklevel=4
-        )
-
-
-def _say_what_is_overridden(retriever: Retriever, search: Search) -> None:
-    own = retriever.settings.get("own_top_k")
-    if own is not None and own != search.top_k:
-        warnings.warn(
-            KaratWarning(
-                f"{retriever.name} is set to return {own} results; karat asks for "
-                f"{search.top_k} instead (top_k)"
-            ),
-            stacklevel=4,
-        )
+DRY_RUN_QUERIES = 5
+"""How many queries `--dry-run` runs."""
 
 
 def retrieve(
@@ -205,8 +66,8 @@ def retrieve(
 ) -> Run:
     """Run a retriever for every query, and return the run.
 
-    Each query is timed separately; waiting in karat's queue is not included. A query that fails is
-    in the run as failed.
+    Each query is timed separately, without the time that it waits for a free worker. A failed query
+    is part of the run, with its error.
 
     Parameters
     ----------
@@ -239,7 +100,8 @@ def retrieve(
     warmup : int, default 0
         Number of queries to run first, without recording their answers.
     repeat : int, default 1
-        How many times each query runs. The latency is the median, the list that of the first time.
+        How many times each query runs. The run has the results of the first repetition and the
+        median latency of all.
     stop_after_failures : int, optional
         Stop with a RetrieverError after this many failures of the same kind in a row; 0 never
         stops. Default: 10, or 0 if `fail_on_error` is 1.
@@ -256,7 +118,7 @@ def retrieve(
         Names that the retriever uses for karat's fields, with dots between keys:
         `["query=question", "id=metadata.chunk_id"]`.
     method : {"POST", "GET"}, default "POST"
-        How an HTTP retriever gets the query: in a JSON body, or in the parameters of the address.
+        How an HTTP retriever gets the query: in a JSON body, or in the parameters of the URL.
     headers : mapping of str to str, optional
         HTTP headers. A value `env:NAME` or `Bearer env:NAME` is read from this environment
         variable. Values are never stored in the run.
@@ -279,7 +141,7 @@ def retrieve(
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
     watch : object, optional
         Gets the progress: `begun(total, done, failed)` is called at the start, `finished(line)`
-        after each query, and `retried(question, error)` before another attempt.
+        after each query, and `retried(query, error)` before another attempt.
 
     Returns
     -------
@@ -330,3 +192,158 @@ def retrieve(
     if problem := too_many_failed(run, fail_on_error):
         raise RetrieverError(problem)
     return run
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A retriever that is ready to run, with its queries and options."""
+
+    retriever: Retriever
+    queries: Sequence[Query]
+    options: RunOptions
+    header: Header
+    path: str | None
+    """The file of the queries, if they were read from one."""
+
+    @classmethod
+    def of(cls, retriever: Any, queries: Any, options: RunOptions) -> RunRequest:
+        """Create the retriever and select the queries."""
+        search = options.search()
+        fields = Fields.of(options.fields)
+        selected = select_queries(queries, options)
+        resolved = resolve_retriever(
+            retriever,
+            search,
+            fields=fields,
+            method=options.method,
+            headers=options.headers,
+            body=options.body,
+        )
+        _warn_about_ignored_settings(resolved, search)
+        _warn_about_replaced_top_k(resolved, search)
+        if options.tokenizer is not None:
+            resolved = _with_token_counts(resolved, options.tokenizer)
+        header = _build_header(resolved, search, selected, options)
+        return cls(resolved, selected, options, header, path_of(queries))
+
+    def run_first_queries(self) -> list[JournalLine]:
+        """Run the first few queries once, for an estimate of the whole run (`--dry-run`)."""
+        lines: list[JournalLine] = []
+        options = replace(self.options, warmup=0, repeat=1, stop_after_failures=0)
+        self._run_queries(self.queries[:DRY_RUN_QUERIES], options, lines.append)
+        return lines
+
+    def run(
+        self,
+        output: str | os.PathLike[str] | None = None,
+        *,
+        overwrite: bool = False,
+        watch: Progress | None = None,
+    ) -> Run:
+        """Run all queries; with `output`, write each line to this file immediately."""
+        try:
+            if output is None:
+                return self._run_in_memory(watch)
+            return self._run_to_file(output, overwrite=overwrite, watch=watch)
+        except RepeatedFailureError as error:
+            problem = stopped_early(error.failure, error.count, self.header.settings, output)
+            raise RetrieverError(problem) from None
+
+    def _run_in_memory(self, watch: Progress | None) -> Run:
+        lines: list[JournalLine] = []
+        if watch is not None:
+            watch.begun(len(self.queries), 0, 0)
+        self._run_queries(self.queries, self.options, lines.append, watch)
+        positions = {query.query_id: position for position, query in enumerate(self.queries)}
+        lines.sort(key=lambda line: positions[str(line.query_id)])
+        return run_of_lines(lines, self.header)
+
+    def _run_to_file(
+        self, output: str | os.PathLike[str], *, overwrite: bool, watch: Progress | None
+    ) -> Run:
+        self._refuse_query_file(output)
+        with Journal.open(output, self.header, overwrite=overwrite) as journal:
+            if watch is not None:
+                watch.begun(len(self.queries), len(journal.done), 0)
+            remaining = [query for query in self.queries if query.query_id not in journal.done]
+            self._run_queries(remaining, self.options, journal.write, watch)
+        return Run.read(output)
+
+    def _refuse_query_file(self, output: str | os.PathLike[str]) -> None:
+        """Refuse to write over the file of the queries, even with `overwrite`."""
+        target = Path(output)
+        if (
+            self.path
+            and target.exists()
+            and Path(self.path).exists()
+            and target.samefile(self.path)
+        ):
+            raise InputError(
+                "the output is the file of the queries",
+                path=output,
+                hint="choose another file with -o (output=)",
+            )
+
+    def _run_queries(
+        self,
+        queries: Sequence[Query],
+        options: RunOptions,
+        done: Callable[[JournalLine], None],
+        watch: Progress | None = None,
+    ) -> None:
+        if queries:
+            prices.load()
+        price = prices.with_prices
+        run_all_queries(self.retriever, queries, options, done, price=price, watch=watch)
+
+
+def _build_header(
+    retriever: Retriever, search: Search, queries: Sequence[Query], options: RunOptions
+) -> Header:
+    settings = {
+        "retriever": retriever.name,
+        **search.as_dict(),
+        "handed": sorted(retriever.accepts),
+        **retriever.settings,
+        "queries": {"count": len(queries), "sha256": queries_digest(queries)},
+        **options.as_settings(),
+        "prices": prices.version(),
+        "karat": __version__,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    settings = {name: value for name, value in settings.items() if value is not None}
+    return Header(1, "run", options.name or retriever.name, options.offsets, settings)
+
+
+def _with_token_counts(retriever: Retriever, tokenizer: str | Tokenizer) -> Retriever:
+    if isinstance(tokenizer, str):
+        function, name = import_object(tokenizer, "tokenizer"), tokenizer
+    else:
+        function, name = tokenizer, qualified_name(tokenizer)
+    if not callable(function):
+        raise InputError(
+            f"the tokenizer must be callable, got an object of type {type(function).__name__}",
+            field="tokenizer",
+            hint="pass a function that takes a text and returns its tokens or their number",
+        )
+    return TokenCountingRetriever(retriever, function, name)
+
+
+def _warn_about_ignored_settings(retriever: Retriever, search: Search) -> None:
+    for name in sorted(search.explicit - retriever.accepts - {"top_k", "score_threshold"}):
+        warnings.warn(
+            KaratWarning(f"{name} is ignored: {retriever.name} has no such parameter"),
+            stacklevel=4,
+        )
+
+
+def _warn_about_replaced_top_k(retriever: Retriever, search: Search) -> None:
+    own_top_k = retriever.settings.get("own_top_k")
+    if own_top_k is not None and own_top_k != search.top_k:
+        warnings.warn(
+            KaratWarning(
+                f"{retriever.name} is configured to return {own_top_k} results; karat requests "
+                f"{search.top_k} instead (top_k)"
+            ),
+            stacklevel=4,
+        )

@@ -1,4 +1,4 @@
-"""The options of a run as one frozen object; the functions behind `karat.retrieve` pass it on."""
+"""The options of a run in one frozen object, which checks them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from karat.live.protocol import Search
 from karat.live.tokens import Tokenizer
 
 MAX_IN_A_ROW = 10
-"""How many failures of the same kind in a row stop a run, unless another number is given."""
-_LEAST = {
+"""Default number of failures of the same kind in a row that stop a run."""
+_MINIMUM = {
     "jobs": 1,
     "retries": 0,
     "warmup": 0,
@@ -29,7 +29,7 @@ _OPTIONAL = ("stop_after_failures", "limit", "sample")
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a retriever is run; `karat.retrieve` documents each option."""
+    """The options of a run; `karat.retrieve` documents each of them."""
 
     top_k: int = 20
     score_threshold: float | None = None
@@ -57,41 +57,41 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         checked_share(self.fail_on_error)
-        for name, least in _LEAST.items():
+        for name, minimum in _MINIMUM.items():
             value = getattr(self, name)
             if value is not None or name not in _OPTIONAL:
-                object.__setattr__(self, name, checks.integer(value, name, least=least))
+                object.__setattr__(self, name, checks.integer(value, name, least=minimum))
         for name in ("timeout", "rate"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, checks.positive(value, name))
-        self.search()  # checks the settings of the search
+        self.search()  # checks the search settings
         unit_named(self.offsets)
 
     def search(self) -> Search:
-        """Return the settings of the search; what is None keeps its default and is not sent."""
+        """Return the search settings; those that are None keep their defaults and are not sent."""
         optional = {
             "score_threshold": self.score_threshold,
             "prefetch_limit": self.prefetch_limit,
             "rerank_top_n": self.rerank_top_n,
         }
-        given: dict[str, Any] = {"top_k": self.top_k} | {
+        explicit: dict[str, Any] = {"top_k": self.top_k} | {
             name: value for name, value in optional.items() if value is not None
         }
-        return Search(**given, given=frozenset(given))
+        return Search(**explicit, explicit=frozenset(explicit))
 
     @property
     def max_failures_in_a_row(self) -> int:
-        """How many failures of the same kind in a row stop the run; 0 for never.
+        """Number of failures of the same kind in a row that stop the run; 0 never stops it.
 
-        If all queries may fail, none stop it by default.
+        The default is 0 if all queries may fail (`fail_on_error=1`).
         """
         if self.stop_after_failures is not None:
             return self.stop_after_failures
         return 0 if self.fail_on_error == 1 else MAX_IN_A_ROW
 
     def as_settings(self) -> dict[str, Any]:
-        """Return what the header of a run stores about the selection of queries and the load."""
+        """Return the options about selection and load, for the header of a run."""
         return {
             "limit": self.limit,
             "sample": self.sample,

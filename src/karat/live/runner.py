@@ -1,4 +1,13 @@
-"""The course of a run within its loop: open, warm up, ask everything, close."""
+"""The runner: sends all queries to a retriever and turns the attempts into lines of a run.
+
+What is in this file:
+
+- `Runner` opens the retriever, runs the warmup and then all queries, and closes the retriever. It
+  works inside an event loop, which `loop_thread` provides.
+- `Progress` is the interface for objects that show the progress of a run.
+- `RateLimiter` and `retry_delay` decide when an attempt may start.
+- `build_line` and `to_failure` turn the results of attempts into what the run file stores.
+"""
 
 from __future__ import annotations
 
@@ -12,152 +21,35 @@ from typing import Protocol
 from karat.data.formats.native_run import Call, Failure, ResultRow
 from karat.errors import InputError, counted, printable
 from karat.live.instrumentation import TOTAL, Unattributed
-from karat.live.protocol import Answer, AttemptError, Line, Query, Retriever
+from karat.live.protocol import Answer, AttemptError, JournalLine, Query, Retriever
 from karat.live.run_options import RunOptions
 from karat.live.workers import Attempt, AttemptResult, TaskWorker, ThreadWorker, Worker
 
-SHORTEST_PAUSE, LONGEST_PAUSE, LONGEST_WAIT = 0.5, 30.0, 60.0
-"""Seconds: of the first pause and of any, and what a retriever may ask us to wait."""
-
-
-class Spacing:
-    """Lets attempts begin evenly spaced, at most so many a second, with no burst at the start."""
-
-    def __init__(
-        self,
-        rate: float | None,
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._apart = 1 / rate if rate else 0.0
-        self._next = 0.0
-        self._clock = clock
-        self._sleep = sleep
-
-    async def turn(self) -> None:
-        """Wait until the next attempt may begin."""
-        if not self._apart:
-            return
-        now = self._clock()
-        begins = max(self._next, now)
-        self._next = begins + self._apart
-        if begins > now:
-            await self._sleep(begins - now)
-
-
-def pause(failures: int, wait: float | None) -> float:
-    """Return how many seconds to wait after so many failures in succession.
-
-    Twice as long after each, and anything from 0 up to that by lot ("full jitter"), so that
-    questions that failed together do not come back together. What the retriever asks us to wait
-    is respected.
-    """
-    longest = min(LONGEST_PAUSE, SHORTEST_PAUSE * 2.0 ** min(failures - 1, 10))
-    chosen = random.uniform(0, longest)  # noqa: S311 - no secret
-    return max(chosen, min(wait or 0.0, LONGEST_WAIT))
-
-
+CLOSE_TIMEOUT = 5.0
+"""Seconds that a retriever may take to close."""
+FIRST_DELAY, MAX_DELAY, MAX_RETRY_AFTER = 0.5, 30.0, 60.0
+"""Seconds: the longest delay after the first failure and after any, and the longest `retry_after`
+of a retriever that is respected."""
 REPORTED = "reported"
-"""The stage under which a retriever's own total is kept; karat's is taken from outside."""
-LONGEST_MESSAGE = 500
-
-
-def line_of(
-    question: Query,
-    rounds: Sequence[AttemptResult],
-    attempts: int,
-    price: Callable[[Call], Call],
-) -> Line:
-    """Return the line of a question from how each round of asking it ended.
-
-    The first round decides what was found; later ones, asked for the sake of the time, stand for
-    themselves only in the median. One that failed or returned another list shows as `varied`.
-    """
-    first = rounds[0]
-    calls = [price(call) for call in (*first.calls, *(first.answer.calls if first.answer else ()))]
-    line = Line(question.query_id, results=[], calls=calls or None, attempts=attempts)
-    if first.answer is None:
-        assert first.error is not None
-        line.latency_ms = _latency(first)
-        line.error = failure_of(first.error, attempts)
-        return line
-    line.results = list(first.answer.results)
-    line.latency_ms = _medians([_latency(one) for one in rounds if one.answer is not None])
-    found = _found(first.answer)
-    line.varied = any(one.answer is None or _found(one.answer) != found for one in rounds[1:])
-    return line
-
-
-def failure_of(error: BaseException, attempts: int) -> Failure:
-    """Return an error as a run tells of it: a short name, and a message of one line."""
-    if isinstance(error, AttemptError):
-        kind = error.kind
-    elif isinstance(error, TimeoutError):
-        kind = "Timeout"
-    elif isinstance(error, ConnectionError):
-        kind = "ConnectionError"
-    else:
-        kind = type(error).__name__
-    try:
-        text = error.in_one_line if isinstance(error, InputError) else str(error)
-        message = printable(" ".join(text.split()))
-    except Exception:  # its own way to describe itself is broken
-        message = ""
-    if len(message) > LONGEST_MESSAGE:
-        message = message[: LONGEST_MESSAGE - 1] + "…"
-    return Failure(printable(kind), message, attempts)
-
-
-def _latency(outcome: AttemptResult) -> dict[str, float]:
-    spent = {TOTAL: outcome.ms, **outcome.stages}
-    returned: Mapping[str, float] = outcome.answer.latency_ms if outcome.answer else {}
-    for stage, ms in returned.items():
-        if stage != TOTAL:
-            spent[stage] = ms
-        elif REPORTED not in returned:
-            spent[REPORTED] = ms
-    return spent
-
-
-def _medians(rounds: list[dict[str, float]]) -> dict[str, float]:
-    """Return the median of each stage over the rounds that went through it."""
-    if len(rounds) == 1:
-        return rounds[0]
-    stages = dict.fromkeys(stage for spent in rounds for stage in spent)
-    return {stage: median(spent[stage] for spent in rounds if stage in spent) for stage in stages}
-
-
-def _found(answer: Answer) -> list[Hashable]:
-    return [_identity(result) for result in answer.results]
-
-
-def _identity(result: ResultRow) -> Hashable:
-    if result.id is not None:
-        return result.id
-    if result.doc_id is not None:
-        return (result.doc_id, result.start, result.end)
-    return ("text", result.text)
-
-
-CLOSING = 5.0
-"""Seconds that a retriever has for closing."""
+"""The stage of a total that the retriever reports; `total` is the time that karat measures."""
+MAX_MESSAGE_LENGTH = 500
 
 
 class Progress(Protocol):
-    """Somebody who looks on, from within the thread that asks."""
+    """Is notified of the progress of a run, in the thread of its event loop."""
 
     def begun(self, total: int, done: int, failed: int) -> None:
-        """See how many questions there are in all, and how many were finished before."""
+        """Get the number of queries, and how many were finished and failed before this run."""
 
-    def finished(self, line: Line) -> None:
-        """See a question finished, after its line was handed over."""
+    def finished(self, line: JournalLine) -> None:
+        """Get the line of a finished query, after it was stored."""
 
-    def retried(self, question: Query, error: Failure) -> None:
-        """See an attempt that failed, before the question is asked again."""
+    def retried(self, query: Query, error: Failure) -> None:
+        """Get the error of a failed attempt, before the next attempt."""
 
 
 class StoppedError(Exception):
-    """Carries what would break through the loop if it were raised there."""
+    """Wraps an exception that would break the event loop if it were raised inside it."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
@@ -174,53 +66,54 @@ class RepeatedFailureError(Exception):
 
 
 class Runner:
-    """Asks the questions in `jobs` places, each of which takes the next one when it is free."""
+    """Runs queries with `jobs` workers, each of which takes the next query when it is free."""
 
     def __init__(
         self,
         retriever: Retriever,
-        questions: Sequence[Query],
+        queries: Sequence[Query],
         options: RunOptions,
-        done: Callable[[Line], None],
+        done: Callable[[JournalLine], None],
         price: Callable[[Call], Call],
         watch: Progress | None,
     ) -> None:
         self._retriever = retriever
-        self._questions = questions
+        self._queries = queries
         self._search = options.search()
         self._options = options
         self._done = done
         self._price = price
         self._watch = watch
         self.unattributed = Unattributed()
-        self._closing: Failure | None = None
+        self._close_failure: Failure | None = None
         self._last_failure: Failure | None = None
         self._failures_in_a_row = 0
-        jobs = min(options.jobs, max(len(questions), options.warmup))
-        kind = TaskWorker if retriever.is_async else ThreadWorker
-        self._places: list[Worker] = [kind() for _ in range(jobs)]
+        jobs = min(options.jobs, max(len(queries), options.warmup))
+        worker_class = TaskWorker if retriever.is_async else ThreadWorker
+        self._workers: list[Worker] = [worker_class() for _ in range(jobs)]
 
-    async def follow(self) -> None:
-        """Ask everything; whatever happens, the retriever is closed if opening it was begun."""
-        self._spacing = Spacing(self._options.rate, asyncio.get_running_loop().time)
+    async def run(self) -> None:
+        """Run all queries. The retriever is closed in any case, even if opening it failed."""
+        self._rate_limiter = RateLimiter(self._options.rate, asyncio.get_running_loop().time)
         try:
-            await self._retriever.open(len(self._places))
-            await self._share(islice(cycle(self._questions), self._options.warmup), self._warm)
-            await self._share(self._questions, self._answer)
+            await self._retriever.open(len(self._workers))
+            warmup = islice(cycle(self._queries), self._options.warmup)
+            await self._distribute(warmup, self._run_warmup_query)
+            await self._distribute(self._queries, self._run_query)
         finally:
-            await asyncio.gather(*(place.close() for place in self._places))
+            await asyncio.gather(*(worker.close() for worker in self._workers))
             try:
-                async with asyncio.timeout(CLOSING):
+                async with asyncio.timeout(CLOSE_TIMEOUT):
                     await self._retriever.close()
             except Exception as error:
-                self._closing = failure_of(error, 1)
+                self._close_failure = to_failure(error, 1)
 
-    def remarks(self) -> Iterator[str]:
-        """Yield what a person should know before trusting the figures."""
-        if given_up := sum(place.given_up for place in self._places):
+    def warnings(self) -> Iterator[str]:
+        """Yield what affects the numbers of the run, after it has ended."""
+        if abandoned := sum(worker.abandoned for worker in self._workers):
             yield (
-                f"{counted(given_up, 'attempt')} went on after the timeout, beside the "
-                f"{len(self._places)} at a time that are counted: times may be longer for it"
+                f"{counted(abandoned, 'attempt')} kept running after the timeout, in addition to "
+                f"the {counted(len(self._workers), 'job')}; latencies may be too high"
             )
         if late := self.unattributed.late:
             yield (
@@ -234,54 +127,55 @@ class Runner:
                 "starts these threads, wrap the function with karat.carry: "
                 "executor.submit(karat.carry(search), query)"
             )
-        if self._closing:
-            yield f"closing the retriever failed: {self._closing.type} {self._closing.message}"
+        if self._close_failure:
+            kind, message = self._close_failure.type, self._close_failure.message
+            yield f"closing the retriever failed: {': '.join(filter(None, [kind, message]))}"
 
-    async def _share(
-        self, questions: Iterable[Query], ask: Callable[[Worker, Query], Awaitable[None]]
+    async def _distribute(
+        self, queries: Iterable[Query], run: Callable[[Worker, Query], Awaitable[None]]
     ) -> None:
-        """Let every place take questions until there are no more, or something stops it all."""
-        waiting = iter(questions)
+        """Let all workers take queries until none are left or an exception stops the run."""
+        remaining = iter(queries)
 
-        async def work(place: Worker) -> None:
-            for question in waiting:
-                await ask(place, question)
+        async def work(worker: Worker) -> None:
+            for query in remaining:
+                await run(worker, query)
 
-        workers = [asyncio.create_task(work(place)) for place in self._places]
+        tasks = [asyncio.create_task(work(worker)) for worker in self._workers]
         try:
-            await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
         finally:
-            unfinished = [worker for worker in workers if not worker.done()]
-            for worker in unfinished:
-                worker.cancel()
+            unfinished = [task for task in tasks if not task.done()]
+            for task in unfinished:
+                task.cancel()
             await asyncio.gather(*unfinished, return_exceptions=True)
-        errors = [worker.exception() for worker in workers if worker not in unfinished]
+        errors = [task.exception() for task in tasks if task not in unfinished]
         for error in errors:
             if error is not None:
                 raise error
 
-    async def _warm(self, place: Worker, question: Query) -> None:
-        await self._attempt(place, question)
+    async def _run_warmup_query(self, worker: Worker, query: Query) -> None:
+        await self._attempt(worker, query)
 
-    async def _answer(self, place: Worker, question: Query) -> None:
-        rounds: list[AttemptResult] = []
-        most = 0
+    async def _run_query(self, worker: Worker, query: Query) -> None:
+        repetitions: list[AttemptResult] = []
+        max_attempts = 0
         for _ in range(self._options.repeat):
-            outcome, attempts = await self._round(place, question)
-            rounds.append(outcome)
-            most = max(most, attempts)
-            if outcome.answer is None:
+            result, attempts = await self._attempt_with_retries(worker, query)
+            repetitions.append(result)
+            max_attempts = max(max_attempts, attempts)
+            if result.answer is None:
                 break
-        line = line_of(question, rounds, most, self._price)
+        line = build_line(query, repetitions, max_attempts, self._price)
         self._done(line)
         if self._watch:
             self._watch.finished(line)
         self._stop_after_failures(line.error)
 
     def _stop_after_failures(self, failure: Failure | None) -> None:
-        """Stop if this was one failure of the same kind in a row too many.
+        """Stop the run after too many failures of the same kind in a row.
 
-        The queries count in the order in which they finish, whatever the order they began in.
+        Queries count in the order in which they finish, not in the order in which they start.
         """
         last, self._last_failure = self._last_failure, failure
         if failure is None:
@@ -291,39 +185,162 @@ class Runner:
         if self._failures_in_a_row == self._options.max_failures_in_a_row:
             raise RepeatedFailureError(failure, self._failures_in_a_row)
 
-    async def _round(self, place: Worker, question: Query) -> tuple[AttemptResult, int]:
-        """Ask until there is an answer, or enough attempts were made."""
+    async def _attempt_with_retries(
+        self, worker: Worker, query: Query
+    ) -> tuple[AttemptResult, int]:
+        """Return the result of the last attempt, and the number of attempts."""
         attempts = 0
         while True:
-            outcome = await self._attempt(place, question)
+            result = await self._attempt(worker, query)
             attempts += 1
-            error = outcome.error
-            if error is None or attempts > self._options.retries or not _may_help(error):
-                return outcome, attempts
+            error = result.error
+            if error is None or attempts > self._options.retries or not _is_retryable(error):
+                return result, attempts
             if self._watch:
-                self._watch.retried(question, failure_of(error, attempts))
-            await asyncio.sleep(pause(attempts, getattr(error, "wait", None)))
+                self._watch.retried(query, to_failure(error, attempts))
+            await asyncio.sleep(retry_delay(attempts, getattr(error, "retry_after", None)))
 
-    async def _attempt(self, place: Worker, question: Query) -> AttemptResult:
-        await self._spacing.turn()
-        attempt = Attempt(self._retriever, question, self._search, self.unattributed)
-        future, timeout = place.begin(attempt), self._options.timeout
+    async def _attempt(self, worker: Worker, query: Query) -> AttemptResult:
+        await self._rate_limiter.wait()
+        attempt = Attempt(self._retriever, query, self._search, self.unattributed)
+        future, timeout = worker.start(attempt), self._options.timeout
         await asyncio.wait((future,), timeout=timeout)
-        # What others did in this loop meanwhile may have kept it from being asked at once.
+        # Other work in the event loop may have delayed the start: wait for the rest of the time.
         if timeout is not None and not future.done() and attempt.seconds < timeout:
             await asyncio.wait((future,), timeout=timeout - attempt.seconds)
         if timeout is not None and not future.done():
-            await place.give_up()
+            await worker.abandon()
             return attempt.timed_out(timeout)
-        outcome = future.result()
-        if not isinstance(outcome.error, (Exception, asyncio.CancelledError, type(None))):
-            outcome.error.add_note(f"{self._retriever.name} ended it")
-            raise StoppedError(outcome.error)
-        return outcome
+        result = future.result()
+        if not isinstance(result.error, (Exception, asyncio.CancelledError, type(None))):
+            result.error.add_note(f"raised by {self._retriever.name}")
+            raise StoppedError(result.error)
+        return result
 
 
-def _may_help(error: BaseException) -> bool:
-    """Tell whether asking again may help."""
+class RateLimiter:
+    """Lets at most `rate` attempts start per second, evenly spaced and without a first burst."""
+
+    def __init__(
+        self,
+        rate: float | None,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._interval = 1 / rate if rate else 0.0
+        self._next_start = 0.0
+        self._clock = clock
+        self._sleep = sleep
+
+    async def wait(self) -> None:
+        """Wait until the next attempt may start."""
+        if not self._interval:
+            return
+        now = self._clock()
+        start = max(self._next_start, now)
+        self._next_start = start + self._interval
+        if start > now:
+            await self._sleep(start - now)
+
+
+def retry_delay(failures: int, retry_after: float | None) -> float:
+    """Return how many seconds to wait after a number of consecutive failures.
+
+    The upper limit doubles with each failure, and the delay is drawn at random between 0 and that
+    limit ("full jitter", Brooker 2015), so that queries that failed together are not retried
+    together. If the retriever requires a longer delay (`retry_after`), it is respected.
+    """
+    longest = min(MAX_DELAY, FIRST_DELAY * 2.0 ** min(failures - 1, 10))
+    delay = random.uniform(0, longest)  # noqa: S311 - not used for security
+    return max(delay, min(retry_after or 0.0, MAX_RETRY_AFTER))
+
+
+def build_line(
+    query: Query,
+    repetitions: Sequence[AttemptResult],
+    attempts: int,
+    price: Callable[[Call], Call],
+) -> JournalLine:
+    """Return the line of a query from the results of its repetitions.
+
+    The first repetition provides the results and the model calls. The others only contribute to
+    the median latency; if one of them failed or returned another list, the line is `varied`.
+    """
+    first = repetitions[0]
+    calls = [*first.calls, *(first.answer.calls if first.answer else ())]
+    line = JournalLine(
+        query.query_id, results=[], calls=[price(call) for call in calls] or None, attempts=attempts
+    )
+    if first.answer is None:
+        assert first.error is not None
+        line.latency_ms = _latency(first)
+        line.error = to_failure(first.error, attempts)
+        return line
+    line.results = list(first.answer.results)
+    line.latency_ms = _medians([_latency(one) for one in repetitions if one.answer is not None])
+    identities = _identities(first.answer)
+    line.varied = any(
+        one.answer is None or _identities(one.answer) != identities for one in repetitions[1:]
+    )
+    return line
+
+
+def to_failure(error: BaseException, attempts: int) -> Failure:
+    """Return an error as the run stores it: a short type, and a message of one line."""
     if isinstance(error, AttemptError):
-        return error.again
+        kind = error.kind
+    elif isinstance(error, TimeoutError):
+        kind = "Timeout"
+    elif isinstance(error, ConnectionError):
+        kind = "ConnectionError"
+    else:
+        kind = type(error).__name__
+    try:
+        text = error.in_one_line if isinstance(error, InputError) else str(error)
+        message = printable(" ".join(text.split()))
+    except Exception:  # the __str__ of the exception is broken
+        message = ""
+    if len(message) > MAX_MESSAGE_LENGTH:
+        message = message[: MAX_MESSAGE_LENGTH - 1] + "…"
+    return Failure(printable(kind), message, attempts)
+
+
+def _is_retryable(error: BaseException) -> bool:
+    if isinstance(error, AttemptError):
+        return error.retryable
     return not isinstance(error, InputError)
+
+
+def _latency(result: AttemptResult) -> dict[str, float]:
+    """Return milliseconds by stage; a total that the retriever reports is renamed."""
+    latency = {TOTAL: result.ms, **result.stages}
+    reported: Mapping[str, float] = result.answer.latency_ms if result.answer else {}
+    for stage, ms in reported.items():
+        if stage != TOTAL:
+            latency[stage] = ms
+        elif REPORTED not in reported:
+            latency[REPORTED] = ms
+    return latency
+
+
+def _medians(latencies: list[dict[str, float]]) -> dict[str, float]:
+    """Return the median of each stage over the repetitions that have the stage."""
+    if len(latencies) == 1:
+        return latencies[0]
+    stages = dict.fromkeys(stage for latency in latencies for stage in latency)
+    return {
+        stage: median(latency[stage] for latency in latencies if stage in latency)
+        for stage in stages
+    }
+
+
+def _identities(answer: Answer) -> list[Hashable]:
+    return [_identity(result) for result in answer.results]
+
+
+def _identity(result: ResultRow) -> Hashable:
+    if result.id is not None:
+        return result.id
+    if result.doc_id is not None:
+        return (result.doc_id, result.start, result.end)
+    return ("text", result.text)

@@ -1,4 +1,4 @@
-"""Which queries are asked: those that pass the filters, of these a sample, of these the first."""
+"""Select the queries of a run: first by filters, then a random sample, then the first ones."""
 
 from __future__ import annotations
 
@@ -16,105 +16,120 @@ from karat.errors import InputError, counted, printable
 from karat.live.protocol import Query
 from karat.live.run_options import RunOptions
 
-_SHOWN = 10  # values, or queries, that a message names
+_MAX_LISTED = 10  # values, or queries, that a message lists
 
 
 def select_queries(source: Any, options: RunOptions) -> list[Query]:
-    """Return the queries to ask, in the order of their ids.
+    """Return the queries to run, in the order of their ids.
 
-    `source` is gold, or anything with ids and texts. First the filters choose, such as
-    `category=billing`: of the values of one field any will do, and each field must hold. Of what
-    they leave, `sample` draws so many by chance, always the same ones for a seed and whatever
-    the order of the file; a larger sample holds a smaller one. Of these, the first `limit` are
-    asked.
+    `source` is gold, or anything else with ids and texts of queries. The options apply in this
+    order:
+
+    1. `filters`, such as `category=billing`. Values of one field are alternatives; all fields must
+       match.
+    2. `sample` draws this many queries at random. The sample depends only on the seed and the ids,
+       not on the order of the file, and a larger sample contains all queries of a smaller one.
+    3. `limit` takes the first queries.
 
     >>> texts = {"q1": "pay by card", "q2": "lost parcel", "q3": "refund"}
-    >>> [question.text for question in questions(texts, RunOptions(limit=2))]
+    >>> [query.text for query in select_queries(texts, RunOptions(limit=2))]
     ['pay by card', 'lost parcel']
     """
-    queries = _filtered(read_queries(source), options.filters)
-    _need_texts(queries, path_of(source))
+    queries = _apply_filters(read_queries(source), options.filters)
+    _require_texts(queries, path_of(source))
     sample, limit = options.sample, options.limit
     if sample is not None and sample < queries.height:
-        drawn = np.random.default_rng(options.seed).permutation(queries.height)[:sample]
-        queries = queries[np.sort(drawn)]
-    rows = queries.head(limit) if limit is not None else queries
-    return [Query(*row) for row in rows.select("query_id", "text").iter_rows()]
+        rows = np.random.default_rng(options.seed).permutation(queries.height)[:sample]
+        queries = queries[np.sort(rows)]
+    if limit is not None:
+        queries = queries.head(limit)
+    return [Query(*row) for row in queries.select("query_id", "text").iter_rows()]
 
 
-def digest(asked: Iterable[Query]) -> str:
-    """Return what tells these ids and texts from any others, in whatever order they stand."""
-    lines = sorted(msgspec.json.encode((each.query_id, each.text)) for each in asked)
+def queries_digest(queries: Iterable[Query]) -> str:
+    """Return a hash of the ids and texts of queries, which does not depend on their order."""
+    lines = sorted(msgspec.json.encode((query.query_id, query.text)) for query in queries)
     return hashlib.sha256(b"\n".join(lines)).hexdigest()
 
 
-def _need_texts(queries: pl.DataFrame, path: str | None) -> None:
-    """Refuse queries that nobody could ask."""
+def _require_texts(queries: pl.DataFrame, path: str | None) -> None:
     if "text" in queries.columns and queries["text"].dtype == pl.String:
-        bare = queries.filter(pl.col("text").is_null() | (pl.col("text").str.strip_chars() == ""))
+        is_empty = pl.col("text").is_null() | (pl.col("text").str.strip_chars() == "")
+        without_text = queries.filter(is_empty)
     else:
-        bare = queries
-    if bare.height:
-        names = ", ".join(map(printable, bare["query_id"].head(_SHOWN)))
-        more = ", …" if bare.height > _SHOWN else ""
+        without_text = queries
+    if without_text.height:
         raise InputError(
-            f"{counted(bare.height, 'query')} of {queries.height:,} without a text: {names}{more}",
+            f"{without_text.height:,} of {counted(queries.height, 'query')} "
+            f"{'has' if without_text.height == 1 else 'have'} no text: "
+            f"{_format_list(without_text['query_id'].to_list())}",
             path=path,
             field="query",
             hint=SHAPE,
         )
 
 
-def _filtered(queries: pl.DataFrame, filters: Mapping[str, str] | Sequence[str]) -> pl.DataFrame:
-    wanted: dict[str, list[str]] = {}
-    for field, value in _pairs(filters):
-        wanted.setdefault(field, []).append(value)
+def _apply_filters(
+    queries: pl.DataFrame, filters: Mapping[str, str] | Sequence[str]
+) -> pl.DataFrame:
+    values_by_field: dict[str, list[str]] = {}
+    for field, value in _parse_filters(filters):
+        values_by_field.setdefault(field, []).append(value)
     fields = [name for name in queries.columns if name != "text"]
-    unknown = next((field for field in wanted if field not in fields), None)
+    unknown = next((field for field in values_by_field if field not in fields), None)
     if unknown is not None:
         raise InputError(
-            f"no query has a field {unknown!r}",
+            f"the queries have no field {unknown!r}",
             field="filter",
             hint=f"the fields are {', '.join(map(printable, fields))}",
         )
-    passed = np.ones(queries.height, dtype=bool)
-    for field, values in wanted.items():
-        held = [_as_texts(value) for value in queries[field].to_list()]
-        known = {text for texts in held for text in texts}
-        for value in values:
-            if value not in known:
-                raise InputError(
-                    f"no query has {field}={printable(value)}",
-                    field="filter",
-                    hint=_some(sorted(known)),
-                )
-        passed &= np.fromiter((not texts.isdisjoint(values) for texts in held), bool, len(held))
-    if not passed.any():
-        every = " and ".join(f"{field}={'|'.join(values)}" for field, values in wanted.items())
-        raise InputError(f"no query has {every}", field="filter", hint="ask for less at once")
-    return queries.filter(passed)
+    is_match = np.ones(queries.height, dtype=bool)
+    for field, values in values_by_field.items():
+        is_match &= _matches(queries[field].to_list(), field, values)
+    if not is_match.any():
+        filter_text = " and ".join(f"{f}={'|'.join(v)}" for f, v in values_by_field.items())
+        raise InputError(f"no query has {filter_text}", field="filter", hint="remove a filter")
+    return queries.filter(is_match)
 
 
-def _pairs(filters: Mapping[str, str] | Sequence[str]) -> Iterable[tuple[str, str]]:
+def _matches(column: list[Any], field: str, values: list[str]) -> np.ndarray[Any, np.dtype[Any]]:
+    """Return which rows have one of the values; refuse a value that no row has."""
+    spellings = [_spellings(value) for value in column]
+    existing = {text for texts in spellings for text in texts}
+    for value in values:
+        if value not in existing:
+            raise InputError(
+                f"no query has {field}={printable(value)}",
+                field="filter",
+                hint=f"the values are {_format_list(sorted(existing))}",
+            )
+    matches = (not texts.isdisjoint(values) for texts in spellings)
+    return np.fromiter(matches, bool, len(spellings))
+
+
+def _parse_filters(filters: Mapping[str, str] | Sequence[str]) -> Iterable[tuple[str, str]]:
     if isinstance(filters, Mapping):
         return filters.items()
-    given = [filters] if isinstance(filters, str) else filters
-    parted = [each.partition("=") for each in given]
-    for field, sign, _ in parted:
-        if not sign or not field:
+    pairs = []
+    for text in [filters] if isinstance(filters, str) else filters:
+        field, equals, value = text.partition("=")
+        if not equals or not field:
             raise InputError(
-                f"{field!r} is no filter", field="filter", hint="write category=billing"
+                f"a filter must be FIELD=VALUE, got {text!r}",
+                field="filter",
+                hint="write category=billing, for example",
             )
-    return [(field, value) for field, _, value in parted]
+        pairs.append((field, value))
+    return pairs
 
 
-def _as_texts(value: Any) -> set[str]:
-    """Return how a value may be written: as JSON does, whole numbers also without a fraction."""
+def _spellings(value: Any) -> set[str]:
+    """Return how a value may be written: as in JSON, and a float such as 2.0 also as 2."""
     if value is None:
         return set()
     if isinstance(value, list):
-        return {text for each in value for text in _as_texts(each)}
-    value = msgspec.to_builtins(value)  # a date is text in JSON
+        return {text for element in value for text in _spellings(element)}
+    value = msgspec.to_builtins(value)  # a date is a string in JSON
     if isinstance(value, str):
         return {value}
     texts = {msgspec.json.encode(value).decode()}
@@ -123,6 +138,6 @@ def _as_texts(value: Any) -> set[str]:
     return texts
 
 
-def _some(values: Sequence[str]) -> str:
-    shown = ", ".join(map(printable, values[:_SHOWN]))
-    return f"there are {shown}{', …' if len(values) > _SHOWN else ''}"
+def _format_list(values: Sequence[str]) -> str:
+    listed = ", ".join(map(printable, values[:_MAX_LISTED]))
+    return f"{listed}, …" if len(values) > _MAX_LISTED else listed

@@ -1,4 +1,4 @@
-"""How many tokens results hold, by a tokenizer that somebody chose."""
+"""Count the tokens of returned texts with a tokenizer of the user's choice."""
 
 from __future__ import annotations
 
@@ -13,55 +13,59 @@ from karat.errors import InputError
 from karat.live.protocol import Answer, Query, Retriever
 
 Tokenizer = Callable[[str], int | Sized]
-"""Takes a text, returns its tokens, or how many there are."""
+"""Takes a text and returns its tokens, or their number."""
 
 
-class Counting(Retriever):
-    """A retriever whose results are counted, outside of what is timed."""
+class TokenCountingRetriever(Retriever):
+    """Wraps a retriever and counts the tokens of its results; counting is not timed."""
 
     def __init__(self, retriever: Retriever, tokenizer: Tokenizer, name: str) -> None:
         self.name = retriever.name
         self.is_async = retriever.is_async
-        self.takes = retriever.takes
+        self.accepts = retriever.accepts
         self.settings = {**retriever.settings, "tokenizer": name}
         self._retriever = retriever
         self._tokenizer = tokenizer
 
-    def ask(self, question: Query) -> Any:
-        """Ask the retriever."""
-        return self._retriever.ask(question)
+    def retrieve(self, query: Query) -> Any:
+        """Run the wrapped retriever."""
+        return self._retriever.retrieve(query)
 
-    def read(self, returned: Any) -> Answer:
-        """Read what came back, and count."""
-        answer = self._retriever.read(returned)
-        return replace(answer, results=counted(answer.results, self._tokenizer))
+    def parse(self, response: Any) -> Answer:
+        """Convert the response and count tokens."""
+        answer = self._retriever.parse(response)
+        return replace(answer, results=with_token_counts(answer.results, self._tokenizer))
 
     async def open(self, jobs: int) -> None:
-        """Make the retriever ready."""
+        """Open the wrapped retriever."""
         await self._retriever.open(jobs)
 
     async def close(self) -> None:
-        """End the retriever."""
+        """Close the wrapped retriever."""
         await self._retriever.close()
 
 
-def counted(results: Sequence[ResultRow], tokenizer: Tokenizer) -> list[ResultRow]:
-    """Return results with the tokens of their texts; those that say them already keep them."""
+def with_token_counts(results: Sequence[ResultRow], tokenizer: Tokenizer) -> list[ResultRow]:
+    """Return the results with the number of tokens of their texts.
+
+    A result that already has a number of tokens keeps it.
+    """
     return [
         result
         if result.text is None or result.tokens is not None
-        else msgspec.structs.replace(result, tokens=_count(tokenizer(result.text)))
+        else msgspec.structs.replace(result, tokens=_to_count(tokenizer(result.text)))
         for result in results
     ]
 
 
-def _count(returned: int | Sized) -> int:
-    if isinstance(returned, int) and not isinstance(returned, bool) and returned >= 0:
-        return returned
-    if isinstance(returned, Sized) and not isinstance(returned, (str, bytes)):
-        return len(returned)
+def _to_count(tokens: int | Sized) -> int:
+    if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0:
+        return tokens
+    if isinstance(tokens, Sized) and not isinstance(tokens, (str, bytes)):
+        return len(tokens)
+    got = tokens if isinstance(tokens, int) else f"an object of type {type(tokens).__name__}"
     raise InputError(
-        f"the tokenizer returned a {type(returned).__name__} that is no number of tokens",
+        f"the tokenizer must return tokens or their number, got {got}",
         field="tokenizer",
-        hint="let it return a whole number from 0 up, or the list of tokens",
+        hint="return an integer of at least 0, or a list of tokens",
     )

@@ -108,9 +108,9 @@ def declaration_named(text: str) -> Declaration:
 
 def _import(path: str) -> Declaration:
     """Import what `package.module:function` names."""
-    from karat.live.retrievers.resolve import named
+    from karat.live.retrievers.resolve import import_object
 
-    found = named(path, role="measure")
+    found = import_object(path, role="measure")
     if callable(found):
         return declaration_of(found)
     raise MeasureError(

@@ -1,1 +1,1 @@
-"""What can be run: one module per kind of retriever."""
+"""The kinds of retrievers that karat can run, one module per kind."""

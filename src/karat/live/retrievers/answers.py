@@ -1,4 +1,11 @@
-"""What a retriever calls the fields of a question and of an answer."""
+"""Field names of requests and answers, and how an answer of any kind of retriever is parsed.
+
+What is in this file:
+
+- `Fields` maps karat's field names to those of a retriever (`--field id=_id`), and builds requests.
+- `parse_answer` converts a list of results, or an object that contains one, into an `Answer`.
+- `settings_to_send` and `first_line` are helpers of the HTTP and command retrievers.
+"""
 
 from __future__ import annotations
 
@@ -26,160 +33,178 @@ from karat.live.protocol import SEARCH_SETTINGS, Answer, AttemptError, Search
 
 REQUEST = ("query", *SEARCH_SETTINGS)
 RESPONSE = ("results", *RESULT, "latency_ms", "calls")
-_LONGEST_PATH = 1000
-_MOST_KEYS = 100
+_MAX_PATH_LENGTH = 1000
+_MAX_PATH_KEYS = 100
+_MAX_LINE_LENGTH = 200
 
 
 @dataclass(frozen=True)
 class Fields:
-    """Their name for each of ours, as a path of keys with dots between them.
+    """The retriever's name for each of karat's fields, as keys with dots between them.
 
-    A number is a place in a list. A setting with an empty path is not sent.
+    A number is an index of a list. A search setting with an empty path is not sent.
     """
 
     paths: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Iterable[str] | Mapping[str, str]) -> Fields:
-        """Read `OURS=THEIRS`, any number of times, or a mapping of the same."""
-        if isinstance(given, Mapping):
-            given = [f"{ours}={theirs}" for ours, theirs in given.items()]
+    def of(cls, mapping: Iterable[str] | Mapping[str, str]) -> Fields:
+        """Parse strings `OURS=THEIRS`, or a mapping from our names to theirs."""
+        if isinstance(mapping, Mapping):
+            mapping = [f"{ours}={theirs}" for ours, theirs in mapping.items()]
         paths: dict[str, str] = {}
-        for word in given:
-            ours, equals, theirs = (part.strip() for part in word.partition("="))
+        for pair in mapping:
+            ours, equals, theirs = (part.strip() for part in pair.partition("="))
             if not equals:
-                raise _error(word, "there is no = in it", "write OURS=THEIRS, as in id=_id")
-            if ours not in REQUEST and ours not in RESPONSE:
-                known = [*REQUEST, *RESPONSE]
-                meant = did_you_mean(ours, known) or ""
-                hint = f"{meant} the fields are {', '.join(known)}".lstrip()
-                raise _error(word, f"karat has no field {ours!r}", hint)
+                raise _field_error(pair, '"=" is missing', "write OURS=THEIRS, as in id=_id")
             if ours in paths:
-                raise _error(word, f"{ours} is named twice", "name each field once")
-            if not theirs and ours not in SEARCH_SETTINGS:
-                raise _error(word, f"{ours} is needed", f"write {ours}=THEIRS")
-            if theirs and not all(theirs.split(".")):
-                raise _error(
-                    word, "there is nothing between two dots", "write the keys with a dot between"
-                )
-            if len(theirs) > _LONGEST_PATH or theirs.count(".") >= _MOST_KEYS:
-                raise _error(
-                    f"{ours}=…",
-                    f"the path has more than {_LONGEST_PATH:,} characters or {_MOST_KEYS} keys",
-                    "write the keys that lead to the field, with dots between them",
-                )
+                raise _field_error(pair, f"{ours} is mapped twice", "map each field once")
+            _check_field(pair, ours, theirs)
             paths[ours] = theirs
         return cls(paths)
 
     def as_dict(self) -> dict[str, str]:
-        """Return what was named, for the header of a run."""
+        """Return the mapping, for the header of a run."""
         return dict(self.paths)
 
-    def sends(self, name: str) -> bool:
-        """Tell whether a setting is sent; one with an empty path is not."""
+    def is_sent(self, name: str) -> bool:
+        """Return whether a setting is sent; one with an empty path is not."""
         return self.paths.get(name, name) != ""
 
     def request(self, values: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-        """Put values where their server looks for them, into a copy of what is always sent."""
-        built = copy.deepcopy(dict(body))
+        """Return a copy of the body, with the values at the paths where the server expects them."""
+        request = copy.deepcopy(dict(body))
         for name, value in values.items():
-            if self.sends(name):
-                _put(built, self.paths.get(name, name), value, name)
-        return built
+            if self.is_sent(name):
+                _set_at_path(request, self.paths.get(name, name), value, name)
+        return request
 
-    def picked(self, held: Any, name: str) -> Any:
-        """Return what goes by one of our names, None where it is not there."""
-        found = at_path(held, self.paths.get(name, name))
-        return None if found is ABSENT else found
+    def get(self, response: Any, name: str) -> Any:
+        """Return the value of one of karat's fields, or None if it is missing."""
+        value = at_path(response, self.paths.get(name, name))
+        return None if value is ABSENT else value
 
 
-def _put(built: dict[str, Any], path: str, value: Any, name: str) -> None:
-    """Set the value at a path, making the mappings that lead to it."""
-    *way, last = path.split(".")
-    at: Any = built
-    for key in way:
-        if isinstance(at, list) and key.isdecimal() and int(key) < len(at):
-            at = at[int(key)]
-        elif isinstance(at, dict):
-            at = at.setdefault(key, {})
+def _check_field(pair: str, ours: str, theirs: str) -> None:
+    if ours not in REQUEST and ours not in RESPONSE:
+        names = [*REQUEST, *RESPONSE]
+        suggestion = did_you_mean(ours, names) or ""
+        hint = f"{suggestion} the fields are {', '.join(names)}".lstrip()
+        raise _field_error(pair, f"unknown field {ours!r}", hint)
+    if not theirs and ours not in SEARCH_SETTINGS:
+        raise _field_error(
+            pair,
+            f"the name after {ours}= is missing",
+            f"write {ours}=NAME, with the name that the retriever uses",
+        )
+    if theirs and not all(theirs.split(".")):
+        raise _field_error(pair, "the path has an empty key", "write one dot between two keys")
+    if len(theirs) > _MAX_PATH_LENGTH or theirs.count(".") >= _MAX_PATH_KEYS:
+        raise _field_error(
+            f"{ours}=…",
+            f"the path has more than {_MAX_PATH_LENGTH:,} characters or {_MAX_PATH_KEYS} keys",
+            "write the keys that lead to the field, with dots between them",
+        )
+
+
+def _set_at_path(request: dict[str, Any], path: str, value: Any, name: str) -> None:
+    """Set the value at a path, and create the objects that lead to it."""
+    *parents, last = path.split(".")
+    target: Any = request
+    for key in parents:
+        if isinstance(target, list) and key.isdecimal() and int(key) < len(target):
+            target = target[int(key)]
+        elif isinstance(target, dict):
+            target = target.setdefault(key, {})
         else:
-            raise _blocked(name, path, key)
-    if isinstance(at, dict):
-        at[last] = value
-    elif isinstance(at, list) and last.isdecimal() and int(last) < len(at):
-        at[int(last)] = value
+            raise _blocked_path(name, path, key)
+    if isinstance(target, dict):
+        target[last] = value
+    elif isinstance(target, list) and last.isdecimal() and int(last) < len(target):
+        target[int(last)] = value
     else:
-        raise _blocked(name, path, last)
+        raise _blocked_path(name, path, last)
 
 
-def _blocked(name: str, path: str, key: str) -> InputError:
-    return _error(
+def _blocked_path(name: str, path: str, key: str) -> InputError:
+    return _field_error(
         f"{name}={path}",
-        f"{key!r} cannot stand there: what is before it is a value, or a list without that place",
-        "let no path lead through the value of another, and write a list into the body first",
+        f"{key!r} cannot be added: the value before it is neither an object nor a list with this "
+        "index",
+        "choose a path that does not go through another value, and add lists to the body first",
     )
 
 
-def _error(word: str, problem: str, hint: str) -> InputError:
-    return InputError(problem, field=f"field {word}", hint=hint)
+def _field_error(pair: str, problem: str, hint: str) -> InputError:
+    return InputError(problem, field=f"field {pair}", hint=hint)
 
 
-def answer_of(returned: Any, fields: Fields) -> Answer:
-    """Read a list of results, or what holds one, whatever library it comes from."""
+def parse_answer(response: Any, fields: Fields) -> Answer:
+    """Convert a list of results, or an object that contains one, from any library."""
     try:
-        return _answer(returned, fields)
+        return _parse_answer(response, fields)
     except InputError as error:
-        raise AttemptError("BadAnswer", printable(error.in_one_line), again=False) from error
+        raise AttemptError("BadAnswer", printable(error.in_one_line), retryable=False) from error
 
 
-def _answer(returned: Any, fields: Fields) -> Answer:
-    held = held_in(returned)
-    _refuse_failure(held)
-    listed = listed_in(held, fields.paths)
-    results = results_in(listed, fields.paths)
-    latency, calls = ({}, []) if listed is held else _beside(held, fields)
+def _parse_answer(response: Any, fields: Fields) -> Answer:
+    plain = held_in(response)
+    _raise_returned_error(plain)
+    result_list = listed_in(plain, fields.paths)
+    results = results_in(result_list, fields.paths)
+    latency: dict[str, float] = {}
+    calls: list[Call] = []
+    if result_list is not plain:
+        latency, calls = _parse_usage(plain, fields)
     answer = Answer(results, latency, calls)
     refuse_half_characters(_texts(answer))
     return answer
 
 
-def _beside(held: Any, fields: Fields) -> tuple[dict[str, float], list[Call]]:
-    """Read what stands beside the results: how long stages took, and calls of models."""
-    latency = _latency(fields.picked(held, "latency_ms"))
-    line = _checked({"latency_ms": latency, "calls": fields.picked(held, "calls")})
+def _parse_usage(response: Any, fields: Fields) -> tuple[dict[str, float], list[Call]]:
+    """Return the latencies and model calls that come with the results.
+
+    `latency_ms` and `calls` take precedence over a `trace`.
+    """
+    latency_ms = _parse_latency(fields.get(response, "latency_ms"))
+    record = {"query_id": "-", "latency_ms": latency_ms, "calls": fields.get(response, "calls")}
+    line = converted(0, record, RunLine, unplaced)
     timing_rows("", line.latency_ms, 0, unplaced)
     call_rows("", line.calls, 0, unplaced)
-    trace = at_path(held, "trace")
+    trace = at_path(response, "trace")
     if trace is ABSENT or trace is None:
         return line.latency_ms or {}, line.calls or []
     from karat.live import otel
 
-    traced = otel.usage(trace)  # what was told outright goes before it
-    calls = traced.calls if line.calls is None else line.calls
-    return traced.latency_ms | (line.latency_ms or {}), calls
+    usage = otel.usage(trace)
+    calls = usage.calls if line.calls is None else line.calls
+    return usage.latency_ms | (line.latency_ms or {}), calls
 
 
-def _checked(record: dict[str, Any]) -> RunLine:
-    return converted(0, {"query_id": "-", **record}, RunLine, unplaced)
+def _raise_returned_error(response: Any) -> None:
+    """Raise the error that a response contains.
 
-
-def _refuse_failure(held: Any) -> None:
-    failure = held.get("error") if isinstance(held, Mapping) else None
-    if failure and number_of(failure) is None:  # a number is the score of an item called so
+    A number is not an error, but the score of an item with the id "error".
+    """
+    failure = response.get("error") if isinstance(response, Mapping) else None
+    if failure and number_of(failure) is None:
         kind, message = "Error", failure
         if isinstance(failure, Mapping):
             kind, message = failure.get("type") or kind, failure.get("message") or ""
         raise AttemptError(printable(str(kind)), printable(str(message)))
 
 
-def _latency(given: Any) -> Any:
-    """Return the time of each stage; a number alone is the whole time."""
-    if (number := number_of(given)) is not None:
+def _parse_latency(latency: Any) -> Any:
+    """Return the time of each stage; a single number is the total."""
+    if (number := number_of(latency)) is not None:
         return {"total": number}
-    if isinstance(given, Mapping):
-        numbers = {stage: number_of(value) for stage, value in given.items()}
-        return {s: given[s] if n is None else n for s, n in numbers.items()}
-    return given
+    if not isinstance(latency, Mapping):
+        return latency
+    numbers: dict[Any, Any] = {}
+    for stage, value in latency.items():
+        number = number_of(value)
+        numbers[stage] = value if number is None else number
+    return numbers
 
 
 def _texts(answer: Answer) -> list[Any]:
@@ -191,21 +216,18 @@ def _texts(answer: Answer) -> list[Any]:
     return texts
 
 
-_LONGEST = 200
-
-
-def handed(search: Search, fields: Fields) -> dict[str, Any]:
-    """Return the settings that are sent: top_k, and what else somebody set."""
+def settings_to_send(search: Search, fields: Fields) -> dict[str, Any]:
+    """Return the settings for a server or a program: top_k, and what the user has set."""
     return {
         name: getattr(search, name)
         for name in SEARCH_SETTINGS
-        if (name == "top_k" or name in search.given)
+        if (name == "top_k" or name in search.explicit)
         and getattr(search, name) is not None
-        and fields.sends(name)
+        and fields.is_sent(name)
     }
 
 
-def said(text: str) -> str:
-    """Return the first line of what was said, cut where it is long."""
-    first = printable(text.strip().partition("\n")[0].rstrip())
-    return first if len(first) <= _LONGEST else f"{first[:_LONGEST]}…"
+def first_line(text: str) -> str:
+    """Return the first line of a text, shortened if it is long."""
+    line = printable(text.strip().partition("\n")[0].rstrip())
+    return line if len(line) <= _MAX_LINE_LENGTH else f"{line[:_MAX_LINE_LENGTH]}…"

@@ -1,4 +1,4 @@
-"""Pipelines and components of Haystack, asked in karat's threads."""
+"""Adapter for pipelines and components of Haystack, which are called in threads."""
 
 from __future__ import annotations
 
@@ -7,112 +7,121 @@ from typing import Any, get_args
 
 from karat.errors import InputError
 from karat.live.protocol import Search
-from karat.live.retrievers import callables
-from karat.live.retrievers.callables import QUERY, Caller, is_a, shown, signature
+from karat.live.retrievers.callables import (
+    QUERY_NAMES,
+    BoundCall,
+    bind_settings,
+    has_base,
+    parameters_of,
+    qualified_name,
+)
 
 
-def asking(given: Any, search: Search) -> Caller | None:
-    """Recognise a pipeline, or a component that takes the text of a query."""
-    if is_a(given, "haystack", "PipelineBase", "Pipeline", "AsyncPipeline"):
-        return _pipeline(given, search)
-    if hasattr(given, "__haystack_input__") and hasattr(given, "run"):
-        return _component(given, search)
+def adapt(target: Any, search: Search) -> BoundCall | None:
+    """Return how to call a pipeline or a component, or None for any other object."""
+    if has_base(target, "haystack", "PipelineBase", "Pipeline", "AsyncPipeline"):
+        return _bind_pipeline(target, search)
+    if hasattr(target, "__haystack_input__") and hasattr(target, "run"):
+        return _bind_component(target, search)
     return None
 
 
-def _component(given: Any, search: Search) -> Caller:
-    names = [p.name for p in signature(given.run) or ()]
-    if not set(QUERY) & set(names):
+def _bind_component(component: Any, search: Search) -> BoundCall:
+    names = [parameter.name for parameter in parameters_of(component.run) or ()]
+    if not set(QUERY_NAMES) & set(names):
         raise InputError(
-            f"{shown(given)} takes {', '.join(names)}, and no text of a query",
+            f"{qualified_name(component)} has no input for the text of a query; its inputs are "
+            f"{', '.join(names)}",
             field="retriever",
-            hint="give the pipeline in which an embedder stands before it",
+            hint="pass a pipeline that has an embedder before this component",
         )
-    if hasattr(given, "warm_up"):
-        given.warm_up()
-    asked = callables.caller_of(given.run, search)
-    own_top_k = getattr(given, "top_k", None) if "top_k" in asked.takes else None
-    return replace(asked, own_top_k=own_top_k)
+    if hasattr(component, "warm_up"):
+        component.warm_up()
+    bound = bind_settings(component.run, search)
+    own_top_k = getattr(component, "top_k", None) if "top_k" in bound.accepts else None
+    return replace(bound, own_top_k=own_top_k)
 
 
-def _pipeline(given: Any, search: Search) -> Caller:
-    last = _last_with_documents(given)
-    inputs = given.inputs()
+def _bind_pipeline(pipeline: Any, search: Search) -> BoundCall:
+    last = _last_with_documents(pipeline)
+    inputs = pipeline.inputs()
     data: dict[str, dict[str, Any]] = {}
-    takes = set()
+    accepts = set()
     own_top_k = None
-    # A reranker gets top_k, and whoever retrieves before it keeps its own unless it is set here.
+    # The last component, such as a reranker, gets top_k. The retrievers before it keep their own
+    # number of results, unless prefetch_limit is set.
     if "top_k" in inputs.get(last, {}):
         data.setdefault(last, {})["top_k"] = search.top_k
-        takes.add("top_k")
-        own_top_k = getattr(given.get_component(last), "top_k", None)
-    if "prefetch_limit" in search.given:
-        for name in _with_documents(given) - {last}:
+        accepts.add("top_k")
+        own_top_k = getattr(pipeline.get_component(last), "top_k", None)
+    if "prefetch_limit" in search.explicit:
+        for name in _components_with_documents(pipeline) - {last}:
             if "top_k" in inputs.get(name, {}):
                 data.setdefault(name, {})["top_k"] = search.prefetch_limit
-                takes.add("prefetch_limit")
-    asked = _asked(given, inputs)
+                accepts.add("prefetch_limit")
+    query_inputs = _query_inputs(pipeline, inputs)
 
     def run(query: str) -> Any:
-        filled = {name: dict(values) for name, values in data.items()}
-        for component, name in asked:
-            filled.setdefault(component, {})[name] = query
-        return given.run(filled, include_outputs_from={last})[last]
+        arguments = {name: dict(values) for name, values in data.items()}
+        for component, name in query_inputs:
+            arguments.setdefault(component, {})[name] = query
+        return pipeline.run(arguments, include_outputs_from={last})[last]
 
-    return Caller(run, takes=frozenset(takes), own_top_k=own_top_k)
+    return BoundCall(run, accepts=frozenset(accepts), own_top_k=own_top_k)
 
 
-def _asked(given: Any, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-    """Find the inputs that take the query: those that must be given, and those called so."""
-    asked = []
+def _query_inputs(pipeline: Any, inputs: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return (component, input) of all inputs for the query: text that is required or named so."""
+    query_inputs = []
     for component, sockets in inputs.items():
         for name, socket in sockets.items():
             is_text = socket["type"] in (str, Any) or str in get_args(socket["type"])
-            if is_text and (socket["is_mandatory"] or name in QUERY):
-                asked.append((component, name))
+            if is_text and (socket["is_mandatory"] or name in QUERY_NAMES):
+                query_inputs.append((component, name))
             elif socket["is_mandatory"]:
                 raise InputError(
-                    f"{component}.{name} must be given and is no text",
+                    f"the required input {component}.{name} of the pipeline is not a text",
                     field="retriever",
-                    hint="give a function (query, top_k) that runs the pipeline",
+                    hint="pass a function (query, top_k) that runs the pipeline",
                 )
-    if not asked:
+    if not query_inputs:
         raise InputError(
-            f"no input of {shown(given)} takes a query; they are {', '.join(inputs) or 'none'}",
+            f"{qualified_name(pipeline)} has no input for the query; components with inputs: "
+            f"{', '.join(inputs) or 'none'}",
             field="retriever",
-            hint="give a function (query, top_k) that runs the pipeline",
+            hint="pass a function (query, top_k) that runs the pipeline",
         )
-    return asked
+    return query_inputs
 
 
-def _with_documents(given: Any) -> set[str]:
-    outputs = given.outputs(include_components_with_connected_outputs=True)
+def _components_with_documents(pipeline: Any) -> set[str]:
+    outputs = pipeline.outputs(include_components_with_connected_outputs=True)
     return {name for name, sockets in outputs.items() if "documents" in sockets}
 
 
-def _last_with_documents(given: Any) -> str:
-    """Find the component that gives documents and after which none does."""
-    after: dict[str, set[str]] = {}
-    for sender, receiver, *_ in given.graph.edges:
-        after.setdefault(sender, set()).add(receiver)
-    holders = _with_documents(given)
-    last = sorted(name for name in holders if not _reached(name, after) & holders)
+def _last_with_documents(pipeline: Any) -> str:
+    """Return the component that outputs documents and is not followed by another one."""
+    successors: dict[str, set[str]] = {}
+    for sender, receiver, *_ in pipeline.graph.edges:
+        successors.setdefault(sender, set()).add(receiver)
+    components = _components_with_documents(pipeline)
+    last = sorted(name for name in components if not _all_successors(name, successors) & components)
     if len(last) != 1:
-        found = f"{', '.join(last)} all do" if last else "none does"
         raise InputError(
-            f"one component must be the last to give documents; {found}",
+            "exactly one component at the end of the pipeline must output documents, got "
+            f"{', '.join(last) or 'none'}",
             field="retriever",
-            hint="join them with a DocumentJoiner, or give a function (query, top_k)",
+            hint="join them with a DocumentJoiner, or pass a function (query, top_k)",
         )
     return last[0]
 
 
-def _reached(name: str, after: dict[str, set[str]]) -> set[str]:
-    """Return all components that come after one, itself left out."""
+def _all_successors(name: str, successors: dict[str, set[str]]) -> set[str]:
+    """Return all components that follow a component, directly or not, without itself."""
     reached: set[str] = set()
-    ahead = [name]
-    while ahead:
-        new = after.get(ahead.pop(), set()) - reached - {name}
+    pending = [name]
+    while pending:
+        new = successors.get(pending.pop(), set()) - reached - {name}
         reached |= new
-        ahead += new
+        pending += new
     return reached

@@ -1,8 +1,8 @@
-"""Retrievers, vector stores and chains of LangChain.
+"""Adapter for retrievers, vector stores and chains of LangChain.
 
-They are asked in karat's threads. Their async methods mostly call the plain ones in threads of
-their own, and some raise where the object was made for plain calls. Whoever knows better gives
-the method itself: `retriever.ainvoke`.
+They are called in threads: most of their async methods only call the plain ones in threads, and
+some raise if the object was created for plain calls. To use an async method, pass the method
+itself: `retriever.ainvoke`.
 """
 
 from __future__ import annotations
@@ -11,61 +11,67 @@ from itertools import pairwise
 from typing import Any
 
 from karat.live.protocol import Search
-from karat.live.retrievers.callables import TOP_K, Caller, is_a, signature
+from karat.live.retrievers.callables import TOP_K_NAMES, BoundCall, has_base, parameters_of
 
 
-def asking(given: Any, search: Search) -> Caller | None:
-    """Recognise a vector store, a retriever, or anything that can be invoked."""
-    if is_a(given, "langchain", "VectorStore"):
-        return _store(given, search)
-    if not is_a(given, "langchain", "BaseRetriever", "Runnable"):
+def adapt(target: Any, search: Search) -> BoundCall | None:
+    """Return how to call a vector store, retriever or runnable, or None for any other object."""
+    if has_base(target, "langchain", "VectorStore"):
+        return _bind_store(target, search)
+    if not has_base(target, "langchain", "BaseRetriever", "Runnable"):
         return None
-    changes, takes, own_top_k = _settings(given, search)
+    changes, accepts, own_top_k = _changed_fields(target, search)
     if changes:
-        given = given.model_copy(update=changes)  # theirs stays as it is
-    named: dict[str, Any] = {}
-    if "top_k" not in takes:
-        told = signature(getattr(given, "_get_relevant_documents", None) or given.invoke) or []
-        name = next((p.name for p in told if p.name in TOP_K), None)
+        target = target.model_copy(update=changes)  # the object of the user does not change
+    keywords: dict[str, Any] = {}
+    if "top_k" not in accepts:
+        method = getattr(target, "_get_relevant_documents", None) or target.invoke
+        names = [parameter.name for parameter in parameters_of(method) or []]
+        name = next((name for name in names if name in TOP_K_NAMES), None)
         if name is not None:
-            named, takes = {name: search.top_k}, takes | {"top_k"}
-    return Caller(
-        lambda query: given.invoke(query, **named), takes=frozenset(takes), own_top_k=own_top_k
+            keywords, accepts = {name: search.top_k}, accepts | {"top_k"}
+    return BoundCall(
+        lambda query: target.invoke(query, **keywords),
+        accepts=frozenset(accepts),
+        own_top_k=own_top_k,
     )
 
 
-def _store(given: Any, search: Search) -> Caller:
-    kind = next(k for k in type(given).__mro__ if "similarity_search_with_score" in vars(k))
-    takes = frozenset({"top_k"})
-    if kind.__name__ == "VectorStore":  # it only says that it is not there
-        return Caller(lambda query: given.similarity_search(query, k=search.top_k), takes=takes)
+def _bind_store(store: Any, search: Search) -> BoundCall:
+    accepts = frozenset({"top_k"})
+    method = "similarity_search_with_score"
+    definition = next(base for base in type(store).__mro__ if method in vars(base))
+    if definition.__name__ == "VectorStore":  # the method of the base class only raises
+        return BoundCall(
+            lambda query: store.similarity_search(query, k=search.top_k), accepts=accepts
+        )
 
-    def scored(query: str) -> Any:
-        return _without_distances(given.similarity_search_with_score(query, k=search.top_k))
+    def search_with_scores(query: str) -> Any:
+        return _without_distances(store.similarity_search_with_score(query, k=search.top_k))
 
-    return Caller(scored, takes=takes)
+    return BoundCall(search_with_scores, accepts=accepts)
 
 
 def _without_distances(pairs: list[tuple[Any, float]]) -> list[Any]:
-    """Leave out scores that only rise: some stores return distances by that name."""
+    """Remove scores that increase from rank to rank: some stores return distances as scores."""
     steps = [after[1] - before[1] for before, after in pairwise(pairs)]
     if any(step > 0 for step in steps) and all(step >= 0 for step in steps):
         return [document for document, _ in pairs]
     return pairs
 
 
-def _settings(given: Any, search: Search) -> tuple[dict[str, Any], set[str], int | None]:
-    """Return which fields of a retriever a search changes, what they take, and its own k."""
-    declared = getattr(type(given), "model_fields", {})
+def _changed_fields(retriever: Any, search: Search) -> tuple[dict[str, Any], set[str], int | None]:
+    """Return new values of fields of a retriever, the accepted settings, and its own top_k."""
+    declared = getattr(type(retriever), "model_fields", {})
     if "search_kwargs" in declared:
-        settings = {**given.search_kwargs, "k": search.top_k}
-        takes = {"top_k"}
-        threshold = getattr(given, "search_type", None) == "similarity_score_threshold"
-        if threshold and search.score_threshold is not None:
-            settings["score_threshold"] = search.score_threshold
-            takes.add("score_threshold")
-        return {"search_kwargs": settings}, takes, given.search_kwargs.get("k")
-    name = next((name for name in TOP_K if name in declared), None)
+        search_kwargs = {**retriever.search_kwargs, "k": search.top_k}
+        accepts = {"top_k"}
+        has_threshold = getattr(retriever, "search_type", None) == "similarity_score_threshold"
+        if has_threshold and search.score_threshold is not None:
+            search_kwargs["score_threshold"] = search.score_threshold
+            accepts.add("score_threshold")
+        return {"search_kwargs": search_kwargs}, accepts, retriever.search_kwargs.get("k")
+    name = next((name for name in TOP_K_NAMES if name in declared), None)
     if name is None:
         return {}, set(), None
-    return {name: search.top_k}, {"top_k"}, getattr(given, name)
+    return {name: search.top_k}, {"top_k"}, getattr(retriever, name)

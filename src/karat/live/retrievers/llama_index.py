@@ -1,7 +1,7 @@
-"""Retrievers, indexes and query engines of LlamaIndex.
+"""Adapter for retrievers, indexes and query engines of LlamaIndex.
 
-They are asked in karat's threads, since their async methods call the plain ones unless somebody
-wrote others. Whoever did gives the method itself: `retriever.aretrieve`.
+They are called in threads, because the async methods of their base classes only call the plain
+ones. To use an async method of your own, pass the method itself: `retriever.aretrieve`.
 """
 
 from __future__ import annotations
@@ -10,36 +10,36 @@ import copy
 from typing import Any
 
 from karat.live.protocol import Search
-from karat.live.retrievers.callables import Caller, is_a
+from karat.live.retrievers.callables import BoundCall, has_base
 
-_TOP_K = ("similarity_top_k", "_similarity_top_k")
+_TOP_K_ATTRIBUTES = ("similarity_top_k", "_similarity_top_k")
 
 
-def asking(given: Any, search: Search) -> Caller | None:
-    """Recognise an index, a retriever or a query engine."""
-    if is_a(given, "llama_index", "BaseIndex"):
-        given = given.as_retriever(similarity_top_k=search.top_k)
-    if is_a(given, "llama_index", "BaseRetriever"):
-        retriever, takes, own_top_k = _with_top_k(given, search)
-        return Caller(retriever.retrieve, takes=takes, own_top_k=own_top_k)
-    if is_a(given, "llama_index", "BaseQueryEngine"):
-        engine, takes, own_top_k = _engine(given, search)
-        return Caller(engine.query, takes=takes, own_top_k=own_top_k)
+def adapt(target: Any, search: Search) -> BoundCall | None:
+    """Return how to call an index, retriever or query engine, or None for any other object."""
+    if has_base(target, "llama_index", "BaseIndex"):
+        target = target.as_retriever(similarity_top_k=search.top_k)
+    if has_base(target, "llama_index", "BaseRetriever"):
+        retriever, accepts, own_top_k = _with_top_k(target, search)
+        return BoundCall(retriever.retrieve, accepts=accepts, own_top_k=own_top_k)
+    if has_base(target, "llama_index", "BaseQueryEngine"):
+        engine, accepts, own_top_k = _engine_with_top_k(target, search)
+        return BoundCall(engine.query, accepts=accepts, own_top_k=own_top_k)
     return None
 
 
-def _with_top_k(given: Any, search: Search) -> tuple[Any, frozenset[str], int | None]:
-    """Set how many to retrieve, in a copy: theirs stays as it is; return its own number too."""
-    name = next((name for name in _TOP_K if hasattr(given, name)), None)
+def _with_top_k(retriever: Any, search: Search) -> tuple[Any, frozenset[str], int | None]:
+    """Return a copy of a retriever with another top_k, the accepted settings, and its own top_k."""
+    name = next((name for name in _TOP_K_ATTRIBUTES if hasattr(retriever, name)), None)
     if name is None:
-        return given, frozenset(), None
-    changed = copy.copy(given)
+        return retriever, frozenset(), None
+    changed = copy.copy(retriever)
     setattr(changed, name, search.top_k)
-    return changed, frozenset({"top_k"}), getattr(given, name)
+    return changed, frozenset({"top_k"}), getattr(retriever, name)
 
 
-def _engine(given: Any, search: Search) -> tuple[Any, frozenset[str], int | None]:
-    if not (hasattr(given, "retriever") and hasattr(given, "with_retriever")):
-        return given, frozenset(), None
-    retriever, takes, own_top_k = _with_top_k(given.retriever, search)
-    return given.with_retriever(retriever), takes, own_top_k
+def _engine_with_top_k(engine: Any, search: Search) -> tuple[Any, frozenset[str], int | None]:
+    if not (hasattr(engine, "retriever") and hasattr(engine, "with_retriever")):
+        return engine, frozenset(), None
+    retriever, accepts, own_top_k = _with_top_k(engine.retriever, search)
+    return engine.with_retriever(retriever), accepts, own_top_k

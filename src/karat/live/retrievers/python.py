@@ -1,4 +1,4 @@
-"""Retrievers written in Python: functions, classes and objects, and those of other libraries."""
+"""Python retrievers: functions, classes, any object with a search method, objects of libraries."""
 
 from __future__ import annotations
 
@@ -11,125 +11,133 @@ from karat.errors import InputError
 from karat.live.protocol import Answer, AttemptError, Query, Retriever, Search
 from karat.live.resume import SOURCE
 from karat.live.retrievers import haystack, lancedb, langchain, llama_index
-from karat.live.retrievers.answers import Fields, answer_of
-from karat.live.retrievers.callables import Caller, caller_of, returns_awaitable, shown, signature
-
-_LIBRARIES: tuple[Callable[[Any, Search], Caller | None], ...] = (
-    langchain.asking,
-    llama_index.asking,
-    haystack.asking,
-    lancedb.asking,
+from karat.live.retrievers.answers import Fields, parse_answer
+from karat.live.retrievers.callables import (
+    BoundCall,
+    bind_settings,
+    parameters_of,
+    qualified_name,
+    returns_awaitable,
 )
-# Of an object that is no function, the first of these that it has is asked. A method that is
-# async in name only would hold up all others, so it must be a coroutine function.
+
+_ADAPTERS: tuple[Callable[[Any, Search], BoundCall | None], ...] = (
+    langchain.adapt,
+    llama_index.adapt,
+    haystack.adapt,
+    lancedb.adapt,
+)
+# The first of these methods that an object has is called. Those that start with "a" must be async
+# functions: one that only looks async would block the event loop.
 _METHODS = ("aretrieve", "retrieve", "asearch", "search")
-_ACCEPTED = (
-    "a function (query, top_k), an object with retrieve or search, a class or a function without "
-    "parameters that makes one, a retriever or vector store of LangChain, a retriever, index or "
-    "query engine of LlamaIndex, a pipeline or retriever of Haystack, a table of LanceDB"
+_SUPPORTED = (
+    "a function (query, top_k); an object with a method retrieve or search; a class or a function "
+    "without parameters that creates one; a retriever or vector store of LangChain; a retriever, "
+    "index or query engine of LlamaIndex; a pipeline or retriever of Haystack; a table of LanceDB"
 )
 
 
-def is_retriever(given: Any) -> bool:
-    """Tell something that may be a retriever from what never is one, such as a number."""
+def is_retriever(target: Any) -> bool:
+    """Return whether an object may be a retriever; a number, for example, never is."""
     names = (*_METHODS, "invoke", "similarity_search", "query", "as_retriever", "run")
-    return callable(given) or any(callable(getattr(given, name, None)) for name in names)
+    return callable(target) or any(callable(getattr(target, name, None)) for name in names)
 
 
 class PythonRetriever(Retriever):
-    """Something in Python that is called with the text of a query."""
+    """A Python object that is called with the text of a query."""
 
     def __init__(
         self,
-        given: Any,
+        target: Any,
         search: Search,
         fields: Fields,
         *,
         name: str | None = None,
         source: str | None = None,
     ) -> None:
-        found = _asking(given, search)
-        self.name = name or shown(given)
-        self.is_async = found.is_async
-        self.takes = found.takes
+        bound = _bind(target, search)
+        self.name = name or qualified_name(target)
+        self.is_async = bound.is_async
+        self.accepts = bound.accepts
         settings = {
             "fields": fields.as_dict() if fields.paths else None,
             SOURCE: source,
-            "own_top_k": found.own_top_k,
+            "own_top_k": bound.own_top_k,
         }
         self.settings = {name: value for name, value in settings.items() if value is not None}
-        self._call = found.call
+        self._call = bound.call
         self._fields = fields
 
-    def ask(self, question: Query) -> Any:
-        """Call it; what it yields is taken to the end, since that too is its work."""
+    def retrieve(self, query: Query) -> Any:
+        """Call the object. An iterator is read to its end, because that is part of the search."""
         if self.is_async:
-            return self._awaited(question.text)
-        return _taken(self._call(question.text))
+            return self._retrieve_async(query.text)
+        return _read_iterator(self._call(query.text))
 
-    def read(self, returned: Any) -> Answer:
-        """Bring what it returned into karat's words."""
-        return answer_of(returned, self._fields)
+    def parse(self, response: Any) -> Answer:
+        """Convert the returned object."""
+        return parse_answer(response, self._fields)
 
-    async def _awaited(self, text: str) -> Any:
-        returned = self._call(text)
-        if inspect.isawaitable(returned):
-            returned = await returned
-        if isinstance(returned, AsyncIterator):
-            return [item async for item in returned]
-        return _taken(returned)
+    async def _retrieve_async(self, text: str) -> Any:
+        response = self._call(text)
+        if inspect.isawaitable(response):
+            response = await response
+        if isinstance(response, AsyncIterator):
+            return [item async for item in response]
+        return _read_iterator(response)
 
 
-def _taken(returned: Any) -> Any:
-    if inspect.isawaitable(returned):
-        if inspect.iscoroutine(returned):
-            returned.close()
+def _read_iterator(response: Any) -> Any:
+    if inspect.isawaitable(response):
+        if inspect.iscoroutine(response):
+            response.close()
         raise AttemptError(
             "BadAnswer",
-            "it returned what must be awaited, and is no async function; define it with async def",
-            again=False,
+            "a function that is not async returned an awaitable; define it with async def",
+            retryable=False,
         )
-    return list(returned) if isinstance(returned, Iterator) else returned
+    return list(response) if isinstance(response, Iterator) else response
 
 
-def _asking(given: Any, search: Search, *, made: bool = False) -> Caller:
-    """Find how something is asked; what makes retrievers is called once, here."""
-    for recognise in _LIBRARIES:
-        if (found := recognise(given, search)) is not None:
-            return found
-    if not made and (inspect.isclass(given) or _makes_one(given)):
-        return _asking(_made(given), search, made=True)
-    if callable(given) and not inspect.isclass(given):
-        return caller_of(given, search)
+def _bind(target: Any, search: Search, *, is_created: bool = False) -> BoundCall:
+    """Return how to call a retriever; a class or factory is called once to create it."""
+    for adapt in _ADAPTERS:
+        if (bound := adapt(target, search)) is not None:
+            return bound
+    if not is_created and (inspect.isclass(target) or _is_factory(target)):
+        return _bind(_create(target), search, is_created=True)
+    if callable(target) and not inspect.isclass(target):
+        return bind_settings(target, search)
     for name in _METHODS:
-        method = getattr(given, name, None)
+        method = getattr(target, name, None)
         if callable(method) and (returns_awaitable(method) or not name.startswith("a")):
-            return caller_of(method, search)
+            return bind_settings(method, search)
     raise InputError(
-        f"what is of type {type(given).__name__} is no retriever",
+        f"an object of type {type(target).__name__} is not a retriever",
         field="retriever",
-        hint=f"give {_ACCEPTED}",
+        hint=f"pass one of these: {_SUPPORTED}",
     )
 
 
-def _makes_one(given: Any) -> bool:
-    """Tell a function without any parameter: it can only make a retriever."""
-    return (inspect.isroutine(given) or isinstance(given, partial)) and signature(given) == []
+def _is_factory(target: Any) -> bool:
+    """Return whether this is a function without parameters, which can only create a retriever."""
+    is_function = inspect.isroutine(target) or isinstance(target, partial)
+    return is_function and parameters_of(target) == []
 
 
-def _made(make: Callable[[], Any]) -> Any:
-    if returns_awaitable(make) and not inspect.isclass(make):
+def _create(factory: Callable[[], Any]) -> Any:
+    if returns_awaitable(factory) and not inspect.isclass(factory):
         raise InputError(
-            f"{shown(make)} is async and takes no query",
+            f"{qualified_name(factory)} is async and has no parameter for the query",
             field="retriever",
-            hint="let its first parameter be the query; or make the retriever in a plain function",
+            hint="make the query its first parameter, or create the retriever in a function that "
+            "is not async",
         )
     try:
-        return make()
+        return factory()
     except Exception as error:
         raise InputError(
-            f"{shown(make)}() failed: {type(error).__name__}: {error}",
+            f"{qualified_name(factory)}() failed: {type(error).__name__}: {error}",
             field="retriever",
-            hint="it is called without arguments; give an object that is made, or a function "
-            "without parameters that makes it",
+            hint="a class is called without arguments; if it needs some, pass an object or a "
+            "function without parameters that creates it",
         ) from error

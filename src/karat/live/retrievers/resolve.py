@@ -1,4 +1,8 @@
-"""Which retriever is meant: a name in a Python module, an address, a command, or an object."""
+"""Turn the `retriever` argument into a `Retriever`.
+
+It may be a URL, a command (`cmd:…`), the name of a Python object (`package.module:name`), or an
+object. `import_object` is also used for tokenizers and measures.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +24,16 @@ from karat.live.protocol import Retriever, Search
 from karat.live.redaction import safe_text
 from karat.live.retrievers.answers import Fields
 
-_ADDRESS = ("http://", "https://")
+_URL_SCHEMES = ("http://", "https://")
 _COMMAND = "cmd:"
 # A scheme with or without its colon, a user before an @, or parameters after a question mark.
-_LIKE_ADDRESS = re.compile(r"^\s*(https?\b|[a-z][a-z0-9+.-]*:?//)|[@?]", re.IGNORECASE)
-_SPELLINGS = "write package.module:name, http://…, or cmd:./program"
+_LIKE_URL = re.compile(r"^\s*(https?\b|[a-z][a-z0-9+.-]*:?//)|[@?]", re.IGNORECASE)
+_FORMS = "write package.module:name, http://…, or cmd:./program"
+_MAX_NAMES = 12  # names that a message lists
 
 
-def retriever_of(
-    given: str | object,
+def resolve_retriever(
+    target: str | object,
     search: Search,
     *,
     fields: Fields,
@@ -36,41 +41,41 @@ def retriever_of(
     headers: Mapping[str, str] | None = None,
     body: Mapping[str, Any] | None = None,
 ) -> Retriever:
-    """Open a retriever; `method`, `headers` and `body` are for addresses only."""
-    if isinstance(given, str) and given.lower().startswith(_ADDRESS):
+    """Create a retriever; `method`, `headers` and `body` are only allowed for URLs."""
+    if isinstance(target, str) and target.lower().startswith(_URL_SCHEMES):
         from karat.live.retrievers.http import HttpRetriever
 
-        return HttpRetriever(given, search, fields, headers or {}, body or {}, method)
+        return HttpRetriever(target, search, fields, headers or {}, body or {}, method)
     http_only = {"header": headers, "body": body, "method": method != "POST"}
-    for name, is_given in http_only.items():
-        if is_given:
+    for name, is_set in http_only.items():
+        if is_set:
             raise InputError(
-                "only retrievers behind HTTP have a method, headers and a body",
+                "only HTTP retrievers have a method, headers and a body",
                 field=name,
-                hint="remove this option, or give an address: http://…",
+                hint="remove this option, or use a URL as the retriever: http://…",
             )
-    if isinstance(given, str) and given.startswith(_COMMAND):
+    if isinstance(target, str) and target.startswith(_COMMAND):
         from karat.live.retrievers.command import CommandRetriever
 
-        return CommandRetriever(given.removeprefix(_COMMAND), search, fields)
-    if isinstance(given, Retriever):
-        return given
+        return CommandRetriever(target.removeprefix(_COMMAND), search, fields)
+    if isinstance(target, Retriever):
+        return target
     from karat.live.retrievers.python import PythonRetriever
 
-    if isinstance(given, str):
-        made = named(given)
-        source = source_hash(sys.modules[given.partition(":")[0]], made)
-        return PythonRetriever(made, search, fields, name=given, source=source)
-    return PythonRetriever(given, search, fields)
+    if isinstance(target, str):
+        imported = import_object(target)
+        source = source_hash(sys.modules[target.partition(":")[0]], imported)
+        return PythonRetriever(imported, search, fields, name=target, source=source)
+    return PythonRetriever(target, search, fields)
 
 
 def source_hash(module: ModuleType, retriever: Any) -> str | None:
-    """Return a hash of the files that define a module and a retriever in it, if they have any."""
-    defined_in = sys.modules.get(getattr(retriever, "__module__", None) or module.__name__)
+    """Return a hash of the source files of a module and of a retriever, or None without files."""
+    definition = sys.modules.get(getattr(retriever, "__module__", None) or module.__name__)
     files = {
         file
-        for each in (module, defined_in)
-        if (file := getattr(each, "__file__", None)) and os.path.isfile(file)
+        for source in (module, definition)
+        if (file := getattr(source, "__file__", None)) and os.path.isfile(file)
     }
     digest = hashlib.sha256()
     for file in sorted(files):
@@ -78,137 +83,134 @@ def source_hash(module: ModuleType, retriever: Any) -> str | None:
     return digest.hexdigest() if files else None
 
 
-def named(spec: str, role: str = "retriever") -> Any:
-    """Import what `package.module:name` names; the current folder is looked in too.
-
-    `role` says what it is meant for, should there be no such thing.
-    """
+def import_object(spec: str, role: str = "retriever") -> Any:
+    """Import `package.module:name`, also from the current folder; `role` is used in errors."""
     try:
-        return _named(spec)
+        return _import_object(spec)
     except InputError as error:
         error.field = role
         raise
 
 
-def _named(spec: str) -> Any:
+def _import_object(spec: str) -> Any:
     module, colon, path = spec.partition(":")
     names = [*module.split("."), *path.split(".")]
     if not colon or not all(map(str.isidentifier, names)) or module.endswith(".py"):
         raise _not_a_name(spec)
-    found: Any = _imported(module)
+    target: Any = _import_module(module)
     for name in path.split("."):
-        if not hasattr(found, name):
-            raise _nothing_called(name, found, module)
-        found = getattr(found, name)
-    if own_file := _hidden_file(module):
+        if not hasattr(target, name):
+            raise _unknown_name(name, target, module)
+        target = getattr(target, name)
+    if local_file := _shadowed_file(module):
         warnings.warn(
             KaratWarning(
-                f"{module} was imported from {_origin(module)}, not from {own_file} in the "
+                f"{module} was imported from {_origin(module)}, not from {local_file} in the "
                 "current folder; rename the file, or set PYTHONPATH=. to use it"
             ),
             stacklevel=2,
         )
-    return found
+    return target
 
 
 def _not_a_name(spec: str) -> InputError:
-    """Refuse what is not `package.module:name`; it may be an address with a password in it."""
-    shown = safe_text(spec)
-    if _LIKE_ADDRESS.search(spec):
-        problem = f"{shown!r} looks like a mistyped address"
-        usual = "write it as http://host:port/path or https://host/path, without spaces"
+    """Return the error for a string that is not `package.module:name`.
+
+    It may be a mistyped URL with a password, so only its safe part is shown.
+    """
+    safe_spec = safe_text(spec)
+    if _LIKE_URL.search(spec):
+        problem = f"{safe_spec!r} looks like a mistyped URL"
+        default_hint = "write it as http://host:port/path or https://host/path, without spaces"
     else:
-        problem = f"{shown!r} is not the name of a Python object"
-        usual = _SPELLINGS
-    return InputError(problem, hint=_spelling(spec, shown) or usual)
+        problem = f"{safe_spec!r} is not the name of a Python object"
+        default_hint = _FORMS
+    return InputError(problem, hint=_suggest_form(spec, safe_spec) or default_hint)
 
 
-def _spelling(spec: str, shown: str) -> str | None:
-    """Return how a retriever like this one is written; `shown` is the part without secrets."""
+def _suggest_form(spec: str, safe_spec: str) -> str | None:
+    """Return how to write a retriever like this one; `safe_spec` is `spec` without secrets."""
     file, _, name = spec.partition(":")
     if file.endswith(".py"):
         module = ".".join(Path(file.removesuffix(".py")).parts)
-        return f"name the module and not its file: {module}:{name or 'NAME'}"
+        return f"write the name of the module instead of its file: {module}:{name or 'NAME'}"
     if re.match(r"[\w.-]+:\d+(/|$)", spec):
-        return f"write an address with http:// or https://: http://{shown}"
+        return f"start a URL with http:// or https://: http://{safe_spec}"
     if os.path.exists(spec.split(maxsplit=1)[0] if spec.strip() else spec):
-        return f"write a program with cmd: before it: cmd:{shown}"
+        return f"write cmd: before a program: cmd:{safe_spec}"
     module, dot, name = spec.rpartition(".")
     if dot and spec.replace(".", "").isidentifier():
         return f"write a colon before the name: {module}:{name}"
     return None
 
 
-def _imported(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
     folder = str(Path.cwd())
     if folder not in sys.path:
-        # Last, so that no file there takes the place of an installed package that karat or the
-        # retriever imports; for good, since a retriever may import its own modules later.
+        # At the end, so that no file in the folder shadows an installed package that karat or the
+        # retriever imports. It stays there, since a retriever may import its own modules later.
         sys.path.append(folder)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise _failed(name, error) from error
+            raise _import_failed(name, error) from error
         raise InputError(
-            f"there is no module {error.name!r}",
-            hint=f"it is looked for in {folder} and among what is installed",
+            f"module {error.name!r} was not found",
+            hint=f"it must be in {folder} or installed",
         ) from error
     except (Exception, SystemExit) as error:
-        raise _failed(name, error) from error
+        raise _import_failed(name, error) from error
 
 
-def _failed(module: str, error: BaseException) -> InputError:
-    """Say where in the user's own code an import failed, and why."""
+def _import_failed(module: str, error: BaseException) -> InputError:
+    """Return the error for a failed import, with the line in the user's code if there is one."""
     if isinstance(error, SyntaxError):
         path: str | None = error.filename
         line = error.lineno
     else:
-        _, *frames = (  # the first is the import here
+        _, *frames = (  # the first frame is the import in this file
             frame
             for frame in traceback.extract_tb(error.__traceback__)
             if "importlib" not in frame.filename
         )
-        own = [frame for frame in frames if Path(frame.filename).is_relative_to(Path.cwd())]
-        last = (own or frames)[-1:]
+        local_frames = [f for f in frames if Path(f.filename).is_relative_to(Path.cwd())]
+        last = (local_frames or frames)[-1:]
         path = next((frame.filename for frame in last), None)
         line = next((frame.lineno for frame in last), None)
     reason = f"{type(error).__name__}: {error}".removesuffix(": ")
-    return InputError(
-        f"importing {module} failed: {reason}",
-        path=path,
-        line=line,
-        hint="let what runs at once stand under if __name__ == '__main__'"
-        if isinstance(error, SystemExit)
-        else f"see that this works: python -c 'import {module}'",
-    )
+    if isinstance(error, SystemExit):
+        hint = "put code that exits under if __name__ == '__main__'"
+    else:
+        hint = f"make sure that this works: python -c 'import {module}'"
+    return InputError(f"importing {module} failed: {reason}", path=path, line=line, hint=hint)
 
 
-def _nothing_called(name: str, found: Any, module: str) -> InputError:
-    names = [one for one in dir(found) if not one.startswith("_")]
-    if own_file := _hidden_file(module):
+def _unknown_name(name: str, parent: Any, module: str) -> InputError:
+    names = [attribute for attribute in dir(parent) if not attribute.startswith("_")]
+    if local_file := _shadowed_file(module):
         return InputError(
-            f"there is no {name!r} in {module}, which was imported from {_origin(module)}, not "
-            f"from {own_file} in the current folder",
-            hint=f"rename {own_file}, or set PYTHONPATH=. to use it",
+            f"{name!r} was not found in {module}, which was imported from {_origin(module)}, not "
+            f"from {local_file} in the current folder",
+            hint=f"rename {local_file}, or set PYTHONPATH=. to use it",
         )
-    where = f"module {module}" if isinstance(found, ModuleType) else type(found).__name__
-    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+    where = f"module {module}" if isinstance(parent, ModuleType) else type(parent).__name__
+    listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     return InputError(
-        f"there is no {name!r} in {where}",
-        hint=did_you_mean(name, names) or f"it has {shown or 'nothing'}",
+        f"{name!r} was not found in {where}",
+        hint=did_you_mean(name, names) or f"it has {listed or 'no public names'}",
     )
 
 
-def _hidden_file(name: str) -> str | None:
-    """Return the file in the current folder that another module of its name hides."""
-    top = name.partition(".")[0]
+def _shadowed_file(module: str) -> str | None:
+    """Return the file in the current folder that an installed module of the same name shadows."""
+    top = module.partition(".")[0]
     origin = _origin(top)
-    for own in (Path(top, "__init__.py"), Path(f"{top}.py")):
-        if own.is_file() and not (os.path.isfile(origin) and own.samefile(origin)):
-            return str(own)
+    for local_file in (Path(top, "__init__.py"), Path(f"{top}.py")):
+        if local_file.is_file() and not (os.path.isfile(origin) and local_file.samefile(origin)):
+            return str(local_file)
     return None
 
 
-def _origin(name: str) -> str:
-    return getattr(sys.modules.get(name), "__file__", None) or "Python itself"
+def _origin(module: str) -> str:
+    return getattr(sys.modules.get(module), "__file__", None) or "Python itself"
