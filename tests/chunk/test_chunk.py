@@ -158,6 +158,10 @@ def test_long_text_of_one_character_is_chunked_quickly(text):
         ("---\n# no\na: b\n---\n# Yes", ["---\n# no\na: b\n---", "# Yes"]),
         ("# A\r\nx\r\r# B\r\n\r\n", ["# A\r\nx", "# B"]),
         ("#\n\n#\n", ["#", "#"]),
+        ("<!--\n# a\n-->\n# B", ["<!--\n# a\n-->", "# B"]),
+        ("- a\n\n  # b\n\n# C", ["- a\n\n  # b", "# C"]),
+        ("> # a\n\n# B", ["> # a", "# B"]),
+        ("[a]: /url\n===\n\n===\n---", ["[a]: /url\n===", "===\n---"]),
     ],
 )
 def test_sections_begin_at_headings_only(text, expected):
