@@ -18,7 +18,7 @@ Kind = Literal["gold", "run"]
 KINDS: tuple[Kind, ...] = ("gold", "run")
 
 
-def one_kind(*, gold: bool, run: bool) -> Kind | None:
+def unambiguous_kind(*, gold: bool, run: bool) -> Kind | None:
     """Return the kind that the signs point to, or None where they point to both or neither."""
     if gold == run:
         return None
@@ -27,7 +27,7 @@ def one_kind(*, gold: bool, run: bool) -> Kind | None:
 
 def kind_of_contexts(names: Collection[str]) -> Kind | None:
     """Tell by the columns of Ragas rows which kind they hold; they may hold both."""
-    return one_kind(
+    return unambiguous_kind(
         gold=any(name.startswith("reference_context") for name in names),
         run=any(name.startswith("retrieved_context") or name == "contexts" for name in names),
     )
@@ -121,7 +121,7 @@ def warn_of_run_losses(
     return _say(target, WriteReport(queries, results.height, (*lost, *also)))
 
 
-def need_ids(results: pl.DataFrame, target: str, *, of_all: bool = True) -> None:
+def require_ids(results: pl.DataFrame, target: str, *, of_all: bool = True) -> None:
     """Refuse to write items that have no id where the target needs one."""
     there = "item_id" in results.columns
     if (of_all and not there) or (there and results["item_id"].null_count()):

@@ -15,8 +15,15 @@ import polars as pl
 from karat.data.data_file import DataFile, plain_name
 from karat.data.formats import table_files
 from karat.data.formats.base import Format, Kind, WriteReport, warn_of_gold_losses
-from karat.data.formats.json_lines import Id, check_depth, converted, decoded, new_query, numbered
-from karat.data.formats.native_gold import queries_of
+from karat.data.formats.json_lines import (
+    Id,
+    check_depth,
+    converted,
+    decoded,
+    new_query_id,
+    numbered,
+)
+from karat.data.formats.native_gold import queries_table
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
@@ -33,7 +40,7 @@ class BeirQuery(msgspec.Struct):
     text: str | None = None
 
 
-def split_of(folder: Path) -> Path | None:
+def find_split(folder: Path) -> Path | None:
     """Return the file of judgments that a folder stands for: test, or the only split there is."""
     try:
         files = sorted((folder / "qrels").iterdir()) if folder.is_dir() else []
@@ -68,7 +75,7 @@ def read_gold(source: DataFile) -> Gold:
     gold = table_files.TSV.read_gold(source)
     file = queries_file(_folder(source))
     told = {} if file is None else _queries(Source(file))
-    known = queries_of({query: told.get(query, {}) for query in gold.query_ids})
+    known = queries_table({query: told.get(query, {}) for query in gold.query_ids})
     return Gold(gold.judgments, known_queries=known, name=_folder(source).name)
 
 
@@ -120,7 +127,7 @@ def _queries(source: Source) -> dict[str, dict[str, Any]]:
     queries: dict[str, dict[str, Any]] = {}
     for number, record in decoded(numbered(source), msgspec.json.Decoder().decode, source):
         line = converted(number, record, BeirQuery, source.error)
-        query = new_query(line.id, queries, number, source.error)
+        query = new_query_id(line.id, queries, number, source.error)
         fields = fields_of(record, "_id", "text")
         check_depth(fields, number, source.error)
         queries[query] = {"text": line.text} | fields

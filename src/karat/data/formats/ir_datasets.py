@@ -18,7 +18,7 @@ from karat.data.formats.base import (
     Format,
     Kind,
     WriteReport,
-    need_ids,
+    require_ids,
     warn_of_gold_losses,
     warn_of_run_losses,
 )
@@ -56,7 +56,7 @@ def sniff(source: Source) -> bool:
     )
 
 
-def say_if_likely(source: Source) -> None:
+def warn_if_likely_export(source: Source) -> None:
     """Warn of a file that is read as TREC qrels and is laid out more like an export."""
     lines = _sample(source)
     if {len(fields) for fields in lines} != {4}:
@@ -115,7 +115,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
 
 def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     """Write scores; where they do not give the order, n…1 stand in their place."""
-    need_ids(run.results, "a TSV of ir_datasets")
+    require_ids(run.results, "a TSV of ir_datasets")
     results, replaced = with_scores_that_order(run.results)
     _write(results.select("query_id", "item_id", "score"), file)
     return warn_of_run_losses(run, "a TSV of ir_datasets", holds=(), empty=False, also=replaced)

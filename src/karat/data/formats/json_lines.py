@@ -39,7 +39,7 @@ class Refuse(Protocol):
         """Raise the error, or keep it."""
 
 
-def refused(_: str, error: InputError, /, **_place: Any) -> None:
+def raise_error(_: str, error: InputError, /, **_place: Any) -> None:
     """Raise what is wrong, as every reader does but that of `karat validate`."""
     raise error
 
@@ -91,7 +91,7 @@ def id_with_nul(value: Any, name: str = "") -> str | None:
     return None
 
 
-def opened(source: DataFile, kind: str) -> tuple[Header, Numbered[bytes]]:
+def read_header(source: DataFile, kind: str) -> tuple[Header, Numbered[bytes]]:
     """Split off the header, and number the lines that hold something."""
     held = numbered(source)
     number = held[0][0]
@@ -283,7 +283,7 @@ def with_query_id(record: Any) -> bool:
     return True
 
 
-def with_known_keys(
+def with_karat_keys(
     record: Any,
     aliases: Mapping[str, Sequence[str]],
     number: int,
@@ -354,8 +354,8 @@ def record_error(
     return InputError(f"record {line}: {problem}", field=field, hint=hint)
 
 
-def new_query(
-    given: Id, seen: Iterable[str], number: int, error: MakeError, refuse: Refuse = refused
+def new_query_id(
+    given: Id, seen: Iterable[str], number: int, error: MakeError, refuse: Refuse = raise_error
 ) -> str:
     """Return a query's id as text, refusing one that was there before."""
     query = str(given)
@@ -372,7 +372,7 @@ def new_query(
     return query
 
 
-def grouped(table: pl.DataFrame | None) -> dict[str, list[dict[str, Any]]]:
+def rows_by_query(table: pl.DataFrame | None) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of a table by query."""
     groups: dict[str, list[dict[str, Any]]] = {}
     if table is not None:
@@ -381,7 +381,7 @@ def grouped(table: pl.DataFrame | None) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-def held_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of JSON a dict, refusing a key that stands twice in it."""
     held = dict(pairs)
     if len(held) < len(pairs):

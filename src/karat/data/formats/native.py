@@ -7,7 +7,7 @@ from collections.abc import Set
 
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.data_file import DataFile
-from karat.data.formats.base import Format, Kind, one_kind
+from karat.data.formats.base import Format, Kind, unambiguous_kind
 from karat.data.formats.native_gold import read_gold, write_gold
 from karat.data.formats.native_run import read_run, write_run
 from karat.data.frames import OLD_CONTEXTS
@@ -49,10 +49,12 @@ def kind(source: DataFile) -> Kind | None:
 
 def kind_of_keys(keys: Set[str]) -> Kind | None:
     """Tell gold from a run by the keys of a native record."""
-    known = one_kind(gold=not keys.isdisjoint(_GOLD_KEYS), run=not keys.isdisjoint(_RUN_KEYS))
+    known = unambiguous_kind(
+        gold=not keys.isdisjoint(_GOLD_KEYS), run=not keys.isdisjoint(_RUN_KEYS)
+    )
     if known is not None or not keys.isdisjoint((*_GOLD_KEYS, *_RUN_KEYS)):
         return known
-    return one_kind(
+    return unambiguous_kind(
         gold=not keys.isdisjoint((*RELEVANT, *EVIDENCE_LISTS)),
         run=not keys.isdisjoint((*RESULTS, OLD_CONTEXTS)),
     )

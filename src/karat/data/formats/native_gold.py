@@ -24,16 +24,16 @@ from karat.data.formats.json_lines import (
     check_depth,
     converted,
     decoded,
-    grouped,
-    held_once,
-    new_query,
-    opened,
+    new_query_id,
+    raise_error,
+    read_header,
     record_error,
-    refused,
+    rows_by_query,
     table_of,
+    unique_keys,
     warn_of_misspelled_keys,
     with_item_keys,
-    with_known_keys,
+    with_karat_keys,
     with_query_id,
     without_nulls,
 )
@@ -62,7 +62,7 @@ ALIASES = {
     "evidence": ("reference_contexts", *EVIDENCE_LISTS),
 }
 """Other names of the keys of gold, as benchmark scripts and other tools use them."""
-READ_KEYS = {*GOLD_KEYS, *(alias for aliases in ALIASES.values() for alias in aliases)}
+RESERVED_KEYS = {*GOLD_KEYS, *(alias for aliases in ALIASES.values() for alias in aliases)}
 """All keys that mean something in a line of gold, so that a field cannot have such a name."""
 
 
@@ -99,14 +99,14 @@ class GoldLine(msgspec.Struct, omit_defaults=True):
     evidence: list[str] | None = None
 
 
-def read_gold(source: DataFile, refuse: Refuse = refused) -> Gold:
+def read_gold(source: DataFile, refuse: Refuse = raise_error) -> Gold:
     """Read native gold; `refuse` may let spans and queries pass that cannot be."""
-    header, lines = opened(source, "gold")
+    header, lines = read_header(source, "gold")
     decode = msgspec.json.Decoder().decode
 
     def decode_once(line: bytes) -> Any:
         record = decode(line)
-        json.loads(line, object_pairs_hook=held_once)  # an item judged twice is no small thing
+        json.loads(line, object_pairs_hook=unique_keys)  # an item judged twice is no small thing
         return record
 
     records = decoded(lines, decode_once, source)
@@ -119,7 +119,7 @@ def gold_of_records(
     records: Sequence[Any],
     *,
     name: str | None = None,
-    refuse: Refuse = refused,
+    refuse: Refuse = raise_error,
     error: MakeError = record_error,
 ) -> Gold:
     """Make gold from native records: dicts such as a native file has on its lines."""
@@ -140,7 +140,7 @@ def _text_keys(record: Any) -> Any:
 
 def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
     """Write gold, one query a line, after a header."""
-    taken = [name for name in gold.fields if name in READ_KEYS]
+    taken = [name for name in gold.fields if name in RESERVED_KEYS]
     if taken:
         raise InputError(
             f"a line of JSON Lines cannot hold the field {taken[0]!r}, which means something there",
@@ -149,10 +149,10 @@ def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
         )
     encode = msgspec.json.Encoder().encode
     file.write(encode(Header(1, "gold", gold.name, gold.offsets, gold.settings)) + b"\n")
-    relevant = grouped(gold.judgments)
-    spans = grouped(gold.spans)
-    evidence = grouped(gold.evidence)
-    any_of = grouped(gold.any_of)
+    relevant = rows_by_query(gold.judgments)
+    spans = rows_by_query(gold.spans)
+    evidence = rows_by_query(gold.evidence)
+    any_of = rows_by_query(gold.any_of)
     empty = set(gold.empty_judgments)
     if gold.mapping is not None:
         empty |= {query for query, items in gold.mapping.items() if not items}
@@ -196,12 +196,12 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     recognised: dict[str, str] = {}
     for number, given in lines:
         theirs: dict[str, str] = {}
-        record = known_record(given, number, error, theirs)
+        record = normalize_record(given, number, error, theirs)
         given_keys = GOLD_KEYS.intersection(record) if isinstance(record, dict) else ()
         recognised |= {key: theirs.get(key, key) for key in given_keys}
         hashed.queries |= with_query_id(record)
         line = _line(number, record, error, theirs)
-        query = new_query(line.query_id, queries, number, error, refuse)
+        query = new_query_id(line.query_id, queries, number, error, refuse)
         fields = {key: value for key, value in record.items() if key not in GOLD_KEYS}
         if line.query is not None and "text" in fields:
             fields["text_field"] = fields.pop("text")  # `text` is where the query itself stands
@@ -231,11 +231,11 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
             empty_evidence.append(query)
         evidence += [(query, text) for text in line.evidence or ()]
     names = dict.fromkeys(name for fields in queries.values() for name in fields)
-    warn_of_misspelled_keys(names, READ_KEYS - {"query"}, header.name)
+    warn_of_misspelled_keys(names, RESERVED_KEYS - {"query"}, header.name)
     hashed.warn("gold")
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "relevant", orient="row"),
-        known_queries=queries_of(queries),
+        known_queries=queries_table(queries),
         empty_judgments=empty,
         spans=table_of(spans, SPANS, "spans", orient="row") if spans else None,
         empty_spans=empty_spans,
@@ -280,9 +280,9 @@ def _integer(grade: Any) -> Any:
     return int(grade) if integral else grade
 
 
-def known_record(given: Any, number: int, error: MakeError, theirs: dict[str, str]) -> Any:
+def normalize_record(given: Any, number: int, error: MakeError, theirs: dict[str, str]) -> Any:
     """Return a record in karat's keys: evidence as a list of texts, judgments and spans too."""
-    record = with_known_keys(given, ALIASES, number, error, theirs)
+    record = with_karat_keys(given, ALIASES, number, error, theirs)
     if not isinstance(record, dict):
         return record
     evidence = record.get("evidence")
@@ -371,7 +371,7 @@ def _refuse_span(query: str, span: Span, error: MakeError, refuse: Refuse, **whe
     )
 
 
-def queries_of(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
+def queries_table(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
     """Make the table of queries; a field of mixed types becomes text, JSON where it is nested."""
     names = list(dict.fromkeys(name for fields in queries.values() for name in fields))
     columns = [pl.Series("query_id", list(queries), pl.String)]

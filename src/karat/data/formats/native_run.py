@@ -23,13 +23,13 @@ from karat.data.formats.json_lines import (
     Offset,
     converted,
     decoded,
-    grouped,
-    new_query,
-    opened,
+    new_query_id,
+    read_header,
     record_error,
+    rows_by_query,
     table_of,
     with_item_keys,
-    with_known_keys,
+    with_karat_keys,
     with_query_id,
     without_nulls,
 )
@@ -118,7 +118,7 @@ def call_rows(
     return [(query, *msgspec.structs.astuple(call)[1:]) for call in calls or ()]
 
 
-RESULTS = {
+RESULT_SCHEMA = {
     "item_id": pl.String,
     "score": pl.Float64,
     "doc_id": pl.String,
@@ -174,7 +174,7 @@ class RunLine(msgspec.Struct, omit_defaults=True):
 
 def read_run(source: DataFile) -> Run:
     """Read a native run; the order listed is the ranking."""
-    header, lines = opened(source, "run")
+    header, lines = read_header(source, "run")
     hashed = Hashed()
     decode_own, decode_any = msgspec.json.Decoder(RunLine).decode, msgspec.json.Decoder().decode
 
@@ -225,7 +225,7 @@ def line_of_record(
 ) -> RunLine:
     """Read the record of a query, its keys called as other tools call them too."""
     theirs: dict[str, str] = {}
-    record = with_known_keys(given, ALIASES, number, error, theirs)
+    record = with_karat_keys(given, ALIASES, number, error, theirs)
     if isinstance(record, dict):
         if record.get("results") is None and "error" not in record:
             hashed.items |= _with_contexts(record, theirs)
@@ -286,9 +286,9 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     refuse_infinite_scores(run.results, "JSON Lines")
     encode = msgspec.json.Encoder().encode
     file.write(encode(Header(1, "run", run.name, run.offsets, run.settings)) + b"\n")
-    results = grouped(run.results.rename({"item_id": "id"}, strict=False))
+    results = rows_by_query(run.results.rename({"item_id": "id"}, strict=False))
     timings, calls, errors, attempts = map(
-        grouped, (run.timings, run.calls, run.errors, run.attempts)
+        rows_by_query, (run.timings, run.calls, run.errors, run.attempts)
     )
     for query in run.query_ids:
         line: dict[str, Any] = {"query_id": query}
@@ -315,14 +315,14 @@ def _by_stage(timings: list[dict[str, Any]]) -> dict[str, float]:
 
 def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
     seen: dict[str, None] = {}
-    rows: dict[str, list[Any]] = {"query_id": [], **{column: [] for column in RESULTS}}
+    rows: dict[str, list[Any]] = {"query_id": [], **{column: [] for column in RESULT_SCHEMA}}
     empty: list[str] = []
     timings: list[tuple[str, str, float]] = []
     calls: list[tuple[Any, ...]] = []
     failures: list[dict[str, Any]] = []
     attempts: list[tuple[str, int, bool]] = []
     for number, line in lines:
-        query = new_query(line.query_id, seen, number, error)
+        query = new_query_id(line.query_id, seen, number, error)
         seen[query] = None
         if line.error is not None:
             failures.append({"query_id": query} | msgspec.structs.asdict(line.error))
@@ -343,7 +343,7 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
         calls += call_rows(query, line.calls, number, error)
         if line.attempts > 1 or line.varied:
             attempts.append((query, line.attempts, line.varied))
-    results_table = table_of(rows, {"query_id": pl.String, **RESULTS}, "results")
+    results_table = table_of(rows, {"query_id": pl.String, **RESULT_SCHEMA}, "results")
     held = [
         c for c in results_table.columns if results_table[c].null_count() < results_table.height
     ]

@@ -44,7 +44,7 @@ def expanded_size(data: Buffer) -> int:
         raise DamagedLayoutError("a page is cut off") from error
 
 
-def keys(data: Buffer) -> set[bytes]:
+def metadata_keys(data: Buffer) -> set[bytes]:
     """Return the keys of the metadata that the writer has added."""
     footer, _ = _footer(data)
     if footer is None or 5 not in footer:

@@ -19,12 +19,12 @@ from karat.data.formats.base import (
     Kind,
     WriteReport,
     kind_of_contexts,
-    need_ids,
     refuse_infinite_scores,
+    require_ids,
     warn_of_gold_losses,
     warn_of_run_losses,
 )
-from karat.data.formats.json_lines import held_once, id_with_nul
+from karat.data.formats.json_lines import id_with_nul, unique_keys
 from karat.data.formats.native import kind_of_keys
 from karat.data.frames import HAS_NUL, LONGEST_ID, TOO_LONG, holds_contexts
 from karat.data.gold import Gold
@@ -50,7 +50,7 @@ def sniff(source: Source) -> bool:
 
 def kind(source: DataFile) -> Kind | None:
     """Tell records by their keys, and scores by a fraction; whole numbers may be either."""
-    content = content_of(source)
+    content = load_content(source)
     if isinstance(content, list):
         keys = source.columns.rename_names(
             key for record in content if isinstance(record, dict) for key in record
@@ -62,7 +62,7 @@ def kind(source: DataFile) -> Kind | None:
 
 def read_gold(source: DataFile) -> Gold:
     """Read judgments."""
-    return placed(
+    return convert_content(
         source, lambda content: Gold.of(content, name=source.name, columns=source.columns)
     )
 
@@ -84,7 +84,7 @@ def read_run(source: DataFile) -> Run:
             )
         return run
 
-    return placed(source, run_of)
+    return convert_content(source, run_of)
 
 
 def _refuse_other_scores(content: Any) -> None:
@@ -115,7 +115,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
 def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     """Write `{query: {item: score}}`, or lists of ids where scores do not give the order."""
     results = run.results
-    need_ids(results, "this JSON")
+    require_ids(results, "this JSON")
     repeats = results.select("query_id", "item_id").is_duplicated().any()
     scored = scores_give_order(results) and not repeats
     nested: dict[str, Any] = {query: {} if scored else [] for query in run.query_ids}
@@ -133,21 +133,21 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     return warn_of_run_losses(run, "this JSON", holds=(), empty=True, also=lost)
 
 
-def placed(source: Source, make: Callable[[Any], Made]) -> Made:
+def convert_content(source: Source, make: Callable[[Any], Made]) -> Made:
     """Make something of what the file holds, which is named if that fails."""
-    content = content_of(source)
+    content = load_content(source)
     try:
         return make(content)
     except InputError as error:
         raise source.error(error.problem, field=error.field, hint=error.hint) from error
 
 
-def content_of(source: Source) -> Any:
+def load_content(source: Source) -> Any:
     """Return what the file holds, each key once."""
     text = decode(source.read(), source)
     try:
         # Python's own reader, since it alone tells of a key that stands twice.
-        content = json.loads(text, object_pairs_hook=held_once, parse_constant=_refuse_constant)
+        content = json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise source.error(
             f"this is no complete JSON ({error.msg.lower()})",

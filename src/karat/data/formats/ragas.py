@@ -20,7 +20,7 @@ from karat.data.formats.base import (
     Kind,
     WriteReport,
     kind_of_contexts,
-    need_ids,
+    require_ids,
     warn_of_gold_losses,
     warn_of_run_losses,
 )
@@ -31,13 +31,13 @@ from karat.data.formats.json_lines import (
     check_depth,
     converted,
     decoded,
-    grouped,
     numbered,
     record_error,
+    rows_by_query,
     table_of,
 )
 from karat.data.formats.native import first_line
-from karat.data.formats.native_gold import EVIDENCE, queries_of
+from karat.data.formats.native_gold import EVIDENCE, queries_table
 from karat.data.frames import (
     ANSWERS,
     CONTEXTS,
@@ -57,7 +57,7 @@ from karat.data.gold_tables import NO_JUDGMENTS
 from karat.data.run import NO_RESULTS, Run
 from karat.errors import InputError, counted
 
-RESULTS = {"query_id": pl.String, "item_id": pl.String, "text": pl.String}
+RESULT_SCHEMA = {"query_id": pl.String, "item_id": pl.String, "text": pl.String}
 
 
 class RagasRow(msgspec.Struct):
@@ -72,7 +72,7 @@ class RagasRow(msgspec.Struct):
     reference_context_ids: list[Id] | None = None
 
 
-class Rows:
+class RagasRows:
     """Checked rows under the ids of their queries, and how to say where one stands."""
 
     def __init__(self, records: Iterable[tuple[int, Any]], error: MakeError) -> None:
@@ -207,7 +207,7 @@ def gold_of_rows(
     records: Iterable[tuple[int, Any]], error: MakeError = record_error, *, name: str | None = None
 ) -> Gold:
     """Make gold from rows: reference contexts are judged 1, and their texts are evidence."""
-    rows = Rows(records, error)
+    rows = RagasRows(records, error)
     by_id = rows.any("reference_context_ids")
     if not by_id and not rows.any("reference_contexts"):
         answers = [name for name in rows.columns if name in ANSWERS]
@@ -243,7 +243,7 @@ def gold_of_rows(
     Hashed(rows.queries_hashed, not by_id).warn("gold")
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "reference_context_ids", orient="row"),
-        known_queries=queries_of(queries),
+        known_queries=queries_table(queries),
         empty_judgments=empty,
         evidence=table_of(evidence, EVIDENCE, "reference_contexts", orient="row")
         if evidence
@@ -258,7 +258,7 @@ def run_of_rows(
     records: Iterable[tuple[int, Any]], error: MakeError = record_error, *, name: str | None = None
 ) -> Run:
     """Make a run from rows: retrieved contexts in the order listed."""
-    rows = Rows(records, error)
+    rows = RagasRows(records, error)
     by_id = rows.any("retrieved_context_ids")
     results: list[tuple[str, str | None, str | None]] = []
     empty: list[str] = []
@@ -292,7 +292,7 @@ def run_of_rows(
             for item, text in zip(ids, texts, strict=True)
         ]
     Hashed(rows.queries_hashed, not by_id).warn("the run")
-    table = table_of(results, RESULTS, "retrieved_contexts", orient="row")
+    table = table_of(results, RESULT_SCHEMA, "retrieved_contexts", orient="row")
     held = [column for column in table.columns if table[column].null_count() < table.height]
     return Run(
         table.select(held) if table.height else NO_RESULTS,
@@ -392,7 +392,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
     """Write what is relevant: ids of items, and texts that are evidence."""
     encode = msgspec.json.Encoder().encode
     relevant = gold.judgments.filter(pl.col("grade") > 0)
-    items, evidence = grouped(relevant), grouped(gold.evidence)
+    items, evidence = rows_by_query(relevant), rows_by_query(gold.evidence)
     judged = set(gold.query_ids_judged)
     taken = [name for name in gold.fields if name in (*CONTEXTS, "user_input")]
     for row in gold.queries.drop(taken).iter_rows(named=True):
@@ -425,9 +425,9 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     encode = msgspec.json.Encoder().encode
     results = run.results
     texts_say_all = "text" in results.columns and not results["text"].null_count()
-    need_ids(results, TARGET, of_all=not texts_say_all)
+    require_ids(results, TARGET, of_all=not texts_say_all)
     by_id = "item_id" in results.columns
-    lists = grouped(results)
+    lists = rows_by_query(results)
     textless = 0
     for query in run.query_ids:
         line: dict[str, Any] = {"query_id": query}

@@ -33,7 +33,7 @@ FORMATS = (
 NAMES = tuple(known.name for known in FORMATS)
 
 
-def named(name: str) -> Format:
+def format_named(name: str) -> Format:
     """Return the format of this name."""
     for known in FORMATS:
         if known.name == name:
@@ -48,7 +48,7 @@ def detect(source: DataFile) -> Format:
     for known in FORMATS:
         if known.sniff(source):
             if known is trec.FORMAT:
-                ir_datasets.say_if_likely(source)
+                ir_datasets.warn_if_likely_export(source)
             return known
     refuse_unreadable(source.head, source)
     for known in FORMATS:
@@ -57,10 +57,10 @@ def detect(source: DataFile) -> Format:
     return trec.FORMAT
 
 
-def for_writing(path: str | os.PathLike[str], name: str | None = None) -> Format:
+def format_for_writing(path: str | os.PathLike[str], name: str | None = None) -> Format:
     """Return the format of this name, or the one that the ending of the path names."""
     if name is not None:
-        return named(name)
+        return format_named(name)
     bare = without_compression(Path(path))
     for known in FORMATS:
         if bare.suffix.lower() in known.endings:
@@ -75,7 +75,7 @@ def for_writing(path: str | os.PathLike[str], name: str | None = None) -> Format
 
 def sources(path: str | os.PathLike[str], columns: Columns | None = None) -> list[DataFile]:
     """Return the files that a path, a glob or a BEIR folder names."""
-    split = beir.split_of(Path(path))
+    split = beir.find_split(Path(path))
     return [DataFile(name, columns) for name in (expand(path) if split is None else [split])]
 
 
@@ -153,14 +153,14 @@ def run_from(opened: list[DataFile], formats: list[Format], path: str | os.PathL
 
 def write_gold(gold: Gold, path: str | os.PathLike[str], format: str | None = None) -> WriteReport:  # noqa: A002
     """Write gold in the named format, or in the one that the ending names."""
-    known = for_writing(path, format)
+    known = format_for_writing(path, format)
     with writing_folder(path) if known.folder else writing(path) as place:
         return known.write_gold(gold, place)
 
 
 def write_run(run: Run, path: str | os.PathLike[str], format: str | None = None) -> WriteReport:  # noqa: A002
     """Write a run in the named format, or in the one that the ending names."""
-    known = for_writing(path, format)
+    known = format_for_writing(path, format)
     with writing_folder(path) if known.folder else writing(path) as place:
         return known.write_run(run, place)
 
@@ -179,7 +179,7 @@ def _offsets(parts: Sequence[Gold | Run], path: str | os.PathLike[str]) -> str:
 
 
 def _format(source: DataFile, name: str | None) -> Format:
-    return detect(source) if name is None else named(name)
+    return detect(source) if name is None else format_named(name)
 
 
 def _concat(tables: list[pl.DataFrame | None]) -> pl.DataFrame | None:

@@ -30,8 +30,8 @@ from karat.data.formats.base import (
     Kind,
     WriteReport,
     kind_of_contexts,
-    need_ids,
-    one_kind,
+    require_ids,
+    unambiguous_kind,
     warn_of_gold_losses,
     warn_of_run_losses,
 )
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _STDERR = 2
 Made = TypeVar("Made")
-Found = tuple[pl.DataFrame, frames.Locate, int | None]
+LocatedTable = tuple[pl.DataFrame, frames.Locate, int | None]
 """A table, the function that says where its rows stand, and the line that names its columns."""
 
 
@@ -91,7 +91,7 @@ def _refuse_second_text(queries: pl.DataFrame, target: str) -> None:
 def run_table(run: Run, target: str) -> pl.DataFrame:
     """Return results with karat's own rank 1…n."""
     results = run.results.drop(_of_some(run.results))
-    need_ids(results, target, of_all="start" not in results.columns)
+    require_ids(results, target, of_all="start" not in results.columns)
     rank = pl.int_range(1, pl.len() + 1).over("query_id").alias("rank")
     return results.select("query_id", rank, pl.exclude("query_id"))
 
@@ -119,7 +119,7 @@ def _has_questions(names: set[str]) -> bool:
     return not names.isdisjoint(frames.QUERY_TEXT) and not names.isdisjoint(others)
 
 
-def _read_text(source: Source, separator: str) -> Found:
+def _read_text(source: Source, separator: str) -> LocatedTable:
     text = decode(source.read(), source)
     body = text.lstrip("\r\n")
     top = text[: len(text) - len(body)].count("\n")
@@ -281,15 +281,15 @@ def _ragged(source: Source, body: str, separator: str, top: int) -> InputError |
 
 def _read_columns(
     name: str, read: Callable[[Path | IO[bytes], bytes], pl.DataFrame]
-) -> Callable[[Source], Found]:
+) -> Callable[[Source], LocatedTable]:
     """Make the reader of a format in columns, whose rows have no lines."""
 
-    def read_from(source: Source) -> Found:
+    def read_from(source: Source) -> LocatedTable:
         def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:
             return source.error(f"row {row}: {problem}", field=field, hint=hint)
 
-        with refusing_damage(source, name):
-            table = read(checked(source), source.head)
+        with damage_as_input_error(source, name):
+            table = read(polars_source(source), source.head)
         if sum(map(_text_bytes, table)) > source.expanded_limit:
             raise source.too_expanded(source.expanded_limit)
         return table, locate, None
@@ -297,10 +297,10 @@ def _read_columns(
     return read_from
 
 
-def _mapped(read: Callable[[DataFile], Found]) -> Callable[[DataFile], Found]:
+def _mapped(read: Callable[[DataFile], LocatedTable]) -> Callable[[DataFile], LocatedTable]:
     """Return a reader that gives columns karat's names where a mapping says so."""
 
-    def read_from(source: DataFile) -> Found:
+    def read_from(source: DataFile) -> LocatedTable:
         table, locate, names = read(source)
         columns = source.columns
         if not columns:
@@ -315,10 +315,10 @@ def _mapped(read: Callable[[DataFile], Found]) -> Callable[[DataFile], Found]:
 
 
 @contextmanager
-def refusing_damage(source: Source, name: str) -> Iterator[None]:
+def damage_as_input_error(source: Source, name: str) -> Iterator[None]:
     """Turn failures of Polars to read a Parquet or Arrow file into an error that names it."""
     try:
-        with without_panic_texts():
+        with suppress_panic_output():
             yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         is_panic = isinstance(error, pl.exceptions.PanicException)
@@ -329,7 +329,7 @@ def refusing_damage(source: Source, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def without_panic_texts() -> Iterator[None]:
+def suppress_panic_output() -> Iterator[None]:
     """Drop what Polars prints when it panics, which it raises as an error as well.
 
     Standard error is held back meanwhile, and printed afterwards if there was no panic. With other
@@ -354,9 +354,9 @@ def without_panic_texts() -> Iterator[None]:
             os.write(_STDERR, b"" if panicked else held.read())
 
 
-def checked(source: Source) -> Path | IO[bytes]:
+def polars_source(source: Source) -> Path | IO[bytes]:
     """Return a Parquet or Arrow file for Polars to read; refuse one that could end the process."""
-    content = mapped(source)
+    content = memory_map(source)
     name = "Parquet" if content[:4] == b"PAR1" else "Arrow"
     layout = parquet_layout if name == "Parquet" else arrow_layout
     try:
@@ -370,7 +370,7 @@ def checked(source: Source) -> Path | IO[bytes]:
     return source.path if source.on_disk else io.BytesIO(content)
 
 
-def mapped(source: Source) -> Buffer:
+def memory_map(source: Source) -> Buffer:
     """Return the content of a file, mapped into memory where it is on the disk as it is."""
     if not source.on_disk or not source.path.stat().st_size:
         return source.read()
@@ -413,7 +413,7 @@ def _kind(table: pl.DataFrame) -> Kind | None:
     ranked = frames.column(table, ("rank", *RESULTS)) is not None
     items = frames.item_id_column(table) or frames.column(table, ("text",))
     is_run = items is not None and not frames.holds_places(table)
-    return one_kind(gold=gold, run=ranked or (is_run and not gold))
+    return unambiguous_kind(gold=gold, run=ranked or (is_run and not gold))
 
 
 def _format(
@@ -421,7 +421,7 @@ def _format(
     title: str,
     endings: tuple[str, ...],
     sniff: Callable[[DataFile], bool],
-    read: Callable[[DataFile], Found],
+    read: Callable[[DataFile], LocatedTable],
     write: Callable[[pl.DataFrame, IO[bytes]], Any],
     *,
     cannot_hold: Callable[[pl.DataType], bool] = lambda kind: kind.is_nested(),
@@ -430,11 +430,11 @@ def _format(
     target = f"a table in {title}"
 
     def read_gold(source: DataFile) -> Gold:
-        gold = made(partial(gold_of_table, name=source.name), read(source), source)
+        gold = convert_table(partial(gold_of_table, name=source.name), read(source), source)
         return replace(gold, recognised=source.columns.in_their_names(gold.recognised))
 
     def read_run(source: DataFile) -> Run:
-        run = made(partial(run_of_table, name=source.name), read(source), source)
+        run = convert_table(partial(run_of_table, name=source.name), read(source), source)
         return replace(run, recognised=source.columns.in_their_names(run.recognised))
 
     def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
@@ -458,7 +458,7 @@ def _format(
     )
 
 
-def made(make: Callable[..., Made], found: Found, source: Source) -> Made:
+def convert_table(make: Callable[..., Made], found: LocatedTable, source: Source) -> Made:
     """Make something of a table that was found in a file, which is named if that fails."""
     table, locate, names = found
     try:
@@ -482,7 +482,7 @@ def _text_format(name: str, separator: str) -> Format:
 
 _QUOTE, _NEWLINE = b'"\n'
 _ARROW_STREAM = b"\xff\xff\xff\xff"
-READERS: dict[str, Callable[[DataFile], Found]] = {
+READERS: dict[str, Callable[[DataFile], LocatedTable]] = {
     "csv": _mapped(lambda source: _read_text(source, ",")),
     "tsv": _mapped(lambda source: _read_text(source, "\t")),
     "parquet": _mapped(

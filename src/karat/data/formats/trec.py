@@ -21,7 +21,7 @@ from karat.data.formats.base import (
     Format,
     Kind,
     WriteReport,
-    need_ids,
+    require_ids,
     warn_of_gold_losses,
     warn_of_run_losses,
 )
@@ -107,7 +107,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
 
 def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     """Write a run; where order and scores disagree, n…1 stand as scores, and that is said."""
-    need_ids(run.results, "a TREC run")
+    require_ids(run.results, "a TREC run")
     _refuse_spaces(run.results)
     tag = "_".join(str(run.settings.get("tag") or run.name or "karat").split()) or "karat"
     results, replaced = with_scores_that_order(run.results)
