@@ -293,7 +293,7 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
         warnings.warn(
             KaratWarning(
                 f"{header.name or 'the run'}: {counted(n_rises, 'item')} with a higher score than "
-                "the previous item; the order of the list is used as the ranking"
+                "the previous item; the results are ranked in the order of the list"
             ),
             stacklevel=3,
         )
@@ -324,7 +324,7 @@ class _RunRows:
             self.failures.append({"query_id": query} | msgspec.structs.asdict(line.error))
         elif line.results is None:
             raise self.error(
-                "results are missing",
+                "the line has no results",
                 line=number,
                 field="results",
                 hint="write [] if nothing was retrieved; were gold and run swapped?",

@@ -193,7 +193,7 @@ class RagasRows:
         location = first.problem.rstrip(": ") if first.line is None else f"line {first.line}"
         if row.id is None and row.query_id is None:
             return self.error(
-                f"the query text is the same as in {location}, and there is no id",
+                f"the query text is the same as in {location}, and the rows have no ids",
                 line=number,
                 field="user_input",
                 hint="give each row its own query_id, or remove one of the rows",
@@ -255,8 +255,8 @@ def gold_of_rows(
 def _no_references(rows: RagasRows) -> InputError:
     answers = [name for name in rows.columns if name in ANSWERS]
     hint = (
-        "name the column with the texts that should be retrieved reference_contexts (their ids: "
-        "reference_context_ids), or map it: --column evidence=COLUMN; "
+        "rename the column with the relevant texts to reference_contexts (or the column with "
+        "their ids to reference_context_ids), or map it: --column evidence=COLUMN; "
         f"rows with only {rows.original_name('retrieved_contexts')} are a run"
     )
     if answers:
@@ -302,7 +302,7 @@ def _retrieved(
     ids: Sequence[Id | None] | None = row.retrieved_context_ids
     if texts is None and ids is None:
         raise rows.error(
-            "retrieved contexts are missing",
+            "the row has no retrieved contexts",
             line=number,
             field="retrieved_contexts",
             hint="write [] if nothing was retrieved; rows with only reference_contexts are gold",

@@ -67,7 +67,7 @@ def format_for_writing(path: str | os.PathLike[str], name: str | None = None) ->
             return fmt
     endings = [known for fmt in FORMATS for known in fmt.endings if known]
     raise InputError(
-        f"no format has the ending {ending!r}",
+        f"unknown file ending {ending!r}",
         path=path,
         hint=f"use one of {', '.join(endings)}, or set the format: {', '.join(NAMES)}",
     )

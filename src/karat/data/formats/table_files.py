@@ -279,7 +279,7 @@ def _ragged_row_error(source: Source, body: str, separator: str, skipped: int) -
         for row in rows:
             if row and len(row) != len(names):
                 return source.error(
-                    f"expected {len(names)} values, as many as columns, got {len(row)}",
+                    f"expected {len(names)} values (one per column), got {len(row)} values",
                     line=skipped + first_line,
                     hint="quote values that contain the separator or a quote",
                 )
@@ -441,7 +441,7 @@ def _format(
     is_unsupported: Callable[[pl.DataType], bool] = lambda dtype: dtype.is_nested(),
 ) -> Format:
     """Make the format for a kind of table; `is_unsupported` tells which types it cannot store."""
-    target = f"a table in {title}"
+    target = f"the {title} format"
 
     def read_gold(source: DataFile) -> Gold:
         gold = convert_table(partial(gold_of_table, name=source.name), read(source), source)

@@ -158,7 +158,7 @@ def neither_kind(source: Source) -> InputError:
         f"expected {len(QRELS)} fields (TREC qrels) or {len(RUN)} fields (a TREC run), "
         f"got {len(fields)}",
         line=line,
-        hint="write lines such as: query 0 item grade, or: query Q0 item rank score tag",
+        hint="the format of a line is: query 0 item grade, or: query Q0 item rank score tag",
     )
 
 
@@ -421,12 +421,12 @@ def _check_field_count(source: Source, line: int, fields: list[bytes], schema: S
         return
     layout = "query Q0 item rank score tag" if is_run else "query 0 item grade"
     names = layout.split()
-    hint = f"write lines such as: {layout}"
+    hint = f"the format of a line is: {layout}"
     if is_run and len(fields) > len(names):
         hint += "; ids cannot contain spaces, and a tag with spaces cannot start with a number"
-    kind_of_line = "run" if is_run else "qrels"
+    name = "a TREC run" if is_run else "TREC qrels"
     raise source.error(
-        f"expected {len(names)} fields in a line of a TREC {kind_of_line}, got {len(fields)}",
+        f"expected {len(names)} fields ({name}), got {len(fields)}",
         line=line,
         field=names[len(fields)] if len(fields) < len(names) else None,
         hint=hint,
