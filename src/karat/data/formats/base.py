@@ -100,11 +100,11 @@ def warn_of_gold_losses(
 
 
 def warn_of_run_losses(
-    run: Run, target: str, *, holds: Sequence[str], empty: bool, also: Sequence[str] = ()
+    run: Run, target: str, *, stored: Sequence[str], empty: bool, also: Sequence[str] = ()
 ) -> WriteReport:
     """Warn about the parts of a run that a target with ranked items cannot store.
 
-    `holds` lists the columns that it stores besides the id and the score, and "tag" if it stores a
+    `stored` lists the columns that it stores besides the id and the score, and "tag" if it stores a
     tag. `empty` states whether it stores queries without results; `also` lists further losses.
     """
     lost = [name for name in ("timings", "calls", "attempts") if getattr(run, name) is not None]
@@ -112,9 +112,9 @@ def warn_of_run_losses(
     lost += [
         name
         for name in ("doc_id", "start", "end", "text", "tokens")
-        if name in results.columns and name not in holds and not _equals_item_id(results, name)
+        if name in results.columns and name not in stored and not _equals_item_id(results, name)
     ]
-    if run.offsets != "codepoint" and "start" in holds and "start" in results.columns:
+    if run.offsets != "codepoint" and "start" in stored and "start" in results.columns:
         lost.append(f"the unit of the offsets ({run.offsets})")
     queries = run.query_ids.len()
     if run.empty and not empty:
@@ -122,7 +122,7 @@ def warn_of_run_losses(
         queries -= len(run.empty)
     if run.failed:
         lost.append(f"the errors of {counted(run.failed, 'query')}")
-    settings = [name for name in run.settings if name not in holds]
+    settings = [name for name in run.settings if name not in stored]
     if settings:
         lost.append("the tag" if settings == ["tag"] else "settings")
     return _warn_of_losses(target, WriteReport(queries, results.height, (*lost, *also)))

@@ -123,7 +123,7 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     require_ids(run.results, _TARGET)
     results, replaced = with_scores_that_order(run.results)
     _write(results.select("query_id", "item_id", "score"), file)
-    return warn_of_run_losses(run, _TARGET, holds=(), empty=False, also=replaced)
+    return warn_of_run_losses(run, _TARGET, stored=(), empty=False, also=replaced)
 
 
 def _sample(source: Source) -> list[list[str]]:

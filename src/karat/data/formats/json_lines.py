@@ -41,7 +41,7 @@ DECODE_HINT = "decode the text as UTF-8 before passing it to karat"
 class Refuse(Protocol):
     """Handles an error: its kind, the error itself, and the query or span it is about."""
 
-    def __call__(self, kind: str, error: InputError, /, **place: Any) -> None:
+    def __call__(self, kind: str, error: InputError, /, **location: Any) -> None:
         """Raise or collect the error."""
 
 
@@ -372,7 +372,7 @@ def record_error(
 def new_query_id(
     query_id: Id, seen: Iterable[str], number: int, error: MakeError, refuse: Refuse = raise_error
 ) -> str:
-    """Return the id of a query as text; refuse an id that was seen before."""
+    """Return the id of a query as text; an id that was seen before goes to `refuse`."""
     query = str(query_id)
     if "\0" in query:
         raise error(f"the id {HAS_NUL}", line=number, field="query_id", hint="use another id")

@@ -167,7 +167,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
         if query in spans or query in gold.empty_spans:
             line["spans"] = [without_nulls(span) for span in spans.get(query, [])]
         if query in evidence or query in gold.empty_evidence:
-            line["evidence"] = [piece["text"] for piece in evidence.get(query, [])]
+            line["evidence"] = [entry["text"] for entry in evidence.get(query, [])]
         file.write(encode(line) + b"\n")
     return WriteReport(gold.queries.height, gold.judgments.height)
 
@@ -350,8 +350,8 @@ def normalize_record(original: Any, number: int, error: MakeError, theirs: dict[
         evidence = [evidence]
     if isinstance(evidence, list):
         record["evidence"] = [
-            piece["text"] if isinstance(piece, Mapping) and "text" in piece else piece
-            for piece in evidence
+            entry["text"] if isinstance(entry, Mapping) and "text" in entry else entry
+            for entry in evidence
         ]
     # The label or the score of a span is not renamed: it need not be the grade.
     for name, keys in (("relevant", ("id", "doc_id", "grade")), ("spans", ("doc_id",))):
@@ -441,7 +441,7 @@ def _field_column(name: str, values: list[Any], queries: Iterable[str]) -> pl.Se
     try:
         return pl.Series(name, values, strict=False)
     except UnicodeEncodeError as error:
-        # A nested value is not equal to the text that cannot be encoded: then no query is named.
+        # A nested value is not equal to the text that cannot be encoded, so that no query is named.
         queries_of_text = (
             query for query, value in zip(queries, values, strict=True) if value == error.object
         )

@@ -142,8 +142,8 @@ def read_run(source: DataFile) -> Run:
 class _LineDecoder:
     """Decodes lines of a run: directly to `RunLine` if possible, which is much faster.
 
-    A line whose results or their ids may have the names of another tool is decoded to a dict, and
-    its keys are renamed.
+    If the results or their ids may have the key of another tool, the line is decoded to a dict
+    and its keys are renamed.
     """
 
     def __init__(self, source: DataFile) -> None:
@@ -333,29 +333,28 @@ class _RunRows:
         results = line.results if line.results and line.error is None else []
         if not results:
             self.empty.append(query)
-        for i, result in enumerate(results):
-            self._add_result(query, result, number, i)
+        self._add_results(query, results, number)
         self.timings += timing_rows(query, line.latency_ms, number, self.error)
         self.calls += call_rows(query, line.calls, number, self.error)
         if line.attempts > 1 or line.varied:
             self.attempts.append((query, line.attempts, line.varied))
 
-    def _add_result(self, query: str, result: ResultRow | Id, number: int, i: int) -> None:
-        if not isinstance(result, ResultRow):
-            result = ResultRow(id=result)
-        check_result(result, number, i, self.error)
-        item_id = result.id
-        if item_id is None and result.start is None:
-            item_id = result.doc_id
+    def _add_results(self, query: str, results: Sequence[ResultRow | Id], number: int) -> None:
         columns = self.results
-        columns["query_id"].append(query)
-        columns["item_id"].append(None if item_id is None else str(item_id))
-        columns["score"].append(result.score)
-        columns["doc_id"].append(None if result.doc_id is None else str(result.doc_id))
-        columns["start"].append(result.start)
-        columns["end"].append(result.end)
-        columns["text"].append(result.text)
-        columns["tokens"].append(result.tokens)
+        for i, entry in enumerate(results):
+            result = entry if isinstance(entry, ResultRow) else ResultRow(id=entry)
+            check_result(result, number, i, self.error)
+            item_id = result.id
+            if item_id is None and result.start is None:
+                item_id = result.doc_id
+            columns["query_id"].append(query)
+            columns["item_id"].append(None if item_id is None else str(item_id))
+            columns["score"].append(result.score)
+            columns["doc_id"].append(None if result.doc_id is None else str(result.doc_id))
+            columns["start"].append(result.start)
+            columns["end"].append(result.end)
+            columns["text"].append(result.text)
+            columns["tokens"].append(result.tokens)
 
     def results_table(self) -> pl.DataFrame:
         """Return the table of results without the columns that have no values."""
@@ -432,7 +431,7 @@ def timing_rows(
     return [(query, stage, ms) for stage, ms in (latency or {}).items()]
 
 
-def refuse_two_prices(call: Call, error: Callable[..., InputError], **place: Any) -> None:
+def refuse_two_prices(call: Call, error: Callable[..., InputError], **location: Any) -> None:
     """Raise an error for a call with two prices for the same thing."""
     has_separate_prices = call.price_in is not None or call.price_out is not None
     if call.price_per_1k is not None and has_separate_prices:
@@ -440,13 +439,13 @@ def refuse_two_prices(call: Call, error: Callable[..., InputError], **place: Any
             "price_per_1k is the price of all tokens and cannot be combined with price_in or "
             "price_out",
             hint="use price_per_1k, or price_in and price_out",
-            **place,
+            **location,
         )
     if call.price_per_call is not None and call.price_per_1k_calls is not None:
         raise error(
             "price_per_call and price_per_1k_calls are the same price in two units",
             hint="use one of them",
-            **place,
+            **location,
         )
 
 

@@ -137,7 +137,7 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
         if "score" in results.columns:
             lost.append("scores that do not give the order of the lists (ids are listed instead)")
     file.write(msgspec.json.format(msgspec.json.encode(nested)))
-    return warn_of_run_losses(run, "this JSON", holds=(), empty=True, also=lost)
+    return warn_of_run_losses(run, "this JSON", stored=(), empty=True, also=lost)
 
 
 def convert_content(source: Source, convert: Callable[[Any], Converted]) -> Converted:

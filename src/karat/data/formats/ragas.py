@@ -421,7 +421,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
         query = row.pop("query_id")
         line: dict[str, Any] = {"query_id": query, "user_input": row.pop("text", None)}
         if query in evidence:
-            line["reference_contexts"] = [piece["text"] for piece in evidence[query]]
+            line["reference_contexts"] = [entry["text"] for entry in evidence[query]]
         ids = dict.fromkeys(judgment["item_id"] for judgment in items.get(query, ()))
         line["reference_context_ids"] = list(ids) if query in judged else None
         file.write(encode(line | without_nulls(row)) + b"\n")
@@ -466,7 +466,7 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     if n_without_texts:
         lists = counted(n_without_texts, "list")
         lost.append(f"the texts of {lists} in which some items have no text")
-    return warn_of_run_losses(run, TARGET, holds=("text",), empty=True, also=lost)
+    return warn_of_run_losses(run, TARGET, stored=("text",), empty=True, also=lost)
 
 
 def _other_format(source: DataFile) -> Format | None:

@@ -65,7 +65,7 @@ def format_for_writing(path: str | os.PathLike[str], name: str | None = None) ->
     for fmt in FORMATS:
         if ending.lower() in fmt.endings:
             return fmt
-    endings = [known for fmt in FORMATS for known in fmt.endings if known]
+    endings = [suffix for fmt in FORMATS for suffix in fmt.endings if suffix]
     raise InputError(
         f"unknown file ending {ending!r}",
         path=path,

@@ -460,7 +460,7 @@ def _format(
         lost = [
             f"{column}, which only some items have" for column in _incomplete_columns(run.results)
         ]
-        return warn_of_run_losses(run, target, holds=RESULT_COLUMNS, empty=False, also=lost)
+        return warn_of_run_losses(run, target, stored=RESULT_COLUMNS, empty=False, also=lost)
 
     return Format(
         name=name,

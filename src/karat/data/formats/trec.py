@@ -118,7 +118,7 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     results.select(
         "query_id", pl.lit("Q0").alias("q0"), "item_id", rank, "score", pl.lit(tag).alias("tag")
     ).write_csv(file, separator=" ", include_header=False, quote_style="never")
-    return warn_of_run_losses(run, "a TREC run", holds=("tag",), empty=False, also=replaced)
+    return warn_of_run_losses(run, "a TREC run", stored=("tag",), empty=False, also=replaced)
 
 
 def last_tag(source: Source) -> str:
@@ -426,7 +426,7 @@ def _check_field_count(source: Source, line: int, fields: list[bytes], schema: S
         hint += "; ids cannot contain spaces, and a tag with spaces cannot start with a number"
     name = "a TREC run" if is_run else "TREC qrels"
     raise source.error(
-        f"expected {len(names)} fields ({name}), got {len(fields)}",
+        f"expected {len(names)} fields ({name}), got {len(fields)} fields",
         line=line,
         field=names[len(fields)] if len(fields) < len(names) else None,
         hint=hint,
