@@ -33,7 +33,7 @@ def spans(chunks: karat.Chunks) -> list[tuple[int, int]]:
 
 
 def check_spans(chunks: karat.Chunks, corpus: dict[str, str]) -> None:
-    """Check that every chunk is the text of its document at its offsets, and that ids are unique."""
+    """Check that every chunk is a substring at its offsets, and that ids are unique."""
     karat.Chunks.of(chunks.frame)
     assert chunks.frame["item_id"].is_unique().all()
     for item_id, doc_id, start, end, text in chunks.frame.iter_rows():

@@ -45,7 +45,7 @@ class Refuse(Protocol):
         """Raise or collect the error."""
 
 
-def raise_error(_: str, error: InputError, /, **_place: Any) -> None:
+def raise_error(_: str, error: InputError, /, **_location: Any) -> None:
     """Raise the error. Only `karat validate` collects errors instead."""
     raise error
 
