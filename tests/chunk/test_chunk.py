@@ -28,12 +28,12 @@ def texts(chunks: karat.Chunks) -> list[str]:
     return chunks.frame["text"].to_list()
 
 
-def places(chunks: karat.Chunks) -> list[tuple[int, int]]:
+def spans(chunks: karat.Chunks) -> list[tuple[int, int]]:
     return list(zip(chunks.frame["start"], chunks.frame["end"], strict=True))
 
 
-def check_places(chunks: karat.Chunks, corpus: dict[str, str]) -> None:
-    """Check that every chunk is the text of its document at its place, and that ids are unique."""
+def check_spans(chunks: karat.Chunks, corpus: dict[str, str]) -> None:
+    """Check that every chunk is a substring at its offsets, and that ids are unique."""
     karat.Chunks.of(chunks.frame)
     assert chunks.frame["item_id"].is_unique().all()
     for item_id, doc_id, start, end, text in chunks.frame.iter_rows():
@@ -57,7 +57,7 @@ def test_fixed_chunks_overlap_by_the_given_number_and_reach_the_end(corpus, size
         assert set(re.findall(r"\d+", caught.value.problem)) == {str(overlap), str(size)}
         return
     chunks = chunk.fixed(corpus, size=size, overlap=overlap)
-    check_places(chunks, corpus)
+    check_spans(chunks, corpus)
     for doc_id, text in corpus.items():
         parts = texts(karat.Chunks(chunks.frame.filter(doc_id=doc_id)))
         assert "".join(parts[:1] + [part[overlap:] for part in parts[1:]]) == text
@@ -69,7 +69,7 @@ def test_fixed_chunks_overlap_by_the_given_number_and_reach_the_end(corpus, size
 @given(CORPORA, SIZES)
 def test_recursive_chunks_contain_everything_and_fit(corpus, size):
     chunks = chunk.recursive(corpus, size=size)
-    check_places(chunks, corpus)
+    check_spans(chunks, corpus)
     check_coverage(chunks, corpus)
     assert all(len(text) <= size and text == text.strip() for text in texts(chunks))
 
@@ -78,7 +78,7 @@ def test_recursive_chunks_contain_everything_and_fit(corpus, size):
 @given(CORPORA, SIZES, st.lists(st.sampled_from(["\n## ", ". ", "a", "aa", "\n", "no"])))
 def test_any_separators_lose_nothing(corpus, size, separators):
     chunks = chunk.recursive(corpus, size=size, separators=separators)
-    check_places(chunks, corpus)
+    check_spans(chunks, corpus)
     check_coverage(chunks, corpus)
 
 
@@ -86,7 +86,7 @@ def test_any_separators_lose_nothing(corpus, size, separators):
 @given(CORPORA, SIZES)
 def test_sentences_contain_everything_and_fit(corpus, size):
     chunks = chunk.sentences(corpus, size=size)
-    check_places(chunks, corpus)
+    check_spans(chunks, corpus)
     check_coverage(chunks, corpus)
     assert all(len(text) <= size for text in texts(chunks))
 
@@ -95,7 +95,7 @@ def test_sentences_contain_everything_and_fit(corpus, size):
 @given(CORPORA, SIZES | st.none(), st.integers(1, 6))
 def test_markdown_sections_contain_everything(corpus, size, level):
     chunks = chunk.markdown(corpus, size=size, level=level)
-    check_places(chunks, corpus)
+    check_spans(chunks, corpus)
     check_coverage(chunks, corpus)
     assert size is None or all(len(text) <= size for text in texts(chunks))
 
@@ -158,6 +158,10 @@ def test_long_text_of_one_character_is_chunked_quickly(text):
         ("---\n# no\na: b\n---\n# Yes", ["---\n# no\na: b\n---", "# Yes"]),
         ("# A\r\nx\r\r# B\r\n\r\n", ["# A\r\nx", "# B"]),
         ("#\n\n#\n", ["#", "#"]),
+        ("<!--\n# a\n-->\n# B", ["<!--\n# a\n-->", "# B"]),
+        ("- a\n\n  # b\n\n# C", ["- a\n\n  # b", "# C"]),
+        ("> # a\n\n# B", ["> # a", "# B"]),
+        ("[a]: /url\n===\n\n===\n---", ["[a]: /url\n===", "===\n---"]),
     ],
 )
 def test_sections_begin_at_headings_only(text, expected):
@@ -209,18 +213,18 @@ class Overlapping:
 
 
 @given(st.text("ab", max_size=40), SIZES, st.integers(0, 29))
-def test_places_are_right_in_repetitive_text(text, size, overlap):
+def test_spans_are_right_in_repetitive_text(text, size, overlap):
     if overlap < size:
         found = chunk.with_splitter({"d": text}, Overlapping(size, overlap))
-        assert places(found)[:1] == places(chunk.fixed({"d": text}, size=size))[:1]
-        check_places(found, {"d": text})
+        assert spans(found)[:1] == spans(chunk.fixed({"d": text}, size=size))[:1]
+        check_spans(found, {"d": text})
         if overlap == 0:
-            assert places(found) == places(chunk.fixed({"d": text}, size=size))
+            assert spans(found) == spans(chunk.fixed({"d": text}, size=size))
 
 
 @examples(60, 600)
 @given(CORPORA, SIZES)
-def test_places_of_karat_s_own_chunks_are_recovered(corpus, size):
+def test_spans_of_chunks_by_karat_are_recovered(corpus, size):
     def splitter(text: str) -> list[str]:
         return texts(chunk.recursive({"d": text}, size=size))
 
@@ -252,22 +256,22 @@ def test_changed_white_space_is_reported():
 def test_near_match_with_other_white_space_is_preferred_to_a_far_exact_one():
     with pytest.warns(KaratWarning):
         found = chunk.with_splitter({"d": "a\nb c a b"}, lambda _: ["a b", "c", "a b"])
-    assert places(found) == [(0, 3), (4, 5), (6, 9)]
+    assert spans(found) == [(0, 3), (4, 5), (6, 9)]
 
 
 def test_short_piece_is_not_matched_inside_the_previous_chunk():
     found = chunk.with_splitter({"d": "See Notes. Read on.\nNotes"}, str.splitlines)
-    assert places(found) == [(0, 19), (20, 25)]
+    assert spans(found) == [(0, 19), (20, 25)]
 
 
 def test_piece_may_start_where_the_previous_one_starts():
     found = chunk.with_splitter({"d": "\nfoo bar"}, lambda _: ["foo", "foo bar"])
-    assert places(found) == [(1, 4), (1, 8)]
+    assert spans(found) == [(1, 4), (1, 8)]
 
 
 def test_pieces_keep_their_white_space_and_blank_ones_are_dropped():
     found = chunk.with_splitter({"d": " a \n b ", "e": " "}, lambda _: [" a ", "\n", "", " b "])
-    assert places(found) == [(0, 3), (4, 7)]
+    assert spans(found) == [(0, 3), (4, 7)]
 
 
 def test_piece_that_is_not_in_the_text_is_refused():

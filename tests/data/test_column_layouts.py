@@ -152,9 +152,9 @@ def test_values_of_a_page_beyond_its_column_are_refused():
     thrift = parquet_layout._Thrift(content, 4)
     thrift.struct()
     before = bytes([2 * 9])  # zigzag
-    head = content[4 : thrift.at]
+    head = content[4 : thrift.position]
     assert before in head
-    damaged = content[:4] + head.replace(before, bytes([2 * 7])) + content[thrift.at :]
+    damaged = content[:4] + head.replace(before, bytes([2 * 7])) + content[thrift.position :]
     with pytest.raises(DamagedLayoutError):
         parquet_layout.expanded_size(damaged)
 

@@ -290,7 +290,7 @@ def test_lost_parts_of_gold_are_reported(tmp_path, line, lost):
         ({"results": [{"id": "a", "doc_id": "d"}]}, "doc_id"),
         ({"results": ["a"], "latency_ms": {"total": 1}}, "timings"),
         ({"error": {"type": "Timeout"}}, "errors.* 1 query"),
-        ({"results": ["a", {"id": "b", "text": "x"}]}, r"texts.*\b1 lists\b"),
+        ({"results": ["a", {"id": "b", "text": "x"}]}, r"texts.*\b1 list\b"),
     ],
 )
 def test_lost_parts_of_a_run_are_reported(tmp_path, line, lost):

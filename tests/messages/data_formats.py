@@ -1,4 +1,4 @@
-"""What a file of gold or a run holds that its format does not allow, and what a format loses."""
+"""Errors and warnings of the file formats: invalid content, and data that a format cannot store."""
 
 import gzip
 import json
@@ -38,8 +38,8 @@ LIBRARY = r"\(.*\)"
 gold("a line is not complete JSON", "gold.jsonl", '{"query_id": "q1"\n', volatile=LIBRARY)
 run("the last line of a run is cut off", "a.jsonl", RUN_HEADER + '{"query', volatile=LIBRARY)
 gold("a number in JSON is not finite", "gold.jsonl", '{"query_id": "q1", "weight": [NaN]}\n')
-run("a text in JSON has half a character", "run.jsonl", r'{"query_id": "\ud800", "results": []}')
-gold("a key in JSON has half a character", "gold.jsonl", '{"query_id": "q1", "\\ud800": 1}')
+run("a text in JSON has a lone surrogate", "run.jsonl", r'{"query_id": "\ud800", "results": []}')
+gold("a key in JSON has a lone surrogate", "gold.jsonl", '{"query_id": "q1", "\\ud800": 1}')
 gold("a grade is not an integer", "gold.jsonl", lines({"query_id": "q1", "relevant": {"a": 0.5}}))
 gold("a line has no query id", "gold.jsonl", lines({"relevant": {"a": 1}}))
 run(
@@ -71,7 +71,7 @@ def result(name: str, **fields) -> None:
     run(name, "run.jsonl", lines({"query_id": "q1", "results": [fields]}))
 
 
-result("a result has no id, place or text", score=1)
+result("a result has no id, offsets or text", score=1)
 result("a result ends before it starts", doc_id="d", start=5, end=2)
 case(
     "a score in Python is not finite",
@@ -114,7 +114,7 @@ gold("a grade in qrels is not a number", "gold.qrels", "q1 0 a yes\n")
 gold("a grade in qrels is too large", "gold.qrels", "q1 0 a 99999999999999999999\n")
 run("a score in a TREC run is not a number", "a.run", "q1 Q0 a 1 high tag\n")
 run("a score in a TREC run is too large", "a.run", "q1 Q0 a 1 1e999 tag\n")
-gold("qrels hold only comments", "gold.qrels", "# nothing\n")
+gold("qrels have only comments", "gold.qrels", "# nothing\n")
 gold("a TREC run is read as gold", "gold.qrels", "q1 Q0 a 1 0.9 tag\n")
 run("qrels are read as a run", "a.run", "q1 0 a 1\n")
 case("an id has a space and is written as TREC", lambda: Gold.of({"q 1": ["a"]}).write("g.qrels"))
@@ -262,11 +262,11 @@ run(
     lines({"query_id": "q1", "retrieved_contexts": ["x", "y"], "retrieved_context_ids": ["a"]}),
 )
 case(
-    "a text of Ragas has half a character",
+    "a text of Ragas has a lone surrogate",
     lambda: Gold.of([{"user_input": "\ud800", "reference_contexts": []}]),
 )
 gold(
-    "a cell of a CSV file of Ragas holds no list",
+    "a cell of a CSV file of Ragas is not a list",
     "gold.csv",
     "query_id,reference_contexts\nq1,x and y\n",
 )
@@ -295,7 +295,7 @@ case(
     lambda: Gold.of({"q\t1": ["a"]}).write("x.tsv", format="ir_datasets"),
 )
 
-# What formats cannot hold
+# What formats cannot store
 
 TEXT = {"query_id": "q1", "results": [{"text": "x"}]}
 
@@ -311,8 +311,8 @@ def losses() -> Run:
 
 
 case("items without ids are written as TREC", lambda: Run.of([TEXT]).write("a.run"))
-case("a TREC file cannot hold all of a run", lambda: losses().write("a.run"))
-case("a CSV file cannot hold all of a run", lambda: losses().write("a.csv"))
+case("a TREC file cannot store all of a run", lambda: losses().write("a.run"))
+case("a CSV file cannot store all of a run", lambda: losses().write("a.csv"))
 case(
     "scores do not give the order in a TREC run",
     lambda: Run.of(
@@ -320,7 +320,7 @@ case(
     ).write("a.run"),
 )
 case(
-    "a qrels file cannot hold all of gold",
+    "a qrels file cannot store all of gold",
     lambda: Gold.of(
         [
             {"query_id": "q1", "query": "pay", "relevant": {"a": 1}, "topic": "x"},

@@ -1,7 +1,7 @@
-"""Cutting documents into chunks with exact offsets.
+"""Split documents into chunks with exact offsets.
 
-Every chunk is a stretch of its document: `corpus[doc_id][start:end] == text`. Its id is
-`doc_id#start-end`, so the same chunk has the same id whoever cuts it.
+Every chunk is a substring of its document: `corpus[doc_id][start:end] == text`. Its id is
+`doc_id#start-end`, so the same chunk has the same id, whichever function created it.
 """
 
 from karat.chunk.by_size import fixed, recursive

@@ -1,4 +1,4 @@
-"""Chunks cut at the coarsest separator that makes them small enough."""
+"""Chunks of a maximum size: `fixed` and `recursive`, and the helpers that all chunkers share."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from karat import checks
 from karat.data import Chunks, Corpus
 from karat.errors import InputError
 
-Place = tuple[int, int]
-"""A stretch [start, end) of a text."""
+TextSpan = tuple[int, int]
+"""Start and end of a part of a text; the end is exclusive."""
+
+SEPARATORS = ("\n\n", "\r\n\r\n", "\n", " ", "")
 
 _SCHEMA = {
     "item_id": pl.String,
@@ -23,123 +25,190 @@ _SCHEMA = {
 }
 
 
-def cut(corpus: Any, places: Callable[[str, str], Iterable[Place]]) -> Chunks:
-    """Cut every document at the places that are found for its id and text."""
+def fixed(corpus: Any, *, size: int = 800, overlap: int = 0) -> Chunks:
+    """Split documents into chunks of a fixed number of characters.
+
+    The last chunk of a document may be shorter. White space is kept.
+
+    Parameters
+    ----------
+    corpus : Corpus, mapping, table or path
+        The documents: a `Corpus`, `{doc_id: text}`, a table with the columns doc_id and text, or
+        a path that `Corpus.read` accepts.
+    size : int, default 800
+        Number of characters (code points) per chunk, at least 1.
+    overlap : int, default 0
+        Number of characters that a chunk shares with the previous one. Must be less than `size`.
+
+    Returns
+    -------
+    Chunks
+        Table with item_id, doc_id, start, end and text, one row per chunk.
+
+    Raises
+    ------
+    InputError
+        If `size` or `overlap` is not an integer or out of range.
+
+    See Also
+    --------
+    recursive : Split at paragraphs, lines and words instead of a fixed position.
+
+    Examples
+    --------
+    >>> fixed({"d": "abcdefgh"}, size=4, overlap=1).frame["text"].to_list()
+    ['abcd', 'defg', 'gh']
+    """
+    check_size(size)
+    checks.integer(overlap, "overlap", least=0, hint="give a number of characters")
+    if overlap >= size:
+        raise InputError(
+            f"must be less than size, got an overlap of {overlap} and a size of {size}",
+            field="overlap",
+            hint="use a smaller overlap or a larger size",
+        )
+
+    def split(_: str, text: str) -> list[TextSpan]:
+        # Stop at the chunk that reaches the end: another one would only repeat the overlap.
+        last_start = max(len(text) - overlap, min(len(text), 1))
+        starts = range(0, last_start, size - overlap)
+        return [(start, min(start + size, len(text))) for start in starts]
+
+    return split_corpus(corpus, split)
+
+
+def recursive(corpus: Any, *, size: int = 800, separators: Sequence[str] = SEPARATORS) -> Chunks:
+    r"""Split documents at the coarsest separator that makes the chunks small enough.
+
+    A document is split at the first separator that occurs in it. Parts that are longer than `size`
+    are split at the next separator, and so on; neighbouring short parts are merged up to `size`.
+    White space at both ends of a chunk is removed.
+
+    Parameters
+    ----------
+    corpus : Corpus, mapping, table or path
+        The documents: a `Corpus`, `{doc_id: text}`, a table with the columns doc_id and text, or
+        a path that `Corpus.read` accepts.
+    size : int, default 800
+        Maximum number of characters (code points) per chunk, at least 1.
+    separators : sequence of str, default ("\n\n", "\r\n\r\n", "\n", " ", "")
+        Separators, the coarsest first. A separator stays at the end of its chunk, except that a
+        separator such as "\n## ", which has text after the white space, starts the next chunk.
+        The empty separator splits at any character; without it, a part in which no separator
+        occurs stays longer than `size`.
+
+    Returns
+    -------
+    Chunks
+        Table with item_id, doc_id, start, end and text, one row per chunk.
+
+    Raises
+    ------
+    InputError
+        If `size` is not an integer of at least 1, or `separators` is not a list of strings.
+
+    See Also
+    --------
+    sentences : Split between sentences.
+    markdown : Split at headings.
+
+    Examples
+    --------
+    >>> recursive({"d": "one two\n\nthree four five"}, size=10).frame["text"].to_list()
+    ['one two', 'three', 'four five']
+    """
+    check_size(size)
+    if isinstance(separators, str) or not all(isinstance(one, str) for one in separators):
+        raise InputError(
+            f"must be a list of strings, got {separators!r}",
+            field="separators",
+            hint='for example ["\\n\\n", " "]',
+        )
+    all_separators = tuple(separators)
+
+    def split(_: str, text: str) -> list[TextSpan]:
+        return strip_spans(text, split_span(text, (0, len(text)), size, all_separators))
+
+    return split_corpus(corpus, split)
+
+
+def split_corpus(corpus: Any, split: Callable[[str, str], Iterable[TextSpan]]) -> Chunks:
+    """Return the chunks of all documents; `split` returns the spans for a doc_id and a text."""
     rows: list[tuple[str, str, int, int, str]] = []
     documents = Corpus.open(corpus).documents
     for doc_id, text in zip(documents["doc_id"], documents["text"], strict=True):
         rows += [
             (f"{doc_id}#{start}-{end}", doc_id, start, end, text[start:end])
-            for start, end in places(doc_id, text)
+            for start, end in split(doc_id, text)
         ]
     return Chunks(pl.DataFrame(rows, schema=_SCHEMA, orient="row"))
 
 
-def trimmed(text: str, places: Iterable[Place]) -> list[Place]:
-    """Take white space off both ends of each place; one that holds nothing else is left out."""
-    kept = []
-    for start, end in places:
-        piece = text[start:end].lstrip()
-        if piece:
-            begin = end - len(piece)
-            kept.append((begin, begin + len(piece.rstrip())))
-    return kept
+def check_size(size: Any) -> None:
+    """Raise an InputError unless the size of a chunk is a positive integer."""
+    checks.integer(size, "size", least=1, hint="give a number of characters")
 
 
-def merged(places: Iterable[Place], size: int) -> list[Place]:
-    """Join neighbours for as long as they fit the size together."""
-    joined: list[Place] = []
-    for start, end in places:
-        if joined and end - joined[-1][0] <= size:
-            joined[-1] = (joined[-1][0], end)
+def strip_spans(text: str, spans: Iterable[TextSpan]) -> list[TextSpan]:
+    """Remove white space from both ends of each span, and drop the spans without other text."""
+    stripped = []
+    for start, end in spans:
+        part = text[start:end].lstrip()
+        if part:
+            first = end - len(part)
+            stripped.append((first, first + len(part.rstrip())))
+    return stripped
+
+
+def merge_spans(spans: Iterable[TextSpan], size: int) -> list[TextSpan]:
+    """Merge neighbouring spans as long as the result is not longer than `size`."""
+    merged: list[TextSpan] = []
+    for start, end in spans:
+        if merged and end - merged[-1][0] <= size:
+            merged[-1] = (merged[-1][0], end)
         else:
-            joined.append((start, end))
-    return joined
+            merged.append((start, end))
+    return merged
 
 
-def fixed(corpus: Any, *, size: int = 800, overlap: int = 0) -> Chunks:
-    """Cut documents into chunks of `size` characters, each with `overlap` of the one before.
-
-    >>> fixed({"d": "abcdefgh"}, size=4, overlap=1).frame["text"].to_list()
-    ['abcd', 'defg', 'gh']
-    """
-    checks.integer(size, "size", least=1, hint="a number of characters")
-    checks.integer(overlap, "overlap", least=0, hint="a number of characters")
-    if overlap >= size:
-        raise InputError(
-            f"an overlap of {overlap} leaves nothing new in chunks of {size}",
-            field="overlap",
-            hint="make it smaller than size",
-        )
-
-    def places(_: str, text: str) -> list[Place]:
-        # The last chunk is the one that reaches the end: a further one would hold nothing new.
-        stop = max(len(text) - overlap, min(len(text), 1))
-        return [(at, min(at + size, len(text))) for at in range(0, stop, size - overlap)]
-
-    return cut(corpus, places)
-
-
-SEPARATORS = ("\n\n", "\r\n\r\n", "\n", " ", "")
-
-
-def recursive(corpus: Any, *, size: int = 800, separators: Sequence[str] = SEPARATORS) -> Chunks:
-    r"""Cut documents at the first separator; what is longer than `size`, at the next one.
-
-    Pieces are joined again up to `size`. A separator stays at the end of its piece, or, where it
-    is white space and then something, such as "\n## ", begins the next one. The empty separator
-    cuts anywhere; without it, a piece that has no separator stays longer than `size`.
-
-    >>> recursive({"d": "one two\n\nthree four five"}, size=10).frame["text"].to_list()
-    ['one two', 'three', 'four five']
-    """
-    checks.integer(size, "size", least=1, hint="a number of characters")
-    if isinstance(separators, str) or not all(isinstance(one, str) for one in separators):
-        raise InputError(
-            "separators are no list of texts", field="separators", hint='such as ["\\n\\n", " "]'
-        )
-    return cut(
-        corpus,
-        lambda _, text: trimmed(text, pieces(text, (0, len(text)), size, tuple(separators))),
-    )
-
-
-def pieces(
-    text: str, place: Place, size: int, separators: Sequence[str] = SEPARATORS
-) -> list[Place]:
-    """Cut a place into pieces that touch each other, none longer than `size` where possible."""
-    start, end = place
+def split_span(
+    text: str, span: TextSpan, size: int, separators: Sequence[str] = SEPARATORS
+) -> list[TextSpan]:
+    """Split a span into adjacent spans that are, where possible, not longer than `size`."""
+    start, end = span
     if end - start <= size:
-        return [place]
+        return [span]
     coarsest = next(
-        (at for at, one in enumerate(separators) if text.find(one, start, end) >= 0), None
+        (i for i, separator in enumerate(separators) if text.find(separator, start, end) >= 0),
+        None,
     )
     if coarsest is None:
-        return [place]
+        return [span]
     if not separators[coarsest]:
-        return [(at, min(at + size, end)) for at in range(start, end, size)]
-    done: list[Place] = []
-    short: list[Place] = []
-    for part in _parts(text, place, separators[coarsest]):
+        return [(begin, min(begin + size, end)) for begin in range(start, end, size)]
+    spans: list[TextSpan] = []
+    short_spans: list[TextSpan] = []  # neighbours that are still to be merged
+    for part in _split_at(text, span, separators[coarsest]):
         if part[1] - part[0] <= size:
-            short.append(part)
+            short_spans.append(part)
         else:
-            done += merged(short, size)
-            done += pieces(text, part, size, separators[coarsest + 1 :])
-            short = []
-    return done + merged(short, size)
+            spans += merge_spans(short_spans, size)
+            spans += split_span(text, part, size, separators[coarsest + 1 :])
+            short_spans = []
+    return spans + merge_spans(short_spans, size)
 
 
-def _parts(text: str, place: Place, separator: str) -> list[Place]:
-    """Cut a place at every separator."""
-    start, end = place
-    # After ". " a sentence is over, but the "## " of "\n## " belongs to what follows.
-    white = len(separator) - len(separator.lstrip())
-    inside = white or len(separator)
-    parts: list[Place] = []
-    at = text.find(separator, start, end)
-    while at >= 0:
-        parts.append((start, at + inside))
-        start = at + inside
-        at = text.find(separator, at + len(separator), end)
-    return [*parts, (start, end)] if start < end else parts
+def _split_at(text: str, span: TextSpan, separator: str) -> list[TextSpan]:
+    start, end = span
+    # ". " ends a sentence and stays with it, but the "## " of "\n## " belongs to the next part.
+    leading_space = len(separator) - len(separator.lstrip())
+    before_split = leading_space or len(separator)
+    parts: list[TextSpan] = []
+    position = text.find(separator, start, end)
+    while position >= 0:
+        parts.append((start, position + before_split))
+        start = position + before_split
+        position = text.find(separator, position + len(separator), end)
+    if start < end:
+        parts.append((start, end))
+    return parts

@@ -57,14 +57,14 @@ def locate_command(
     from karat.data.columns import Columns
     from karat.data.data_file import PathSource
     from karat.data.formats import native
-    from karat.data.formats.registry import for_writing
+    from karat.data.formats.registry import format_for_writing
     from karat.errors import InputError
     from karat.evaluation.location import locate
     from karat.files import check_writable
     from karat.format import to_json
 
     if output is not None:
-        if for_writing(output) is not native.FORMAT:
+        if format_for_writing(output) is not native.FORMAT:
             raise InputError("this format cannot hold spans", path=output, hint="write .jsonl")
         check_writable(output)
     mapping = Columns.of(columns)

@@ -14,9 +14,9 @@ from karat.data.formats import beir, trec
 from karat.data.formats.base import KINDS, Format, Kind, WriteReport
 from karat.data.formats.registry import (
     detect,
-    for_writing,
+    format_for_writing,
+    format_named,
     gold_from,
-    named,
     run_from,
     sources,
     write_gold,
@@ -57,11 +57,13 @@ def convert(
     for name, stream in ((source, "/dev/stdin"), (target, "/dev/stdout")):
         if os.fspath(name) == "-":
             raise InputError("- names no file here", hint=f"write {stream} and say the format")
-    into = for_writing(target, target_format)
+    into = format_for_writing(target, target_format)
     (check_writable_folder if into.folder else check_writable)(target)
     opened = sources(source, mapping)
     _refuse_itself(opened, source, target)
-    formats = [detect(part) if source_format is None else named(source_format) for part in opened]
+    formats = [
+        detect(part) if source_format is None else format_named(source_format) for part in opened
+    ]
     known = _kind(kind, opened[0], formats[0])
     if known == "run" and change is not None:
         raise InputError(

@@ -22,12 +22,12 @@ from karat.data.formats.json_lines import (
     check_depth,
     converted,
     decoded,
-    new_query,
+    new_query_id,
     numbered,
     record_error,
     table_of,
 )
-from karat.data.formats.native_gold import GOLD_KEYS, queries_of
+from karat.data.formats.native_gold import GOLD_KEYS, queries_table
 from karat.data.gold import Gold, are_pairs, gold_of_table, query_id_of
 from karat.data.gold_tables import TEXT_COLUMNS, list_columns
 from karat.errors import InputError
@@ -90,7 +90,7 @@ def _read(source: Any, columns: Columns) -> pl.DataFrame:
 
 
 def _of_path(path: Path, columns: Columns) -> pl.DataFrame:
-    lone = beir.queries_file(path) if beir.split_of(path) is None else None
+    lone = beir.queries_file(path) if beir.find_split(path) is None else None
     sources = registry.sources(path, columns) if lone is None else [DataFile(lone, columns)]
     if len(sources) == 1:
         return _of_file(sources[0])
@@ -103,13 +103,15 @@ def _of_file(source: DataFile) -> pl.DataFrame:
         return _of_pairs(source)
     known = registry.detect(source)
     if known.name in table_files.READERS:
-        return table_files.made(_of_table, table_files.READERS[known.name](source), source)
+        return table_files.convert_table(_of_table, table_files.READERS[known.name](source), source)
     keys = _first_keys(source) if known is native.FORMAT else set()
     # An object of plain texts looks like a line; the ids of queries are its keys.
     if known is pytrec_json.FORMAT or (
         source.ending == ".json" and not keys & {*LINE_IDS, "karat"}
     ):
-        return pytrec_json.placed(source, lambda content: _of_python(content, source.columns))
+        return pytrec_json.convert_content(
+            source, lambda content: _of_python(content, source.columns)
+        )
     if known is native.FORMAT and not keys & _GOLD_SIGNS:
         lines = decoded(numbered(source), msgspec.json.Decoder().decode, source)
         return _of_records(((n, source.columns.record(line)) for n, line in lines), source.error)
@@ -164,13 +166,13 @@ def _of_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
             )
         hashed.queries |= id_key is None
         given = record[id_key] if id_key else query_id_of(record[text_key])
-        query = new_query(given, queries, number, error)
+        query = new_query_id(given, queries, number, error)
         used = (id_key or "query_id", text_key or "text", *_GOLD_SIGNS)
         fields = beir.fields_of(record, *used)
         check_depth(fields, number, error)
         queries[query] = {"text": record.get(text_key)} | fields
     hashed.warn("the file")
-    return queries_of(queries)
+    return queries_table(queries)
 
 
 def _of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
@@ -223,7 +225,7 @@ def _of_pairs(source: Source) -> pl.DataFrame:
             raise source.error(
                 "this line is not an id, a tab and a text", line=number, hint="name the columns"
             )
-        queries[new_query(query.strip(), queries, number, source.error)] = text
+        queries[new_query_id(query.strip(), queries, number, source.error)] = text
     return pl.DataFrame(list(queries.items()), schema=_SCHEMA, orient="row")
 
 
@@ -239,5 +241,5 @@ def _of_lines(source: Source) -> pl.DataFrame:
     queries: dict[str, str] = {}
     for number, line in enumerate(decode(source.read(), source).split("\n"), 1):
         if text := line.strip():
-            queries[new_query(query_id_of(text), queries, number, source.error)] = text
+            queries[new_query_id(query_id_of(text), queries, number, source.error)] = text
     return pl.DataFrame(list(queries.items()), schema=_SCHEMA, orient="row")

@@ -57,7 +57,7 @@ def read(
     found = _lines(source, line) if name == "jsonl" else table_files.READERS[name](source)
     if not found[0].height:
         raise source.error("the table has no rows", hint="check the command that wrote it")
-    return table_files.made(make, found, source)
+    return table_files.convert_table(make, found, source)
 
 
 def write(table: pl.DataFrame, path: str | os.PathLike[str], format: str | None) -> None:  # noqa: A002
@@ -111,7 +111,7 @@ def _mapped_line(source: DataFile, line: type[Line], content: bytes) -> Line:
     )
 
 
-def _lines(source: DataFile, line: type[Line]) -> table_files.Found:
+def _lines(source: DataFile, line: type[Line]) -> table_files.LocatedTable:
     """Read JSON Lines; keys that are not declared are passed over."""
     held = numbered(source)
     decode = msgspec.json.Decoder(line).decode

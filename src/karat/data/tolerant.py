@@ -13,9 +13,9 @@ import msgspec
 from karat.data import frames
 from karat.data.data_file import DataFile, PathSource
 from karat.data.formats import native
-from karat.data.formats.json_lines import decoded, opened, with_query_id
-from karat.data.formats.native_gold import gold_of_records, known_record, read_gold
-from karat.data.formats.registry import detect, gold_from, named, sources
+from karat.data.formats.json_lines import decoded, read_header, with_query_id
+from karat.data.formats.native_gold import gold_of_records, normalize_record, read_gold
+from karat.data.formats.registry import detect, format_named, gold_from, sources
 from karat.data.gold import Gold
 from karat.errors import InputError
 
@@ -43,8 +43,8 @@ class TolerantReading:
         lines: dict[str, tuple[str, int]] = {}
         decode = msgspec.json.Decoder().decode
         for file in self.files:
-            for number, given in decoded(opened(file, "gold")[1], decode, file):
-                record = known_record(file.columns.record(given), number, file.error, {})
+            for number, given in decoded(read_header(file, "gold")[1], decode, file):
+                record = normalize_record(file.columns.record(given), number, file.error, {})
                 with_query_id(record)
                 lines.setdefault(str(record["query_id"]), (str(file.path), number))
         return lines
@@ -61,7 +61,9 @@ def read(source: Any) -> TolerantReading:
         source = PathSource(source)
     if isinstance(source, PathSource):
         files = sources(source.path, source.columns)
-        formats = [detect(f) if source.format is None else named(source.format) for f in files]
+        formats = [
+            detect(f) if source.format is None else format_named(source.format) for f in files
+        ]
         lenient = replace(native.FORMAT, read_gold=partial(read_gold, refuse=refuse))
         read_as = [lenient if known is native.FORMAT else known for known in formats]
         gold = gold_from(files, read_as, source.path)

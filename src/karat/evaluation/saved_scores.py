@@ -15,7 +15,12 @@ import polars as pl
 from karat.conventions import Conventions
 from karat.data.data_file import PathSource, path_of
 from karat.data.formats import parquet_layout
-from karat.data.formats.table_files import checked, has_empty_object, mapped, without_panic_texts
+from karat.data.formats.table_files import (
+    has_empty_object,
+    memory_map,
+    polars_source,
+    suppress_panic_output,
+)
 from karat.data.list_cut import ListCut
 from karat.errors import InputError, MeasureError
 from karat.evaluation.scores import Scores
@@ -93,7 +98,7 @@ def holds_scores(given: Any) -> bool:
     source = Source(path)
     if source.ending == ".parquet":
         try:
-            return b"karat" in parquet_layout.keys(mapped(source))
+            return b"karat" in parquet_layout.metadata_keys(memory_map(source))
         except (parquet_layout.DamagedLayoutError, OSError):
             return False
     # Native files begin likewise, but with a number: the version of the format.
@@ -147,7 +152,7 @@ def read_scores(path: str | os.PathLike[str], run: str | None = None) -> Scores:
     source = Source(path)
     if source.ending not in (".parquet", ".json"):
         raise source.error("scores are read from .json and .parquet", hint="write them so first")
-    with _refusing_damage(source), without_panic_texts():
+    with _refusing_damage(source), suppress_panic_output():
         read_file = _read_parquet if source.ending == ".parquet" else _read_json
         scores, n = read_file(source, run)
         _check(source, scores)
@@ -185,7 +190,7 @@ def _refusing_damage(source: Source) -> Iterator[None]:
 
 
 def _read_parquet(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]:
-    content = checked(source)
+    content = polars_source(source)
     metadata = pl.read_parquet_metadata(content).get("karat")
     if metadata is None:
         raise source.error("this file holds no scores", hint="write it with karat")

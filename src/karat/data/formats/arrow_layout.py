@@ -1,8 +1,8 @@
-"""The layout of an Arrow IPC file or stream, checked before Polars reads it.
+"""Check the layout of an Arrow IPC file or stream before Polars reads it.
 
-As with Parquet, Polars trusts counts and lengths, and a damaged one may end the process. This
-module reads the metadata (FlatBuffers) of the footer and of all messages and compares them with
-each other and with the size of the file.
+As with Parquet, Polars trusts the counts and lengths in a file, and damaged ones may end the
+process. This module reads the metadata (FlatBuffers) of the footer and of all messages and compares
+their values with each other and with the size of the file.
 
 Format: https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc
 """
@@ -22,8 +22,8 @@ _DEEPEST: Final = 64
 _BLOCK: Final = "<qixxxxq"
 _SCHEMA, _DICTIONARY, _RECORDS = 1, 2, 3
 
-# Types by their number in Schema.fbs, with the bits that a value takes in each buffer of the
-# type after the validity; None is a buffer of any length.
+# Types by their number in Schema.fbs, with the number of bits per value in each buffer after the
+# validity buffer; None means a buffer of any length.
 _FIXED: Final = {3: (16,), 6: (1,), 7: (32,), 8: (32,), 9: (32,), 10: (64,), 11: (32,), 18: (64,)}
 _LISTS: Final = {12: (32,), 13: (), 16: (), 17: (32,), 21: (64,), 25: (32, 32), 26: (64, 64)}
 _TEXTS: Final = {4: (32, None), 5: (32, None), 19: (64, None), 20: (64, None)}
@@ -42,9 +42,10 @@ _NULL, _VIEWS = 1, (23, 24)
 
 
 def expanded_size(data: Buffer) -> int:
-    """Return about how many bytes the content takes in memory; refuse a damaged layout.
+    """Return the approximate size of the content in memory, in bytes.
 
-    A file without the signs of Arrow at both ends is not looked at: Polars refuses it.
+    A damaged layout raises a DamagedLayoutError. A file without the magic bytes of Arrow has the
+    size 0: Polars rejects it.
     """
     content = _Content(data)
     try:
@@ -64,7 +65,7 @@ class _Content:
         self.data = data
         self.fields: list[_Field] = []
         self.dictionaries: dict[int, tuple[int, int]] = {}
-        """The size and the number of entries by the id of a dictionary."""
+        """Size and number of entries by dictionary id."""
         self.size = 0
 
     def read_file(self) -> None:
@@ -84,10 +85,10 @@ class _Content:
                 self._add(message, offset + metadata, body)
 
     def read_stream(self) -> None:
-        """Read one message after the other."""
-        at = 0
-        while at + 8 <= len(self.data):
-            message, start = self._message(at)
+        """Read all messages in order."""
+        position = 0
+        while position + 8 <= len(self.data):
+            message, start = self._message(position)
             if message is None:
                 break
             body = message.number(3, "<q")
@@ -96,34 +97,34 @@ class _Content:
                 self.fields = _fields(message.table(2))
             else:
                 self._add(message, start, body)
-            at = start + body
+            position = start + body
 
-    def _message(self, at: int) -> tuple[_Table | None, int]:
-        """Return a message and where its body starts, None at the end of a stream."""
-        if self.data[at : at + 4] == _CONTINUATION:
-            at += 4
-        (length,) = struct.unpack_from("<i", self.data, at)
+    def _message(self, position: int) -> tuple[_Table | None, int]:
+        """Return a message, or None at the end of a stream, and the start of its body."""
+        if self.data[position : position + 4] == _CONTINUATION:
+            position += 4
+        (length,) = struct.unpack_from("<i", self.data, position)
         if length == 0:
-            return None, at + 4
-        start = at + 4 + length
+            return None, position + 4
+        start = position + 4 + length
         _require(length > 0 and start <= len(self.data), "a message is longer than the file")
-        return _Table.root(self.data[at + 4 : start]), start
+        return _Table.root(self.data[position + 4 : start]), start
 
     def _add(self, message: _Table, start: int, body: int) -> None:
         """Check a record batch or a dictionary and add its size."""
         kind, records = message.number(1, "<B"), message.table(2)
-        _require(kind in (_DICTIONARY, _RECORDS), "a message is of an unknown kind")
+        _require(kind in (_DICTIONARY, _RECORDS), "a message has an unknown type")
         _require(message.number(3, "<q") <= body, "a record batch is longer than stated")
-        fields, identity = self.fields, None
+        fields, dictionary_id = self.fields, None
         if kind == _DICTIONARY:
-            identity, records = records.number(0, "<q"), records.table(1)
-            owners = [field for field in _all(fields) if field.dictionary == identity]
-            fields = [replace(field, dictionary=None) for field in owners[:1]]
+            dictionary_id, records = records.number(0, "<q"), records.table(1)
+            users = [field for field in _with_children(fields) if field.dictionary == dictionary_id]
+            fields = [replace(field, dictionary=None) for field in users[:1]]
         batch = _Batch(records, list(_lengths(self.data, records, start, body)))
         batch.check(fields)
         self.size += batch.size
-        if identity is not None:
-            self.dictionaries[identity] = (batch.size, batch.rows)
+        if dictionary_id is not None:
+            self.dictionaries[dictionary_id] = (batch.size, batch.rows)
         else:
             for field in fields:
                 if field.dictionary in self.dictionaries:
@@ -131,16 +132,17 @@ class _Content:
 
 
 def _lengths(data: Buffer, records: _Table, start: int, body: int) -> Iterator[int]:
-    """Yield how long the buffers of a record batch are without compression."""
-    compressed = records.has(3)
+    """Yield the uncompressed lengths of the buffers of a record batch."""
+    is_compressed = records.has(3)
     for offset, length in records.structs(2, "<qq"):
         inside = offset >= 0 and length >= 0 and offset + length <= body
         _require(inside, "a buffer is outside of its record batch")
-        if compressed and length > 0:
+        if is_compressed and length > 0:
             _require(length >= 8, "a compressed buffer is too short")
-            (full,) = struct.unpack_from("<q", data, start + offset)
-            _require(full >= -1, "a compressed buffer has a negative length")
-            yield length - 8 if full == -1 else full
+            (full_length,) = struct.unpack_from("<q", data, start + offset)
+            _require(full_length >= -1, "a compressed buffer has a negative length")
+            # -1 means that this buffer is stored without compression.
+            yield length - 8 if full_length == -1 else full_length
         else:
             yield length
 
@@ -152,19 +154,19 @@ class _Field:
     kind: int
     children: list[_Field]
     dictionary: int | None
-    """The id of its dictionary, if its values are in one."""
+    """The id of the dictionary with its values, if there is one."""
 
     @classmethod
     def of(cls, table: _Table, depth: int = 0) -> _Field:
         """Read a field and its children."""
-        _require(depth < _DEEPEST, "the schema is nested too deep")
+        _require(depth < _DEEPEST, "the schema is nested too deeply")
         children = [cls.of(child, depth + 1) for child in table.tables(5)]
         dictionary = table.table(4).number(0, "<q") if table.has(4) else None
         return cls(table.number(2, "<B"), children, dictionary)
 
 
 class _Batch:
-    """The nodes and buffers of a record batch, which the fields of the schema use up in order."""
+    """The nodes and buffers of a record batch, in the order of the fields of the schema."""
 
     def __init__(self, records: _Table, lengths: list[int]) -> None:
         self.rows = records.number(0, "<q")
@@ -177,14 +179,14 @@ class _Batch:
             _require(0 <= nulls <= length, "a column has more nulls than values")
 
     def check(self, fields: list[_Field]) -> None:
-        """Check fields up to one of a type that is not known here."""
+        """Check the fields up to the first with an unknown type."""
         _require(self.rows >= 0, "a record batch has fewer than 0 rows")
         for field in fields:
             if not self._check(field, self.rows):
                 break
 
     def _check(self, field: _Field, rows: int | None) -> bool:
-        """Check a field and its children; False for a type that is not known here."""
+        """Check a field and its children; return False for an unknown type."""
         length = self._next(self.nodes)[0]
         _require(rows is None or length == rows, "a column does not have a value for each row")
         bits_per_value = _BUFFERS.get(field.kind) if field.dictionary is None else (8,)
@@ -216,56 +218,56 @@ def _fields(schema: _Table) -> list[_Field]:
     return [_Field.of(field) for field in schema.tables(1)]
 
 
-def _all(fields: list[_Field]) -> Iterator[_Field]:
+def _with_children(fields: list[_Field]) -> Iterator[_Field]:
     for field in fields:
         yield field
-        yield from _all(field.children)
+        yield from _with_children(field.children)
 
 
 class _Table:
-    """A table of FlatBuffers: its fields are found by a second table of their offsets."""
+    """A FlatBuffers table; a second table, the vtable, has the offsets of its fields."""
 
-    def __init__(self, data: bytes, at: int) -> None:
+    def __init__(self, data: bytes, position: int) -> None:
         self.data = data
-        self.at = at
-        (back,) = struct.unpack_from("<i", data, at)
-        self.offsets = at - back
+        self.position = position
+        (distance,) = struct.unpack_from("<i", data, position)
+        self.offsets = position - distance
         _require(0 <= self.offsets <= len(data) - 4, "the metadata points outside of itself")
         (self.size,) = struct.unpack_from("<H", data, self.offsets)
 
     @classmethod
     def root(cls, data: bytes) -> _Table:
-        """Return the table that a buffer starts with."""
+        """Return the table at the start of a buffer."""
         return cls(data, struct.unpack_from("<I", data, 0)[0])
 
-    def _place(self, slot: int) -> int | None:
+    def _field_position(self, slot: int) -> int | None:
         if 4 + 2 * slot + 2 > self.size:
             return None
         (offset,) = struct.unpack_from("<H", self.data, self.offsets + 4 + 2 * slot)
-        return self.at + offset if offset else None
+        return self.position + offset if offset else None
 
     def has(self, slot: int) -> bool:
         """Tell whether a field has a value."""
-        return self._place(slot) is not None
+        return self._field_position(slot) is not None
 
     def number(self, slot: int, layout: str) -> int:
-        """Return a number, 0 if there is none."""
-        place = self._place(slot)
-        return 0 if place is None else int(struct.unpack_from(layout, self.data, place)[0])
+        """Return a number; 0 if it is missing."""
+        position = self._field_position(slot)
+        return 0 if position is None else int(struct.unpack_from(layout, self.data, position)[0])
 
     def table(self, slot: int) -> _Table:
         """Return a table that a field points to."""
-        place = self._place(slot)
-        if place is None:
+        position = self._field_position(slot)
+        if position is None:
             raise DamagedLayoutError("a part of the metadata is missing")
-        return _Table(self.data, place + struct.unpack_from("<I", self.data, place)[0])
+        return _Table(self.data, position + struct.unpack_from("<I", self.data, position)[0])
 
     def _vector(self, slot: int, width: int) -> range:
-        """Return the places of the elements of a vector."""
-        place = self._place(slot)
-        if place is None:
+        """Return the positions of the elements of a vector."""
+        position = self._field_position(slot)
+        if position is None:
             return range(0)
-        start = place + struct.unpack_from("<I", self.data, place)[0]
+        start = position + struct.unpack_from("<I", self.data, position)[0]
         (count,) = struct.unpack_from("<I", self.data, start)
         end = start + 4 + count * width
         _require(end <= len(self.data), "a list is longer than the metadata")
@@ -273,13 +275,13 @@ class _Table:
 
     def structs(self, slot: int, layout: str) -> Iterator[tuple[int, ...]]:
         """Yield the structs of a vector."""
-        for place in self._vector(slot, struct.calcsize(layout)):
-            yield struct.unpack_from(layout, self.data, place)
+        for position in self._vector(slot, struct.calcsize(layout)):
+            yield struct.unpack_from(layout, self.data, position)
 
     def tables(self, slot: int) -> Iterator[_Table]:
         """Yield the tables of a vector."""
-        for place in self._vector(slot, 4):
-            yield _Table(self.data, place + struct.unpack_from("<I", self.data, place)[0])
+        for position in self._vector(slot, 4):
+            yield _Table(self.data, position + struct.unpack_from("<I", self.data, position)[0])
 
 
 def _require(condition: bool, problem: str) -> None:

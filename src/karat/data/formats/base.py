@@ -1,4 +1,8 @@
-"""What a format cannot hold is said, never dropped in silence."""
+"""What every format has in common: its declaration, and the report of what it cannot store.
+
+A writer never drops data silently: `warn_of_gold_losses` and `warn_of_run_losses` list what the
+target cannot store.
+"""
 
 from __future__ import annotations
 
@@ -18,46 +22,46 @@ Kind = Literal["gold", "run"]
 KINDS: tuple[Kind, ...] = ("gold", "run")
 
 
-def one_kind(*, gold: bool, run: bool) -> Kind | None:
-    """Return the kind that the signs point to, or None where they point to both or neither."""
-    if gold == run:
-        return None
-    return "gold" if gold else "run"
-
-
-def kind_of_contexts(names: Collection[str]) -> Kind | None:
-    """Tell by the columns of Ragas rows which kind they hold; they may hold both."""
-    return one_kind(
-        gold=any(name.startswith("reference_context") for name in names),
-        run=any(name.startswith("retrieved_context") or name == "contexts" for name in names),
-    )
-
-
 @dataclass(frozen=True)
 class Format:
-    """One format: how to know it, read it and write it."""
+    """A file format: how to recognise, read and write it."""
 
     name: str
     endings: tuple[str, ...]
     sniff: Callable[[DataFile], bool]
-    """From the first bytes, the ending and where the file lies."""
+    """Recognises the format from the first bytes, the ending and the folder of a file."""
     kind: Callable[[DataFile], Kind | None]
-    """Whether a file holds gold or a run, or None where it may be either."""
+    """Whether a file contains gold or a run; None if it may be either."""
     read_gold: Callable[[DataFile], Gold]
     read_run: Callable[[DataFile], Run]
     write_gold: Callable[[Gold, Any], WriteReport]
-    """Into an open file, or into a folder where the format is one."""
+    """Writes to an open file, or to a folder if `folder` is set."""
     write_run: Callable[[Run, Any], WriteReport]
     folder: bool = False
 
 
 @dataclass(frozen=True)
 class WriteReport:
-    """What a file holds once it is written, and what it could not hold."""
+    """How many queries and rows were written, and what the format could not store."""
 
     queries: int
     rows: int
     lost: tuple[str, ...] = ()
+
+
+def unambiguous_kind(*, gold: bool, run: bool) -> Kind | None:
+    """Return the kind if there are signs of exactly one of them, otherwise None."""
+    if gold == run:
+        return None
+    return "gold" if gold else "run"
+
+
+def kind_of_contexts(names: Collection[str]) -> Kind | None:
+    """Return the kind of Ragas rows with these columns; None if they contain both kinds."""
+    return unambiguous_kind(
+        gold=any(name.startswith("reference_context") for name in names),
+        run=any(name.startswith("retrieved_context") or name == "contexts" for name in names),
+    )
 
 
 def warn_of_gold_losses(
@@ -71,10 +75,11 @@ def warn_of_gold_losses(
     rows: int | None = None,
     also: Sequence[str] = (),
 ) -> WriteReport:
-    """Warn of what a target that holds judgments loses of gold.
+    """Warn about the parts of gold that a target with judgments cannot store.
 
-    `fields`: whether it holds fields of queries; `empty`: queries with empty judgments.
-    `queries` and `rows` say how many it holds where that does not follow.
+    `fields`, `empty` and `evidence` state whether it stores fields of queries, queries with empty
+    judgments, and evidence texts. `queries` and `rows` are the numbers written, if they differ
+    from those of the judgments; `also` lists further losses.
     """
     lost = [] if gold.spans is None else ["spans"]
     if gold.evidence is not None and not evidence:
@@ -84,79 +89,84 @@ def warn_of_gold_losses(
     if not fields:
         lost += [name for name in gold.queries.columns if name != "query_id"]
     if queries is None:
-        queries = (gold.query_ids_judged if empty else gold.judgments["query_id"]).n_unique()
-    if absent := gold.queries.height - queries:
-        lost.append(f"{counted(absent, 'query')} without judgments")
+        written_ids = gold.query_ids_judged if empty else gold.judgments["query_id"]
+        queries = written_ids.n_unique()
+    if unjudged := gold.queries.height - queries:
+        lost.append(f"{counted(unjudged, 'query')} without judgments")
     if gold.settings:
         lost.append("settings")
     rows = gold.judgments.height if rows is None else rows
-    return _say(target, WriteReport(queries, rows, (*lost, *also)))
+    return _warn_of_losses(target, WriteReport(queries, rows, (*lost, *also)))
 
 
 def warn_of_run_losses(
-    run: Run, target: str, *, holds: Sequence[str], empty: bool, also: Sequence[str] = ()
+    run: Run, target: str, *, stored: Sequence[str], empty: bool, also: Sequence[str] = ()
 ) -> WriteReport:
-    """Warn of what a target that holds ranked items loses of a run.
+    """Warn about the parts of a run that a target with ranked items cannot store.
 
-    `holds`: which columns of results besides the id, and `tag`; `empty`: queries without results.
+    `stored` lists the columns that it stores besides the id and the score, and "tag" if it stores a
+    tag. `empty` states whether it stores queries without results; `also` lists further losses.
     """
-    lost = [kind for kind in ("timings", "calls", "attempts") if getattr(run, kind) is not None]
+    lost = [name for name in ("timings", "calls", "attempts") if getattr(run, name) is not None]
     results = run.results
     lost += [
         name
         for name in ("doc_id", "start", "end", "text", "tokens")
-        if name in results.columns and name not in holds and not _repeats_the_id(results, name)
+        if name in results.columns and name not in stored and not _equals_item_id(results, name)
     ]
-    if run.offsets != "codepoint" and "start" in holds and "start" in results.columns:
-        lost.append(f"that offsets count {run.offsets}")
+    if run.offsets != "codepoint" and "start" in stored and "start" in results.columns:
+        lost.append(f"the unit of the offsets ({run.offsets})")
     queries = run.query_ids.len()
     if run.empty and not empty:
         lost.append(f"{counted(len(run.empty), 'query')} without results")
         queries -= len(run.empty)
     if run.failed:
         lost.append(f"the errors of {counted(run.failed, 'query')}")
-    settings = [name for name in run.settings if name not in holds]
+    settings = [name for name in run.settings if name not in stored]
     if settings:
         lost.append("the tag" if settings == ["tag"] else "settings")
-    return _say(target, WriteReport(queries, results.height, (*lost, *also)))
+    return _warn_of_losses(target, WriteReport(queries, results.height, (*lost, *also)))
 
 
-def need_ids(results: pl.DataFrame, target: str, *, of_all: bool = True) -> None:
-    """Refuse to write items that have no id where the target needs one."""
-    there = "item_id" in results.columns
-    if (of_all and not there) or (there and results["item_id"].null_count()):
+def require_ids(results: pl.DataFrame, target: str, *, of_all: bool = True) -> None:
+    """Raise an InputError if items have no id.
+
+    With `of_all=False`, a table without any ids is accepted: the items are identified otherwise.
+    """
+    has_ids = "item_id" in results.columns
+    if (of_all and not has_ids) or (has_ids and results["item_id"].null_count()):
         raise InputError(
-            f"{target} needs the id of every item",
+            f"{target} requires an id for every item",
             field="item_id",
-            hint="write .jsonl, which holds items without ids",
+            hint="write a .jsonl file, which can store items without ids",
         )
 
 
 def refuse_infinite_scores(results: pl.DataFrame, target: str) -> None:
-    """Refuse to write scores that JSON has no number for."""
+    """Raise an InputError for infinite scores, which JSON cannot represent."""
     if "score" not in results.columns:
         return
     infinite = results.filter(results["score"].is_infinite())
     if infinite.height:
         query, score = infinite.select("query_id", "score").row(0)
         raise InputError(
-            f"{target} cannot hold the score {score} of query {query!r}",
+            f"{target} cannot store the score {score} of query {query!r}",
             field="score",
-            hint="write .run, .csv or .parquet, which hold infinite scores",
+            hint="write a .run, .csv or .parquet file, which can store infinite scores",
         )
 
 
-def _repeats_the_id(results: pl.DataFrame, name: str) -> bool:
-    """Tell whether the document is the item, so that its id says everything."""
+def _equals_item_id(results: pl.DataFrame, name: str) -> bool:
+    """Tell whether a column is the doc_id and equals the item_id, so that nothing is lost."""
     return (
         name == "doc_id"
         and "item_id" in results.columns
-        and (results["doc_id"].equals(results["item_id"]))
+        and results["doc_id"].equals(results["item_id"])
     )
 
 
-def _say(target: str, written: WriteReport) -> WriteReport:
-    if written.lost:
-        message = f"{target} cannot hold {', '.join(written.lost)}"
+def _warn_of_losses(target: str, report: WriteReport) -> WriteReport:
+    if report.lost:
+        message = f"{target} cannot store {', '.join(report.lost)}"
         warnings.warn(KaratWarning(message), stacklevel=6)
-    return written
+    return report

@@ -1,6 +1,6 @@
-"""BEIR folders: queries.jsonl, and judgments in qrels/, one file a split.
+"""BEIR folders: queries.jsonl, and judgments in qrels/, one file per split.
 
-The corpus that lies beside them is no part of gold and is never opened.
+The corpus in the same folder is not part of gold and is never opened here.
 """
 
 from __future__ import annotations
@@ -15,42 +15,52 @@ import polars as pl
 from karat.data.data_file import DataFile, plain_name
 from karat.data.formats import table_files
 from karat.data.formats.base import Format, Kind, WriteReport, warn_of_gold_losses
-from karat.data.formats.json_lines import Id, check_depth, converted, decoded, new_query, numbered
-from karat.data.formats.native_gold import queries_of
+from karat.data.formats.json_lines import (
+    Id,
+    check_depth,
+    converted,
+    decoded,
+    new_query_id,
+    numbered,
+)
+from karat.data.formats.native_gold import queries_table
 from karat.data.gold import Gold
 from karat.data.run import Run
 from karat.errors import InputError
 from karat.files import COMPRESSIONS, Source, without_compression
 
-_NO_RUN = "a BEIR folder has queries and judgments, and no run"
-_RUN_FILE = "name a file with a run, such as run.trec or run.jsonl; gold comes first, then the run"
+_NO_RUN = "a BEIR folder contains queries and judgments, but no run"
+_RUN_HINT = "give a file with a run, such as run.trec or run.jsonl; gold comes first, then the run"
 
 
 class BeirQuery(msgspec.Struct):
-    """A line of queries.jsonl; further keys, and those of `metadata`, are fields of the query."""
+    """A line of queries.jsonl; other keys, and those in `metadata`, are fields of the query."""
 
     id: Id = msgspec.field(name="_id")
     text: str | None = None
 
 
-def split_of(folder: Path) -> Path | None:
-    """Return the file of judgments that a folder stands for: test, or the only split there is."""
+def find_split(folder: Path) -> Path | None:
+    """Return the file with the judgments of a BEIR folder: the test split, or the only one."""
     try:
         files = sorted((folder / "qrels").iterdir()) if folder.is_dir() else []
     except OSError:
         return None
-    splits = {plain_name(f): f for f in files if without_compression(f).suffix == ".tsv"}
+    splits = {
+        plain_name(file): file for file in files if without_compression(file).suffix == ".tsv"
+    }
+    first = next(iter(splits.values()), None)
     if len(splits) > 1 and "test" not in splits:
         raise InputError(
-            f"this BEIR folder has no test split, but {', '.join(splits)}",
+            f"the BEIR folder has no test split; its splits are {', '.join(splits)}",
             path=folder,
-            hint=f"name one of them, such as {next(iter(splits.values()))}",
+            hint=f"give the file of one split, for example {first}",
         )
-    return splits.get("test", next(iter(splits.values()), None))
+    return splits.get("test", first)
 
 
 def sniff(source: DataFile) -> bool:
-    """Tell whether a table lies in a BEIR folder."""
+    """Tell whether the file is a table in the qrels folder of a BEIR folder."""
     return (
         source.path.absolute().parent.name == "qrels"
         and queries_file(_folder(source)) is not None
@@ -59,32 +69,34 @@ def sniff(source: DataFile) -> bool:
 
 
 def kind(_: Source) -> Kind:
-    """Say that the folder holds gold."""
+    """Return "gold": a BEIR folder has no runs."""
     return "gold"
 
 
 def read_gold(source: DataFile) -> Gold:
-    """Read a split, with what queries.jsonl knows of its queries; others are of other splits."""
+    """Read a split; queries.jsonl may also have queries of other splits, which are ignored."""
     gold = table_files.TSV.read_gold(source)
     file = queries_file(_folder(source))
-    told = {} if file is None else _queries(Source(file))
-    known = queries_of({query: told.get(query, {}) for query in gold.query_ids})
-    return Gold(gold.judgments, known_queries=known, name=_folder(source).name)
+    fields_by_query = {} if file is None else _read_queries(Source(file))
+    known_queries = queries_table(
+        {query: fields_by_query.get(query, {}) for query in gold.query_ids}
+    )
+    return Gold(gold.judgments, known_queries=known_queries, name=_folder(source).name)
 
 
 def read_run(source: Source) -> NoReturn:
-    """Refuse: judgments are all that a BEIR folder holds."""
-    raise source.error(_NO_RUN, hint=_RUN_FILE)
+    """Raise an InputError: a BEIR folder has no runs."""
+    raise source.error(_NO_RUN, hint=_RUN_HINT)
 
 
 def refuse_folder_as_run(path: Path) -> None:
-    """Refuse a folder of judgments where a run is meant."""
+    """Raise an InputError if a BEIR folder is given instead of a run."""
     if path.is_dir() and (path / "qrels").is_dir():
-        raise InputError(_NO_RUN, path=path, hint=_RUN_FILE)
+        raise InputError(_NO_RUN, path=path, hint=_RUN_HINT)
 
 
 def write_gold(gold: Gold, folder: Path) -> WriteReport:
-    """Write queries.jsonl and qrels/test.tsv; fields of queries go under `metadata`."""
+    """Write queries.jsonl and qrels/test.tsv; the fields of queries become `metadata`."""
     encode = msgspec.json.Encoder().encode
     queries = gold.queries.join(gold.judgments, on="query_id", how="semi", maintain_order="left")
     with (folder / "queries.jsonl").open("wb") as file:
@@ -102,8 +114,10 @@ def write_gold(gold: Gold, folder: Path) -> WriteReport:
 
 
 def write_run(_: Run, folder: Path) -> NoReturn:  # noqa: ARG001
-    """Refuse: a BEIR folder has no place for a run."""
-    raise InputError(_NO_RUN, field="format", hint="write the run as a file: .run, .jsonl, .csv, …")
+    """Raise an InputError: a BEIR folder has no runs."""
+    raise InputError(
+        _NO_RUN, field="format", hint="write the run to a file: .run, .jsonl, .csv or .parquet"
+    )
 
 
 def _folder(source: Source) -> Path:
@@ -111,16 +125,16 @@ def _folder(source: Source) -> Path:
 
 
 def queries_file(folder: Path) -> Path | None:
-    """Return the file of queries that lies in a folder, if one does."""
+    """Return the file queries.jsonl in a folder, which may be compressed, or None."""
     names = ["queries.jsonl", *(f"queries.jsonl{ending}" for ending in COMPRESSIONS)]
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
-def _queries(source: Source) -> dict[str, dict[str, Any]]:
+def _read_queries(source: Source) -> dict[str, dict[str, Any]]:
     queries: dict[str, dict[str, Any]] = {}
     for number, record in decoded(numbered(source), msgspec.json.Decoder().decode, source):
         line = converted(number, record, BeirQuery, source.error)
-        query = new_query(line.id, queries, number, source.error)
+        query = new_query_id(line.id, queries, number, source.error)
         fields = fields_of(record, "_id", "text")
         check_depth(fields, number, source.error)
         queries[query] = {"text": line.text} | fields
@@ -128,14 +142,18 @@ def _queries(source: Source) -> dict[str, dict[str, Any]]:
 
 
 def fields_of(record: Mapping[str, Any], *used: str) -> dict[str, Any]:
-    """Return the further keys and those of `metadata`, under its name where two are alike."""
+    """Return the keys that are not used, and those in `metadata`.
+
+    A key of `metadata` that exists outside of it as well becomes `metadata.KEY`.
+    """
     fields = {key: value for key, value in record.items() if key not in used}
     metadata = fields.get("metadata")
     if isinstance(metadata, dict):
         del fields["metadata"]
-        taken = {"query_id", "text", *fields}
-        fields |= {f"metadata.{k}" if k in taken else k: v for k, v in metadata.items()}
-    for name in ("query_id", "text"):  # which are the query's own
+        reserved = {"query_id", "text", *fields}
+        for key, value in metadata.items():
+            fields[f"metadata.{key}" if key in reserved else key] = value
+    for name in ("query_id", "text"):  # columns of the table of queries
         if name in fields:
             fields[f"{name}_field"] = fields.pop(name)
     return fields

@@ -1,7 +1,8 @@
-"""What `ir_datasets export … --format tsv` prints: tabs, and no line that names the columns.
+"""TSV files of `ir_datasets export … --format tsv`: separated by tabs, without column names.
 
-Judgments are query, document, relevance and iteration; scored documents are query, document and
-score. With four fields TREC has another order, so that TREC wins wherever a file could be either.
+Judgments have the fields query, document, relevance and iteration; scored documents have query,
+document and score. TREC qrels also have four fields, in another order; a file that may be either
+is read as TREC.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from karat.data.formats.base import (
     Format,
     Kind,
     WriteReport,
-    need_ids,
+    require_ids,
     warn_of_gold_losses,
     warn_of_run_losses,
 )
@@ -31,33 +32,36 @@ from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 QRELS = ("query_id", "doc_id", "relevance", "iteration")
 SCORED = ("query_id", "doc_id", "score")
 LAYOUTS = {
-    "relevance": "query, document, relevance and, if you like, iteration",
+    "relevance": "query, document, relevance and (optional) iteration",
     "score": "query, document and score",
 }
+_TARGET = "a TSV file of ir_datasets"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _GRADE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 _LONE_CR = re.compile(r"\r(?!\n|\Z)")
-_SAMPLE = 50  # lines that are looked at to tell the format
+_SAMPLE_LINES = 50  # number of lines that are used to detect the format
 
 
 def sniff(source: Source) -> bool:
-    """Tell files that can be nothing else; those of four fields mostly could be TREC's too."""
+    """Tell whether the file can only be an export; most with four fields may also be TREC."""
     lines = _sample(source)
-    width = {len(fields) for fields in lines}
-    if width == {3}:
-        words = {len("\t".join(fields).split()) for fields in lines}
-        return words not in ({4}, {6}) and all(_NUMBER.fullmatch(f[2]) for f in lines)
+    field_counts = {len(fields) for fields in lines}
+    if field_counts == {3}:
+        word_counts = {len("\t".join(fields).split()) for fields in lines}
+        is_trec = word_counts in ({4}, {6})
+        return not is_trec and all(_NUMBER.fullmatch(fields[2]) for fields in lines)
     return (
-        width == {4}
-        and all(_GRADE.fullmatch(f[2]) and not _INTEGER.fullmatch(f[3]) for f in lines)
-        and any(f[1] not in ("0", "Q0") for f in lines)
+        field_counts == {4}
+        and all(_GRADE.fullmatch(third) for _, _, third, _ in lines)
+        and not any(_INTEGER.fullmatch(fourth) for _, _, _, fourth in lines)
+        and any(second not in ("0", "Q0") for _, second, _, _ in lines)
     )
 
 
-def say_if_likely(source: Source) -> None:
-    """Warn of a file that is read as TREC qrels and is laid out more like an export."""
+def warn_if_likely_export(source: Source) -> None:
+    """Warn if a file that is read as TREC qrels looks more like an export."""
     lines = _sample(source)
     if {len(fields) for fields in lines} != {4}:
         return
@@ -65,15 +69,16 @@ def say_if_likely(source: Source) -> None:
     if len(second) > 1 and len(fourth) == 1 and all(map(_GRADE.fullmatch, third | fourth)):
         warnings.warn(
             KaratWarning(
-                f"{source.path} is read as TREC qrels (query, iteration, item, grade), but its "
-                "third field looks like the grade; if ir_datasets wrote it, name that format"
+                f"{source.path} is read as TREC qrels (query, iteration, item, grade), but the "
+                "third field looks like the grade; if the file was written by ir_datasets, set "
+                "the format to ir_datasets"
             ),
             stacklevel=5,
         )
 
 
 def kind(source: Source) -> Kind | None:
-    """Tell judgments by their fourth field, and scores by a fraction."""
+    """Return "gold" for four fields, "run" if a score is not an integer, otherwise None."""
     lines = _sample(source)
     if any(len(fields) == len(QRELS) for fields in lines):
         return "gold"
@@ -81,7 +86,7 @@ def kind(source: Source) -> Kind | None:
 
 
 def read_gold(source: DataFile) -> Gold:
-    """Read judgments; the iteration is passed over, as it is in TREC files."""
+    """Read judgments; the iteration is ignored, as in TREC files."""
     table, locate = _read(source, QRELS)
     judgments = pl.DataFrame(
         [
@@ -94,7 +99,7 @@ def read_gold(source: DataFile) -> Gold:
 
 
 def read_run(source: DataFile) -> Run:
-    """Read scored documents; the score alone decides the order."""
+    """Read scored documents; they are ranked by their scores alone."""
     table, locate = _read(source, SCORED)
     _refuse_ranks(table, source)
     results = pl.DataFrame(
@@ -108,37 +113,33 @@ def read_run(source: DataFile) -> Run:
 
 
 def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
-    """Write judgments, with 0 as the iteration."""
+    """Write judgments, with the iteration 0."""
     _write(gold.judgments.select("query_id", "item_id", "grade", pl.lit("0")), file)
-    return warn_of_gold_losses(gold, "a TSV of ir_datasets", fields=False, empty=False)
+    return warn_of_gold_losses(gold, _TARGET, fields=False, empty=False)
 
 
 def write_run(run: Run, file: IO[bytes]) -> WriteReport:
-    """Write scores; where they do not give the order, n…1 stand in their place."""
-    need_ids(run.results, "a TSV of ir_datasets")
+    """Write scores; if they contradict the order, write n…1 instead and warn."""
+    require_ids(run.results, _TARGET)
     results, replaced = with_scores_that_order(run.results)
     _write(results.select("query_id", "item_id", "score"), file)
-    return warn_of_run_losses(run, "a TSV of ir_datasets", holds=(), empty=False, also=replaced)
+    return warn_of_run_losses(run, _TARGET, stored=(), empty=False, also=replaced)
 
 
 def _sample(source: Source) -> list[list[str]]:
-    """Return the fields of the first lines, of those that are whole."""
+    """Return the fields of the first complete lines."""
     text = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     if len(source.head) == HEAD_BYTES:
         text = text.rpartition("\n")[0]
-    lines = [line.rstrip("\r") for line in text.split("\n", _SAMPLE)[:_SAMPLE]]
+    lines = [line.rstrip("\r") for line in text.split("\n", _SAMPLE_LINES)[:_SAMPLE_LINES]]
     return [line.split("\t") for line in lines if line.strip()]
 
 
 def _read(source: Source, names: tuple[str, ...]) -> tuple[pl.DataFrame, frames.Locate]:
     text = decode(source.read(), source)
     body = _BLANK_LINES.sub("", text, count=1).lstrip("\r")
-    top = text.count("\n", 0, len(text) - len(body))
-    _refuse_lone_cr(source, body, top)
-
-    def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:
-        return source.error(problem, line=top + lines[row - 1], field=field, hint=hint)
-
+    skipped = text.count("\n", 0, len(text) - len(body))
+    _refuse_lone_cr(source, body, skipped)
     try:
         table = pl.read_csv(
             body.encode(),
@@ -151,29 +152,33 @@ def _read(source: Source, names: tuple[str, ...]) -> tuple[pl.DataFrame, frames.
     except (pl.exceptions.PolarsError, OSError):
         table = None
     if table is None or not 3 <= table.width <= len(names) or _ends_with_tab(body, table.width):
-        raise _field_count(source, text, names)
-    blank = table.select(pl.all_horizontal(pl.all().is_null())).to_series()
-    lines = (~blank).arg_true() + 1
-    return table.filter(~blank).rename(dict(zip(table.columns, names, strict=False))), locate
+        raise _field_count_error(source, text, names)
+    is_blank = table.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    line_numbers = (~is_blank).arg_true() + 1 + skipped
+
+    def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:
+        return source.error(problem, line=line_numbers[row - 1], field=field, hint=hint)
+
+    return table.filter(~is_blank).rename(dict(zip(table.columns, names, strict=False))), locate
 
 
-def _refuse_lone_cr(source: Source, body: str, top: int) -> None:
-    """Refuse a carriage return inside a line: Polars would drop it from an id."""
-    if found := _LONE_CR.search(body):
+def _refuse_lone_cr(source: Source, body: str, skipped: int) -> None:
+    """Raise an InputError for a carriage return inside a line: Polars would drop it from an id."""
+    if lone_cr := _LONE_CR.search(body):
         raise source.error(
-            "a carriage return (CR) without a line feed (LF)",
-            line=top + body.count("\n", 0, found.start()) + 1,
+            "the line contains a carriage return (CR) without a line feed (LF)",
+            line=skipped + body.count("\n", 0, lone_cr.start()) + 1,
             hint="save the file with LF or CRLF line endings",
         )
 
 
 def _ends_with_tab(body: str, width: int) -> bool:
-    """Tell whether the last line has a field too many, which is empty: Polars ignores that."""
+    """Tell whether the last line has an additional empty field, which Polars ignores."""
     return body.endswith("\t") and body.rpartition("\n")[2].count("\t") >= width
 
 
-def _field_count(source: Source, text: str, names: tuple[str, ...]) -> InputError:
-    """Find the first line that has too few or too many fields."""
+def _field_count_error(source: Source, text: str, names: tuple[str, ...]) -> InputError:
+    """Make the error for the first line with too few or too many fields."""
     counts = [
         (number, line.count("\t") + 1)
         for number, line in enumerate(text.split("\n"), 1)
@@ -181,37 +186,39 @@ def _field_count(source: Source, text: str, names: tuple[str, ...]) -> InputErro
     ]
     if not counts:
         return source.error("the file has no text", hint="check the command that wrote it")
-    wrong = next((c for c in counts if not 3 <= c[1] <= len(names)), None)
-    number, count = wrong or next((c for c in counts if c[1] != counts[0][1]), counts[0])
+    first_count = counts[0][1]
+    invalid = [pair for pair in counts if not 3 <= pair[1] <= len(names)]
+    different = [pair for pair in counts if pair[1] != first_count]
+    number, count = (*invalid, *different, counts[0])[0]
     return source.error(
-        f"{count} fields between tabs",
+        f"unexpected number of fields: {count}",
         line=number,
-        hint=f"ir_datasets prints {LAYOUTS[names[2]]}",
+        hint=f"separate the fields by tabs: {LAYOUTS[names[2]]}",
     )
 
 
 def _refuse_ranks(table: pl.DataFrame, source: Source) -> None:
-    """Refuse lists that count up from 1, which read as scores would stand upside down."""
-    given = table.filter(pl.len().over("query_id") > 1)
-    counted = given.select(
-        (pl.col("score") == (pl.int_range(1, pl.len() + 1).over("query_id").cast(pl.String))).all()
-    ).item()
-    if given.height and counted:
+    """Raise an InputError for scores 1, 2, 3, …: ranks, which as scores would reverse the lists."""
+    long_lists = table.filter(pl.len().over("query_id") > 1)
+    rank = pl.int_range(1, pl.len() + 1).over("query_id").cast(pl.String)
+    are_ranks = long_lists.select((pl.col("score") == rank).all()).item()
+    if long_lists.height and are_ranks:
         raise source.error(
-            "the third field counts 1, 2, 3, …: these are ranks and not scores",
+            "the third field is 1, 2, 3, …: these look like ranks, not scores",
             field="score",
-            hint="put a first line there: query_id, item_id and rank, with tabs between them",
+            hint="add a first line with the column names query_id, item_id and rank, separated "
+            "by tabs",
         )
 
 
 def _write(table: pl.DataFrame, file: IO[bytes]) -> None:
     for name in ("query_id", "item_id"):
-        bad = table[name].str.contains(r"[\t\n\r]")
-        if bad.any():
+        is_invalid = table[name].str.contains(r"[\t\n\r]")
+        if is_invalid.any():
             raise InputError(
-                f"a TSV of ir_datasets cannot hold the id {table[name].filter(bad)[0]!r}",
+                f"{_TARGET} cannot store the id {table[name].filter(is_invalid)[0]!r}",
                 field=name,
-                hint="write .jsonl, .csv or .parquet, which hold any id",
+                hint="write a .jsonl, .csv or .parquet file, which can store any id",
             )
     table.write_csv(file, separator="\t", include_header=False, quote_style="never")
 

@@ -1,4 +1,7 @@
-"""The lines of karat's own files: one query a line, an optional header first."""
+"""JSON Lines: read and check lines, report where they are wrong, and rename keys of other tools.
+
+Shared by the native format, Ragas rows, BEIR queries and records that are given in Python.
+"""
 
 from __future__ import annotations
 
@@ -25,27 +28,30 @@ Id = Text | int
 Offset = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_PLACE)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 NUL = r"\u0000"
-"""The character in JSON, which does not allow it as it is."""
+"""The NUL character as JSON spells it; JSON does not allow the plain character."""
 _ID_NAME = re.compile("(?:ids?|relevant|expected|judgments|any_of|results)$", re.IGNORECASE)
 Line = TypeVar("Line")
 Numbered = Iterable[tuple[int, Line]]
+"""Lines or records with their numbers, from 1."""
 MakeError = Callable[..., InputError]
+"""Makes the error for a line, as `Source.error` does."""
+DECODE_HINT = "decode the text as UTF-8 before passing it to karat"
 
 
 class Refuse(Protocol):
-    """Takes what is wrong, of which kind it is, and where it stands."""
+    """Handles an error: its kind, the error itself, and the query or span it is about."""
 
-    def __call__(self, kind: str, error: InputError, /, **place: Any) -> None:
-        """Raise the error, or keep it."""
+    def __call__(self, kind: str, error: InputError, /, **location: Any) -> None:
+        """Raise or collect the error."""
 
 
-def refused(_: str, error: InputError, /, **_place: Any) -> None:
-    """Raise what is wrong, as every reader does but that of `karat validate`."""
+def raise_error(_: str, error: InputError, /, **_location: Any) -> None:
+    """Raise the error. Only `karat validate` collects errors instead."""
     raise error
 
 
 class Header(msgspec.Struct, omit_defaults=True):
-    """The optional first line: what the file is."""
+    """The optional first line, which describes the file."""
 
     karat: int
     kind: str
@@ -53,81 +59,90 @@ class Header(msgspec.Struct, omit_defaults=True):
     offsets: str = "codepoint"
     settings: dict[str, Any] = {}
     run_id: str | None = None
-    """Chosen at random when karat run begins a file; every line that it writes repeats it."""
+    """A random id that `karat run` chooses for each file and repeats on every line."""
 
 
 def numbered(source: Source) -> list[tuple[int, bytes]]:
-    """Return the lines that hold something, with their numbers."""
+    """Return the lines that are not blank, with their line numbers."""
     content = source.read()
-    decode(content, source)  # as a whole, since fields that nobody asks for are not decoded
-    lines = enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1)
-    held = [(number, line) for number, line in lines if line.strip()]
+    decode(content, source)  # checks everything: the JSON decoder skips fields that are not read
+    all_lines = enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1)
+    lines = [(number, line) for number, line in all_lines if line.strip()]
     if NUL.encode() in content:
-        _refuse_nul(held, source)
-    return held
+        _refuse_nul(lines, source)
+    return lines
 
 
 def _refuse_nul(lines: Numbered[bytes], source: Source) -> None:
-    """Refuse ids with a NUL character; texts may have one."""
-    marked = [(number, line) for number, line in lines if NUL.encode() in line]
-    for number, record in decoded(marked, msgspec.json.Decoder().decode, source):
+    """Raise an InputError for ids with a NUL character; texts may contain one."""
+    lines_with_nul = [(number, line) for number, line in lines if NUL.encode() in line]
+    for number, record in decoded(lines_with_nul, msgspec.json.Decoder().decode, source):
         if field := id_with_nul(record):
             raise source.error(f"the id {HAS_NUL}", line=number, field=field, hint="use another id")
 
 
 def id_with_nul(value: Any, name: str = "") -> str | None:
-    """Return the name of the field in which an id has a NUL character: keys are ids too."""
-    held = [(name, value)]  # not recursive: fields may be nested deep
-    while held:
-        name, value = held.pop()
+    """Return the name of the field in which an id has a NUL character.
+
+    The keys of `relevant` and `judgments` are ids, too.
+    """
+    stack = [(name, value)]  # a stack instead of recursion: fields may be deeply nested
+    while stack:
+        name, value = stack.pop()
         if isinstance(value, str) and "\0" in value and _ID_NAME.search(name):
             return name
         if isinstance(value, list):
-            held += [(name, item) for item in reversed(value)]
+            stack += [(name, item) for item in reversed(value)]
         elif isinstance(value, dict):
             if name in ("relevant", "judgments") and "\0" in "".join(value):
                 return name
-            held += reversed(value.items())
+            stack += reversed(value.items())
     return None
 
 
-def opened(source: DataFile, kind: str) -> tuple[Header, Numbered[bytes]]:
-    """Split off the header, and number the lines that hold something."""
-    held = numbered(source)
-    number = held[0][0]
-    told = None
-    if b'"karat"' in held[0][1]:
-        told = next(iter(decoded(held[:1], msgspec.json.Decoder().decode, source)))[1]
-    if not isinstance(told, dict) or "karat" not in told:
-        return Header(1, kind, source.name), held
-    header = converted(number, told, Header, source.error)
+def read_header(source: DataFile, kind: str) -> tuple[Header, Numbered[bytes]]:
+    """Return the header, or a default one, and the numbered lines after it."""
+    lines = numbered(source)
+    number, first_line = lines[0]
+    record = None
+    if b'"karat"' in first_line:
+        record = next(iter(decoded(lines[:1], msgspec.json.Decoder().decode, source)))[1]
+    if not isinstance(record, dict) or "karat" not in record:
+        return Header(1, kind, source.name), lines
+    header = converted(number, record, Header, source.error)
     if header.karat != 1:
         raise source.error(
-            f"version {header.karat} of the format is not known",
+            f"unknown version {header.karat} of the format, expected 1",
             line=number,
             field="karat",
-            hint="this file needs a newer karat",
+            hint="install a newer version of karat to read this file",
         )
     if header.kind != kind:
         raise source.error(
-            f"this is a {header.kind} and not a {kind}" if kind == "run" else "this is a run",
+            f"expected {_with_article(kind)}, got {_with_article(header.kind)}",
             line=number,
             field="kind",
             hint=SWAPPED,
         )
     unit_named(header.offsets, source.error, line=number)
     header.name = header.name or source.name
-    if len(held) == 1:
+    if len(lines) == 1:
         raise source.error(
-            "there is a header and no query", line=number, hint="write one query a line after it"
+            "the file has a header but no queries",
+            line=number,
+            hint="write one query per line after the header",
         )
-    return header, held[1:]
+    return header, lines[1:]
+
+
+def _with_article(kind: str) -> str:
+    return "a run" if kind == "run" else kind
 
 
 def decoded(
     lines: Numbered[bytes], decoder: Callable[[bytes], Line], source: Source
 ) -> Iterator[tuple[int, Line]]:
-    """Decode numbered lines, naming the line that cannot be."""
+    """Decode numbered lines; errors name the line."""
     for number, line in lines:
         try:
             yield number, decoder(line)
@@ -150,59 +165,58 @@ def converted(
     error: MakeError,
     theirs: Mapping[str, str] | None = None,
 ) -> Line:
-    """Check a decoded record against its declaration; errors name keys as the file does."""
+    """Convert a decoded record to a msgspec type; errors use the keys of the file (`theirs`)."""
     try:
         return msgspec.convert(record, to)
     except msgspec.ValidationError as problem:
         raise _invalid(problem, number, error, theirs or {}) from problem
     except UnicodeEncodeError as problem:
         raise error(
-            f"{problem.object!a} holds a lone surrogate",
+            f"{problem.object!a} contains a lone surrogate",
             line=number,
-            hint="decode the text as UTF-8 before it comes here",
+            hint=DECODE_HINT,
         ) from problem
 
 
 def _not_json(line: bytes, number: int, error: msgspec.DecodeError, source: Source) -> InputError:
-    """Say what keeps a line from being JSON; Python's reader is laxer and so can tell where."""
+    """Make the error for a line that is not JSON.
+
+    Python's JSON reader accepts more than JSON allows, so it may find the field that is wrong.
+    """
     try:
-        field, problem = next(_unlawful(json.loads(line), ""))
+        field, problem = next(_invalid_values(json.loads(line), ""))
     except (ValueError, RecursionError, StopIteration):
-        field, problem = "", f"this line is no complete JSON ({str(error).lower()})"
-    return source.error(
-        problem,
-        line=number,
-        field=field.lstrip(".") or None,
-        hint="the run was cut off here: give its karat run again, which mends and finishes it"
-        if _is_torn(line, source)
-        else "one object a line; NaN, Infinity and lone surrogates are not JSON",
-    )
+        field, problem = "", f"the line is not complete JSON ({str(error).lower()})"
+    hint = "write one object per line; NaN, Infinity and lone surrogates are not JSON"
+    if _is_torn(line, source):
+        hint = "the run was interrupted here: repeat the karat run command to repair and finish it"
+    return source.error(problem, line=number, field=field.lstrip(".") or None, hint=hint)
 
 
 def _is_torn(line: bytes, source: Source) -> bool:
-    """Tell whether a line is the last of a run and has no end: karat run was writing it."""
+    """Tell whether this is the last line of a run, without a newline: `karat run` was stopped."""
     is_run = source.head.startswith(b'{"karat":1,"kind":"run"')
     return is_run and not line.endswith(b"\n") and source.read().endswith(b"\n" + line)
 
 
-def _unlawful(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the places that hold what Python reads and JSON does not allow."""
+def _invalid_values(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield path and problem of each value that Python reads but JSON does not allow."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield path, f"{value} is no number in JSON"
-    elif isinstance(value, str) and not _encodable(value):
-        yield path, f"{value!a} holds a lone surrogate"
+        yield path, f"{value} is not a number in JSON"
+    elif isinstance(value, str) and not _is_encodable(value):
+        yield path, f"{value!a} contains a lone surrogate"
     elif isinstance(value, list):
-        for at, item in enumerate(value):
-            yield from _unlawful(item, f"{path}[{at}]")
+        for i, item in enumerate(value):
+            yield from _invalid_values(item, f"{path}[{i}]")
     elif isinstance(value, dict):
         for key, item in value.items():
-            shown = key.encode("utf-8", "replace").decode()
-            if not _encodable(key):
-                yield f"{path}.{shown}", f"{key!a} holds a lone surrogate"
-            yield from _unlawful(item, f"{path}.{shown}")
+            item_path = f"{path}.{key.encode('utf-8', 'replace').decode()}"
+            if not _is_encodable(key):
+                yield item_path, f"{key!a} contains a lone surrogate"
+            yield from _invalid_values(item, item_path)
 
 
-def _encodable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -211,14 +225,18 @@ def _encodable(text: str) -> bool:
 
 
 def table_of(rows: Any, schema: dict[str, Any], field: str, **how: Any) -> pl.DataFrame:
-    """Build a table from checked rows; text that Python made may still not be text."""
+    """Build a table from checked rows.
+
+    Strings from Python may still contain lone surrogates, which Polars cannot store, and ids may
+    contain NUL characters; both raise an InputError for the field.
+    """
     try:
         table = pl.DataFrame(rows, schema=schema, **how)
     except UnicodeEncodeError as error:
         raise InputError(
             f"{error.object[error.start]!a} is half a character (a lone surrogate)",
             field=field,
-            hint="decode the text as UTF-8 before it comes here",
+            hint=DECODE_HINT,
         ) from error
     ids = [name for name in ("item_id", "doc_id") if name in schema]
     for name in ids:
@@ -230,21 +248,17 @@ def table_of(rows: Any, schema: dict[str, Any], field: str, **how: Any) -> pl.Da
 def _invalid(
     error: msgspec.ValidationError, number: int, make: MakeError, theirs: Mapping[str, str]
 ) -> InputError:
-    problem, _, place = str(error).partition(" - at ")
-    path = place.rpartition("$")[2].rstrip("`").lstrip(".")
+    problem, _, location = str(error).partition(" - at ")
+    path = location.rpartition("$")[2].rstrip("`").lstrip(".")
     field = path if path.strip("[.]") else None  # msgspec does not name all keys: $[...]
     if missing := re.fullmatch(r"Object missing required field `(\w+)`", problem):
         field = f"{field}.{missing[1]}" if field else missing[1]
     if field and theirs:
         field = re.sub(r"[^.\[\]]+", lambda name: theirs.get(name[0], name[0]), field)
-    return make(
-        problem.replace("`", ""),
-        line=number,
-        field=field,
-        hint="write a whole number such as 0, 1 or 2"
-        if problem.startswith("Expected `int`")
-        else "see docs/formats.md for the fields",
-    )
+    hint = "see docs/formats.md for the fields"
+    if problem.startswith("Expected `int`"):
+        hint = "write an integer such as 0, 1 or 2"
+    return make(problem.replace("`", ""), line=number, field=field, hint=hint)
 
 
 ITEM_ALIASES = {
@@ -252,28 +266,28 @@ ITEM_ALIASES = {
     "doc_id": frames.DOC_ID[1:],
     "grade": ("rel", "relevance", "label", "score"),
 }
-"""Other names of the keys of an item inside a record: a result, a judgment, a span."""
+"""Other names for the keys of an item inside a record: a result, a judgment or a span."""
 
 
-def with_item_keys(item: Any, wanted: Iterable[str], theirs: dict[str, str]) -> Any:
-    """Return an item of a list with karat's keys; `theirs` notes what the file calls them.
+def with_item_keys(item: Any, keys: Iterable[str], theirs: dict[str, str]) -> Any:
+    """Rename the keys of an item to karat's; `theirs` is filled with the names in the file.
 
-    An own name always wins: `chunk_id` is a key like any other next to `id`.
+    karat's names take precedence: next to `id`, `chunk_id` is a key like any other.
     """
     if not isinstance(item, Mapping):
         return item
     renamed = dict(item)
     lower = {key.lower(): key for key in item if isinstance(key, str)}
-    for known in wanted:
-        used = next((lower[name] for name in ITEM_ALIASES[known] if name in lower), None)
-        if known not in renamed and used is not None:
-            renamed[known] = renamed.pop(used)
-            theirs[known] = used
+    for key in keys:
+        alias = next((lower[name] for name in ITEM_ALIASES[key] if name in lower), None)
+        if key not in renamed and alias is not None:
+            renamed[key] = renamed.pop(alias)
+            theirs[key] = alias
     return renamed
 
 
 def with_query_id(record: Any) -> bool:
-    """Give a record an id made of the text of its query, if it has none; tell whether it did."""
+    """Add an id that is a hash of the query text to a record without id; tell whether it did."""
     if not isinstance(record, dict) or record.get("query_id") is not None:
         return False
     text = record.get("query")
@@ -283,59 +297,60 @@ def with_query_id(record: Any) -> bool:
     return True
 
 
-def with_known_keys(
+def with_karat_keys(
     record: Any,
     aliases: Mapping[str, Sequence[str]],
     number: int,
     error: MakeError,
     theirs: dict[str, str],
 ) -> Any:
-    """Return a record with karat's keys; `theirs` notes what the file calls them."""
+    """Rename the keys of a record to karat's; `theirs` is filled with the names in the file."""
     if not isinstance(record, Mapping):
         return record
     renamed = dict(record)
-    for known, others in aliases.items():
-        used = [name for name in (known, *others) if name in record]
-        if len(used) > 1:
+    for key, other_names in aliases.items():
+        names = [name for name in (key, *other_names) if name in record]
+        if len(names) > 1:
             raise error(
-                f"{used[0]!r} and {used[1]!r} mean the same",
+                f"{names[0]!r} and {names[1]!r} mean the same",
                 line=number,
-                field=used[1],
+                field=names[1],
                 hint="keep one of them",
             )
-        if used and used[0] != known:
-            renamed[known] = renamed.pop(used[0])
-            theirs[known] = used[0]
+        if names and names[0] != key:
+            renamed[key] = renamed.pop(names[0])
+            theirs[key] = names[0]
     if "query_id" not in renamed and "id" in renamed and {"query", "text"} & renamed.keys():
         renamed["query_id"] = renamed.pop("id")
         theirs["query_id"] = "id"
     return renamed
 
 
-def warn_of_misspelled_keys(fields: Iterable[str], known: Iterable[str], name: str | None) -> None:
-    """Warn if a field of the queries looks like a known key that is misspelled."""
-    keys = sorted(known)
+def warn_of_misspelled_keys(fields: Iterable[str], keys: Iterable[str], name: str | None) -> None:
+    """Warn if a field of the queries looks like a misspelled key."""
+    sorted_keys = sorted(keys)
+    prefix = f"{printable(name)}: " if name else ""
     for field in fields:
-        near = get_close_matches(field.lower(), keys, n=1, cutoff=0.8)
-        if near:
+        similar = get_close_matches(field.lower(), sorted_keys, n=1, cutoff=0.8)
+        if similar:
             warnings.warn(
                 KaratWarning(
-                    f"{f'{printable(name)}: ' if name else ''}the field {printable(field)!r} looks "
-                    f"like a misspelling of {near[0]!r}; it is kept as a field of the queries"
+                    f"{prefix}the field {printable(field)!r} looks like a misspelling of "
+                    f"{similar[0]!r}; it is kept as a field of the queries"
                 ),
                 stacklevel=5,
             )
 
 
 def check_depth(fields: Mapping[str, Any], number: int, error: MakeError) -> None:
-    """Refuse fields of a query that are nested too deep."""
+    """Raise an InputError for fields of a query that are nested too deeply."""
     for name, value in fields.items():
         if _is_deeper(value, DEEPEST):
             raise error(
-                f"lists and objects are nested more than {DEEPEST} deep",
+                f"lists and objects are nested more than {DEEPEST} levels deep",
                 line=number,
                 field=name,
-                hint="nest them less, or write the field as text",
+                hint="use fewer levels, or write the field as text",
             )
 
 
@@ -350,30 +365,30 @@ def _is_deeper(value: Any, depth: int) -> bool:
 def record_error(
     problem: str, *, line: int, field: str | None = None, hint: str | None = None
 ) -> InputError:
-    """Make the error for a record that came from no file."""
+    """Make the error for a record that does not come from a file."""
     return InputError(f"record {line}: {problem}", field=field, hint=hint)
 
 
-def new_query(
-    given: Id, seen: Iterable[str], number: int, error: MakeError, refuse: Refuse = refused
+def new_query_id(
+    query_id: Id, seen: Iterable[str], number: int, error: MakeError, refuse: Refuse = raise_error
 ) -> str:
-    """Return a query's id as text, refusing one that was there before."""
-    query = str(given)
+    """Return the id of a query as text; an id that was seen before goes to `refuse`."""
+    query = str(query_id)
     if "\0" in query:
         raise error(f"the id {HAS_NUL}", line=number, field="query_id", hint="use another id")
     if query in seen:
         problem = error(
-            f"query {query!r} stands there twice",
+            f"query {query!r} occurs twice",
             line=number,
             field="query_id",
-            hint="a query is one line; put all of it there",
+            hint="write one line per query, with all of its data",
         )
         refuse("duplicate-query", problem, query_id=query)
     return query
 
 
-def grouped(table: pl.DataFrame | None) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of a table by query."""
+def rows_by_query(table: pl.DataFrame | None) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of a table as dicts, grouped by query."""
     groups: dict[str, list[dict[str, Any]]] = {}
     if table is not None:
         for row in table.iter_rows(named=True):
@@ -381,20 +396,20 @@ def grouped(table: pl.DataFrame | None) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-def held_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of JSON a dict, refusing a key that stands twice in it."""
-    held = dict(pairs)
-    if len(held) < len(pairs):
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Convert the pairs of a JSON object to a dict; raise an InputError for a duplicate key."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in held if keys.count(key) > 1)
+        duplicate = next(key for key in record if keys.count(key) > 1)
         raise InputError(
-            f"{twice!r} stands twice in one object",
-            field=json.dumps(twice),
-            hint="write each key once; JSON readers keep only the last",
+            f"the key {duplicate!r} occurs twice in one object",
+            field=json.dumps(duplicate),
+            hint="write each key once; JSON readers keep only the last value",
         )
-    return held
+    return record
 
 
 def without_nulls(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row without what it does not hold."""
+    """Return a row without its null values."""
     return {key: value for key, value in row.items() if value is not None}

@@ -1,11 +1,10 @@
-"""Gold in karat's own files."""
+"""Gold in the native format: read, check and write its lines."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import IO, Annotated, Any
 
 import msgspec
@@ -15,6 +14,7 @@ from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.data_file import DataFile
 from karat.data.formats.base import WriteReport
 from karat.data.formats.json_lines import (
+    DECODE_HINT,
     Header,
     Id,
     MakeError,
@@ -24,16 +24,16 @@ from karat.data.formats.json_lines import (
     check_depth,
     converted,
     decoded,
-    grouped,
-    held_once,
-    new_query,
-    opened,
+    new_query_id,
+    raise_error,
+    read_header,
     record_error,
-    refused,
+    rows_by_query,
     table_of,
+    unique_keys,
     warn_of_misspelled_keys,
     with_item_keys,
-    with_known_keys,
+    with_karat_keys,
     with_query_id,
     without_nulls,
 )
@@ -53,24 +53,22 @@ from karat.errors import SWAPPED, InputError
 
 EVIDENCE = dict(NO_EVIDENCE.schema)
 GOLD_KEYS = {"query_id", "query", "relevant", "any_of", "spans", "evidence"}
-
-
 ALIASES = {
     "query_id": QUERY_ID[1:],
     "query": QUERY_TEXT[1:],
     "relevant": RELEVANT[1:],
     "evidence": ("reference_contexts", *EVIDENCE_LISTS),
 }
-"""Other names of the keys of gold, as benchmark scripts and other tools use them."""
-READ_KEYS = {*GOLD_KEYS, *(alias for aliases in ALIASES.values() for alias in aliases)}
-"""All keys that mean something in a line of gold, so that a field cannot have such a name."""
+"""Other names for the keys of gold that benchmark scripts and other tools use."""
+RESERVED_KEYS = {*GOLD_KEYS, *(alias for aliases in ALIASES.values() for alias in aliases)}
+"""All keys with a meaning in a line of gold; a field of the queries cannot have such a name."""
 
 
 Grade = Annotated[int, msgspec.Meta(gt=-LARGEST_GRADE, lt=LARGEST_GRADE)]
 
 
 class Span(msgspec.Struct, omit_defaults=True):
-    """A stretch of a document, half-open; `_gold` checks its place."""
+    """A part of a document; the end is exclusive. `_GoldRows` checks start and end."""
 
     doc_id: Id
     start: int
@@ -80,7 +78,7 @@ class Span(msgspec.Struct, omit_defaults=True):
 
 
 class Judgment(msgspec.Struct):
-    """An item with its grade; an item without an id goes by a hash of its text."""
+    """An item with its grade; without an id, a hash of the text is the id."""
 
     id: Id | None = None
     doc_id: Id | None = None
@@ -89,7 +87,7 @@ class Judgment(msgspec.Struct):
 
 
 class GoldLine(msgspec.Struct, omit_defaults=True):
-    """What should be found for one query; further keys are fields of the query."""
+    """The gold of one query; all other keys are fields of the query."""
 
     query_id: Id
     query: str | None = None
@@ -99,19 +97,19 @@ class GoldLine(msgspec.Struct, omit_defaults=True):
     evidence: list[str] | None = None
 
 
-def read_gold(source: DataFile, refuse: Refuse = refused) -> Gold:
-    """Read native gold; `refuse` may let spans and queries pass that cannot be."""
-    header, lines = opened(source, "gold")
+def read_gold(source: DataFile, refuse: Refuse = raise_error) -> Gold:
+    """Read native gold; `refuse` handles invalid spans and duplicate queries."""
+    header, lines = read_header(source, "gold")
     decode = msgspec.json.Decoder().decode
 
     def decode_once(line: bytes) -> Any:
         record = decode(line)
-        json.loads(line, object_pairs_hook=held_once)  # an item judged twice is no small thing
+        json.loads(line, object_pairs_hook=unique_keys)  # an item must not be judged twice
         return record
 
     records = decoded(lines, decode_once, source)
-    mapped = ((number, source.columns.record(record)) for number, record in records)
-    gold = _gold(mapped, header, source.error, refuse)
+    renamed = ((number, source.columns.record(record)) for number, record in records)
+    gold = _gold(renamed, header, source.error, refuse)
     return replace(gold, recognised=source.columns.in_their_names(gold.recognised))
 
 
@@ -119,16 +117,16 @@ def gold_of_records(
     records: Sequence[Any],
     *,
     name: str | None = None,
-    refuse: Refuse = refused,
+    refuse: Refuse = raise_error,
     error: MakeError = record_error,
 ) -> Gold:
-    """Make gold from native records: dicts such as a native file has on its lines."""
-    lines = ((number, _text_keys(record)) for number, record in enumerate(records, 1))
-    return _gold(lines, Header(1, "gold", name), error, refuse)
+    """Convert native records, dicts like the lines of a native file, to gold."""
+    numbered = ((number, _with_text_keys(record)) for number, record in enumerate(records, 1))
+    return _gold(numbered, Header(1, "gold", name), error, refuse)
 
 
-def _text_keys(record: Any) -> Any:
-    """Make whole numbers that are keys in `relevant` text, as they are elsewhere."""
+def _with_text_keys(record: Any) -> Any:
+    """Convert integer ids that are keys of `relevant` to text, as other ids are."""
     if isinstance(record, Mapping) and isinstance(record.get("relevant"), Mapping):
         relevant = {
             str(item) if type(item) is int else item: grade
@@ -139,20 +137,20 @@ def _text_keys(record: Any) -> Any:
 
 
 def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
-    """Write gold, one query a line, after a header."""
-    taken = [name for name in gold.fields if name in READ_KEYS]
-    if taken:
+    """Write a header, and then one query per line."""
+    reserved = [name for name in gold.fields if name in RESERVED_KEYS]
+    if reserved:
         raise InputError(
-            f"a line of JSON Lines cannot hold the field {taken[0]!r}, which means something there",
-            field=taken[0],
-            hint="rename it",
+            f"the field {reserved[0]!r} cannot be written: the name has a meaning in this format",
+            field=reserved[0],
+            hint="rename the field",
         )
     encode = msgspec.json.Encoder().encode
     file.write(encode(Header(1, "gold", gold.name, gold.offsets, gold.settings)) + b"\n")
-    relevant = grouped(gold.judgments)
-    spans = grouped(gold.spans)
-    evidence = grouped(gold.evidence)
-    any_of = grouped(gold.any_of)
+    relevant = rows_by_query(gold.judgments)
+    spans = rows_by_query(gold.spans)
+    evidence = rows_by_query(gold.evidence)
+    any_of = rows_by_query(gold.any_of)
     empty = set(gold.empty_judgments)
     if gold.mapping is not None:
         empty |= {query for query, items in gold.mapping.items() if not items}
@@ -169,13 +167,13 @@ def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
         if query in spans or query in gold.empty_spans:
             line["spans"] = [without_nulls(span) for span in spans.get(query, [])]
         if query in evidence or query in gold.empty_evidence:
-            line["evidence"] = [piece["text"] for piece in evidence.get(query, [])]
+            line["evidence"] = [entry["text"] for entry in evidence.get(query, [])]
         file.write(encode(line) + b"\n")
     return WriteReport(gold.queries.height, gold.judgments.height)
 
 
 def _highest_grades(judgments: list[dict[str, Any]]) -> dict[str, int]:
-    """Return the grades of a query; of an item that is judged twice, the highest counts."""
+    """Return the grades of a query; an item that is judged twice has its highest grade."""
     grades: dict[str, int] = {}
     for judgment in judgments:
         item, grade = judgment["item_id"], judgment["grade"]
@@ -183,74 +181,135 @@ def _highest_grades(judgments: list[dict[str, Any]]) -> dict[str, int]:
     return grades
 
 
-def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse) -> Gold:
-    judgments: list[tuple[str, str, int]] = []
-    spans: list[tuple[Any, ...]] = []
-    evidence: list[tuple[str, str]] = []
-    any_of: list[tuple[str, int, str]] = []
-    queries: dict[str, dict[str, Any]] = {}
-    empty: list[str] = []
-    empty_spans: list[str] = []
-    empty_evidence: list[str] = []
-    hashed = Hashed()
-    recognised: dict[str, str] = {}
-    for number, given in lines:
+def _gold(records: Numbered[Any], header: Header, error: MakeError, refuse: Refuse) -> Gold:
+    rows = _GoldRows(error, refuse)
+    for number, record in records:
+        rows.add(number, record)
+    names = dict.fromkeys(name for fields in rows.queries.values() for name in fields)
+    warn_of_misspelled_keys(names, RESERVED_KEYS - {"query"}, header.name)
+    rows.hashed.warn("gold")
+    return rows.to_gold(header)
+
+
+class _GoldRows:
+    """The rows of the tables of gold, collected record by record."""
+
+    def __init__(self, error: MakeError, refuse: Refuse) -> None:
+        self.error = error
+        self.refuse = refuse
+        self.queries: dict[str, dict[str, Any]] = {}
+        self.hashed = Hashed()
+        self.judgments: list[tuple[str, str, int]] = []
+        self.any_of: list[tuple[str, int, str]] = []
+        self.spans: list[tuple[Any, ...]] = []
+        self.evidence: list[tuple[str, str]] = []
+        self.empty_judgments: list[str] = []
+        self.empty_spans: list[str] = []
+        self.empty_evidence: list[str] = []
+        self.recognised: dict[str, str] = {}
+
+    def add(self, number: int, original: Any) -> None:
+        """Check a record and add its rows."""
         theirs: dict[str, str] = {}
-        record = known_record(given, number, error, theirs)
-        given_keys = GOLD_KEYS.intersection(record) if isinstance(record, dict) else ()
-        recognised |= {key: theirs.get(key, key) for key in given_keys}
-        hashed.queries |= with_query_id(record)
-        line = _line(number, record, error, theirs)
-        query = new_query(line.query_id, queries, number, error, refuse)
+        record = normalize_record(original, number, self.error, theirs)
+        if isinstance(record, dict):
+            keys = GOLD_KEYS.intersection(record)
+            self.recognised |= {key: theirs.get(key, key) for key in keys}
+        self.hashed.queries |= with_query_id(record)
+        line = _convert(number, record, self.error, theirs)
+        query = self._add_query(number, line, record)
+        self._refuse_run_line(number, record)
+        judged = _judged_items(
+            line, self.hashed, theirs.get("relevant", "relevant"), number, self.error
+        )
+        self.judgments += [(query, item, grade) for item, grade in judged]
+        if not judged and line.relevant is not None:
+            self.empty_judgments.append(query)
+        item_ids = {item for item, _ in judged}
+        self.any_of += _any_of_rows(query, line, item_ids, number, self.error)
+        self._add_spans(number, query, line)
+        if line.evidence == []:
+            self.empty_evidence.append(query)
+        self.evidence += [(query, text) for text in line.evidence or ()]
+
+    def _add_query(self, number: int, line: GoldLine, record: Mapping[str, Any]) -> str:
+        query = new_query_id(line.query_id, self.queries, number, self.error, self.refuse)
         fields = {key: value for key, value in record.items() if key not in GOLD_KEYS}
         if line.query is not None and "text" in fields:
-            fields["text_field"] = fields.pop("text")  # `text` is where the query itself stands
-        check_depth(fields, number, error)
-        queries[query] = {"text": line.query} | fields
-        listed = next((key for key in RESULTS if key in record), None)
-        if listed and not record.keys() & {"relevant", "spans", "evidence"}:
-            raise error(
-                "this is the line of a run",
+            fields["text_field"] = fields.pop("text")  # the column `text` has the query itself
+        check_depth(fields, number, self.error)
+        self.queries[query] = {"text": line.query} | fields
+        return query
+
+    def _refuse_run_line(self, number: int, record: Mapping[str, Any]) -> None:
+        results_key = next((key for key in RESULTS if key in record), None)
+        if results_key and not record.keys() & {"relevant", "spans", "evidence"}:
+            raise self.error(
+                "expected gold, got a line of a run",
                 line=number,
-                field=listed,
+                field=results_key,
                 hint=SWAPPED,
             )
-        judged = _judged(line, hashed, theirs.get("relevant", "relevant"), number, error)
-        judgments += [(query, item, grade) for item, grade in judged]
-        if not judged and line.relevant is not None:
-            empty.append(query)
-        any_of += _interchangeable(query, line, {item for item, _ in judged}, number, error)
+
+    def _add_spans(self, number: int, query: str, line: GoldLine) -> None:
         if line.spans == []:
-            empty_spans.append(query)
-        for at, span in enumerate(line.spans or ()):
+            self.empty_spans.append(query)
+        for i, span in enumerate(line.spans or ()):
             if 0 <= span.start <= span.end <= LARGEST_PLACE:
-                spans.append((query, str(span.doc_id), span.start, span.end, span.text, span.grade))
+                self.spans.append(
+                    (query, str(span.doc_id), span.start, span.end, span.text, span.grade)
+                )
             else:
-                _refuse_span(query, span, error, refuse, line=number, field=f"spans[{at}]")
-        if line.evidence == []:
-            empty_evidence.append(query)
-        evidence += [(query, text) for text in line.evidence or ()]
-    names = dict.fromkeys(name for fields in queries.values() for name in fields)
-    warn_of_misspelled_keys(names, READ_KEYS - {"query"}, header.name)
-    hashed.warn("gold")
-    return Gold(
-        table_of(judgments, dict(NO_JUDGMENTS.schema), "relevant", orient="row"),
-        known_queries=queries_of(queries),
-        empty_judgments=empty,
-        spans=table_of(spans, SPANS, "spans", orient="row") if spans else None,
-        empty_spans=empty_spans,
-        evidence=table_of(evidence, EVIDENCE, "evidence", orient="row") if evidence else None,
-        empty_evidence=empty_evidence,
-        any_of=table_of(any_of, ANY_OF, "any_of", orient="row") if any_of else None,
-        offsets=header.offsets,
-        name=header.name,
-        settings=header.settings,
-        recognised=recognised,
-    )
+                self._refuse_span(query, span, line=number, field=f"spans[{i}]")
+
+    def _refuse_span(self, query: str, span: Span, *, line: int, field: str) -> None:
+        problem = self.error(
+            no_place(span.start, span.end), line=line, field=field, hint=PLACE_HINT
+        )
+        if span.start < 0:
+            kind = "negative"
+        elif span.start > span.end:
+            kind = "inverted"
+        else:
+            kind = "too-far"
+        self.refuse(
+            kind,
+            problem,
+            query_id=query,
+            doc_id=str(span.doc_id),
+            start=span.start,
+            end=span.end,
+        )
+
+    def to_gold(self, header: Header) -> Gold:
+        """Build the tables."""
+        spans = evidence = any_of = None
+        judgments = table_of(self.judgments, dict(NO_JUDGMENTS.schema), "relevant", orient="row")
+        known_queries = queries_table(self.queries)
+        if self.spans:
+            spans = table_of(self.spans, SPANS, "spans", orient="row")
+        if self.evidence:
+            evidence = table_of(self.evidence, EVIDENCE, "evidence", orient="row")
+        if self.any_of:
+            any_of = table_of(self.any_of, ANY_OF, "any_of", orient="row")
+        return Gold(
+            judgments,
+            known_queries=known_queries,
+            empty_judgments=self.empty_judgments,
+            spans=spans,
+            empty_spans=self.empty_spans,
+            evidence=evidence,
+            empty_evidence=self.empty_evidence,
+            any_of=any_of,
+            offsets=header.offsets,
+            name=header.name,
+            settings=header.settings,
+            recognised=self.recognised,
+        )
 
 
-def _line(number: int, record: Any, error: MakeError, theirs: dict[str, str]) -> GoldLine:
-    """Check a record; a grade written as 1.0 is read as 1."""
+def _convert(number: int, record: Any, error: MakeError, theirs: dict[str, str]) -> GoldLine:
+    """Convert a record to a line of gold; a grade of 1.0 is read as 1."""
     try:
         return msgspec.convert(record, GoldLine)
     except (msgspec.ValidationError, UnicodeEncodeError):
@@ -276,13 +335,14 @@ def _with_integer_grades(record: Any) -> Any:
 
 
 def _integer(grade: Any) -> Any:
-    integral = isinstance(grade, float) and grade.is_integer() and abs(grade) < LARGEST_GRADE
-    return int(grade) if integral else grade
+    if isinstance(grade, float) and grade.is_integer() and abs(grade) < LARGEST_GRADE:
+        return int(grade)
+    return grade
 
 
-def known_record(given: Any, number: int, error: MakeError, theirs: dict[str, str]) -> Any:
-    """Return a record in karat's keys: evidence as a list of texts, judgments and spans too."""
-    record = with_known_keys(given, ALIASES, number, error, theirs)
+def normalize_record(original: Any, number: int, error: MakeError, theirs: dict[str, str]) -> Any:
+    """Rename the keys of a record, its judgments and spans; make evidence a list of texts."""
+    record = with_karat_keys(original, ALIASES, number, error, theirs)
     if not isinstance(record, dict):
         return record
     evidence = record.get("evidence")
@@ -290,63 +350,64 @@ def known_record(given: Any, number: int, error: MakeError, theirs: dict[str, st
         evidence = [evidence]
     if isinstance(evidence, list):
         record["evidence"] = [
-            piece["text"] if isinstance(piece, Mapping) and "text" in piece else piece
-            for piece in evidence
+            entry["text"] if isinstance(entry, Mapping) and "text" in entry else entry
+            for entry in evidence
         ]
-    # A span may have a label or a score of its own, which is not its grade.
-    for name, wanted in (("relevant", ("id", "doc_id", "grade")), ("spans", ("doc_id",))):
+    # The label or the score of a span is not renamed: it need not be the grade.
+    for name, keys in (("relevant", ("id", "doc_id", "grade")), ("spans", ("doc_id",))):
         if isinstance(record.get(name), list):
             items = record[name]
-            record[name] = [with_item_keys(item, wanted, theirs) for item in items]
+            record[name] = [with_item_keys(item, keys, theirs) for item in items]
     return record
 
 
-def _judged(
+def _judged_items(
     line: GoldLine, hashed: Hashed, field: str, number: int, error: MakeError
 ) -> list[tuple[str, int]]:
-    """Return the judgments of a line; an item that is listed twice without grades counts once."""
+    """Return items and grades of a line; the same pair counts once."""
     if not isinstance(line.relevant, list):
         return list((line.relevant or {}).items())
     judged: dict[tuple[str, int], None] = {}
-    for at, item in enumerate(line.relevant):
+    for i, item in enumerate(line.relevant):
         if not isinstance(item, Judgment):
             judged[str(item), 1] = None
             continue
-        given = item.doc_id if item.id is None else item.id
-        if given is None and item.text is None:
+        item_id = item.doc_id if item.id is None else item.id
+        if item_id is None and item.text is None:
             raise error(
                 "the judgment has neither an id nor a text",
                 line=number,
-                field=f"{field}[{at}]",
-                hint='give it an "id"',
+                field=f"{field}[{i}]",
+                hint='add an "id"',
             )
-        hashed.items |= given is None
-        name = generated_id(item.text or "") if given is None else str(given)
-        judged[name, item.grade] = None
+        if item_id is None:
+            hashed.items = True
+            item_id = generated_id(item.text or "")
+        judged[str(item_id), item.grade] = None
     return list(judged)
 
 
-def _interchangeable(
-    query: str, line: GoldLine, judged: set[str], number: int, error: MakeError
+def _any_of_rows(
+    query: str, line: GoldLine, judged_ids: set[str], number: int, error: MakeError
 ) -> list[tuple[str, int, str]]:
-    """Return the rows of groups of interchangeable items; each id must be judged in `relevant`."""
+    """Return the rows for groups of interchangeable items; each must be judged in `relevant`."""
     rows = []
-    for at, group in enumerate(line.any_of or ()):
+    for i, group in enumerate(line.any_of or ()):
         for item in map(str, group):
-            if item not in judged:
+            if item not in judged_ids:
                 raise error(
-                    f"{item!r} is in any_of but not in relevant",
+                    f"item {item!r} is in any_of but not in relevant",
                     line=number,
-                    field=f"any_of[{at}]",
-                    hint="list every id of any_of in relevant as well",
+                    field=f"any_of[{i}]",
+                    hint="add every id of any_of to relevant",
                 )
-            rows.append((query, at, item))
+            rows.append((query, i, item))
         if not group:
             raise error(
-                "this group of interchangeable items is empty",
+                "the group of interchangeable items is empty",
                 line=number,
-                field=f"any_of[{at}]",
-                hint="remove it, or list the ids of which one is enough",
+                field=f"any_of[{i}]",
+                hint="remove the group, or list the ids of the items",
             )
     return rows
 
@@ -358,21 +419,8 @@ def _lists_by_group(rows: list[dict[str, Any]]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _refuse_span(query: str, span: Span, error: MakeError, refuse: Refuse, **where: Any) -> None:
-    problem = error(no_place(span.start, span.end), hint=PLACE_HINT, **where)
-    kind = "too-far" if span.start <= span.end else "inverted"
-    refuse(
-        "negative" if span.start < 0 else kind,
-        problem,
-        query_id=query,
-        doc_id=str(span.doc_id),
-        start=span.start,
-        end=span.end,
-    )
-
-
-def queries_of(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
-    """Make the table of queries; a field of mixed types becomes text, JSON where it is nested."""
+def queries_table(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
+    """Build the table of queries; a field with mixed types becomes text (JSON if it is nested)."""
     names = list(dict.fromkeys(name for fields in queries.values() for name in fields))
     columns = [pl.Series("query_id", list(queries), pl.String)]
     for name in names:
@@ -382,25 +430,27 @@ def queries_of(queries: dict[str, dict[str, Any]]) -> pl.DataFrame:
         kinds = {type(value) for value in values if value is not None}
         if len(kinds) > 1 and not kinds <= {int, float}:
             values = [_as_text(value) for value in values]
-        series = _field(name, values, queries)
-        if series.dtype == pl.Object or _has_lost(values, series):
+        series = _field_column(name, values, queries)
+        if series.dtype == pl.Object or _has_lost_values(values, series):
             series = pl.Series(name, [_as_text(value) for value in values], pl.String)
         columns.append(series)
     return pl.DataFrame(columns)
 
 
-def _field(name: str, values: list[Any], queries: Iterable[str]) -> pl.Series:
+def _field_column(name: str, values: list[Any], queries: Iterable[str]) -> pl.Series:
     try:
         return pl.Series(name, values, strict=False)
     except UnicodeEncodeError as error:
-        held = (
+        # A nested value is not equal to the text that cannot be encoded, so that no query is named.
+        queries_of_text = (
             query for query, value in zip(queries, values, strict=True) if value == error.object
         )
-        place = "".join(f"query {query!r}: " for query in islice(held, 1))
+        query = next(queries_of_text, None)
+        prefix = "" if query is None else f"query {query!r}: "
         raise InputError(
-            f"{place}{error.object[error.start]!a} is half a character (a lone surrogate)",
+            f"{prefix}{error.object[error.start]!a} is half a character (a lone surrogate)",
             field="query" if name == "text" else name,
-            hint="decode the text as UTF-8 before it comes here",
+            hint=DECODE_HINT,
         ) from error
 
 
@@ -410,17 +460,17 @@ def _as_text(value: Any) -> str | None:
     return msgspec.json.encode(value).decode()
 
 
-def _has_lost(values: list[Any], series: pl.Series) -> bool:
-    """Tell whether a column has null in the place of a value that its type cannot hold."""
+def _has_lost_values(values: list[Any], series: pl.Series) -> bool:
+    """Tell whether a column has null instead of a value that its type cannot store."""
     if series.dtype.is_nested():
         return any(map(_is_lost, values, series.to_list()))
     return series.null_count() > values.count(None)
 
 
-def _is_lost(given: Any, kept: Any) -> bool:
-    if isinstance(given, Mapping):
-        fields = kept if isinstance(kept, Mapping) else {}
-        return any(_is_lost(value, fields.get(key)) for key, value in given.items())
-    if isinstance(given, list) and isinstance(kept, list):
-        return any(map(_is_lost, given, kept))
-    return given is not None and kept is None
+def _is_lost(original: Any, stored: Any) -> bool:
+    if isinstance(original, Mapping):
+        fields = stored if isinstance(stored, Mapping) else {}
+        return any(_is_lost(value, fields.get(key)) for key, value in original.items())
+    if isinstance(original, list) and isinstance(stored, list):
+        return any(map(_is_lost, original, stored))
+    return original is not None and stored is None

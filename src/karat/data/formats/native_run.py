@@ -1,4 +1,4 @@
-"""Runs in karat's own files."""
+"""Runs in the native format: read, check and write their lines, with timings and model calls."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from karat.data.formats.json_lines import (
     Offset,
     converted,
     decoded,
-    grouped,
-    new_query,
-    opened,
+    new_query_id,
+    read_header,
     record_error,
+    rows_by_query,
     table_of,
     with_item_keys,
-    with_known_keys,
+    with_karat_keys,
     with_query_id,
     without_nulls,
 )
@@ -39,6 +39,7 @@ from karat.data.frames import (
     QUERY_TEXT,
     Hashed,
     generated_id,
+    no_place,
 )
 from karat.data.ranking import contradictions
 from karat.data.run import NO_RESULTS, Run
@@ -57,15 +58,15 @@ CALLS = {
     "price_per_call": pl.Float64,
     "price_per_1k_calls": pl.Float64,
 }
-# Far above anything real, and low enough that no sum over queries can overflow.
-_MOST_MS = 1e15
+# Far above any real duration, and low enough that no sum over queries overflows.
+_MAX_MS = 1e15
 Price = Annotated[float, msgspec.Meta(ge=0, lt=1e9)]
 
 
 class Call(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """One call of a model, and what it costs in USD."""
+    """One call of a model, and its price in USD."""
 
-    query_id: Id | None = None  # ignored: a call belongs to the query on whose line it stands
+    query_id: Id | None = None  # ignored: a call belongs to the query of its line
     stage: str | None = None
     model: str | None = None
     prompt_tokens: Count | None = None
@@ -77,48 +78,7 @@ class Call(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     price_per_1k_calls: Price | None = None
 
 
-def timing_rows(
-    query: str, latency: dict[str, float] | None, number: int, error: MakeError
-) -> list[tuple[str, str, float]]:
-    """Return a row for each stage of a line, refusing what is no duration."""
-    for stage, ms in (latency or {}).items():
-        if not 0 <= ms < _MOST_MS:
-            raise error(
-                f"{ms} is no number of milliseconds",
-                line=number,
-                field=f"latency_ms.{stage}",
-                hint="write a finite number from 0 up, or leave the stage out",
-            )
-    return [(query, stage, ms) for stage, ms in (latency or {}).items()]
-
-
-def refuse_two_prices(call: Call, error: Callable[..., InputError], **place: Any) -> None:
-    """Refuse a call that is priced in two ways at once."""
-    apart = call.price_in is not None or call.price_out is not None
-    if call.price_per_1k is not None and apart:
-        raise error(
-            "price_per_1k is for all tokens, price_in and price_out are for either kind",
-            hint="give one price, or the two",
-            **place,
-        )
-    if call.price_per_call is not None and call.price_per_1k_calls is not None:
-        raise error(
-            "price_per_call and price_per_1k_calls are one price in two units",
-            hint="give one of them",
-            **place,
-        )
-
-
-def call_rows(
-    query: str, calls: Sequence[Call] | None, number: int, error: MakeError
-) -> list[tuple[Any, ...]]:
-    """Return a row for each call of a line, refusing prices that contradict each other."""
-    for at, call in enumerate(calls or ()):
-        refuse_two_prices(call, error, line=number, field=f"calls[{at}]")
-    return [(query, *msgspec.structs.astuple(call)[1:]) for call in calls or ()]
-
-
-RESULTS = {
+RESULT_SCHEMA = {
     "item_id": pl.String,
     "score": pl.Float64,
     "doc_id": pl.String,
@@ -127,10 +87,8 @@ RESULTS = {
     "text": pl.String,
     "tokens": pl.Int64,
 }
-
-
 ALIASES = {"query_id": QUERY_ID[1:], "query": QUERY_TEXT[1:], "results": RESULT_LISTS[1:]}
-"""Other names of the keys of a run, as benchmark scripts and other tools use them."""
+"""Other names for the keys of a run that benchmark scripts and other tools use."""
 CONTEXTS = ("retrieved_contexts", "contexts")
 _RUN_KEYS = ("query_id", "query", "results", "latency_ms", "calls")
 _ITEM_KEYS = (b'"item_id"', b'"chunk_id"', b'"docid"', b'"docId"', b'"docno"', b'"corpus-id"')
@@ -148,11 +106,11 @@ class ResultRow(msgspec.Struct, omit_defaults=True):
     end: Offset | None = None
     text: str | None = None
     tokens: Count | None = None
-    """How many tokens its text has, by whatever tokenizer."""
+    """Number of tokens of the text, by any tokenizer."""
 
 
 class Failure(msgspec.Struct, omit_defaults=True):
-    """Why a query has no results."""
+    """The reason why a query has no results."""
 
     type: str
     message: str = ""
@@ -160,7 +118,7 @@ class Failure(msgspec.Struct, omit_defaults=True):
 
 
 class RunLine(msgspec.Struct, omit_defaults=True):
-    """What was found for one query."""
+    """The results of one query."""
 
     query_id: Id
     results: list[ResultRow | Id] | None = None
@@ -169,78 +127,90 @@ class RunLine(msgspec.Struct, omit_defaults=True):
     error: Failure | None = None
     attempts: Attempts = 1
     varied: bool = False
-    """Whether it was asked several times and the lists were not the same."""
+    """Whether repeated attempts returned different lists."""
 
 
 def read_run(source: DataFile) -> Run:
-    """Read a native run; the order listed is the ranking."""
-    header, lines = opened(source, "run")
-    hashed = Hashed()
-    decode_own, decode_any = msgspec.json.Decoder(RunLine).decode, msgspec.json.Decoder().decode
+    """Read a native run; the order of each list is the ranking."""
+    header, lines = read_header(source, "run")
+    decoder = _LineDecoder(source)
+    run = _run(decoded(lines, decoder.decode, source), header, source.error)
+    decoder.hashed.warn("the run")
+    return replace(run, recognised=source.columns.in_their_names(decoder.recognised))
 
-    has_own_names = False  # told once per file, by the first line whose results have no ids
 
-    def decode(line: bytes) -> RunLine:
-        nonlocal has_own_names
+class _LineDecoder:
+    """Decodes lines of a run: directly to `RunLine` if possible, which is much faster.
+
+    If the results or their ids may have the key of another tool, the line is decoded to a dict
+    and its keys are renamed.
+    """
+
+    def __init__(self, source: DataFile) -> None:
+        self.columns = source.columns
+        self.hashed = Hashed()
+        self.recognised: dict[str, str] = {}
+        self._decode_native = msgspec.json.Decoder(RunLine).decode
+        self._decode_any = msgspec.json.Decoder().decode
+        self._is_native = False
+        """Whether a line without ids had karat's keys; then the lines after it are not checked."""
+
+    def decode(self, content: bytes) -> RunLine:
         failure = None
-        if not source.columns:
+        if not self.columns:
             try:
-                read = decode_own(line)
-                if has_own_names and read.results is not None:
-                    return read
-                if not _lacks_names(read, line):
-                    has_own_names = _lacks_ids(read)
-                    return read
-            except msgspec.ValidationError as error:  # perhaps only for the names of its keys
+                line = self._decode_native(content)
+                if self._is_native and line.results is not None:
+                    return line
+                if not _may_have_other_names(line, content):
+                    self._is_native = _lacks_ids(line)
+                    return line
+            except msgspec.ValidationError as error:  # perhaps only because of other names
                 failure = error
         try:
-            record = decode_any(line)
-        except msgspec.ValidationError as error:  # a number out of range
+            record = self._decode_any(content)
+        except msgspec.ValidationError as error:  # a number is out of range
             raise failure or error from None
-        return line_of_record(source.columns.record(record), 0, _unplaced, hashed, read_as)
-
-    read_as: dict[str, str] = {}
-    run = _run(decoded(lines, decode, source), header, source.error)
-    hashed.warn("the run")
-    return replace(run, recognised=source.columns.in_their_names(read_as))
+        renamed = self.columns.record(record)
+        return line_of_record(renamed, 0, _error_without_line, self.hashed, self.recognised)
 
 
 def run_of_records(
     records: Iterable[Any], *, name: str | None = None, error: MakeError = record_error
 ) -> Run:
-    """Make a run from native records."""
+    """Convert native records, dicts like the lines of a native file, to a run."""
     hashed = Hashed()
-    read_as: dict[str, str] = {}
+    recognised: dict[str, str] = {}
     lines = (
-        (n, line_of_record(record, n, error, hashed, read_as))
-        for n, record in enumerate(records, 1)
+        (number, line_of_record(record, number, error, hashed, recognised))
+        for number, record in enumerate(records, 1)
     )
     run = _run(lines, Header(1, "run", name), error)
     hashed.warn("the run")
-    return replace(run, recognised=read_as)
+    return replace(run, recognised=recognised)
 
 
 def line_of_record(
-    given: Any, number: int, error: MakeError, hashed: Hashed, read_as: dict[str, str]
+    original: Any, number: int, error: MakeError, hashed: Hashed, recognised: dict[str, str]
 ) -> RunLine:
-    """Read the record of a query, its keys called as other tools call them too."""
+    """Convert the record of a query, which may have the keys of other tools."""
     theirs: dict[str, str] = {}
-    record = with_known_keys(given, ALIASES, number, error, theirs)
+    record = with_karat_keys(original, ALIASES, number, error, theirs)
     if isinstance(record, dict):
         if record.get("results") is None and "error" not in record:
-            hashed.items |= _with_contexts(record, theirs)
+            hashed.items |= _use_contexts_as_results(record, theirs)
         if isinstance(record.get("results"), list):
             items = record["results"]
             record["results"] = [with_item_keys(item, ("id", "doc_id"), theirs) for item in items]
         if type(record.get("latency_ms")) in (int, float):
             record["latency_ms"] = {"total": record["latency_ms"]}
-        read_as |= {key: theirs.get(key, key) for key in _RUN_KEYS if key in record}
+        recognised |= {key: theirs.get(key, key) for key in _RUN_KEYS if key in record}
         hashed.queries |= with_query_id(record)
     return converted(number, record, RunLine, error, theirs)
 
 
-def _with_contexts(record: dict[str, Any], theirs: dict[str, str]) -> bool:
-    """Take retrieved texts as results; tell whether they go by a hash of their texts."""
+def _use_contexts_as_results(record: dict[str, Any], theirs: dict[str, str]) -> bool:
+    """Set `results` from a list of retrieved texts; tell whether their ids are hashes."""
     name = next((name for name in CONTEXTS if name in record), None)
     texts, ids = record.get(name or ""), record.get("retrieved_context_ids")
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
@@ -255,40 +225,40 @@ def _with_contexts(record: dict[str, Any], theirs: dict[str, str]) -> bool:
     return bool(texts)
 
 
-def _lacks_names(line: RunLine, content: bytes) -> bool:
-    """Tell whether a line may have its results, or their ids, under other names."""
+def _may_have_other_names(line: RunLine, content: bytes) -> bool:
+    """Tell whether the results, or their ids, may be there under the names of another tool."""
     if line.results is None:
         return line.error is None
     return _lacks_ids(line) and any(key in content for key in _ITEM_KEYS)
 
 
 def _lacks_ids(line: RunLine) -> bool:
-    """Tell by the first result whether results have no ids; looking at all takes too long."""
+    """Tell whether the first result has no id; a check of all results would take too long."""
     first = line.results[0] if line.results else None
     return isinstance(first, ResultRow) and first.id is None
 
 
-def _unplaced(
+def _error_without_line(
     problem: str, *, line: int, field: str | None = None, hint: str | None = None
 ) -> InputError:
-    """Make the error for a line, whose number the caller knows."""
+    """Make an error to which the caller adds the line number."""
     del line
     return InputError(problem, field=field, hint=hint)
 
 
 def run_of_lines(lines: Iterable[RunLine], header: Header | None = None) -> Run:
-    """Make a run from lines that were never in a file."""
+    """Convert lines that do not come from a file to a run."""
     return _run(enumerate(lines, 1), header or Header(1, "run"), record_error)
 
 
 def write_run(run: Run, file: IO[bytes]) -> WriteReport:
-    """Write a run, one query per line, after a header."""
+    """Write a header, and then one query per line."""
     refuse_infinite_scores(run.results, "JSON Lines")
     encode = msgspec.json.Encoder().encode
     file.write(encode(Header(1, "run", run.name, run.offsets, run.settings)) + b"\n")
-    results = grouped(run.results.rename({"item_id": "id"}, strict=False))
+    results = rows_by_query(run.results.rename({"item_id": "id"}, strict=False))
     timings, calls, errors, attempts = map(
-        grouped, (run.timings, run.calls, run.errors, run.attempts)
+        rows_by_query, (run.timings, run.calls, run.errors, run.attempts)
     )
     for query in run.query_ids:
         line: dict[str, Any] = {"query_id": query}
@@ -306,113 +276,183 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
 
 
 def _by_stage(timings: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the time of each stage; one that was gone through several times takes them all."""
-    spent: dict[str, float] = {}
+    """Return the total time per stage; a stage may have several timings."""
+    ms_by_stage: dict[str, float] = {}
     for timing in timings:
-        spent[timing["stage"]] = spent.get(timing["stage"], 0.0) + timing["ms"]
-    return spent
+        stage = timing["stage"]
+        ms_by_stage[stage] = ms_by_stage.get(stage, 0.0) + timing["ms"]
+    return ms_by_stage
 
 
 def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
-    seen: dict[str, None] = {}
-    rows: dict[str, list[Any]] = {"query_id": [], **{column: [] for column in RESULTS}}
-    empty: list[str] = []
-    timings: list[tuple[str, str, float]] = []
-    calls: list[tuple[Any, ...]] = []
-    failures: list[dict[str, Any]] = []
-    attempts: list[tuple[str, int, bool]] = []
+    rows = _RunRows(error)
     for number, line in lines:
-        query = new_query(line.query_id, seen, number, error)
-        seen[query] = None
-        if line.error is not None:
-            failures.append({"query_id": query} | msgspec.structs.asdict(line.error))
-        elif line.results is None:
-            raise error(
-                "there are no results",
-                line=number,
-                field="results",
-                hint="write [] for nothing retrieved; were gold and run swapped?",
-            )
-        # A failed query is scored as nothing retrieved, whatever had arrived before it failed.
-        results = line.results if line.results and line.error is None else []
-        if not results:
-            empty.append(query)
-        for at, result in enumerate(results):
-            _add(rows, query, result, number, at, error)
-        timings += timing_rows(query, line.latency_ms, number, error)
-        calls += call_rows(query, line.calls, number, error)
-        if line.attempts > 1 or line.varied:
-            attempts.append((query, line.attempts, line.varied))
-    results_table = table_of(rows, {"query_id": pl.String, **RESULTS}, "results")
-    held = [
-        c for c in results_table.columns if results_table[c].null_count() < results_table.height
-    ]
-    results_table = results_table.select(held) if results_table.height else NO_RESULTS
-    if rises := contradictions(results_table):
+        rows.add(number, line)
+    results = rows.results_table()
+    if n_rises := contradictions(results):
         warnings.warn(
             KaratWarning(
-                f"{header.name or 'the run'}: {counted(rises, 'item')} with a higher score than "
-                "the item listed before; the order listed is the ranking"
+                f"{header.name or 'the run'}: {counted(n_rises, 'item')} with a higher score than "
+                "the previous item; the results are ranked in the order of the list"
             ),
             stacklevel=3,
         )
-    return Run(
-        results_table,
-        empty=empty,
-        errors=pl.DataFrame(failures) if failures else None,
-        timings=table_of(timings, TIMINGS, "latency_ms", orient="row") if timings else None,
-        calls=table_of(calls, CALLS, "calls", orient="row") if calls else None,
-        attempts=pl.DataFrame(attempts, ATTEMPTS, orient="row") if attempts else None,
-        offsets=header.offsets,
-        name=header.name,
-        settings=header.settings,
-    )
+    return rows.to_run(results, header)
 
 
-def check_result(result: ResultRow, number: int, at: int, error: MakeError) -> None:
-    """Refuse a result that names nothing, or that has a place or a score which is none."""
+class _RunRows:
+    """The rows of the tables of a run, collected line by line."""
+
+    def __init__(self, error: MakeError) -> None:
+        self.error = error
+        self.query_ids: dict[str, None] = {}
+        self.results: dict[str, list[Any]] = {
+            "query_id": [],
+            **{column: [] for column in RESULT_SCHEMA},
+        }
+        self.empty: list[str] = []
+        self.timings: list[tuple[str, str, float]] = []
+        self.calls: list[tuple[Any, ...]] = []
+        self.failures: list[dict[str, Any]] = []
+        self.attempts: list[tuple[str, int, bool]] = []
+
+    def add(self, number: int, line: RunLine) -> None:
+        """Check a line and add its rows."""
+        query = new_query_id(line.query_id, self.query_ids, number, self.error)
+        self.query_ids[query] = None
+        if line.error is not None:
+            self.failures.append({"query_id": query} | msgspec.structs.asdict(line.error))
+        elif line.results is None:
+            raise self.error(
+                "the line has no results",
+                line=number,
+                field="results",
+                hint="write [] if nothing was retrieved; were gold and run swapped?",
+            )
+        # A failed query is scored as if nothing was retrieved, even if it has partial results.
+        results = line.results if line.results and line.error is None else []
+        if not results:
+            self.empty.append(query)
+        self._add_results(query, results, number)
+        self.timings += timing_rows(query, line.latency_ms, number, self.error)
+        self.calls += call_rows(query, line.calls, number, self.error)
+        if line.attempts > 1 or line.varied:
+            self.attempts.append((query, line.attempts, line.varied))
+
+    def _add_results(self, query: str, results: Sequence[ResultRow | Id], number: int) -> None:
+        columns = self.results
+        for i, entry in enumerate(results):
+            result = entry if isinstance(entry, ResultRow) else ResultRow(id=entry)
+            check_result(result, number, i, self.error)
+            item_id = result.id
+            if item_id is None and result.start is None:
+                item_id = result.doc_id
+            columns["query_id"].append(query)
+            columns["item_id"].append(None if item_id is None else str(item_id))
+            columns["score"].append(result.score)
+            columns["doc_id"].append(None if result.doc_id is None else str(result.doc_id))
+            columns["start"].append(result.start)
+            columns["end"].append(result.end)
+            columns["text"].append(result.text)
+            columns["tokens"].append(result.tokens)
+
+    def results_table(self) -> pl.DataFrame:
+        """Return the table of results without the columns that have no values."""
+        table = table_of(self.results, {"query_id": pl.String, **RESULT_SCHEMA}, "results")
+        if not table.height:
+            return NO_RESULTS
+        return table.select(name for name in table.columns if _has_values(table[name]))
+
+    def to_run(self, results: pl.DataFrame, header: Header) -> Run:
+        """Build the other tables."""
+        errors = timings = calls = attempts = None
+        if self.failures:
+            errors = pl.DataFrame(self.failures)
+        if self.timings:
+            timings = table_of(self.timings, TIMINGS, "latency_ms", orient="row")
+        if self.calls:
+            calls = table_of(self.calls, CALLS, "calls", orient="row")
+        if self.attempts:
+            attempts = pl.DataFrame(self.attempts, ATTEMPTS, orient="row")
+        return Run(
+            results,
+            empty=self.empty,
+            errors=errors,
+            timings=timings,
+            calls=calls,
+            attempts=attempts,
+            offsets=header.offsets,
+            name=header.name,
+            settings=header.settings,
+        )
+
+
+def _has_values(column: pl.Series) -> bool:
+    return column.null_count() < column.len()
+
+
+def check_result(result: ResultRow, number: int, index: int, error: MakeError) -> None:
+    """Raise an error for a result without id, offsets and text, or with an invalid value."""
     if result.id is None and result.start is None and result.doc_id is None and result.text is None:
         raise error(
-            "the result has neither id, nor place, nor text",
+            "the result has no id, no offsets and no text",
             line=number,
-            field=f"results[{at}]",
-            hint='give it an "id"',
+            field=f"results[{index}]",
+            hint='add an "id"',
         )
     if result.start is not None and (result.end is None or result.end < result.start):
         raise error(
-            f"[{result.start}, {result.end}) is no stretch of text",
+            no_place(result.start, result.end),
             line=number,
-            field=f"results[{at}]",
+            field=f"results[{index}]",
             hint=PLACE_HINT,
         )
     if result.score is not None and not math.isfinite(result.score):
         raise error(
-            f"{result.score} is not finite",
+            f"must be a finite number, got {result.score}",
             line=number,
-            field=f"results[{at}].score",
-            hint="write a finite number, or leave the score out",
+            field=f"results[{index}].score",
+            hint="write a finite number, or omit the score",
         )
 
 
-def _add(
-    rows: dict[str, list[Any]],
-    query: str,
-    result: ResultRow | Id,
-    number: int,
-    at: int,
-    error: MakeError,
-) -> None:
-    if not isinstance(result, ResultRow):
-        result = ResultRow(id=result)
-    check_result(result, number, at, error)
-    item = result.id
-    if item is None and result.start is None:
-        item = result.doc_id
-    rows["query_id"].append(query)
-    rows["item_id"].append(None if item is None else str(item))
-    rows["score"].append(result.score)
-    rows["doc_id"].append(None if result.doc_id is None else str(result.doc_id))
-    rows["start"].append(result.start)
-    rows["end"].append(result.end)
-    rows["text"].append(result.text)
-    rows["tokens"].append(result.tokens)
+def timing_rows(
+    query: str, latency: dict[str, float] | None, number: int, error: MakeError
+) -> list[tuple[str, str, float]]:
+    """Return one row per stage; raise an error for a latency that is negative or not finite."""
+    for stage, ms in (latency or {}).items():
+        if not 0 <= ms < _MAX_MS:
+            raise error(
+                f"must be a number of milliseconds, got {ms}",
+                line=number,
+                field=f"latency_ms.{stage}",
+                hint="write a finite number of at least 0, or omit the stage",
+            )
+    return [(query, stage, ms) for stage, ms in (latency or {}).items()]
+
+
+def refuse_two_prices(call: Call, error: Callable[..., InputError], **location: Any) -> None:
+    """Raise an error for a call with two prices for the same thing."""
+    has_separate_prices = call.price_in is not None or call.price_out is not None
+    if call.price_per_1k is not None and has_separate_prices:
+        raise error(
+            "price_per_1k is the price of all tokens and cannot be combined with price_in or "
+            "price_out",
+            hint="use price_per_1k, or price_in and price_out",
+            **location,
+        )
+    if call.price_per_call is not None and call.price_per_1k_calls is not None:
+        raise error(
+            "price_per_call and price_per_1k_calls are the same price in two units",
+            hint="use one of them",
+            **location,
+        )
+
+
+def call_rows(
+    query: str, calls: Sequence[Call] | None, number: int, error: MakeError
+) -> list[tuple[Any, ...]]:
+    """Return one row per call; raise an error for contradictory prices."""
+    for i, call in enumerate(calls or ()):
+        refuse_two_prices(call, error, line=number, field=f"calls[{i}]")
+    return [(query, *msgspec.structs.astuple(call)[1:]) for call in calls or ()]

@@ -1,8 +1,8 @@
-"""The layout of a Parquet file, checked before Polars reads it.
+"""Check the layout of a Parquet file before Polars reads it.
 
-Polars trusts the counts and lengths in a file: a damaged one may make it ask for more memory than
+Polars trusts the counts and lengths in a file: with a damaged one it may request more memory than
 there is, which ends the process. This module reads the footer and the headers of all pages (Thrift
-compact protocol) and compares what they state with each other and with the size of the file.
+compact protocol) and compares their values with each other and with the size of the file.
 
 Format: https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 """
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 Buffer = bytes | mmap.mmap
 Fields = dict[int, Any]
-"""A Thrift struct: its values by the number of their field."""
+"""A Thrift struct: its values by field number."""
 
 _MAGIC: Final = b"PAR1"
 _DEEPEST: Final = 24
@@ -23,17 +23,18 @@ _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = range(4)
 _REPEATED: Final = 2
 _LARGE_DICTIONARY: Final = 1 << 24
 _WIDTHS: Final = {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8, 6: 16}
-"""How many bytes Polars needs for one value, by its physical type; texts have 16 for a view."""
+"""Number of bytes that Polars needs per value, by physical type; a text has a view of 16 bytes."""
 
 
 class DamagedLayoutError(ValueError):
-    """A file whose lengths and counts cannot be right."""
+    """The lengths and counts in a file contradict each other."""
 
 
 def expanded_size(data: Buffer) -> int:
-    """Return about how many bytes the content takes in memory; refuse a damaged layout.
+    """Return the approximate size of the content in memory, in bytes.
 
-    A file without the signs of Parquet at both ends is not looked at: Polars refuses it.
+    A damaged layout raises a DamagedLayoutError. A file without the magic bytes of Parquet at both
+    ends has the size 0: Polars rejects it.
     """
     footer, end = _footer(data)
     if footer is None:
@@ -44,8 +45,8 @@ def expanded_size(data: Buffer) -> int:
         raise DamagedLayoutError("a page is cut off") from error
 
 
-def keys(data: Buffer) -> set[bytes]:
-    """Return the keys of the metadata that the writer has added."""
+def metadata_keys(data: Buffer) -> set[bytes]:
+    """Return the keys of the metadata that the writer added."""
     footer, _ = _footer(data)
     if footer is None or 5 not in footer:
         return set()
@@ -54,7 +55,7 @@ def keys(data: Buffer) -> set[bytes]:
 
 
 def _footer(data: Buffer) -> tuple[Fields | None, int]:
-    """Return the footer and where it starts."""
+    """Return the footer and its position; None if this is not a Parquet file."""
     size = len(data)
     if size < 12 or data[:4] != _MAGIC or data[size - 4 : size] != _MAGIC:
         return None, 0
@@ -70,7 +71,7 @@ def _size_of_groups(data: Buffer, end: int, footer: Fields) -> int:
     leaves = _leaves(_structs(footer, 2))
     groups = _structs(footer, 4)
     rows = [_count(group, 3) for group in groups]
-    _require(sum(rows) == _count(footer, 3), "the row groups do not have the rows of the file")
+    _require(sum(rows) == _count(footer, 3), "the row groups do not have as many rows as the file")
     total = 0
     for group, n_rows in zip(groups, rows, strict=True):
         chunks = _structs(group, 1)
@@ -81,98 +82,106 @@ def _size_of_groups(data: Buffer, end: int, footer: Fields) -> int:
 
 
 def _leaves(schema: list[Fields]) -> list[tuple[int, bool]]:
-    """Return width and whether it is in a list for each column with values, from the schema."""
+    """Return for each column with values its width, and whether it is in a list."""
     _require(bool(schema), "the schema is empty")
     leaves: list[tuple[int, bool]] = []
-    open_nodes = [(_count(schema[0], 5), False)]  # children that are still to come, in a list?
+    # For each open node: the number of children that are still to come, and if it is in a list.
+    open_nodes = [(_count(schema[0], 5), False)]
     for element in schema[1:]:
         while open_nodes and open_nodes[-1][0] == 0:
             open_nodes.pop()
-        _require(bool(open_nodes), "the schema has an element too many")
-        left, repeated = open_nodes.pop()
-        open_nodes.append((left - 1, repeated))
+        _require(bool(open_nodes), "the schema has too many elements")
+        n_remaining, repeated = open_nodes.pop()
+        open_nodes.append((n_remaining - 1, repeated))
         repeated = repeated or element.get(3) == _REPEATED
         if 1 not in element:
             open_nodes.append((_count(element, 5), repeated))
-            _require(len(open_nodes) < 2000, "the schema is nested too deep")
+            _require(len(open_nodes) < 2000, "the schema is nested too deeply")
         elif element[1] == 7:  # fixed length
             leaves.append((_count(element, 2), repeated))
         else:
             leaves.append((_WIDTHS.get(_count(element, 1), 16), repeated))
-    _require(all(left == 0 for left, _ in open_nodes), "the schema has too few elements")
+    is_complete = all(n_remaining == 0 for n_remaining, _ in open_nodes)
+    _require(is_complete, "the schema has too few elements")
     return leaves
 
 
 def _chunk_size(data: Buffer, end: int, chunk: Fields, leaf: tuple[int, bool], n_rows: int) -> int:
-    """Walk the pages of a column chunk; return about how many bytes its values take."""
-    about = _struct(chunk, 3)
+    """Check the pages of a column chunk; return the approximate size of its values in memory."""
+    metadata = _struct(chunk, 3)
     width, repeated = leaf
-    n_values = _count(about, 5)
+    n_values = _count(metadata, 5)
     _require(repeated or n_values == n_rows, "a column does not have a value for each row")
-    at = about.get(11) or _count(about, 9)
-    _require(_count(about, 7) <= end, "a column is longer than the file")
-    seen = size = 0
-    while seen < n_values:
-        _require(isinstance(at, int) and 0 < at < end, "a page is outside of the file")
-        thrift = _Thrift(data, at)
+    position = metadata.get(11) or _count(metadata, 9)  # dictionary page, or first data page
+    _require(_count(metadata, 7) <= end, "a column is longer than the file")
+    is_compressed = metadata.get(4) != 0
+    n_read = size = 0
+    while n_read < n_values:
+        inside = isinstance(position, int) and 0 < position < end
+        _require(inside, "a page is outside of the file")
+        thrift = _Thrift(data, position)
         header = thrift.struct()
-        stored, full = _count(header, 3), _count(header, 2)
-        at = thrift.at + stored
-        _require(at <= end, "a page is longer than the file")
-        _require(about.get(4) != 0 or stored == full, "a page has two sizes")
+        stored_size, full_size = _count(header, 3), _count(header, 2)
+        position = thrift.position + stored_size
+        _require(position <= end, "a page is longer than the file")
+        _require(is_compressed or stored_size == full_size, "a page has two different sizes")
         if header.get(1) == _DICTIONARY_PAGE:
-            size += shared_size(full, _count(_struct(header, 7), 1), n_values)
-        seen += _values_of_page(header, full)
-        size += full
-    _require(seen == n_values, "the pages do not have the values of their column")
+            size += shared_size(full_size, _count(_struct(header, 7), 1), n_values)
+        n_read += _values_of_page(header, full_size)
+        size += full_size
+    _require(n_read == n_values, "the pages do not have as many values as their column")
     return size + n_values * width
 
 
 def shared_size(dictionary: int, entries: int, n_values: int) -> int:
-    """Return about how many bytes values of a dictionary take if each is a copy of its entry.
+    """Return the approximate size of values that are copies of the entries of a dictionary.
 
-    Writers keep dictionaries small, so only a large one counts; its entries may differ in length.
+    `dictionary` is its size in bytes. Writers keep dictionaries small, so a small one counts as 0.
+    The entries may differ in length, so the result uses their mean length.
     """
-    return n_values * (dictionary // max(entries, 1)) if dictionary > _LARGE_DICTIONARY else 0
+    if dictionary <= _LARGE_DICTIONARY:
+        return 0
+    return n_values * (dictionary // max(entries, 1))
 
 
-def _values_of_page(header: Fields, full: int) -> int:
-    """Return how many values of the column a page has; a dictionary has none."""
+def _values_of_page(header: Fields, full_size: int) -> int:
+    """Return the number of column values in a page; a dictionary or index page has none."""
     kind = header.get(1)
     if kind == _DATA_PAGE:
         return _count(_struct(header, 5), 1)
     if kind == _DATA_PAGE_V2:
-        about = _struct(header, 8)
-        values = _count(about, 1)
-        _require(_count(about, 2) <= values, "a page has more nulls than values")
-        _require(_count(about, 3) <= values, "a page has more rows than values")
-        _require(_count(about, 5) + _count(about, 6) <= full, "the levels of a page are too long")
-        return values
+        page = _struct(header, 8)
+        n_values = _count(page, 1)
+        _require(_count(page, 2) <= n_values, "a page has more nulls than values")
+        _require(_count(page, 3) <= n_values, "a page has more rows than values")
+        levels_size = _count(page, 5) + _count(page, 6)
+        _require(levels_size <= full_size, "the levels of a page are too long")
+        return n_values
     if kind == _DICTIONARY_PAGE:
-        # Every entry takes a bit at least.
-        _require(_count(_struct(header, 7), 1) <= full * 8, "a dictionary is too short")
+        # Every entry takes at least one bit.
+        _require(_count(_struct(header, 7), 1) <= full_size * 8, "a dictionary is too short")
         return 0
-    _require(kind == _INDEX_PAGE, "a page is of an unknown kind")
+    _require(kind == _INDEX_PAGE, "a page has an unknown type")
     return 0
 
 
 def _structs(fields: Fields, number: int) -> list[Fields]:
-    found = fields.get(number)
-    is_list = isinstance(found, list) and all(isinstance(item, dict) for item in found)
+    structs = fields.get(number)
+    is_list = isinstance(structs, list) and all(isinstance(item, dict) for item in structs)
     _require(is_list, "a list is missing")
-    return found or []
+    return structs or []
 
 
 def _struct(fields: Fields, number: int) -> Fields:
-    found = fields.get(number)
-    _require(isinstance(found, dict), "a header is missing")
-    return found or {}
+    struct = fields.get(number)
+    _require(isinstance(struct, dict), "a header is missing")
+    return struct or {}
 
 
 def _count(fields: Fields, number: int) -> int:
-    found = fields.get(number, 0)
-    _require(type(found) is int and found >= 0, "a count is negative")
-    return int(found)
+    count = fields.get(number, 0)
+    _require(type(count) is int and count >= 0, "a count is negative")
+    return int(count)
 
 
 def _require(condition: bool, problem: str) -> None:
@@ -183,14 +192,14 @@ def _require(condition: bool, problem: str) -> None:
 class _Thrift:
     """Reads Thrift structs in the compact protocol."""
 
-    def __init__(self, data: Buffer, at: int) -> None:
+    def __init__(self, data: Buffer, position: int) -> None:
         self.data = data
-        self.at = at
+        self.position = position
         self.end = len(data)
 
     def struct(self, depth: int = 0) -> Fields:
         """Read a struct up to its stop byte."""
-        _require(depth < _DEEPEST, "the metadata is nested too deep")
+        _require(depth < _DEEPEST, "the metadata is nested too deeply")
         fields: Fields = {}
         number = 0
         while head := self.byte():
@@ -200,7 +209,7 @@ class _Thrift:
         return fields
 
     def value(self, kind: int, depth: int, *, in_list: bool) -> Any:
-        """Read a value of a type."""
+        """Read a value; outside of lists, the type itself says if a boolean is true."""
         if kind in (_TRUE, _FALSE):
             return self.byte() == _TRUE if in_list else kind == _TRUE
         if kind == _BYTE:
@@ -220,19 +229,19 @@ class _Thrift:
 
     def list(self, depth: int) -> list[Any]:
         """Read a list or a set."""
-        _require(depth < _DEEPEST, "the metadata is nested too deep")
+        _require(depth < _DEEPEST, "the metadata is nested too deeply")
         head = self.byte()
         count = head >> 4
         if count == 15:
             count = self.varint()
-        _require(count <= self.end - self.at, "a list is longer than the file")
+        _require(count <= self.end - self.position, "a list is longer than the file")
         return [self.value(head & 15, depth + 1, in_list=True) for _ in range(count)]
 
     def map(self, depth: int) -> None:
-        """Pass over a map."""
-        _require(depth < _DEEPEST, "the metadata is nested too deep")
+        """Skip a map."""
+        _require(depth < _DEEPEST, "the metadata is nested too deeply")
         count = self.varint()
-        _require(count <= self.end - self.at, "a map is longer than the file")
+        _require(count <= self.end - self.position, "a map is longer than the file")
         kinds = self.byte() if count else 0
         for _ in range(count):
             self.value(kinds >> 4, depth + 1, in_list=True)
@@ -240,30 +249,30 @@ class _Thrift:
 
     def byte(self) -> int:
         """Read a byte."""
-        self.at += 1
-        return self.data[self.at - 1]
+        self.position += 1
+        return self.data[self.position - 1]
 
     def varint(self) -> int:
-        """Read a number of any length, seven bits per byte."""
-        data, at = self.data, self.at
-        byte = data[at]
+        """Read an unsigned number of variable length, seven bits per byte."""
+        data, position = self.data, self.position
+        byte = data[position]
         number, shift = byte & 127, 7
         while byte > 127:
-            at += 1
-            byte = data[at]
+            position += 1
+            byte = data[position]
             number |= (byte & 127) << shift
             shift += 7
             _require(shift < 77, "a number is too long")
-        self.at = at + 1
+        self.position = position + 1
         return number
 
     def signed(self) -> int:
-        """Read a number in zigzag order."""
+        """Read a signed number in zigzag encoding."""
         number = self.varint()
         return (number >> 1) ^ -(number & 1)
 
     def bytes(self, length: int) -> bytes:
         """Read bytes."""
-        _require(length <= self.end - self.at, "a text is longer than the file")
-        self.at += length
-        return self.data[self.at - length : self.at]
+        _require(length <= self.end - self.position, "a text is longer than the file")
+        self.position += length
+        return self.data[self.position - length : self.position]

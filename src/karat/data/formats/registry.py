@@ -1,4 +1,4 @@
-"""The formats karat reads and writes, told from content and ending."""
+"""The list of formats: detect the format of a file, and read or write gold and runs in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from karat.data.run import Run
 from karat.errors import InputError
 from karat.files import expand, refuse_unreadable, without_compression, writing, writing_folder
 
-# In the order in which content is asked what it is: the surest sign first.
+# In the order of detection: formats with the most reliable signs first.
 FORMATS = (
     table_files.PARQUET,
     table_files.ARROW,
@@ -30,53 +30,54 @@ FORMATS = (
     ir_datasets.FORMAT,
     trec.FORMAT,
 )
-NAMES = tuple(known.name for known in FORMATS)
+NAMES = tuple(fmt.name for fmt in FORMATS)
 
 
-def named(name: str) -> Format:
-    """Return the format of this name."""
-    for known in FORMATS:
-        if known.name == name:
-            return known
+def format_named(name: str) -> Format:
+    """Return the format with this name."""
+    for fmt in FORMATS:
+        if fmt.name == name:
+            return fmt
     raise InputError(
-        f"there is no format {name!r}", field="format", hint=f"known: {', '.join(NAMES)}"
+        f"unknown format {name!r}", field="format", hint=f"use one of {', '.join(NAMES)}"
     )
 
 
 def detect(source: DataFile) -> Format:
-    """Tell the format from the content; where that says nothing, from the ending."""
-    for known in FORMATS:
-        if known.sniff(source):
-            if known is trec.FORMAT:
-                ir_datasets.say_if_likely(source)
-            return known
+    """Detect the format from the content or, if that is not conclusive, from the ending."""
+    for fmt in FORMATS:
+        if fmt.sniff(source):
+            if fmt is trec.FORMAT:
+                ir_datasets.warn_if_likely_export(source)
+            return fmt
     refuse_unreadable(source.head, source)
-    for known in FORMATS:
-        if source.ending and source.ending in known.endings:
-            return known
+    for fmt in FORMATS:
+        if source.ending and source.ending in fmt.endings:
+            return fmt
     return trec.FORMAT
 
 
-def for_writing(path: str | os.PathLike[str], name: str | None = None) -> Format:
-    """Return the format of this name, or the one that the ending of the path names."""
+def format_for_writing(path: str | os.PathLike[str], name: str | None = None) -> Format:
+    """Return the format with this name, or by default the format for the ending of the path."""
     if name is not None:
-        return named(name)
-    bare = without_compression(Path(path))
-    for known in FORMATS:
-        if bare.suffix.lower() in known.endings:
-            return known
+        return format_named(name)
+    ending = without_compression(Path(path)).suffix
+    for fmt in FORMATS:
+        if ending.lower() in fmt.endings:
+            return fmt
+    endings = [suffix for fmt in FORMATS for suffix in fmt.endings if suffix]
     raise InputError(
-        f"the ending {bare.suffix!r} names no format",
+        f"unknown file ending {ending!r}",
         path=path,
-        hint=f"use one of {', '.join(e for f in FORMATS for e in f.endings if e)}, "
-        f"or say which format: {', '.join(NAMES)}",
+        hint=f"use one of {', '.join(endings)}, or set the format: {', '.join(NAMES)}",
     )
 
 
 def sources(path: str | os.PathLike[str], columns: Columns | None = None) -> list[DataFile]:
-    """Return the files that a path, a glob or a BEIR folder names."""
-    split = beir.split_of(Path(path))
-    return [DataFile(name, columns) for name in (expand(path) if split is None else [split])]
+    """Return the files that a path, a glob pattern or a BEIR folder refers to."""
+    split = beir.find_split(Path(path))
+    paths = expand(path) if split is None else [split]
+    return [DataFile(file, columns) for file in paths]
 
 
 def read_gold(
@@ -84,28 +85,28 @@ def read_gold(
     format: str | None = None,  # noqa: A002
     columns: Columns | None = None,
 ) -> Gold:
-    """Read gold from a file, or from all files that a glob names."""
-    opened = sources(path, columns)
-    return gold_from(opened, [_format(source, format) for source in opened], path)
+    """Read gold from a file, or from all files that match a glob pattern."""
+    files = sources(path, columns)
+    return gold_from(files, [_format_of(file, format) for file in files], path)
 
 
-def gold_from(opened: list[DataFile], formats: list[Format], path: str | os.PathLike[str]) -> Gold:
-    """Read gold from files, each in its format, and join it."""
-    parts = [known.read_gold(source) for source, known in zip(opened, formats, strict=True)]
+def gold_from(files: list[DataFile], formats: list[Format], path: str | os.PathLike[str]) -> Gold:
+    """Read gold from files, each in its format, and combine it."""
+    parts = [fmt.read_gold(file) for file, fmt in zip(files, formats, strict=True)]
     if len(parts) == 1:
         return parts[0]
     judged = set(pl.concat([part.judgments["query_id"] for part in parts]))
     return Gold(
         pl.concat([part.judgments for part in parts]),
-        known_queries=_joined([part.queries for part in parts]).unique(
+        known_queries=_combine([part.queries for part in parts]).unique(
             "query_id", keep="first", maintain_order=True
         ),
         empty_judgments=sorted({q for part in parts for q in part.query_ids_judged} - judged),
-        spans=_concat([part.spans for part in parts]),
+        spans=_combine_existing([part.spans for part in parts]),
         empty_spans=[query for part in parts for query in part.empty_spans],
-        evidence=_concat([part.evidence for part in parts]),
+        evidence=_combine_existing([part.evidence for part in parts]),
         empty_evidence=[query for part in parts for query in part.empty_evidence],
-        any_of=_concat([part.any_of for part in parts]),
+        any_of=_combine_existing([part.any_of for part in parts]),
         offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
@@ -118,32 +119,32 @@ def read_run(
     format: str | None = None,  # noqa: A002
     columns: Columns | None = None,
 ) -> Run:
-    """Read a run from a file, or from all files that a glob names."""
+    """Read a run from a file, or from all files that match a glob pattern."""
     beir.refuse_folder_as_run(Path(path))
-    opened = sources(path, columns)
-    return run_from(opened, [_format(source, format) for source in opened], path)
+    files = sources(path, columns)
+    return run_from(files, [_format_of(file, format) for file in files], path)
 
 
-def run_from(opened: list[DataFile], formats: list[Format], path: str | os.PathLike[str]) -> Run:
-    """Read a run from files, each in its format, and join it."""
-    parts = [known.read_run(source) for source, known in zip(opened, formats, strict=True)]
+def run_from(files: list[DataFile], formats: list[Format], path: str | os.PathLike[str]) -> Run:
+    """Read a run from files, each in its format, and combine it."""
+    parts = [fmt.read_run(file) for file, fmt in zip(files, formats, strict=True)]
     if len(parts) == 1:
         return parts[0]
-    every = pl.concat([part.query_ids for part in parts])
-    if every.is_duplicated().any():
-        query = every.filter(every.is_duplicated())[0]
+    query_ids = pl.concat([part.query_ids for part in parts])
+    if query_ids.is_duplicated().any():
+        query = query_ids.filter(query_ids.is_duplicated())[0]
         raise InputError(
-            f"query {query!r} stands in more than one of the files",
+            f"query {query!r} is in more than one of the files",
             path=path,
-            hint="a query's list must be whole in one file; name a single run",
+            hint="give the files of a single run; all results of a query must be in one file",
         )
     return Run(
-        _joined([part.results for part in parts]),
+        _combine([part.results for part in parts]),
         empty=[query for part in parts for query in part.empty],
-        errors=_concat([part.errors for part in parts]),
-        timings=_concat([part.timings for part in parts]),
-        calls=_concat([part.calls for part in parts]),
-        attempts=_concat([part.attempts for part in parts]),
+        errors=_combine_existing([part.errors for part in parts]),
+        timings=_combine_existing([part.timings for part in parts]),
+        calls=_combine_existing([part.calls for part in parts]),
+        attempts=_combine_existing([part.attempts for part in parts]),
         offsets=_offsets(parts, path),
         name=os.fspath(path),
         settings=parts[0].settings,
@@ -152,52 +153,52 @@ def run_from(opened: list[DataFile], formats: list[Format], path: str | os.PathL
 
 
 def write_gold(gold: Gold, path: str | os.PathLike[str], format: str | None = None) -> WriteReport:  # noqa: A002
-    """Write gold in the named format, or in the one that the ending names."""
-    known = for_writing(path, format)
-    with writing_folder(path) if known.folder else writing(path) as place:
-        return known.write_gold(gold, place)
+    """Write gold in the given format, or in the format for the ending of the path."""
+    fmt = format_for_writing(path, format)
+    with writing_folder(path) if fmt.folder else writing(path) as target:
+        return fmt.write_gold(gold, target)
 
 
 def write_run(run: Run, path: str | os.PathLike[str], format: str | None = None) -> WriteReport:  # noqa: A002
-    """Write a run in the named format, or in the one that the ending names."""
-    known = for_writing(path, format)
-    with writing_folder(path) if known.folder else writing(path) as place:
-        return known.write_run(run, place)
+    """Write a run in the given format, or in the format for the ending of the path."""
+    fmt = format_for_writing(path, format)
+    with writing_folder(path) if fmt.folder else writing(path) as target:
+        return fmt.write_run(run, target)
 
 
 def _offsets(parts: Sequence[Gold | Run], path: str | os.PathLike[str]) -> str:
-    """Return the unit in which all parts count their offsets."""
-    offsets = sorted({part.offsets for part in parts})
-    if len(offsets) > 1:
+    """Return the unit of the offsets, which must be the same in all parts."""
+    units = sorted({part.offsets for part in parts})
+    if len(units) > 1:
         raise InputError(
-            f"the files count offsets in {' and '.join(offsets)}",
+            f"the files use different units of offsets: {' and '.join(units)}",
             path=path,
             field="offsets",
-            hint="use one of them in all files",
+            hint="use the same unit in all files",
         )
-    return offsets[0]
+    return units[0]
 
 
-def _format(source: DataFile, name: str | None) -> Format:
-    return detect(source) if name is None else named(name)
+def _format_of(file: DataFile, name: str | None) -> Format:
+    return detect(file) if name is None else format_named(name)
 
 
-def _concat(tables: list[pl.DataFrame | None]) -> pl.DataFrame | None:
-    held = [table for table in tables if table is not None]
-    return _joined(held) if held else None
+def _combine_existing(tables: list[pl.DataFrame | None]) -> pl.DataFrame | None:
+    existing = [table for table in tables if table is not None]
+    return _combine(existing) if existing else None
 
 
-def _joined(tables: list[pl.DataFrame]) -> pl.DataFrame:
+def _combine(tables: list[pl.DataFrame]) -> pl.DataFrame:
     try:
         return pl.concat(tables, how="diagonal_relaxed")
     except pl.exceptions.PolarsError as error:
-        kinds: dict[str, set[str]] = {}
+        types: dict[str, set[str]] = {}
         for table in tables:
-            for name, kind in table.schema.items():
-                kinds.setdefault(name, set()).add(str(kind))
-        unlike = next((name for name, held in kinds.items() if len(held) > 1), None)
+            for name, dtype in table.schema.items():
+                types.setdefault(name, set()).add(str(dtype))
+        conflicting = next((name for name in types if len(types[name]) > 1), None)
         raise InputError(
-            "the files do not agree on its type",
-            field=unlike,
-            hint="give the same field the same type in all of them",
+            "the field has different types in the files",
+            field=conflicting,
+            hint="use the same type in all files",
         ) from error

@@ -1,4 +1,8 @@
-"""Tables in files: CSV, TSV, Parquet and Arrow, a row for each judgment or result."""
+"""Tables: CSV, TSV, Parquet and Arrow files with one row per judgment or result.
+
+A text table is checked before Polars reads it, since Polars accepts misplaced quotes and rows with
+missing values. Parquet and Arrow files are checked because damaged ones can crash the process.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +34,8 @@ from karat.data.formats.base import (
     Kind,
     WriteReport,
     kind_of_contexts,
-    need_ids,
-    one_kind,
+    require_ids,
+    unambiguous_kind,
     warn_of_gold_losses,
     warn_of_run_losses,
 )
@@ -47,138 +51,143 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _STDERR = 2
-Made = TypeVar("Made")
-Found = tuple[pl.DataFrame, frames.Locate, int | None]
-"""A table, the function that says where its rows stand, and the line that names its columns."""
+_QUOTE_HINT = 'quote the whole value, and write quotes inside it twice: "5"" disk"'
+Converted = TypeVar("Converted")
+LocatedTable = tuple[pl.DataFrame, frames.Locate, int | None]
+"""A table, the function that makes the error for a row, and the line with the column names."""
 
 
-def has_empty_object(kind: pl.DataType | DataTypeClass) -> bool:
-    """Tell whether values of a type contain objects without keys, which Parquet cannot hold."""
-    if isinstance(kind, pl.Struct):
-        return not kind.fields or any(has_empty_object(field.dtype) for field in kind.fields)
-    return isinstance(kind, (pl.List, pl.Array)) and has_empty_object(kind.inner)
+def has_empty_object(dtype: pl.DataType | DataTypeClass) -> bool:
+    """Tell whether a type contains objects without keys, which Parquet cannot store."""
+    if isinstance(dtype, pl.Struct):
+        return not dtype.fields or any(has_empty_object(field.dtype) for field in dtype.fields)
+    return isinstance(dtype, (pl.List, pl.Array)) and has_empty_object(dtype.inner)
 
 
-def gold_table(gold: Gold, target: str, cannot_hold: Callable[[pl.DataType], bool]) -> pl.DataFrame:
-    """Return judgments with the fields of their query beside them."""
+def gold_table(
+    gold: Gold, target: str, is_unsupported: Callable[[pl.DataType], bool]
+) -> pl.DataFrame:
+    """Return the judgments with the fields of their queries as further columns."""
     queries = gold.queries
-    taken = [name for name in queries.columns[1:] if name in gold.judgments.columns]
-    lists = [name for name, kind in queries.schema.items() if cannot_hold(kind)]
-    if taken or lists:
+    conflicting = [name for name in queries.columns[1:] if name in gold.judgments.columns]
+    unsupported = [name for name, dtype in queries.schema.items() if is_unsupported(dtype)]
+    if conflicting or unsupported:
+        field = (conflicting + unsupported)[0]
         raise InputError(
-            f"{target} cannot hold the field {(taken + lists)[0]!r}",
-            field=(taken + lists)[0],
-            hint="write .jsonl, which holds fields of any name and shape",
+            f"{target} cannot store the field {field!r}",
+            field=field,
+            hint="write a .jsonl file, which can store fields with any name and type",
         )
     _refuse_second_text(queries, target)
     return gold.judgments.join(queries, on="query_id", how="left", maintain_order="left")
 
 
 def _refuse_second_text(queries: pl.DataFrame, target: str) -> None:
-    """Refuse a field that a reader would take for the text of the query, and is not."""
+    """Raise an InputError for a field that would be read as the text of the query."""
     name = frames.column(queries, TEXT_COLUMNS)
     if name is None or name == "text":
         return
     is_text = isinstance(queries.schema[name], (pl.String, pl.Categorical, pl.Enum, pl.Null))
     if "text" in queries.columns or not is_text:
         raise InputError(
-            f"{target} cannot hold the field {name!r}: it would be read as the text of the query",
+            f"{target} cannot store the field {name!r}: it would be read as the text of the query",
             field=name,
-            hint="rename it",
+            hint="rename the field",
         )
 
 
 def run_table(run: Run, target: str) -> pl.DataFrame:
-    """Return results with karat's own rank 1…n."""
-    results = run.results.drop(_of_some(run.results))
-    need_ids(results, target, of_all="start" not in results.columns)
+    """Return the results with the ranks 1…n."""
+    results = run.results.drop(_incomplete_columns(run.results))
+    require_ids(results, target, of_all="start" not in results.columns)
     rank = pl.int_range(1, pl.len() + 1).over("query_id").alias("rank")
     return results.select("query_id", rank, pl.exclude("query_id"))
 
 
-def _of_some(results: pl.DataFrame) -> list[str]:
-    """Return the columns of numbers that are empty in some rows: no reader takes such a number."""
+def _incomplete_columns(results: pl.DataFrame) -> list[str]:
+    """Return the number columns with nulls, which the readers of tables do not accept."""
     numbers = [name for name in ("score", "start", "end", "tokens") if name in results.columns]
     return [name for name in numbers if results[name].null_count()]
 
 
-def _names_columns(source: DataFile, separator: str) -> bool:
-    """Tell whether the first line names columns, with this separator between them."""
+def _has_column_names(source: DataFile, separator: str) -> bool:
+    """Tell whether the first line has known column names with this separator between them."""
     text = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     first = next((line for line in text.splitlines() if line.strip()), "")
-    given = {name.strip(' "') for name in first.split(separator)}
-    names = {name.lower() for name in source.columns.rename_names(given)}
+    original_names = {name.strip(' "') for name in first.split(separator)}
+    names = {name.lower() for name in source.columns.rename_names(original_names)}
     ids = (*frames.QUERY_ID, "topic", *frames.CONTEXTS)
-    return len(names) > 1 and (_has_questions(names) or not names.isdisjoint(ids))
+    return len(names) > 1 and (_has_query_texts(names) or not names.isdisjoint(ids))
 
 
-def _has_questions(names: set[str]) -> bool:
-    """Tell whether names of columns are those of questions with what belongs to them."""
-    others = {"id", "evidence", *RELEVANT, *RESULTS, frames.OLD_CONTEXTS}
-    others |= {*frames.ITEM_ID, *frames.ANSWERS}
-    return not names.isdisjoint(frames.QUERY_TEXT) and not names.isdisjoint(others)
+def _has_query_texts(names: set[str]) -> bool:
+    """Tell whether there is a column with query texts and another one that belongs to queries."""
+    related = {"id", "evidence", *RELEVANT, *RESULTS, frames.OLD_CONTEXTS}
+    related |= {*frames.ITEM_ID, *frames.ANSWERS}
+    return not names.isdisjoint(frames.QUERY_TEXT) and not names.isdisjoint(related)
 
 
-def _read_text(source: Source, separator: str) -> Found:
+def _read_text(source: Source, separator: str) -> LocatedTable:
     text = decode(source.read(), source)
     body = text.lstrip("\r\n")
-    top = text[: len(text) - len(body)].count("\n")
-    _refuse_lone_cr(source, body, top)
+    skipped = text[: len(text) - len(body)].count("\n")
+    _refuse_lone_cr(source, body, skipped)
     content = body.encode()
-    _refuse_stray_quotes(source, content, separator, top)
-    _refuse_same_names(source, body, separator, top)
+    _refuse_stray_quotes(source, content, separator, skipped)
+    _refuse_duplicate_names(source, body, separator, skipped)
     try:
         table = pl.read_csv(content, separator=separator, infer_schema=False, extra_columns="raise")
     except (pl.exceptions.PolarsError, OSError) as error:
         raise (
-            _ragged(source, body, separator, top)
-            or _unpaired_quote(source, content, separator, top)
+            _ragged_row_error(source, body, separator, skipped)
+            or _unpaired_quote_error(source, content, separator, skipped)
             or source.error(
-                f"this is no table: {str(error).splitlines()[0]}",
-                hint="the first line names the columns; quote values that hold the separator",
+                f"the file is not a table: {str(error).splitlines()[0]}",
+                hint="write the column names on the first line, and quote values that contain "
+                "the separator",
             )
         ) from error
     if table.width and (table.to_series(-1).null_count() or body.endswith(separator)):
-        # A row that was cut off leaves its last values empty, and so does a row that has none.
-        # A separator too many at the very end is ignored by Polars.
-        ragged = _ragged(source, body, separator, top)
-        if ragged is not None:
-            raise ragged
-    blank = table.select(pl.all_horizontal(pl.all().is_null())).to_series()
+        # Polars reads a row with too few values as if the last ones were empty, and ignores an
+        # additional separator at the end of the file.
+        ragged_row_error = _ragged_row_error(source, body, separator, skipped)
+        if ragged_row_error is not None:
+            raise ragged_row_error
+    is_blank = table.select(pl.all_horizontal(pl.all().is_null())).to_series()
 
     def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:
-        held = np.flatnonzero(~blank.to_numpy())
-        before = table.head(int(held[row - 1]))
-        # Quoted values may hold newlines, and so may the names of the columns.
-        inside = before.select(pl.sum_horizontal(pl.all().str.count_matches("\n").sum())).item()
-        names = sum(name.count("\n") for name in table.columns)
-        line = top + names + before.height + int(inside or 0) + 2
+        rows_with_values = np.flatnonzero(~is_blank.to_numpy())
+        before = table.head(int(rows_with_values[row - 1]))
+        # Quoted values and column names may contain newlines.
+        in_values = before.select(pl.sum_horizontal(pl.all().str.count_matches("\n").sum())).item()
+        in_names = sum(name.count("\n") for name in table.columns)
+        line = skipped + in_names + before.height + int(in_values or 0) + 2
         return source.error(problem, line=line, field=field, hint=hint)
 
-    return table.filter(~blank), locate, top + 1
+    return table.filter(~is_blank), locate, skipped + 1
 
 
-def _refuse_same_names(source: Source, body: str, separator: str, top: int) -> None:
-    """Refuse two columns of the same name: one of them would be ignored silently."""
+def _refuse_duplicate_names(source: Source, body: str, separator: str, skipped: int) -> None:
+    """Raise an InputError for duplicate column names: one of them would be ignored silently."""
     try:
         names = next(csv.reader(io.StringIO(body[:HEAD_BYTES]), delimiter=separator), [])
     except csv.Error:
         return
-    twice = [name for name in dict.fromkeys(names) if name.strip() and names.count(name) > 1]
-    if twice:
+    duplicates = [name for name in dict.fromkeys(names) if name.strip() and names.count(name) > 1]
+    if duplicates:
         raise source.error(
-            f"two columns are called {twice[0]!r}",
-            line=top + 1,
-            field=twice[0],
+            f"two columns have the name {duplicates[0]!r}",
+            line=skipped + 1,
+            field=duplicates[0],
             hint="rename one of them",
         )
 
 
-def _refuse_stray_quotes(source: Source, content: bytes, separator: str, top: int) -> None:
-    """Refuse text after a closing quote, and a quote inside an unquoted name of a column.
+def _refuse_stray_quotes(source: Source, content: bytes, separator: str, skipped: int) -> None:
+    """Raise an InputError for text after a closing quote and for a quote inside a column name.
 
-    Polars reads on to the next quote there, so that rows disappear without an error. Inside other
-    unquoted values it takes quotes as they are.
+    Polars reads on to the next quote in these cases, so that rows disappear without an error. In
+    other unquoted values it reads quotes as normal characters.
     """
     if b'"' not in content:
         return
@@ -189,28 +198,29 @@ def _refuse_stray_quotes(source: Source, content: bytes, separator: str, top: in
     last = codes.size - 1
     ends_value = _is_edge(separator)[codes[np.minimum(closing + 1, last)]] | (closing == last)
     in_names = opening[~opens_value & (opening < content.find(b"\n"))]
-    behind_values = closing[opens_value[: closing.size] & ~ends_value]
+    after_values = closing[opens_value[: closing.size] & ~ends_value]
     if quotes.size % 2 and opens_value[-1]:
         raise source.error(
-            "a quoted value has no end",
-            line=top + content.count(b"\n", 0, int(opening[-1])) + 1,
-            hint="check that the file was written to the end",
+            "a quoted value has no closing quote",
+            line=skipped + content.count(b"\n", 0, int(opening[-1])) + 1,
+            hint="check that the file was written completely",
         )
-    stray = np.concatenate([in_names, behind_values])
+    stray = np.concatenate([in_names, after_values])
     if stray.size:
+        problem = "a column name contains a quote"
+        if after_values.size:
+            problem = "text follows a closing quote"
         raise source.error(
-            "text follows a closing quote"
-            if behind_values.size
-            else "a quote is inside the name of a column",
-            line=top + content.count(b"\n", 0, int(stray.min())) + 1,
-            hint='quote the whole value, and write a quote inside it twice: "5"" disk"',
+            problem,
+            line=skipped + content.count(b"\n", 0, int(stray.min())) + 1,
+            hint=_QUOTE_HINT,
         )
 
 
 def _opens_value(
     codes: NDArray[np.uint8], opening: NDArray[np.int64], separator: str
 ) -> NDArray[np.bool_]:
-    """Tell which quotes open a value: nothing of it is before them."""
+    """Tell which quotes are at the start of a value."""
     after_edge: NDArray[np.bool_] = _is_edge(separator)[codes[np.maximum(opening - 1, 0)]]
     after_edge[opening == 0] = True
     return after_edge
@@ -219,77 +229,79 @@ def _opens_value(
 def _is_edge(separator: str) -> NDArray[np.bool_]:
     """Tell for each byte whether it may be next to a quote, outside of the quoted value.
 
-    A quote inside a quoted value is doubled: one that closes it, and one that opens it again.
+    A doubled quote inside a quoted value counts as one that closes it and one that opens it again.
     """
     is_edge = np.zeros(256, np.bool_)
     is_edge[[*separator.encode(), *b'\n\r"']] = True
     return is_edge
 
 
-def _unpaired_quote(source: Source, content: bytes, separator: str, top: int) -> InputError | None:
-    """Find the first quote that is inside an unquoted value and has no other on its line."""
+def _unpaired_quote_error(
+    source: Source, content: bytes, separator: str, skipped: int
+) -> InputError | None:
+    """Make the error for the first unpaired quote inside an unquoted value, if there is one."""
     codes = np.frombuffer(content, np.uint8)
     quotes = np.flatnonzero(codes == _QUOTE)
     opening = quotes[::2]
-    lines = top + 1 + np.searchsorted(np.flatnonzero(codes == _NEWLINE), quotes)
-    closed_on = np.append(lines[1::2], [0])[: opening.size]  # the last one may not be closed
-    is_stray = ~_opens_value(codes, opening, separator) & (closed_on != lines[::2])
+    lines = skipped + 1 + np.searchsorted(np.flatnonzero(codes == _NEWLINE), quotes)
+    closing_lines = np.append(lines[1::2], [0])[: opening.size]  # the last may not be closed
+    is_stray = ~_opens_value(codes, opening, separator) & (closing_lines != lines[::2])
     if not is_stray.any():
         return None
     return source.error(
-        "a quote is inside a value that is not quoted",
+        "an unquoted value contains a quote",
         line=int(lines[::2][is_stray][0]),
-        hint='quote the whole value, and write a quote inside it twice: "5"" disk"',
+        hint=_QUOTE_HINT,
     )
 
 
-def _refuse_lone_cr(source: Source, body: str, top: int) -> None:
-    """Refuse a carriage return that ends no line: readers disagree on what it means."""
+def _refuse_lone_cr(source: Source, body: str, skipped: int) -> None:
+    """Raise an InputError for a carriage return inside a line: readers disagree on its meaning."""
     quotes = position = 0
     for match in re.finditer(r"\r(?!\n)", body):
         quotes += body.count('"', position, match.start())
         position = match.start()
         if quotes % 2 == 0:  # outside of quoted values
             raise source.error(
-                "a carriage return (CR) without a line feed (LF)",
-                line=top + body.count("\n", 0, position) + 1,
+                "the line contains a carriage return (CR) without a line feed (LF)",
+                line=skipped + body.count("\n", 0, position) + 1,
                 hint="save the file with LF or CRLF line endings",
             )
 
 
-def _ragged(source: Source, body: str, separator: str, top: int) -> InputError | None:
-    """Find the first row that has more or fewer values than there are columns."""
+def _ragged_row_error(source: Source, body: str, separator: str, skipped: int) -> InputError | None:
+    """Make the error for the first row with a wrong number of values, if there is one."""
     limit = csv.field_size_limit(sys.maxsize)
     try:
         rows = csv.reader(io.StringIO(body), delimiter=separator)
         names = next((row for row in rows if row), [])
-        begins = rows.line_num + 1
+        first_line = rows.line_num + 1
         for row in rows:
             if row and len(row) != len(names):
                 return source.error(
-                    f"{len(row)} values under {len(names)} column names",
-                    line=top + begins,
-                    hint="quote values that hold the separator or a quote",
+                    f"expected {len(names)} values (one per column), got {len(row)} values",
+                    line=skipped + first_line,
+                    hint="quote values that contain the separator or a quote",
                 )
-            begins = rows.line_num + 1
-    except csv.Error:  # a stray carriage return: Polars reads on, so nothing is said here
+            first_line = rows.line_num + 1
+    except csv.Error:  # a stray carriage return, which Polars accepts
         pass
     finally:
         csv.field_size_limit(limit)
     return None
 
 
-def _read_columns(
+def _binary_reader(
     name: str, read: Callable[[Path | IO[bytes], bytes], pl.DataFrame]
-) -> Callable[[Source], Found]:
-    """Make the reader of a format in columns, whose rows have no lines."""
+) -> Callable[[Source], LocatedTable]:
+    """Return the reader for Parquet or Arrow, where errors name rows instead of lines."""
 
-    def read_from(source: Source) -> Found:
+    def read_from(source: Source) -> LocatedTable:
         def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:
             return source.error(f"row {row}: {problem}", field=field, hint=hint)
 
-        with refusing_damage(source, name):
-            table = read(checked(source), source.head)
+        with damage_as_input_error(source, name):
+            table = read(polars_source(source), source.head)
         if sum(map(_text_bytes, table)) > source.expanded_limit:
             raise source.too_expanded(source.expanded_limit)
         return table, locate, None
@@ -297,50 +309,51 @@ def _read_columns(
     return read_from
 
 
-def _mapped(read: Callable[[DataFile], Found]) -> Callable[[DataFile], Found]:
-    """Return a reader that gives columns karat's names where a mapping says so."""
+def _with_columns(read: Callable[[DataFile], LocatedTable]) -> Callable[[DataFile], LocatedTable]:
+    """Return a reader that applies the user's column mapping; errors use the original names."""
 
-    def read_from(source: DataFile) -> Found:
-        table, locate, names = read(source)
+    def read_from(source: DataFile) -> LocatedTable:
+        table, locate, names_line = read(source)
         columns = source.columns
         if not columns:
-            return table, locate, names
+            return table, locate, names_line
 
         def locate_theirs(row: int, field: str, problem: str, hint: str | None) -> InputError:
             return locate(row, columns.theirs(field), problem, hint)
 
-        return columns.table(table), locate_theirs, names
+        return columns.table(table), locate_theirs, names_line
 
     return read_from
 
 
 @contextmanager
-def refusing_damage(source: Source, name: str) -> Iterator[None]:
-    """Turn failures of Polars to read a Parquet or Arrow file into an error that names it."""
+def damage_as_input_error(source: Source, name: str) -> Iterator[None]:
+    """Raise an InputError that names the file if Polars fails to read a Parquet or Arrow file."""
     try:
-        with without_panic_texts():
+        with suppress_panic_output():
             yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        is_panic = isinstance(error, pl.exceptions.PanicException)
-        problem = "Polars cannot read its values" if is_panic else str(error).splitlines()[0]
+        reason = str(error).splitlines()[0]
+        if isinstance(error, pl.exceptions.PanicException):
+            reason = "Polars cannot read its values"
         raise source.error(
-            f"this is no {name} file: {problem}", hint="check that it was written to the end"
+            f"not a valid {name} file: {reason}", hint="check that it was written completely"
         ) from error
 
 
 @contextmanager
-def without_panic_texts() -> Iterator[None]:
-    """Drop what Polars prints when it panics, which it raises as an error as well.
+def suppress_panic_output() -> Iterator[None]:
+    """Suppress what Polars prints when it panics; it raises an exception as well.
 
-    Standard error is held back meanwhile, and printed afterwards if there was no panic. With other
-    threads it stays as it is, since they may use it.
+    Standard error is redirected to a file and printed afterwards, unless there was a panic. It is
+    not redirected if there are other threads, since they may use it.
     """
     if threading.active_count() > 1:
         yield
         return
-    with tempfile.TemporaryFile() as held:
+    with tempfile.TemporaryFile() as captured:
         stderr = os.dup(_STDERR)
-        os.dup2(held.fileno(), _STDERR)
+        os.dup2(captured.fileno(), _STDERR)
         panicked = False
         try:
             yield
@@ -350,28 +363,28 @@ def without_panic_texts() -> Iterator[None]:
         finally:
             os.dup2(stderr, _STDERR)
             os.close(stderr)
-            held.seek(0)
-            os.write(_STDERR, b"" if panicked else held.read())
+            captured.seek(0)
+            os.write(_STDERR, b"" if panicked else captured.read())
 
 
-def checked(source: Source) -> Path | IO[bytes]:
-    """Return a Parquet or Arrow file for Polars to read; refuse one that could end the process."""
-    content = mapped(source)
+def polars_source(source: Source) -> Path | IO[bytes]:
+    """Return a Parquet or Arrow file for Polars, after checking it for damage."""
+    content = memory_map(source)
     name = "Parquet" if content[:4] == b"PAR1" else "Arrow"
     layout = parquet_layout if name == "Parquet" else arrow_layout
     try:
         size = layout.expanded_size(content)
     except DamagedLayoutError as error:
         raise source.error(
-            f"the {name} file is damaged: {error}", hint="check that it was written to the end"
+            f"the {name} file is damaged: {error}", hint="check that it was written completely"
         ) from error
     if size > source.expanded_limit:
         raise source.too_expanded(source.expanded_limit)
     return source.path if source.on_disk else io.BytesIO(content)
 
 
-def mapped(source: Source) -> Buffer:
-    """Return the content of a file, mapped into memory where it is on the disk as it is."""
+def memory_map(source: Source) -> Buffer:
+    """Return the content of a file; an uncompressed file on disk is mapped into memory."""
     if not source.on_disk or not source.path.stat().st_size:
         return source.read()
     with source.path.open("rb") as file:
@@ -379,41 +392,42 @@ def mapped(source: Source) -> Buffer:
 
 
 def _text_bytes(values: pl.Series) -> int:
-    """Return how long all texts of a column are: rows may share one long text in memory."""
-    kind = values.dtype
-    if kind == pl.String:
+    """Return the total length of the texts in a column; a text that rows share counts for each."""
+    dtype = values.dtype
+    if dtype == pl.String:
         return int(values.str.len_bytes().sum())
-    if kind in (pl.Categorical, pl.Enum):
+    if dtype in (pl.Categorical, pl.Enum):
         counts = values.drop_nulls().value_counts()
         return int((counts[values.name].cast(pl.String).str.len_bytes() * counts["count"]).sum())
-    if isinstance(kind, (pl.List, pl.Array)):
+    if isinstance(dtype, (pl.List, pl.Array)):
         return _text_bytes(values.explode())
-    if isinstance(kind, pl.Struct):
+    if isinstance(dtype, pl.Struct):
         return sum(map(_text_bytes, values.struct.unnest()))
     return 0
 
 
-def _read_arrow(given: Path | IO[bytes], head: bytes) -> pl.DataFrame:
+def _read_arrow(file: Path | IO[bytes], head: bytes) -> pl.DataFrame:
     if head.startswith(_ARROW_STREAM):
-        return pl.read_ipc_stream(given)
-    return pl.scan_ipc(given, glob=False).collect()
+        return pl.read_ipc_stream(file)
+    return pl.scan_ipc(file, glob=False).collect()
 
 
 def _kind(table: pl.DataFrame) -> Kind | None:
-    """Tell gold from a run by the columns; whole numbers called score, or places, may be either."""
+    """Return the kind from the columns; a column of integers named score may be either."""
     if frames.holds_contexts(table.columns):
         return kind_of_contexts(table.columns)
+    grade_names = frames.GRADE[:-1]  # the last name is score
     score = frames.column(table, ("score",))
     if frames.column(table, ("rank",)) is None and score is not None:
-        numbers = table[score].cast(pl.Float64, strict=False)
-        graded = frames.column(table, frames.GRADE[:-1]) is not None
-        return None if graded or (numbers == numbers.round()).all() else "run"
-    listed = (*RELEVANT, *EVIDENCE_LISTS)
-    gold = frames.column(table, (*frames.GRADE[:-1], "evidence", *listed)) is not None
-    ranked = frames.column(table, ("rank", *RESULTS)) is not None
+        scores = table[score].cast(pl.Float64, strict=False)
+        has_grades = frames.column(table, grade_names) is not None
+        return None if has_grades or (scores == scores.round()).all() else "run"
+    gold_names = (*grade_names, "evidence", *RELEVANT, *EVIDENCE_LISTS)
+    is_gold = frames.column(table, gold_names) is not None
+    is_run = frames.column(table, ("rank", *RESULTS)) is not None
     items = frames.item_id_column(table) or frames.column(table, ("text",))
-    is_run = items is not None and not frames.holds_places(table)
-    return one_kind(gold=gold, run=ranked or (is_run and not gold))
+    has_only_items = items is not None and not frames.holds_places(table) and not is_gold
+    return unambiguous_kind(gold=is_gold, run=is_run or has_only_items)
 
 
 def _format(
@@ -421,30 +435,32 @@ def _format(
     title: str,
     endings: tuple[str, ...],
     sniff: Callable[[DataFile], bool],
-    read: Callable[[DataFile], Found],
+    read: Callable[[DataFile], LocatedTable],
     write: Callable[[pl.DataFrame, IO[bytes]], Any],
     *,
-    cannot_hold: Callable[[pl.DataType], bool] = lambda kind: kind.is_nested(),
+    is_unsupported: Callable[[pl.DataType], bool] = lambda dtype: dtype.is_nested(),
 ) -> Format:
-    """Make a format from the things in which kinds of tables differ."""
-    target = f"a table in {title}"
+    """Make the format for a kind of table; `is_unsupported` tells which types it cannot store."""
+    target = f"the {title} format"
 
     def read_gold(source: DataFile) -> Gold:
-        gold = made(partial(gold_of_table, name=source.name), read(source), source)
+        gold = convert_table(partial(gold_of_table, name=source.name), read(source), source)
         return replace(gold, recognised=source.columns.in_their_names(gold.recognised))
 
     def read_run(source: DataFile) -> Run:
-        run = made(partial(run_of_table, name=source.name), read(source), source)
+        run = convert_table(partial(run_of_table, name=source.name), read(source), source)
         return replace(run, recognised=source.columns.in_their_names(run.recognised))
 
     def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
-        write(gold_table(gold, target, cannot_hold), file)
+        write(gold_table(gold, target, is_unsupported), file)
         return warn_of_gold_losses(gold, target, fields=True, empty=False)
 
     def write_run(run: Run, file: IO[bytes]) -> WriteReport:
         write(run_table(run, target), file)
-        lost = [f"{column} where only some items have one" for column in _of_some(run.results)]
-        return warn_of_run_losses(run, target, holds=RESULT_COLUMNS, empty=False, also=lost)
+        lost = [
+            f"{column}, which only some items have" for column in _incomplete_columns(run.results)
+        ]
+        return warn_of_run_losses(run, target, stored=RESULT_COLUMNS, empty=False, also=lost)
 
     return Format(
         name=name,
@@ -458,15 +474,19 @@ def _format(
     )
 
 
-def made(make: Callable[..., Made], found: Found, source: Source) -> Made:
-    """Make something of a table that was found in a file, which is named if that fails."""
-    table, locate, names = found
+def convert_table(
+    convert: Callable[..., Converted], located: LocatedTable, source: Source
+) -> Converted:
+    """Convert the table of a file; errors name the file, and the line of the column names."""
+    table, locate, names_line = located
     try:
-        return make(table, locate=locate)
+        return convert(table, locate=locate)
     except InputError as error:
         if error.path is not None:
             raise
-        raise source.error(error.problem, line=names, field=error.field, hint=error.hint) from error
+        raise source.error(
+            error.problem, line=names_line, field=error.field, hint=error.hint
+        ) from error
 
 
 def _text_format(name: str, separator: str) -> Format:
@@ -474,7 +494,7 @@ def _text_format(name: str, separator: str) -> Format:
         name,
         name.upper(),
         (f".{name}",),
-        lambda source: _names_columns(source, separator),
+        lambda source: _has_column_names(source, separator),
         READERS[name],
         WRITERS[name],
     )
@@ -482,19 +502,19 @@ def _text_format(name: str, separator: str) -> Format:
 
 _QUOTE, _NEWLINE = b'"\n'
 _ARROW_STREAM = b"\xff\xff\xff\xff"
-READERS: dict[str, Callable[[DataFile], Found]] = {
-    "csv": _mapped(lambda source: _read_text(source, ",")),
-    "tsv": _mapped(lambda source: _read_text(source, "\t")),
-    "parquet": _mapped(
-        _read_columns("Parquet", lambda given, _: pl.read_parquet(given, glob=False))
+READERS: dict[str, Callable[[DataFile], LocatedTable]] = {
+    "csv": _with_columns(lambda source: _read_text(source, ",")),
+    "tsv": _with_columns(lambda source: _read_text(source, "\t")),
+    "parquet": _with_columns(
+        _binary_reader("Parquet", lambda file, _: pl.read_parquet(file, glob=False))
     ),
-    "arrow": _mapped(_read_columns("Arrow", _read_arrow)),
+    "arrow": _with_columns(_binary_reader("Arrow", _read_arrow)),
 }
 WRITERS: dict[str, Callable[[pl.DataFrame, IO[bytes]], Any]] = {
     "csv": lambda table, file: table.write_csv(file, separator=","),
     "tsv": lambda table, file: table.write_csv(file, separator="\t"),
     "parquet": lambda table, file: table.write_parquet(file),
-    # The oldest layout of texts, which every reader of Arrow takes.
+    # The oldest layout for texts, which every Arrow reader supports.
     "arrow": lambda table, file: table.write_ipc(file, compat_level=pl.CompatLevel.oldest()),
 }
 CSV = _text_format("csv", ",")
@@ -506,7 +526,7 @@ PARQUET = _format(
     lambda source: source.head.startswith(b"PAR1"),
     READERS["parquet"],
     WRITERS["parquet"],
-    cannot_hold=has_empty_object,
+    is_unsupported=has_empty_object,
 )
 ARROW = _format(
     "arrow",
@@ -515,5 +535,5 @@ ARROW = _format(
     lambda source: source.head.startswith((b"ARROW1", _ARROW_STREAM)),
     READERS["arrow"],
     WRITERS["arrow"],
-    cannot_hold=lambda _: False,
+    is_unsupported=lambda _: False,
 )

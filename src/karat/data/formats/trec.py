@@ -1,15 +1,18 @@
 """TREC qrels (`query 0 item grade`) and run files (`query Q0 item rank score tag`).
 
-Fields are separated by any white space; blank lines and lines starting with `#` are skipped.
-As in trec_eval, a tag may hold spaces (its first word counts), scores may be infinite, and a grade
-may be written `1.0`. A line with more than six fields whose sixth is a number is refused: an id
-with a space in it shifts the score there.
-A plain parser defines what a file means. Nearly every file is tidy enough, or can be tidied
-quickly enough, for Polars to read instead; whenever Polars fails, the plain parser decides.
+Fields are separated by any white space; blank lines and lines that start with `#` are skipped.
+As in trec_eval, a tag may contain spaces (its first word is used), scores may be infinite, and a
+grade may be written as `1.0`. A line of a run with more than six fields is an error if the sixth is
+a number: then an id probably contains a space, which shifts the score to the sixth field.
+
+`parse` reads line by line and defines what a file means. It is slow, so Polars reads the file
+instead if its lines are tidy (one space between fields, no comments) or can be tidied. Whenever
+Polars fails, `parse` decides.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from typing import IO, TYPE_CHECKING, Any
 
@@ -21,7 +24,7 @@ from karat.data.formats.base import (
     Format,
     Kind,
     WriteReport,
-    need_ids,
+    require_ids,
     warn_of_gold_losses,
     warn_of_run_losses,
 )
@@ -60,24 +63,24 @@ RUN: Schema = {
 }
 
 _SPACE, _NEWLINE = 32, 10
-_PIECE = 1 << 18  # bytes that fit the cache: scanning such pieces is several times as fast
+_SLICE = 1 << 18  # bytes that fit into the CPU cache, which makes a scan several times as fast
 _OTHER_SPACES = bytes([9, 11, 12, 13])
 _TO_SPACE = bytes(_SPACE if byte in _OTHER_SPACES else byte for byte in range(256))
-_WHITE = r"[ \t\n\v\f\r]"
+_WHITE_SPACE = r"[ \t\n\v\f\r]"
 _COMMENT_WITH_MORE = re.compile(rb"^[ \t\v\f\r]*#[^\n]*\r[^\n]*\S", re.MULTILINE)
 _GRADE = re.compile(rb"[+-]?[0-9]+(?:\.0*)?")
 _DECIMAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_OF_NUMBERS = b"0123456789+-.eE"
+_NUMBER_CHARACTERS = b"0123456789+-.eE"
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 
 
 def sniff(source: Source) -> bool:
-    """Tell whether the first line could be TREC's: four fields, six, or more after a score."""
+    """Tell whether the first line has the number of fields of qrels or of a run."""
     return kind(source) is not None
 
 
 def kind(source: Source) -> Kind | None:
-    """Tell qrels from a run by the number of fields."""
+    """Return the kind from the number of fields."""
     fields = _first_fields(source.head)[1]
     if len(fields) == len(QRELS):
         return "gold"
@@ -97,7 +100,7 @@ def read_run(source: DataFile) -> Run:
 
 
 def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
-    """Write qrels, one judgment a line."""
+    """Write qrels, one judgment per line."""
     _refuse_spaces(gold.judgments)
     gold.judgments.select("query_id", pl.lit("0").alias("iteration"), "item_id", "grade").write_csv(
         file, separator=" ", include_header=False, quote_style="never"
@@ -106,8 +109,8 @@ def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
 
 
 def write_run(run: Run, file: IO[bytes]) -> WriteReport:
-    """Write a run; where order and scores disagree, n…1 stand as scores, and that is said."""
-    need_ids(run.results, "a TREC run")
+    """Write a run; if the scores contradict the order, write n…1 instead and warn."""
+    require_ids(run.results, "a TREC run")
     _refuse_spaces(run.results)
     tag = "_".join(str(run.settings.get("tag") or run.name or "karat").split()) or "karat"
     results, replaced = with_scores_that_order(run.results)
@@ -115,33 +118,35 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
     results.select(
         "query_id", pl.lit("Q0").alias("q0"), "item_id", rank, "score", pl.lit(tag).alias("tag")
     ).write_csv(file, separator=" ", include_header=False, quote_style="never")
-    return warn_of_run_losses(run, "a TREC run", holds=("tag",), empty=False, also=replaced)
+    return warn_of_run_losses(run, "a TREC run", stored=("tag",), empty=False, also=replaced)
 
 
 def last_tag(source: Source) -> str:
-    """Return the tag in the last line of a run: what trec_eval prints as runid."""
-    last = b""
+    """Return the tag of the last line of a run, which trec_eval prints as runid."""
+    tag = b""
     for block in source.whole_lines():
         rest = block
         while rest:
             rest, _, line = rest.rpartition(b"\n")
             fields = line.split()
             if fields and not fields[0].startswith(b"#"):
-                last = fields[len(RUN) - 1]
+                tag = fields[len(RUN) - 1]
                 break
     try:
-        return last.decode("utf-8")
+        return tag.decode("utf-8")
     except UnicodeDecodeError:
-        return last.decode("latin-1")
+        return tag.decode("latin-1")
 
 
 def has_iterations(source: Source) -> bool:
-    """Tell whether the second field of qrels says anything: whether it is not always the same."""
-    found: set[bytes] = set()
+    """Tell whether the second field of qrels has information: another value than 0 or Q0."""
+    iterations: set[bytes] = set()
     for block in source.whole_lines():
         lines = (line.split(None, 2) for line in block.split(b"\n"))
-        found |= {f[1] for f in lines if len(f) > 2 and not f[0].startswith(b"#")}
-        if len(found - {b"0", b"Q0"}) > 0 or len(found) > 1:
+        iterations |= {
+            fields[1] for fields in lines if len(fields) > 2 and not fields[0].startswith(b"#")
+        }
+        if iterations - {b"0", b"Q0"} or len(iterations) > 1:
             return True
     return False
 
@@ -150,14 +155,15 @@ def neither_kind(source: Source) -> InputError:
     """Make the error for a file that is neither qrels nor a run."""
     line, fields = _first_fields(source.head)
     return source.error(
-        f"{len(fields)} fields where TREC qrels have {len(QRELS)} and a run has {len(RUN)}",
+        f"expected {len(QRELS)} fields (TREC qrels) or {len(RUN)} fields (a TREC run), "
+        f"got {len(fields)}",
         line=line,
-        hint="a line is: query 0 item grade, or: query Q0 item rank score tag",
+        hint="the format of a line is: query 0 item grade, or: query Q0 item rank score tag",
     )
 
 
 def _read(source: Source, schema: Schema) -> pl.DataFrame:
-    """Read block by block, so that memory holds the table and little else."""
+    """Read block by block, so that little more than the table is in memory."""
     frames = []
     for block in source.whole_lines():
         frame = _read_block(block, schema)
@@ -170,7 +176,7 @@ def _read(source: Source, schema: Schema) -> pl.DataFrame:
 
 
 def _read_block(block: bytes, schema: Schema) -> pl.DataFrame | None:
-    """Read lines as they are if they are tidy, else tidied; None if that does not work."""
+    """Read lines with Polars, after tidying them if needed; None if `parse` has to read them."""
     if b"#" in block and b"\r" in block and _COMMENT_WITH_MORE.search(block):
         return None
     separators = len(schema) - 1
@@ -179,7 +185,7 @@ def _read_block(block: bytes, schema: Schema) -> pl.DataFrame | None:
     if lines is None:
         tidy = _tidy(block)
         lines = _count_tidy_lines(tidy, separators)
-    frame = None if lines is None else _polars(tidy, schema, lines)
+    frame = None if lines is None else _read_with_polars(tidy, schema, lines)
     if frame is not None:
         return frame
     if schema is RUN:
@@ -188,62 +194,65 @@ def _read_block(block: bytes, schema: Schema) -> pl.DataFrame | None:
 
 
 def _read_without_tags(block: bytes) -> pl.DataFrame | None:
-    """Read a run whose tags hold spaces or are not UTF-8: cut each line after the score."""
-    if b"\r" in block.replace(b"\r\n", b"\n"):  # what looks like a tag may be further lines
+    """Read a run in which tags contain spaces or are not UTF-8: drop everything after the score."""
+    if b"\r" in block.replace(b"\r\n", b"\n"):  # the rest of a tag may in fact be more lines
         return None
     without_tags = _without_tags(_tidy(block))
-    untagged = {name: kind for name, kind in RUN.items() if name != "tag"}
-    lines = None if without_tags is None else _count_tidy_lines(without_tags, len(untagged) - 1)
-    if without_tags is None or lines is None:
+    if without_tags is None:
         return None
-    return _polars(without_tags, untagged, lines)
+    schema = {name: dtype for name, dtype in RUN.items() if name != "tag"}
+    lines = _count_tidy_lines(without_tags, len(schema) - 1)
+    return None if lines is None else _read_with_polars(without_tags, schema, lines)
 
 
 def _without_tags(block: bytes) -> bytes | None:
-    """Cut the lines of a tidy block before their tags; None if the plain parser has to decide."""
+    """Remove the tags from the lines of a tidy block; None if `parse` has to read it."""
     codes: NDArray[np.uint8] = np.frombuffer(block, np.uint8)
     newlines = np.flatnonzero(codes == _NEWLINE)
     ends = newlines if block.endswith(b"\n") else np.append(newlines, codes.size)
     spaces = np.flatnonzero(codes == _SPACE)
-    before = np.searchsorted(spaces, ends)  # spaces up to the end of each line
-    tag = np.append(0, before[:-1]) + len(RUN) - 2  # of these, the one in front of the tag
-    if not ends.size or (tag >= before).any() or (spaces[tag] + 1 == ends).any():
+    n_spaces = np.searchsorted(spaces, ends)  # number of spaces up to the end of each line
+    before_tag = np.append(0, n_spaces[:-1]) + len(RUN) - 2  # index of the space before the tag
+    if not ends.size or (before_tag >= n_spaces).any() or (spaces[before_tag] + 1 == ends).any():
         return None
-    more = tag + 1 < before  # the lines whose tag has several words
-    words = codes[: ends[-1]], spaces[tag[more]] + 1, spaces[tag[more] + 1]
-    if _any_made_of(_OF_NUMBERS, *words):
+    is_long = before_tag + 1 < n_spaces  # lines in which the tag has several words
+    first_word_starts = spaces[before_tag[is_long]] + 1
+    first_word_ends = spaces[before_tag[is_long] + 1]
+    if _any_made_of(_NUMBER_CHARACTERS, codes[: ends[-1]], first_word_starts, first_word_ends):
         return None
-    change = np.zeros(codes.size + 1, np.int8)
-    change[spaces[tag]] += 1
+    change = np.zeros(codes.size + 1, np.int8)  # +1 where a tag starts, -1 where it ends
+    change[spaces[before_tag]] += 1
     change[ends] -= 1
-    kept: NDArray[np.uint8] = codes[np.cumsum(change[:-1], dtype=np.int8) == 0]
-    return kept.tobytes()
+    outside_tags: NDArray[np.uint8] = codes[np.cumsum(change[:-1], dtype=np.int8) == 0]
+    return outside_tags.tobytes()
 
 
 def _any_made_of(
     characters: bytes, codes: NDArray[np.uint8], starts: NDArray[Any], ends: NDArray[Any]
 ) -> bool:
-    """Tell whether a word, given by its start and end, holds only these characters."""
+    """Tell whether any of the words, given by starts and ends, has only these characters."""
     if not starts.size:
         return False
-    allowed = np.zeros(256, np.bool_)
-    allowed[list(characters)] = True
-    others = np.append(0, np.cumsum(~allowed[codes], dtype=np.int32))
-    return bool((others[ends] == others[starts]).any())
+    is_allowed = np.zeros(256, np.bool_)
+    is_allowed[list(characters)] = True
+    n_others = np.append(0, np.cumsum(~is_allowed[codes], dtype=np.int32))
+    return bool((n_others[ends] == n_others[starts]).any())
 
 
 def _read_decimal_grades(block: bytes, lines: int) -> pl.DataFrame | None:
     """Read qrels in which some grades are written as `1.0`."""
-    frame = _polars(block, {**QRELS, "grade": pl.String}, lines)
+    frame = _read_with_polars(block, {**QRELS, "grade": pl.String}, lines)
     if frame is None:
         return None
     grades = integers_of_text(frame["grade"])
-    too_large = are_too_large(grades).any()
-    return None if grades.null_count() or too_large else frame.with_columns(grades)
+    if grades.null_count() or are_too_large(grades).any():
+        return None
+    return frame.with_columns(grades)
 
 
-def _polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame | None:
-    wanted = [
+def _read_with_polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame | None:
+    """Read a tidy block; None unless all of its lines and values are valid."""
+    columns = [
         i for i, name in enumerate(schema) if name in ("query_id", "item_id", "grade", "score")
     ]
     try:
@@ -253,7 +262,7 @@ def _polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame | None:
             has_header=False,
             quote_char=None,
             schema=schema,
-            columns=wanted,
+            columns=columns,
             raise_if_empty=False,
         )
     except (pl.exceptions.PolarsError, OSError):
@@ -271,8 +280,8 @@ def _polars(block: bytes, schema: Schema, lines: int) -> pl.DataFrame | None:
 
 
 def _infinities_are_spelled_out(block: bytes, schema: Schema, lines: int) -> bool:
-    """Tell `inf` from a number that is too large, and from what is not a number."""
-    as_text = _polars(block, {**schema, "score": pl.String}, lines)
+    """Tell whether all scores that are not finite are written as `inf` (not `1e999` or `nan`)."""
+    as_text = _read_with_polars(block, {**schema, "score": pl.String}, lines)
     if as_text is None:
         return False
     scores = as_text["score"]
@@ -281,23 +290,23 @@ def _infinities_are_spelled_out(block: bytes, schema: Schema, lines: int) -> boo
 
 
 def _count_tidy_lines(block: bytes, separators: int) -> int | None:
-    """Count the lines if each has its fields with one space between them, otherwise None."""
+    """Count the lines; None unless each has its fields with exactly one space between them."""
     if block.startswith((b"#", b" ", b"\n")) or (b"#" in block and b"\n#" in block):
         return None
     codes = np.frombuffer(block, np.uint8)
-    lines = position = 0  # position: how many spaces of the current line are behind us
-    for start in range(0, codes.size, _PIECE):
-        piece = codes[start : start + _PIECE + 1]  # one over, to see two gaps at the seam
-        gap = piece <= _SPACE
-        if np.any(gap[1:] & gap[:-1]):
+    lines = position = 0  # position: number of spaces in the current line so far
+    for start in range(0, codes.size, _SLICE):
+        part = codes[start : start + _SLICE + 1]  # one more, to see two gaps at the boundary
+        is_gap = part <= _SPACE
+        if np.any(is_gap[1:] & is_gap[:-1]):
             return None
-        found = np.compress(gap[:_PIECE], piece[:_PIECE])
-        ends = found[separators - position :: separators + 1]
+        gaps = np.compress(is_gap[:_SLICE], part[:_SLICE])
+        ends = gaps[separators - position :: separators + 1]
         # Each line ends after the same number of spaces, and there are no tabs or other bytes.
-        if np.any(ends != _NEWLINE) or np.count_nonzero(found == _SPACE) != found.size - ends.size:
+        if np.any(ends != _NEWLINE) or np.count_nonzero(gaps == _SPACE) != gaps.size - ends.size:
             return None
         lines += ends.size
-        position = (position + found.size) % (separators + 1)
+        position = (position + gaps.size) % (separators + 1)
     if codes.size and codes[-1] != _NEWLINE:
         return lines + 1 if position == separators and codes[-1] != _SPACE else None
     return lines if position == 0 else None
@@ -306,29 +315,31 @@ def _count_tidy_lines(block: bytes, separators: int) -> int | None:
 def _tidy(lines: bytes) -> bytes:
     """Return lines with one space between fields, no blank lines and no comments."""
     codes: NDArray[np.uint8] = np.frombuffer(lines.translate(_TO_SPACE), np.uint8)
-    # A space goes if a gap stands before it; then a space before a newline, a newline after one.
-    gap = (codes == _SPACE) | (codes == _NEWLINE)
-    after_gap = np.concatenate(([True], gap[:-1]))
+    # Remove spaces after a gap, then spaces before a newline, then newlines after a newline.
+    is_gap = (codes == _SPACE) | (codes == _NEWLINE)
+    after_gap = np.concatenate(([True], is_gap[:-1]))
     codes = codes[~((codes == _SPACE) & after_gap)]
     before_newline = np.concatenate((codes[1:] == _NEWLINE, [False]))
     codes = codes[~((codes == _SPACE) & before_newline)]
-    newline = codes == _NEWLINE
-    codes = codes[~(newline & np.concatenate(([True], newline[:-1])))]
+    is_newline = codes == _NEWLINE
+    codes = codes[~(is_newline & np.concatenate(([True], is_newline[:-1])))]
     text = codes.tobytes()
-    return re.sub(rb"^#[^\n]*\n?", b"", text, flags=re.MULTILINE) if b"#" in text else text
+    if b"#" not in text:
+        return text
+    return re.sub(rb"^#[^\n]*\n?", b"", text, flags=re.MULTILINE)
 
 
 def parse(source: Source, schema: Schema) -> pl.DataFrame:
-    """Read line by line: slow, and the definition of what a TREC file means."""
+    """Read line by line: slow, but the definition of what a TREC file means."""
     content = source.read()
     refuse_unreadable(content, source)
     value = "score" if "score" in schema else "grade"
-    at = list(schema).index(value)
+    value_index = list(schema).index(value)
     columns: dict[str, list[str | float | int]] = {"query_id": [], "item_id": [], value: []}
     for number, line in enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1):
         fields = line.split()
         if not fields or fields[0].startswith(b"#"):
-            _refuse_carriage_return(source, number, line)  # lines may be hidden in a comment
+            _refuse_carriage_return(source, number, line)  # a comment may hide more lines
             continue
         if len(fields) != len(schema):
             _refuse_carriage_return(source, number, line)
@@ -340,18 +351,9 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
             raise not_utf8(source, number, error) from error
         _check_id(source, number, "query_id", fields[0])
         _check_id(source, number, "item_id", fields[2])
-        parsed = _score(fields[at]) if value == "score" else _grade(fields[at])
-        if isinstance(parsed, str):
-            raise source.error(
-                f"{fields[at].decode('utf-8', 'replace')!r} {parsed}",
-                line=number,
-                field=value,
-                hint=f"field {at + 1} of the line is the {value}: "
-                + ("a number" if value == "score" else "a whole number such as 0, 1 or 2"),
-            )
-        columns[value].append(parsed)
+        columns[value].append(_parse_value(source, number, value, fields[value_index]))
     if not columns["query_id"]:
-        raise source.error("the file holds only comments", hint="check the command that wrote it")
+        raise source.error("the file has only comments", hint="check the command that wrote it")
     return pl.DataFrame(
         columns, schema={"query_id": pl.String, "item_id": pl.String, value: schema[value]}
     )
@@ -363,49 +365,68 @@ def _check_id(source: Source, line: int, field: str, text: bytes) -> None:
         raise source.error(f"the id {problem}", line=line, field=field, hint="use another id")
 
 
-def _grade(text: bytes) -> int | str:
+def _parse_value(source: Source, line: int, field: str, text: bytes) -> float | int:
+    """Parse the score of a run (field 5) or the grade of qrels (field 4)."""
+    if field == "score":
+        parsed: float | int | str = _parse_score(text)
+        hint = "field 5 of the line is the score: write a number"
+    else:
+        parsed = _parse_grade(text)
+        hint = "field 4 of the line is the grade: write an integer such as 0, 1 or 2"
+    if isinstance(parsed, str):
+        raise source.error(
+            f"{text.decode('utf-8', 'replace')!r} {parsed}", line=line, field=field, hint=hint
+        )
+    return parsed
+
+
+def _parse_grade(text: bytes) -> int | str:
+    """Return the grade, or the problem with it."""
     if not _GRADE.fullmatch(text):
         return "is not an integer"
     integer = text.partition(b".")[0]
-    fits = len(integer) < 25 and abs(int(integer)) < LARGEST_GRADE
-    return int(integer) if fits else "is too large"
+    if len(integer) >= 25 or abs(int(integer)) >= LARGEST_GRADE:
+        return "is too large"
+    return int(integer)
 
 
-def _score(text: bytes) -> float | str:
+def _parse_score(text: bytes) -> float | str:
+    """Return the score, or the problem with it."""
     if _INFINITE.fullmatch(text):
         return float(text)
     if not _DECIMAL.fullmatch(text):
         return "is not a number"
     number = float(text)
-    return number if abs(number) != float("inf") else "is too large"
+    return "is too large" if math.isinf(number) else number
 
 
 def _is_long_run_line(fields: list[bytes]) -> bool:
-    """Tell whether fields are those of a run whose tag holds spaces."""
-    return _has_tag_of_several_words(fields) and not isinstance(_score(fields[4]), str)
+    """Tell whether these are the fields of a run with a tag of several words."""
+    return _has_tag_of_several_words(fields) and not isinstance(_parse_score(fields[4]), str)
 
 
 def _refuse_carriage_return(source: Source, number: int, line: bytes) -> None:
     if b"\r" in line.strip():
         raise source.error(
-            "there is a carriage return inside the line",
+            "the line contains a carriage return (CR)",
             line=number,
-            hint="end lines with a line feed: tr '\\r' '\\n' < file converts old line ends",
+            hint="use line feeds (LF) as line endings: tr '\\r' '\\n' < FILE converts them",
         )
 
 
 def _check_field_count(source: Source, line: int, fields: list[bytes], schema: Schema) -> None:
-    """Refuse a line with too few or too many fields; only the tag of a run may hold spaces."""
-    run = schema is RUN
-    if run and _has_tag_of_several_words(fields):
+    """Raise an InputError for too few or too many fields; only a tag may contain spaces."""
+    is_run = schema is RUN
+    if is_run and _has_tag_of_several_words(fields):
         return
-    layout = "query Q0 item rank score tag" if run else "query 0 item grade"
+    layout = "query Q0 item rank score tag" if is_run else "query 0 item grade"
     names = layout.split()
-    hint = f"a line is: {layout}"
-    if run and len(fields) > len(names):
-        hint += "; ids cannot hold spaces, and a tag of several words cannot start with a number"
+    hint = f"the format of a line is: {layout}"
+    if is_run and len(fields) > len(names):
+        hint += "; ids cannot contain spaces, and a tag with spaces cannot start with a number"
+    name = "a TREC run" if is_run else "TREC qrels"
     raise source.error(
-        f"{len(fields)} fields where a TREC {'run' if run else 'qrels'} line has {len(names)}",
+        f"expected {len(names)} fields ({name}), got {len(fields)} fields",
         line=line,
         field=names[len(fields)] if len(fields) < len(names) else None,
         hint=hint,
@@ -417,7 +438,7 @@ def _has_tag_of_several_words(fields: list[bytes]) -> bool:
 
 
 def _first_fields(head: bytes) -> tuple[int, list[bytes]]:
-    """Return the first line that holds something: its number and its fields."""
+    """Return number and fields of the first line that is not blank and not a comment."""
     for number, line in enumerate(head.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1):
         fields = line.split()
         if fields and not fields[0].startswith(b"#"):
@@ -426,31 +447,36 @@ def _first_fields(head: bytes) -> tuple[int, list[bytes]]:
 
 
 def _refuse_the_other_kind(source: Source, schema: Schema) -> None:
-    other, name = (RUN, "a run") if schema is QRELS else (QRELS, "qrels")
     line, fields = _first_fields(source.head)
-    if other is RUN:
-        six = len(fields) == len(RUN) and not isinstance(_score(fields[4]), str)
-        found = six or _is_long_run_line(fields)
+    if schema is QRELS and _is_run_line(fields):
+        problem = "expected TREC qrels, got a TREC run"
+    elif schema is RUN and _is_qrels_line(fields):
+        problem = "expected a TREC run, got TREC qrels"
     else:
-        found = len(fields) == len(QRELS) and not isinstance(_grade(fields[3]), str)
-    if found:
-        raise source.error(
-            f"this is {name}: its lines have {len(fields)} fields",
-            line=line,
-            hint=SWAPPED,
-        )
+        return
+    raise source.error(f"{problem} ({len(fields)} fields per line)", line=line, hint=SWAPPED)
+
+
+def _is_run_line(fields: list[bytes]) -> bool:
+    if len(fields) == len(RUN):
+        return not isinstance(_parse_score(fields[4]), str)
+    return _is_long_run_line(fields)
+
+
+def _is_qrels_line(fields: list[bytes]) -> bool:
+    return len(fields) == len(QRELS) and not isinstance(_parse_grade(fields[3]), str)
 
 
 def _refuse_spaces(table: pl.DataFrame) -> None:
-    """Refuse ids that a line cannot hold; only a query's may not open like a comment."""
-    for name, bad_id in (("query_id", rf"{_WHITE}|^#"), ("item_id", _WHITE)):
+    """Raise an InputError for ids with white space, and for query ids that start a comment."""
+    for name, pattern in (("query_id", rf"{_WHITE_SPACE}|^#"), ("item_id", _WHITE_SPACE)):
         column = table[name]
-        bad = column.str.contains(bad_id)
-        if bad.any():
+        is_invalid = column.str.contains(pattern)
+        if is_invalid.any():
             raise InputError(
-                f"TREC files cannot hold the id {column.filter(bad)[0]!r}",
+                f"TREC files cannot store the id {column.filter(is_invalid)[0]!r}",
                 field=column.name,
-                hint="write .jsonl, .csv or .parquet, which hold any id",
+                hint="write a .jsonl, .csv or .parquet file, which can store any id",
             )
 
 
