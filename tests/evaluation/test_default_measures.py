@@ -61,7 +61,7 @@ GOLD = [{"query_id": "q", "query": "?"} | SPANS]
 def test_runs_that_return_unequal_amounts_of_text_are_pointed_out():
     comparison = karat.compare(GOLD, {"small": chunks(100), "big": chunks(160)}, "span.recall@2")
     text = " ".join(str(comparison).split())
-    assert "320 characters per query in big, 200 in small" in text
+    assert "big 320 characters per query, small 200" in text
     big, small = (karat.evaluate(GOLD, chunks(n), "span.recall@2") for n in (160, 100))
     assert (big.delivered, small.delivered) == ({"span.recall@2": 320.0}, {"span.recall@2": 200.0})
 

@@ -378,7 +378,7 @@ def test_latency_under_load_is_marked_wherever_it_is_shown(tmp_path, ending):
     run.settings.update(jobs=8)
     path = tmp_path / f"scores.{ending}"
     scores = karat.evaluate(GOLD, run, ["latency.mean", "cost.sum"])
-    remark = "latency while asked 8 at a time"
+    remark = "latency under load: 8 queries at a time"
     assert remark in Sheet(scores).remarks()
     scores.write(path)
     assert remark in Sheet(karat.Scores.read(path)).remarks()

@@ -68,7 +68,7 @@ def after_eval(
 
     `shared` are the measures and groups, which eval and compare share.
     """
-    from karat.evaluation.next_query import worst
+    from karat.evaluation.next_query import worst_query
 
     if not _readable_again(gold, *runs):
         return None
@@ -76,7 +76,7 @@ def after_eval(
         words = ["karat", "compare", *map(_path, [gold, *runs]), *shared]
         return [*words, *PRESET.words(preset), *how.flags]
     (score,) = scores
-    if (query := worst(score)) is None:
+    if (query := worst_query(score)) is None:
         return None
     words = _explain(query.measure, gold, runs[0], query.query_id)
     return [*words, *PRESET.words(preset), *how.flags]
@@ -86,9 +86,9 @@ def after_compare(
     how: Scoring, gold: str, runs: Sequence[str], preset: str | None, comparison: Comparison
 ) -> Words | None:
     """Return what to do after a comparison: explain the query that moved most."""
-    from karat.evaluation.next_query import most_moved
+    from karat.evaluation.next_query import most_moved_query
 
-    if (query := most_moved(comparison)) is None:
+    if (query := most_moved_query(comparison)) is None:
         return None
     names = [score.name for score in comparison.scores]
     one, other = (runs[names.index(name)] for name in query.runs)
