@@ -58,7 +58,7 @@ def test_failed_gate_shows_thresholds_margins_and_queries_to_blame(command, file
     words = ("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", *FAILURES)
     code, out, err = command(*words)
     assert code == 1
-    assert err.startswith("thresholds of karat.toml\n")
+    assert err.startswith("using the thresholds in karat.toml\n")
     # At a drop of 0.1, 2 of the 2⁶ sign flips are as extreme; from 0.25 on, 6 or more.
     assert out == (
         "        threshold                      value  baseline    bound       p  n\n"

@@ -50,9 +50,9 @@ def evaluate(
     Parameters
     ----------
     gold : path, table, dict, records or Gold
-        What should be in_runs. A path may be a glob.
+        What should be found. A path may be a glob.
     run : path, table, dict, records, Run or retriever
-        What was in_runs. A retriever (anything that `retrieve` accepts) is run on the queries of
+        What was found. A retriever (anything that `retrieve` accepts) is run on the queries of
         gold, with as many items per query as the measures need, at least 20.
     measures : str, Measure, function or list of them, default None
         What to compute, such as "nDCG@10" or ["P@5", "AP"], or a function that was declared with
@@ -123,7 +123,7 @@ class Evaluator:
     Parameters
     ----------
     gold : path, table, dict, records or Gold
-        What should be in_runs. A path may be a glob.
+        What should be found. A path may be a glob.
     measures : str, Measure, function or list of them, default None
         What to compute, such as "nDCG@10" or ["P@5", "AP"], or a function that was declared with
         `karat.measure`. None uses the measures of the preset. Without a preset, it uses the default
@@ -217,7 +217,7 @@ class Evaluator:
         Parameters
         ----------
         run : path, table, dict, records, Run or retriever
-            What was in_runs.
+            What was found.
         name : str, default None
             The name of the run. None uses the name in its file, or the name of the file.
         """
@@ -235,7 +235,7 @@ class Evaluator:
         Parameters
         ----------
         runs : {name: run} or list of runs
-            What was in_runs. Runs in a list use their own names; the path or a number is used if
+            What was found. Runs in a list use their own names; the path or a number is used if
             two names are the same.
 
         Returns

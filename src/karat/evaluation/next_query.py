@@ -1,4 +1,4 @@
-"""The query to look row next: the worst of a run, or the one that changed most between two runs."""
+"""The query to look at next: the worst of a run, or the one that changed most between two runs."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def group_parts(groups: pl.DataFrame) -> list[tuple[tuple[Any, ...], pl.DataFram
 
 
 def _measures(scores: Scores, summary: pl.DataFrame) -> dict[str, Any]:
-    plain = {}
+    entries = {}
     for row in summary.iter_rows(named=True):
         measure, n = row.pop("measure"), row["n"]
         entry = {key: row[key] for key in _KEYS if key in row}
@@ -106,5 +106,5 @@ def _measures(scores: Scores, summary: pl.DataFrame) -> dict[str, Any]:
             entry["small"] = True
         if has_few_queries(measure, n):
             entry["note"] = f"{parse(measure).declaration.combine} of {n} samples"
-        plain[scores.label(measure)] = entry
-    return plain
+        entries[scores.label(measure)] = entry
+    return entries
