@@ -136,7 +136,7 @@ def test_eval_shows_groups_queries_and_changed_conventions(command, files):
         "query_id      RR  Hits\n"
         "q1        1.0000     2\n"
         "q2        0.0000     0\n"
-        "one: groups marked * have fewer than 5 queries: they say little\n"
+        "one: groups marked * have fewer than 5 queries: values are unreliable\n"
         "conventions: missing=skip, unjudged=skip\n"
     )
 

@@ -397,12 +397,17 @@ def timed(n):
 @pytest.mark.parametrize(
     ("n", "by", "remarks", "notes"),
     [
-        (99, (), ["latency.p99 of fewer than 100 samples (99)"], ["p99 of 99 samples"]),
+        (
+            99,
+            (),
+            ["latency.p99 is based on only 99 queries; 100 or more are needed"],
+            ["p99 of 99 samples"],
+        ),
         (100, (), [], [None]),
         (
             120,
             ("kind",),
-            ["latency.p99 of fewer than 100 samples in 2 groups"],
+            ["latency.p99 is based on fewer than 100 queries in 2 groups"],
             [None, "p99 of 60 samples", "p99 of 60 samples"],
         ),
     ],
@@ -456,7 +461,7 @@ def test_table_shows_units_and_unknown_values_within_80_columns(command):
         "every run: 2 queries of gold without judgments left out",
         "every run: 1 query of gold not in the run left out of latency, cost and context",
         "every run: 1 query without the timing asked for left out of latency",
-        "every run: latency.p99 of fewer than 100 samples (2)",
+        "every run: latency.p99 is based on only 2 queries; 100 or more are needed",
         "other: 1 call without a price or its tokens; cost of their queries unknown",
     ]
 

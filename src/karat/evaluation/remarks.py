@@ -67,7 +67,7 @@ def _few_queries(scores: Scores, groups: pl.DataFrame | None) -> Iterator[str]:
                     f"{counted(n_small, 'group')}"
                 )
     if groups is not None and groups["small"].any():
-        yield f"groups marked * have fewer than {FEW} queries: their values are unreliable"
+        yield f"groups marked * have fewer than {FEW} queries: values are unreliable"
 
 
 UNEQUAL = 1.5
