@@ -376,7 +376,7 @@ def test_saved_scores_are_a_baseline(tmp_path, ending):
 
 
 @pytest.mark.parametrize("ending", ["json", "parquet", "jsonl", "run"])
-def test_a_file_that_holds_a_run_is_scored(tmp_path, ending):
+def test_a_file_that_contains_a_run_is_scored(tmp_path, ending):
     path = tmp_path / f"base.{ending}"
     run = {query: {"a": 1.0, "x": 0.5} for query in GOLD}
     if ending == "json":

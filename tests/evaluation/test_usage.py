@@ -195,7 +195,7 @@ def test_report_shows_latency_and_cost():
     ]
 
 
-def test_lines_fit_a_terminal_and_hold_no_control_characters():
+def test_lines_fit_a_terminal_and_have_no_control_characters():
     name = "a\x1b[2J very long name " * 9
     call = {"stage": name, "model": name, "prompt_tokens": 2**53 - 1, "price_in": 9.0}
     run = Run.of(timed(3, calls=[call], error={"type": name}), name=name)

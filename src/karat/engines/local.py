@@ -229,7 +229,6 @@ class LocalSession:
 
     @property
     def _compares_ids(self) -> bool:
-        """Whether items are compared by their ids."""
         return any(measure.declaration.reads.compares_ids for measure in self.plan.measures)
 
     def as_scored(self, run: Run, query_ids: Iterable[str] | None = None) -> Run:

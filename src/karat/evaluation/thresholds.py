@@ -102,7 +102,10 @@ class Rule:
         return self._allowed if is_limit else end
 
     def p(self, inference: Inference) -> float | None:
-        """Return the one-sided p-value against a change within the limit; if strict, beyond it."""
+        """Return the one-sided p-value; the null hypothesis is a change within the limit.
+
+        If strict, it is a change beyond the limit.
+        """
         is_above = (self.kind == "max_drop") == self.strict
         p = inference.p_above if is_above else inference.p_below
         return p(self._allowed)
