@@ -564,10 +564,9 @@ def test_unanswered_queries_are_reported_by_a_passing_verdict():
     assert verdict.passed
     assert (verdict.failed, verdict.missing) == (1, 2)
     assert verdict.summary == (
-        "run passed 1 threshold; with 1 query that the retriever failed on and "
-        "2 queries not in the run"
+        "run passed 1 threshold; 1 query that the retriever failed on and 2 queries not in the run"
     )
-    assert "run: 1 query that the retriever failed on scored as nothing retrieved" in (
+    assert "run: 1 query that the retriever failed on: scored as nothing retrieved" in (
         verdict.remarks
     )
     assert karat.gate(GOLD, FIRST, "RR >= 0.5").unanswered is None

@@ -242,7 +242,7 @@ def test_captions_of_latency_describe_the_load():
     load = ", 8 queries at a time, then 4, at most 2 started per second."
     for draw in (latency, latency_histogram):
         (drawing,) = draw(frame, list(runs), loads)
-        assert drawing.caption.count(" asked ") == 1
+        assert drawing.caption.count(" at a time") == 1
         assert load in drawing.caption
 
 

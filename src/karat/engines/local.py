@@ -392,8 +392,8 @@ def _default_measures_note(plan: Plan, kinds: Sequence[str]) -> str:
     used = {family.gold for family in families if family.gold is not None}
     unused = [kind for kind in kinds if kind not in used]
     return (
-        f"the default measures use only {' and '.join(sorted(used))}, but gold also has "
-        f"{' and '.join(unused)}; choose other measures with -m"
+        f"default measures use {' and '.join(sorted(used))} only; gold also has "
+        f"{' and '.join(unused)} (choose with -m)"
     )
 
 
@@ -407,8 +407,8 @@ def _grade_scale_notes(plan: Plan) -> Iterator[str]:
                 measure.params | {"max_grade": plan.largest_grade},
             )
             yield (
-                f"{measure} is scaled by the largest grade of gold, {plan.largest_grade}; "
-                f"write {fixed} to use the same scale for other gold"
+                f"{measure} is scaled by the largest grade of gold ({plan.largest_grade}); "
+                f"{fixed} fixes the scale"
             )
 
 

@@ -25,11 +25,11 @@ def remarks(scores: Scores, groups: pl.DataFrame | None = None) -> list[str]:
     counts, conventions = scores.table.counts, scores.conventions
     families = {measure.declaration.reads for measure in scores.table.measures}
     notes = [
-        f"{_counted(reason, n)} left out{REASONS[reason].excluded_from}"
+        f"{_counted(reason, n)}: left out{REASONS[reason].excluded_from}"
         for reason, n in left_out(counts, conventions).items()
     ]
     notes += [
-        _counted(reason, n) + REASONS[reason].outcome(conventions, families)
+        f"{_counted(reason, n)}: {REASONS[reason].outcome(conventions, families).lstrip(' ;')}"
         for reason, n in counted_notes(counts, conventions).items()
     ]
     if scores.load is not None and LATENCY in families:

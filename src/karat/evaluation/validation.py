@@ -149,13 +149,13 @@ def _open_runs(runs: Any) -> Iterator[tuple[str, Run]]:
 
 def _gold_counts(reading: tolerant.TolerantReading) -> dict[str, int]:
     gold = reading.gold
-    counts = {"queries": gold.query_ids.len()}
+    checked = {"queries": gold.query_ids.len()}
     for family in FAMILIES.values():
         if family.gold is not None:
             table = family.table(gold)
-            counts[family.gold] = 0 if table is None else table.height
-    counts["spans"] += sum("start" in note.place for note in reading.notes)  # skipped spans
-    return counts
+            checked[family.gold] = 0 if table is None else table.height
+    checked["spans"] += sum("start" in note.place for note in reading.notes)  # skipped spans
+    return checked
 
 
 def _order(finding: Finding) -> int:

@@ -104,7 +104,7 @@ class Verdict(Result):
         )
         if self.baseline is not None:
             outcome += f" (baseline {self.baseline})"
-        return outcome if self.unanswered is None else f"{outcome}; with {self.unanswered}"
+        return outcome if self.unanswered is None else f"{outcome}; {self.unanswered}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the verdict as plain data."""
