@@ -130,7 +130,7 @@ def inputs(here):
 
 def test_commands_that_score_use_conventions_of_the_file_and_name_it(command, inputs):
     write_convention("karat.toml", "skip")
-    notice = "conventions of karat.toml: missing=skip\n"
+    notice = "using the conventions in karat.toml: missing=skip\n"
     code, out, err = command("eval", "gold.jsonl", "one.run", "-m", "RR", "--json")
     assert (code, err) == (0, notice)
     assert '"missing": "skip"' in out
@@ -156,7 +156,7 @@ def test_file_takes_precedence_over_a_preset(command, inputs):
     Path("karat.toml").write_text('[conventions]\nduplicates = "first"\n')
     _, out, err = command("eval", "gold.jsonl", "one.run", "--preset", "benchmark")
     assert "duplicates" not in out
-    assert err.startswith("conventions of karat.toml: duplicates=first\n")
+    assert err.startswith("using the conventions in karat.toml: duplicates=first\n")
 
 
 def test_option_c_names_another_file(command, inputs):

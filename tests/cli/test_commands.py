@@ -64,7 +64,7 @@ def test_eval_prints_measures_as_rows_and_runs_as_columns(command, four_queries)
         "RR at most                 1.0000                 1.0000\n"
         "95% intervals of RR (one), R@10 (one): Wilson's score interval\n"
         "95% intervals of RR (two), R@10 (two): Student's t on the logit scale\n"
-        "two: 1 query of the run not in gold left out\n"
+        "two: 1 query of the run not in gold: left out\n"
     )
     assert err == "next: karat compare gold.jsonl one.run two.run --measure RR,R@10\n"
     _, out, _ = command(
@@ -76,7 +76,7 @@ def test_eval_prints_measures_as_rows_and_runs_as_columns(command, four_queries)
         "R@10        0.5000  0.8750  4\n"
         "Judged@10   0.5000  0.8750\n"
         "RR at most  1.0000  1.0000\n"
-        "two: 1 query of the run not in gold left out\n"
+        "two: 1 query of the run not in gold: left out\n"
     )
 
 
@@ -86,7 +86,7 @@ def test_fewer_than_three_queries_have_no_interval(command, files):
         "measure          one       two  n\n"
         "RR          0.5000 –  0.7500 –  2\n"
         "RR at most    1.0000    1.0000\n"
-        "two: 1 query of the run not in gold left out\n"
+        "two: 1 query of the run not in gold: left out\n"
     )
 
 
@@ -136,7 +136,7 @@ def test_eval_shows_groups_queries_and_changed_conventions(command, files):
         "query_id      RR  Hits\n"
         "q1        1.0000     2\n"
         "q2        0.0000     0\n"
-        "one: groups marked * have fewer than 5 queries: they say little\n"
+        "one: groups marked * have fewer than 5 queries: values are unreliable\n"
         "conventions: missing=skip, unjudged=skip\n"
     )
 
@@ -216,7 +216,7 @@ def test_output_format_follows_the_file_extension(command, files):
         "significant**\n\n"
         "| measure | one | two | n |\n| --- | ---: | ---: | ---: |\n"
         "| RR | 0.5000 | 0.7500 | 2 |\n| RR at most | 1.0000 | 1.0000 |  |\n\n"
-        "- two: 1 query of the run not in gold left out\n"
+        "- two: 1 query of the run not in gold: left out\n"
     )
     assert karat.Scores.read("s.parquet", run="two")["RR"] == 0.75
     with refused(path="s.parquet", line=None, field=None) as error:
@@ -233,7 +233,7 @@ def test_output_format_follows_the_file_extension(command, files):
 def test_remark_about_every_run_is_shown_once(command, files):
     Path("three.run").write_text(Path("two.run").read_text())
     _, out, _ = command("eval", "gold.jsonl", "two.run", "three.run", "-m", "RR")
-    assert out.splitlines()[3:] == ["every run: 1 query of the run not in gold left out"]
+    assert out.splitlines()[3:] == ["every run: 1 query of the run not in gold: left out"]
 
 
 def test_csv_and_markdown_contain_queries_and_groups(command, files):

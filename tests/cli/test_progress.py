@@ -76,7 +76,7 @@ def test_rate_excludes_queries_that_were_finished_before(clock, capsys):
     clock[0] = 2.0
     watch.finished(JournalLine("q3", results=[]))
     assert capsys.readouterr().err.splitlines() == [
-        "2 queries of 3 answered before",
+        "2 of 3 queries were answered before",
         "3 of 3 queries, 0.5/s, 1 failed",
     ]
 

@@ -61,12 +61,12 @@ GOLD = [{"query_id": "q", "query": "?"} | SPANS]
 def test_runs_that_return_unequal_amounts_of_text_are_pointed_out():
     comparison = karat.compare(GOLD, {"small": chunks(100), "big": chunks(160)}, "span.recall@2")
     text = " ".join(str(comparison).split())
-    assert "320 characters per query in big, 200 in small" in text
+    assert "big 320 characters per query, small 200" in text
     big, small = (karat.evaluate(GOLD, chunks(n), "span.recall@2") for n in (160, 100))
     assert (big.delivered, small.delivered) == ({"span.recall@2": 320.0}, {"span.recall@2": 200.0})
 
 
-def test_the_verdict_says_that_the_best_run_returns_more_text():
+def test_verdict_notes_that_the_best_run_returns_more_text():
     gold = [{"query_id": "q", "query": "?", "spans": [{"doc_id": "d", "start": 0, "end": 900}]}]
     comparison = karat.compare(gold, {"small": chunks(100), "big": chunks(300)}, "span.recall@2")
     verdict = " ".join(str(comparison).split()).rpartition("big leads small")[2]
@@ -74,7 +74,7 @@ def test_the_verdict_says_that_the_best_run_returns_more_text():
 
 
 @pytest.mark.parametrize("measure", ["span.recall@2000c", "span.recall"])
-def test_a_budget_or_the_whole_list_needs_no_such_remark(measure):
+def test_a_character_budget_or_the_whole_list_has_no_text_note(measure):
     comparison = karat.compare(GOLD, {"small": chunks(100), "big": chunks(300)}, measure)
     assert "characters per query" not in " ".join(str(comparison).split())
 

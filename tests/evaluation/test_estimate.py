@@ -28,7 +28,7 @@ def test_first_queries_are_extrapolated_to_all():
     assert math.isclose(estimated.usd, 0.002 * 4 * 1000, rel_tol=1e-12)
     assert str(estimated).splitlines() == [
         "3,000 queries; an estimate from 3 queries",
-        "time: about 1 min 15 s, asked 8 at a time (200.00 ms each)",
+        "time: about 1 min 15 s, 8 queries at a time (200.00 ms each)",
         "tokens: about 400,000 read, 40,000 written",
         "cost: about 8.00 USD (0.00267 each)",
     ]
@@ -77,7 +77,7 @@ def test_failures_and_rounds_are_shown():
     failed = line(2, error=Failure("Timeout"))
     estimated = str(estimate([line(1), failed], 10, RunOptions(jobs=1, rate=2, warmup=3, repeat=2)))
     assert "10 queries, asked 23 times in all; an estimate from 2 queries" in estimated
-    assert "time: about 12 s, asked 1 at a time, at most 2 begun a second" in estimated
+    assert "time: about 12 s, 1 query at a time, at most 2 started per second" in estimated
     assert "1 query of the 2 failed" in estimated
 
 

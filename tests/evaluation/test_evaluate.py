@@ -198,7 +198,7 @@ def test_measure_that_was_not_evaluated_is_refused():
     assert "RR" in error.value.hint
 
 
-def test_groups_hold_the_summary_of_their_queries():
+def test_groups_contain_the_summary_of_their_queries():
     run = {"q1": ["a"], "q2": ["x", "b"], "q3": ["x", "y", "c"], "q4": ["d"]}
     scores = karat.evaluate(native_gold(), run, "RR")
     assert scores.by("category").select("category", "measure", "value", "n", "left_out").rows() == [
@@ -406,7 +406,7 @@ def test_groups_need_a_field():
     assert scores.by("category", "category").equals(scores.by("category"))
 
 
-def test_arguments_beside_complete_data_are_applied_or_refused():
+def test_arguments_next_to_complete_data_are_applied_or_refused():
     assert karat.Run.of(karat.Run.of(RUN), name="x").name == "x"
     with refused() as error:
         karat.Gold.of(GOLD, judgments=GOLD)

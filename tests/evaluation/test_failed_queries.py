@@ -37,7 +37,7 @@ def test_failed_queries_are_excluded_from_latency_and_cost_and_scored_as_nothing
     assert (summary["RR"], summary["latency.p50"]) == (40, 30)
 
 
-def test_a_failed_query_is_no_improvement_of_latency():
+def test_a_failed_query_does_not_improve_latency():
     comparison = karat.compare(
         GOLD, {"good": run(0), "bad": run(10)}, ["latency.mean"], fail_on_error=0.5
     )

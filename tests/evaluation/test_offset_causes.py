@@ -64,7 +64,7 @@ def test_the_remedy_gives_offsets_that_fit(case, command, tmp_path, monkeypatch)
     assert fixed.spans["start"].to_list() == karat.Gold.of(gold()).spans["start"].to_list()
 
 
-def test_without_documents_lengths_tell_as_much_as_they_can():
+def test_without_documents_only_lengths_are_checked():
     (finding,) = systematic(gold(end=-1))
     assert "--corpus" in finding.hint
     (finding,) = systematic(gold(unit="utf8"))

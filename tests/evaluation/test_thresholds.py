@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from karat.config import Config
 from karat.errors import MeasureError
-from karat.evaluation.thresholds import Rule, measures_needed, rules_of
+from karat.evaluation.thresholds import Rule, all_rules, rules_of
 from support.effort import examples
 from support.errors import refused
 
@@ -63,7 +63,7 @@ def test_rule_parses_back_from_its_text(rule):
 
 def test_table_may_have_several_limits():
     gate = {"R@10": {"min": 0.8, "max_drop": 0.02, "confidence": 0.9, "strict": True}}
-    assert measures_needed(Config(gate=gate)) == [
+    assert all_rules(Config(gate=gate)) == [
         Rule("R@10", "min", 0.8),
         Rule("R@10", "max_drop", 0.02, confidence=0.9, strict=True),
     ]
@@ -76,7 +76,7 @@ def test_numbers_in_a_table_may_have_a_unit_or_be_integers():
 
 def test_groups_have_thresholds_of_their_own():
     gate = {"R@10": ">= 0.5", "by": {"category": {"billing": {"R@10": ">= 0.9"}}}}
-    overall, group = measures_needed(Config(gate=gate))
+    overall, group = all_rules(Config(gate=gate))
     assert overall.group is None
     assert group == Rule("R@10", "min", 0.9, field="category", value="billing")
     assert group.group == "category=billing"
@@ -88,7 +88,7 @@ def test_given_thresholds_replace_those_of_the_file_for_the_same_measure_only():
         "RR": ">= 0.5",
         "by": {"category": {"billing": {"R@10": ">= 0.9"}}},
     }
-    rules = measures_needed(Config(gate=gate), ["recall@10 >= 0.7", "R@10 <= 0.9"])
+    rules = all_rules(Config(gate=gate), ["recall@10 >= 0.7", "R@10 <= 0.9"])
     assert [(str(rule), rule.group) for rule in rules] == [
         ("RR >= 0.5", None),
         ("R@10 >= 0.9", "category=billing"),
@@ -133,7 +133,7 @@ def test_given_thresholds_replace_those_of_the_file_for_the_same_measure_only():
 )
 def test_mistake_in_a_file_is_refused_with_its_key_and_a_hint(gate, field, value, suggestion):
     with refused(path="k.toml", field=f"gate.{field}") as error:
-        measures_needed(Config("k.toml", gate=gate))
+        all_rules(Config("k.toml", gate=gate))
     assert value in error.value.problem
     assert suggestion in error.value.hint
 
@@ -148,21 +148,21 @@ def test_mistake_in_a_file_is_refused_with_its_key_and_a_hint(gate, field, value
 )
 def test_mistake_in_the_name_of_a_measure_is_a_measure_error(gate, field, value, suggestion):
     with refused(MeasureError, path="k.toml", field=field) as error:
-        measures_needed(Config("k.toml", gate=gate))
+        all_rules(Config("k.toml", gate=gate))
     assert value in error.value.problem
     assert suggestion in error.value.hint
 
 
 def test_file_without_thresholds_is_refused():
     with refused(path="k.toml", field="gate") as error:
-        measures_needed(Config("k.toml", gate={}))
+        all_rules(Config("k.toml", gate={}))
     assert error.value.hint
 
 
 def test_mistake_in_pyproject_is_refused_with_the_whole_key():
     config = Config("pyproject.toml", gate={"R@10": 1}, section="tool.karat.")
     with refused(path="pyproject.toml", field='tool.karat.gate."R@10"'):
-        measures_needed(config)
+        all_rules(config)
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_report_shows_latency_and_cost():
         "total         1  8.00  8.00  8.00  8.00*  8.00",
         "embed         1  2.00  2.00  2.00  2.00*  2.00",
         "* p99 of fewer than 100 samples",
-        "asked 8, then 2 at a time, at most 5 begun a second",
+        "8 queries at a time, then 2, at most 5 started per second",
         "",
         "stage   model  calls  tokens in  out      USD",
         "embed   e          2      2,000    –  0.00400",
@@ -195,7 +195,7 @@ def test_report_shows_latency_and_cost():
     ]
 
 
-def test_lines_fit_a_terminal_and_hold_no_control_characters():
+def test_lines_fit_a_terminal_and_have_no_control_characters():
     name = "a\x1b[2J very long name " * 9
     call = {"stage": name, "model": name, "prompt_tokens": 2**53 - 1, "price_in": 9.0}
     run = Run.of(timed(3, calls=[call], error={"type": name}), name=name)
@@ -209,9 +209,12 @@ def test_lines_fit_a_terminal_and_hold_no_control_characters():
     ("settings", "sentence"),
     [
         ({}, None),
-        ({"jobs": 1}, "asked 1 at a time"),
-        ({"jobs": 8, "rate": 2.5}, "asked 8 at a time, at most 2.5 begun a second"),
-        ({"jobs": [32, 4], "rate": [9, 1]}, "asked 32, then 4 at a time, at most 9, then 1 begun"),
+        ({"jobs": 1}, "1 query at a time"),
+        ({"jobs": 8, "rate": 2.5}, "8 queries at a time, at most 2.5 started per second"),
+        (
+            {"jobs": [32, 4], "rate": [9, 1]},
+            "32 queries at a time, then 4, at most 9, then 1",
+        ),
         ({"jobs": "many"}, None),
         ({"jobs": True, "rate": {}}, None),
     ],

@@ -213,7 +213,7 @@ def test_ids_not_retrieved_are_shown_with_ids_that_are():
         {"q": {"D1": 1, "D2": 2, "x": 0}}, runs={"bm25": {"q": ["d1", "d2"]}}
     )
     assert counts(validation) == {("no-item-retrieved", "gold"): 2}
-    assert validation.findings[0].hint.startswith("there are 'd1', 'd2'")
+    assert validation.findings[0].hint.startswith("existing ids are 'd1', 'd2'")
 
 
 def test_the_document_of_an_item_counts_as_its_id():
@@ -286,7 +286,7 @@ def test_a_validation_is_a_table_and_plain_data():
         "kind": "missing-query",
         "source": "run r",
         "count": 1,
-        "examples": [{"problem": "it scores as nothing retrieved", "query_id": "q2"}],
+        "examples": [{"problem": "it is scored as nothing retrieved", "query_id": "q2"}],
     }
     assert karat.validate({"q": ["a"]}).frame.height == 0
 
@@ -338,26 +338,25 @@ def test_errors_end_with_1_and_fit_80_columns(command):
         "warning  overlap           gold         1\n"
         "warning  missing-query     run run      1\n"
         "\n"
-        "inverted: a span ends before it begins\n"
+        "inverted: a span ends before it starts\n"
         "  gold.jsonl:1: query q1, document d, [0, -3): [0, -3) is no stretch of text\n"
         "  gold.jsonl:1: query q1, document d, [1, -2): [1, -2) is no stretch of text\n"
         "  gold.jsonl:1: query q1, document d, [2, -1): [2, -1) is no stretch of text\n"
         "  and 2 more\n"
         "  hint: 0 ≤ start ≤ end, counted from the start of the document\n"
         "\n"
-        "past-end in chunks: a place reaches past the end of its document\n"
+        "past-end in chunks: a span ends after the end of its document\n"
         "  item c1, document d.txt, [0, 9): the document ends at 7 (code points)\n"
         "\n"
-        "unknown-document in run run: a place is in a document that there is not\n"
+        "unknown-document in run run: the document of a span does not exist\n"
         "  query q1, item c1, document e.txt, [0, 7): the corpus has no such document\n"
         "    hint: it has 'd.txt'\n"
         "\n"
         "overlap: a span overlaps another of the same query; characters count once\n"
-        "  gold.jsonl:2: query q2, document d.txt, [4, 6): [3, 7) shares characters with\n"
-        "    it\n"
+        "  gold.jsonl:2: query q2, document d.txt, [4, 6): it overlaps [3, 7)\n"
         "\n"
         "missing-query in run run: a query of gold is not in the run\n"
-        "  query q2: it scores as nothing retrieved\n"
+        "  query q2: it is scored as nothing retrieved\n"
         "\n"
         "7 errors, 2 warnings: 2 queries, 1 judgment, 7 spans, 1 chunk, 1 result checked\n"
         "  against 1 document\n"

@@ -378,7 +378,7 @@ def test_latency_under_load_is_marked_wherever_it_is_shown(tmp_path, ending):
     run.settings.update(jobs=8)
     path = tmp_path / f"scores.{ending}"
     scores = karat.evaluate(GOLD, run, ["latency.mean", "cost.sum"])
-    remark = "latency while asked 8 at a time"
+    remark = "latency under load: 8 queries at a time"
     assert remark in Sheet(scores).remarks()
     scores.write(path)
     assert remark in Sheet(karat.Scores.read(path)).remarks()
@@ -397,12 +397,17 @@ def timed(n):
 @pytest.mark.parametrize(
     ("n", "by", "remarks", "notes"),
     [
-        (99, (), ["latency.p99 of fewer than 100 samples (99)"], ["p99 of 99 samples"]),
+        (
+            99,
+            (),
+            ["latency.p99 is based on only 99 queries; 100 or more are needed"],
+            ["p99 of 99 samples"],
+        ),
         (100, (), [], [None]),
         (
             120,
             ("kind",),
-            ["latency.p99 of fewer than 100 samples in 2 groups"],
+            ["latency.p99 is based on fewer than 100 queries in 2 groups"],
             [None, "p99 of 60 samples", "p99 of 60 samples"],
         ),
     ],
@@ -453,11 +458,11 @@ def test_table_shows_units_and_unknown_values_within_80_columns(command):
         "cost.sum(model=m) [USD]          0.0000500     0.00  1–2",
     ]
     assert [line for line in remarks.splitlines()[-6:] if "marked *" not in line] == [
-        "every run: 2 queries of gold without judgments left out",
-        "every run: 1 query of gold not in the run left out of latency, cost and context",
-        "every run: 1 query without the timing asked for left out of latency",
-        "every run: latency.p99 of fewer than 100 samples (2)",
-        "other: 1 call without a price or its tokens; cost of their queries unknown",
+        "every run: 2 queries of gold without judgments: left out",
+        "every run: 1 query of gold not in the run: left out of latency, cost and context",
+        "every run: 1 query without the timing asked for: left out of latency",
+        "every run: latency.p99 is based on only 2 queries; 100 or more are needed",
+        "other: 1 call without a price or its tokens: cost of their queries unknown",
     ]
 
 

@@ -51,7 +51,7 @@ file(
     Scores.read,
     "scores.parquet",
     b"PAR1",
-    volatile=r"(?<=wrote \().*(?=\))",
+    volatile=r"(?<=saved scores \().*(?=\))",
 )
 
 

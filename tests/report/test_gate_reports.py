@@ -58,7 +58,7 @@ def test_failed_gate_shows_thresholds_margins_and_queries_to_blame(command, file
     words = ("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", *FAILURES)
     code, out, err = command(*words)
     assert code == 1
-    assert err.startswith("thresholds of karat.toml\n")
+    assert err.startswith("using the thresholds in karat.toml\n")
     # At a drop of 0.1, 2 of the 2⁶ sign flips are as extreme; from 0.25 on, 6 or more.
     assert out == (
         "        threshold                      value  baseline    bound       p  n\n"
@@ -76,9 +76,9 @@ def test_failed_gate_shows_thresholds_margins_and_queries_to_blame(command, file
         "  RR is 0.6667, 0.0333 below 0.7\n"
         "  lowest queries: q1 0.5000, q2 0.5000\n"
         "\n"
-        "new: 1 query that the retriever failed on scored as nothing retrieved\n"
-        "new failed 2 of 3 thresholds (baseline old); with 1 query that the retriever\n"
-        "  failed on\n"
+        "new: 1 query that the retriever failed on: scored as nothing retrieved\n"
+        "new failed 2 of 3 thresholds (baseline old); 1 query that the retriever failed\n"
+        "  on\n"
     )
 
 
@@ -213,7 +213,7 @@ def test_markdown_has_a_heading_a_table_and_remarks(command, files):
     words = ("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", *FAILURES)
     command(*words, "-o", "v.md")
     lines = Path("v.md").read_text().splitlines()
-    assert lines[0].startswith("### new failed 2 of 3 thresholds (baseline old); with 1 query")
+    assert lines[0].startswith("### new failed 2 of 3 thresholds (baseline old); 1 query")
     assert lines[2:5] == [
         "|  | threshold | value | baseline | bound | p | n |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
@@ -221,7 +221,7 @@ def test_markdown_has_a_heading_a_table_and_remarks(command, files):
     ]
     assert "- lowest queries: q1 0.5000, q2 0.5000" in lines
     assert "**remarks**" in lines  # so that what follows does not belong to the last failure
-    assert lines[-1] == "- new: 1 query that the retriever failed on scored as nothing retrieved"
+    assert lines[-1] == "- new: 1 query that the retriever failed on: scored as nothing retrieved"
 
 
 def test_error_replaces_an_older_report(command, files):

@@ -1,1 +1,1 @@
-"""The command line: one file per command; each parses its options, calls karat and prints."""
+"""The command line, one file per command. A command parses options, calls karat and prints."""

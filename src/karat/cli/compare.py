@@ -1,4 +1,4 @@
-"""`karat compare`: whether one run is better than another, and how sure that is."""
+"""`karat compare`: compare runs pair by pair, with significance tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from karat.cli.parameters import Option, command
         "--baseline",
         panel="Statistics",
         metavar="RUN",
-        help="Compare all runs with this run (name or path) instead of each with each.",
+        help="Compare all runs with this run (name or path) instead of every pair of runs.",
     ),
     Option(
         "--test",
@@ -49,7 +49,7 @@ from karat.cli.parameters import Option, command
         panel="Statistics",
         metavar="holm|bh|bonferroni|tukey|none",
         default="holm",
-        help="Choose how p-values are corrected for several pairs of runs.",
+        help="Choose how p-values are corrected for multiple comparisons.",
     ),
     Option(
         "--difference",
@@ -66,7 +66,7 @@ from karat.cli.parameters import Option, command
         metavar="N",
         type=COUNT,
         show_default="3, or 0 for more than 10 pairs",
-        help="Show the N queries that rose and the N that fell most, by the first measure.",
+        help="Show the N queries that rose most and the N that fell most, by the first measure.",
     ),
     REPORT_QUERIES,
     *SCORING,
@@ -87,30 +87,30 @@ def compare_command(
     report_texts: int,
     **scoring: Any,
 ) -> None:
-    """Compare runs pair by pair: differences, intervals, tests, and the queries that moved most."""
+    """Compare runs pair by pair, with significance tests and the queries that changed most."""
     from karat.evaluation.comparison import compare
     from karat.format import to_json
     from karat.report import comparison_text
     from karat.report.comparison import ComparisonSheet
 
-    how = Scoring.of(scoring)
-    wanted = Outputs.of(output, comparison_text.check)
-    with how.columns.checked():
+    settings = Scoring.of(scoring)
+    outputs = Outputs.of(output, comparison_text.check)
+    with settings.columns.checked():
         comparison = compare(
-            how.gold(gold),
-            [how.run(run) for run in runs],
+            settings.gold(gold),
+            [settings.run(run) for run in runs],
             measures or None,
             baseline=baseline,
             by=by or None,
             test=test,
             correction=correction,
             preset=preset,
-            **how.keywords,
+            **settings.keywords,
         )
     sheet = ComparisonSheet(comparison, moved, difference)
-    written = [each for path in wanted.files for each in comparison_text.write(sheet, path)]
-    written += wanted.write_pages(
-        comparison.scores, comparison=comparison, options=report_options(how, report_texts)
+    written = [file for path in outputs.files for file in comparison_text.write(sheet, path)]
+    written += outputs.write_pages(
+        comparison.scores, comparison=comparison, options=report_options(settings, report_texts)
     )
     if json:
         print(to_json(sheet.as_dict()))
@@ -119,4 +119,4 @@ def compare_command(
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
     if not json:
-        advise(after_compare(how, gold, runs, preset, comparison))
+        advise(after_compare(settings, gold, runs, preset, comparison))

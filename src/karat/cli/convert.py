@@ -1,4 +1,4 @@
-"""`karat convert`: gold or a run in another format."""
+"""`karat convert`: write gold or a run in another format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @command(
     "convert",
-    Argument("source", metavar="A", text="The file to read: gold or a run."),
+    Argument("source", metavar="A", text="The file to read (gold or a run)."),
     Argument("target", metavar="B", text="The file to write."),
     Option(
         "--kind",
@@ -35,19 +35,20 @@ if TYPE_CHECKING:
         "--to",
         panel="Formats",
         metavar="NAME",
-        help="Write B in this format instead of the one of its extension.",
+        help="Write B in this format instead of the format of its extension.",
     ),
     Option(
         "--corpus",
         panel="Spans of gold",
         metavar="DIR|FILE",
-        help="Read the documents, to convert the spans to code points.",
+        help="Read the documents, to convert the offsets of the spans to code points.",
     ),
     Option(
         "--offsets",
         panel="Spans of gold",
         metavar="codepoint|utf16|utf8",
-        help="Read the offsets of the spans in this unit; --corpus converts them.",
+        show_default="as stated in A, or codepoint",
+        help="Set the unit of the offsets in A. Add --corpus to convert them.",
     ),
     Option(
         "--shift-start",
@@ -63,26 +64,27 @@ if TYPE_CHECKING:
         metavar="N",
         type=int,
         default=0,
-        help="Add N to the end of every span: 1 if the ends are inclusive.",
+        help="Add N to the end of every span. Use 1 if the ends are inclusive.",
     ),
     Option(
         "--chunks",
         panel="Judgments from spans",
         metavar="FILE",
-        help="Judge the chunks of this table by the spans of gold.",
+        help="Make judgments for the chunks of this table from the spans of gold.",
     ),
     Option(
         "--min-overlap",
         panel="Judgments from spans",
         metavar="N|SHARE",
         show_default="1",
-        help="Require this many characters of a span in a relevant chunk, or a share such as 0.5.",
+        help="Require N characters of a span in a relevant chunk, or a share such as 0.5.",
     ),
     Option(
         "--shares",
         panel="Judgments from spans",
         metavar="LIST",
-        help="Raise the grade at each of these shares of a span, such as 0.5,1.0.",
+        help="Raise the grade of a chunk by 1 for each of these shares of a span that it contains, "
+        "such as 0.5,1.0.",
     ),
     COLUMNS,
     QUERIES,
@@ -111,11 +113,10 @@ def convert_command(
     from karat.errors import InputError, counted
     from karat.match.to_judgments import to_judgments
 
-    for flag, given in (("--min-overlap", min_overlap), ("--shares", shares)):
-        if given is not None and chunks is None:
+    for flag, value in (("--min-overlap", min_overlap), ("--shares", shares)):
+        if value is not None and chunks is None:
             raise InputError(
-                f"{flag} says how chunks are judged, and there are none",
-                hint="name the table of chunks: --chunks FILE",
+                f"{flag} requires --chunks", hint="add the table of chunks: --chunks FILE"
             )
 
     mapping = Columns.of(columns)
@@ -131,35 +132,37 @@ def convert_command(
             gold = gold.in_code_points(table_file(corpus, mapping))
         if chunks is None:
             return gold
-        least = 1 if min_overlap is None else min_overlap
-        rising = [] if shares is None else shares.split(",")
-        return to_judgments(gold, table_file(chunks, mapping), min_overlap=least, shares=rising)
+        return to_judgments(
+            gold,
+            table_file(chunks, mapping),
+            min_overlap=1 if min_overlap is None else min_overlap,
+            shares=[] if shares is None else shares.split(","),
+        )
 
-    done = convert(
+    changes_gold = corpus or chunks or offsets or queries or shift_start or shift_end
+    result = convert(
         source,
         target,
         kind=kind,
         source_format=source_format,
         target_format=target_format,
-        change=change
-        if corpus or chunks or offsets or queries or shift_start or shift_end
-        else None,
+        change=change if changes_gold else None,
         columns=mapping,
     )
-    written = done.written
+    written = result.written
     if json:
-        told = {
-            "kind": done.kind,
-            "from": done.source_format,
-            "to": done.target_format,
+        summary = {
+            "kind": result.kind,
+            "from": result.source_format,
+            "to": result.target_format,
             "queries": written.queries,
             "rows": written.rows,
             "lost": written.lost,
         }
-        print(json_module.dumps(told, ensure_ascii=False, indent=2))
-    row = "judgment" if done.kind == "gold" else "result"
+        print(json_module.dumps(summary, ensure_ascii=False, indent=2))
+    row = "judgment" if result.kind == "gold" else "result"
     print(
-        f"wrote {target}: {done.kind} as {done.target_format}, "
+        f"wrote {target}: {result.kind} as {result.target_format}, "
         f"{counted(written.queries, 'query')}, {counted(written.rows, row)}",
         file=sys.stderr,
     )

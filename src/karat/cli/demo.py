@@ -1,4 +1,4 @@
-"""`karat demo`: the main job on example data."""
+"""`karat demo`: score example data."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ RUNS = ("bm25.run", "hybrid.jsonl")
 
 
 def copy_example(folder: Path) -> tuple[Path, list[Path]]:
-    """Copy gold and runs into a folder; return their paths."""
+    """Copy gold and runs into a folder, and return their paths."""
     if folder.exists() and not folder.is_dir():
-        raise InputError("this is a file where a folder is meant", path=folder)
+        raise InputError("expected a folder, got a file", path=folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"the folder cannot be made ({error.strerror})", path=folder) from error
+        raise InputError(f"the folder cannot be created ({error.strerror})", path=folder) from error
     for name in (GOLD, *RUNS):
         content = files("karat").joinpath("examples", name).read_bytes()
         with writing(folder / name) as file:
@@ -39,7 +39,7 @@ def copy_example(folder: Path) -> tuple[Path, list[Path]]:
         metavar="FOLDER",
         type=FILE,
         default=Path("karat-demo"),
-        text="Where to put the example files.  [default: karat-demo]",
+        text="The folder for the example files.  [default: karat-demo]",
     ),
 )
 def demo_command(folder: Path) -> None:

@@ -32,7 +32,7 @@ from karat.cli.parameters import Option, command
     BY,
     output_files(".html, .json, .csv, .parquet, .md or .tex"),
     JSON,
-    Option("--per-query", panel="Output", is_flag=True, help="Show the values of each query."),
+    Option("--per-query", panel="Output", is_flag=True, help="Show also the values of each query."),
     Option(
         "--intervals/--no-intervals",
         panel="Output",
@@ -62,24 +62,26 @@ def evaluate_command(
     report_texts: int,
     **scoring: Any,
 ) -> None:
-    """Score runs against gold: measures as rows, runs as columns."""
+    """Score runs against gold and print a table with one row per measure, one column per run."""
     from karat.evaluation.evaluator import Evaluator
     from karat.format import to_json
     from karat.report import scores as scores_files
     from karat.report import terminal
     from karat.report.sheet import Sheet
 
-    how = Scoring.of(scoring)
-    wanted = Outputs.of(output, scores_files.check)
-    with how.columns.checked():
-        evaluator = Evaluator(how.gold(gold), measures or None, preset=preset, **how.keywords)
-        scores = evaluator.all([how.run(run) for run in runs])
+    settings = Scoring.of(scoring)
+    outputs = Outputs.of(output, scores_files.check)
+    with settings.columns.checked():
+        evaluator = Evaluator(
+            settings.gold(gold), measures or None, preset=preset, **settings.keywords
+        )
+        scores = evaluator.all([settings.run(run) for run in runs])
     sheets = [
         Sheet(score, by, per_query, intervals=intervals, show_medians=median) for score in scores
     ]
-    written = [each for path in wanted.files for each in scores_files.write(sheets, path)]
-    report = report_options(how, report_texts)
-    written += wanted.write_pages(scores, by=by, options=report)
+    written = [file for path in outputs.files for file in scores_files.write(sheets, path)]
+    report = report_options(settings, report_texts)
+    written += outputs.write_pages(scores, by=by, options=report)
     if json:
         print(to_json(scores_files.json_document(sheets)))
     else:
@@ -87,5 +89,5 @@ def evaluate_command(
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
     if not json:
-        shared = [*MEASURES.words(measures), *BY.words(by)]
-        advise(after_eval(how, gold, runs, preset, shared, scores))
+        shared_flags = [*MEASURES.words(measures), *BY.words(by)]
+        advise(after_eval(settings, gold, runs, preset, shared_flags, scores))

@@ -1,4 +1,4 @@
-"""`karat explain`: what a measure means, and why a value is what it is."""
+"""`karat explain`: what a measure means, and how a value is calculated."""
 
 from __future__ import annotations
 
@@ -11,21 +11,26 @@ from karat.cli.parameters import Argument, Option, command
 @command(
     "explain",
     Argument("measure", metavar="MEASURE", text="The measure, such as nDCG@10."),
-    Option("--gold", panel="Calculation", metavar="FILE", help="Read gold: what should be found."),
-    Option("--run", panel="Calculation", metavar="FILE", help="Read a run: what was found."),
-    Option("--query", panel="Calculation", metavar="ID", help="Show the calculation of a query."),
+    Option("--gold", panel="Calculation", metavar="FILE", help="Read gold from this file."),
+    Option("--run", panel="Calculation", metavar="FILE", help="Read the run from this file."),
+    Option(
+        "--query",
+        panel="Calculation",
+        metavar="ID",
+        help="Show the calculation for the query with this id.",
+    ),
     Option(
         "--other",
         panel="Calculation",
         metavar="FILE",
-        help="Show a second run side by side with the first.",
+        help="Show the calculation for a second run next to the first.",
     ),
     JSON,
     Option(
         "--preset",
         panel="Scoring",
         metavar="NAME",
-        help="Use the names of measures and the conventions of a preset.",
+        help="Use the measure names and conventions of a preset, such as coverage.",
     ),
     *SCORING,
 )
@@ -39,22 +44,22 @@ def explain_command(
     preset: str | None,
     **scoring: Any,
 ) -> None:
-    """Explain a measure, or a value step by step.
+    """Explain a measure, or how the value of a query is calculated.
 
-    With --gold, --run and --query the calculation is shown for that query.
+    The calculation of a query requires --gold, --run and --query.
     """
     from karat.evaluation.explanation import explain
     from karat.format import to_json
 
-    how = Scoring.of(scoring)
-    with how.columns.checked():
+    settings = Scoring.of(scoring)
+    with settings.columns.checked():
         explanation = explain(
             measure,
-            gold=None if gold is None else how.gold(gold),
-            run=None if run is None else how.run(run),
+            gold=None if gold is None else settings.gold(gold),
+            run=None if run is None else settings.run(run),
             query=query,
-            other=None if other is None else how.run(other),
+            other=None if other is None else settings.run(other),
             preset=preset,
-            **how.keywords,
+            **settings.keywords,
         )
     print(to_json(explanation.as_dict()) if json else explanation)

@@ -1,4 +1,4 @@
-"""`karat gate`: whether a run keeps to its thresholds."""
+"""`karat gate`: check whether a run meets its thresholds."""
 
 from __future__ import annotations
 
@@ -23,19 +23,24 @@ from karat.cli.parameters import Option, command
         panel="Thresholds",
         metavar="THRESHOLD",
         multiple=True,
-        help='Require a threshold, such as "nDCG@10 >= 0.6" or '
+        help='Add a threshold, such as "nDCG@10 >= 0.6" or '
         '"R@10 max_drop 0.02 confidence 0.9 strict". Repeat for more.',
     ),
     Option(
         "--baseline",
         panel="Thresholds",
         metavar="FILE",
-        help="Compare with this run, or with scores that eval saved.",
+        help="Compare max_drop and max_rise with this run, or with scores that karat eval saved.",
     ),
     output_files(".html, .xml (JUnit), .md or .json"),
     JSON,
     REPORT_QUERIES,
-    Option("--preset", panel="Scoring", metavar="NAME", help="Use the conventions of a preset."),
+    Option(
+        "--preset",
+        panel="Scoring",
+        metavar="NAME",
+        help="Use the measure names and conventions of a preset, such as coverage.",
+    ),
     *SCORING,
 )
 def gate_command(
@@ -49,44 +54,44 @@ def gate_command(
     preset: str | None,
     **scoring: Any,
 ) -> None:
-    """Check a run against the thresholds of karat.toml or --require.
+    """Check a run against the thresholds in karat.toml and --require.
 
-    The exit code is 0 if the run meets all thresholds, 1 if it does not, and 2 if that cannot be
-    determined.
+    The exit code is 0 if the run meets all thresholds, 1 if it does not, and 2 if a threshold
+    cannot be checked.
     """
     from karat.errors import KaratError
     from karat.evaluation.verdict import GateEntry, document, gate
     from karat.format import to_json
     from karat.report import verdict as verdict_files
 
-    how = Scoring.of(scoring)
-    wanted = Outputs.of(output, verdict_files.check)
-    if how.config.gate:
-        print(f"thresholds of {how.config.path}", file=sys.stderr)
+    settings = Scoring.of(scoring)
+    outputs = Outputs.of(output, verdict_files.check)
+    if settings.config.gate:
+        print(f"using the thresholds in {settings.config.path}", file=sys.stderr)
     try:
-        with how.columns.checked():
+        with settings.columns.checked():
             verdict = gate(
-                how.gold(gold),
-                how.run(run),
+                settings.gold(gold),
+                settings.run(run),
                 require,
-                baseline=None if baseline is None else how.run(baseline),
-                config=how.config,
+                baseline=None if baseline is None else settings.run(baseline),
+                config=settings.config,
                 preset=preset,
-                **how.keywords,
+                **settings.keywords,
             )
     except KaratError as error:
-        # What was written by an earlier gate must not be taken for the answer to this one.
-        for path in wanted.files:
+        # Replace the files of an earlier gate, so that they are not mistaken for this result.
+        for path in outputs.files:
             verdict_files.write([GateEntry(run, None, str(error))], path)
-        wanted.write_failure(run, str(error))
+        outputs.write_failure(run, str(error))
         raise
     entry = GateEntry(verdict.run, verdict)
-    written = [each for path in wanted.files for each in verdict_files.write([entry], path)]
-    wanted.write_verdict(verdict, report_options(how, report_texts))
+    written = [file for path in outputs.files for file in verdict_files.write([entry], path)]
+    outputs.write_verdict(verdict, report_options(settings, report_texts))
     print(to_json(document([entry])) if json else verdict)
-    for path in [*written, *wanted.pages]:
+    for path in [*written, *outputs.pages]:
         print(f"wrote {path}", file=sys.stderr)
     if not json:
-        advise(after_gate(how, gold, run, preset, baseline, verdict))
+        advise(after_gate(settings, gold, run, preset, baseline, verdict))
     if not verdict.passed:
         raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""`karat locate`: spans for the evidence of gold."""
+"""`karat locate`: find the spans of evidence texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from karat.cli.parameters import Argument, Option, command
 
 @command(
     "locate",
-    Argument("gold", metavar="GOLD", text="What should be found, with evidence texts."),
+    Argument("gold", metavar="GOLD", text="What should be found: a file with evidence texts."),
     Option(
         "--corpus",
         panel="Input",
@@ -29,7 +29,7 @@ from karat.cli.parameters import Argument, Option, command
         metavar="RATIO",
         type=float,
         default=0.9,
-        help="Set how similar a passage must be to an evidence text.",
+        help="Set the minimum similarity of a passage to an evidence text.",
     ),
     Option(
         "-o",
@@ -37,7 +37,7 @@ from karat.cli.parameters import Argument, Option, command
         panel="Output",
         metavar="FILE",
         type=FILE,
-        help="Write gold with the spans to this file.",
+        help="Write gold with the spans to this .jsonl file.",
     ),
     JSON,
 )
@@ -50,9 +50,9 @@ def locate_command(
     output: Path | None,
     json: bool,
 ) -> None:
-    """Find the evidence texts of gold in the documents.
+    """Find the evidence texts of gold in the documents, and add their spans to gold.
 
-    The exit code is 1 if some were not found.
+    The exit code is 1 if a text was not found, or was found at several positions.
     """
     from karat.data.columns import Columns
     from karat.data.data_file import PathSource
@@ -65,19 +65,21 @@ def locate_command(
 
     if output is not None:
         if format_for_writing(output) is not native.FORMAT:
-            raise InputError("this format cannot hold spans", path=output, hint="write .jsonl")
+            raise InputError(
+                "this format cannot store spans", path=output, hint="write a .jsonl file"
+            )
         check_writable(output)
     mapping = Columns.of(columns)
-    opened = PathSource(gold, columns=mapping, queries=queries)
+    source = PathSource(gold, columns=mapping, queries=queries)
     with mapping.checked():
-        located = locate(opened, table_file(corpus, mapping), threshold)
+        location = locate(source, table_file(corpus, mapping), threshold)
     if output is not None:
-        located.gold.write(output)
+        location.gold.write(output)
     if json:
-        print(to_json(located.as_dict()))
+        print(to_json(location.as_dict()))
     else:
-        print(located)
+        print(location)
     if output is not None:
         print(f"wrote {output}", file=sys.stderr)
-    if located.incomplete:
+    if location.incomplete:
         raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""`karat`: the commands, and how errors and warnings reach a person."""
+"""`karat`: the list of commands, exit codes, and how errors and warnings are printed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from karat.cli.explain import explain_command
 from karat.cli.gate import gate_command
 from karat.cli.locate import locate_command
 from karat.cli.measures import measures_command
-from karat.cli.parameters import CONTEXT, Group
+from karat.cli.parameters import CONTEXT, CommandGroup
 from karat.cli.run import run_command
 from karat.cli.schema import schema_command
 from karat.cli.trec_eval import trec_eval_command
@@ -40,7 +40,7 @@ def _show_version(context: click.Context, _: click.Parameter, is_given: bool) ->
         context.exit()
 
 
-app = Group(
+app = CommandGroup(
     "karat",
     help="Measure how good a retriever is, and show why the number can be trusted.",
     no_args_is_help=True,
@@ -52,11 +52,14 @@ app = Group(
             is_eager=True,
             expose_value=False,
             callback=_show_version,
-            help="Show the version.",
+            help="Show the version and exit.",
         ),
-        # `_outcome` looks this one up where it is needed.
+        # `_exit_codes` looks for this option in sys.argv.
         click.Option(
-            ["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."
+            ["--debug"],
+            is_flag=True,
+            expose_value=False,
+            help="Show the full traceback of an error.",
         ),
     ],
 )
@@ -78,30 +81,31 @@ for _command in (
 
 
 @contextmanager
-def _outcome() -> Iterator[None]:
-    """End the process with one line and the documented exit code, whatever happens.
+def _exit_codes() -> Iterator[None]:
+    """Turn every exception into a message and an exit code.
 
-    0 yes, 1 no, 2 no answer, 130 interrupted, 141 the reader of the output has closed the pipe.
+    0: success, 1: negative result (a gate failed), 2: error, 130: interrupted, 141: the reader of
+    the output has closed the pipe.
     """
     try:
         yield
     except KaratError as error:
         if "--debug" in sys.argv:
             raise
-        _end(2, f"error: {error}")
+        _exit(2, f"error: {error}")
     except click.ClickException as error:
-        _end(2, _usage_problem(error))
+        _exit(2, _usage_problem(error))
     except KeyboardInterrupt:
-        _end(130, "interrupted")
+        _exit(130, "interrupted")
     except BrokenPipeError:
-        _end(141)  # as if SIGPIPE had ended the process: `karat … | head` is not an error
+        _exit(141)  # the exit code of SIGPIPE: `karat … | head` is not an error
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        _end(2, f"error: {_unexpected(error)}")
+        _exit(2, f"error: {_unexpected(error)}")
 
 
-def _end(code: int, message: str | None = None) -> NoReturn:
+def _exit(code: int, message: str | None = None) -> NoReturn:
     with suppress(OSError):
         if message is not None:
             print(message, file=sys.stderr)
@@ -110,9 +114,9 @@ def _end(code: int, message: str | None = None) -> NoReturn:
 
 
 def _drop_unwritable() -> None:
-    """Drop what cannot be written.
+    """Discard output that cannot be written.
 
-    Python would try again while it shuts down, print an error and change the exit code.
+    Otherwise Python tries again during shutdown, prints an error and changes the exit code.
     """
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -122,7 +126,7 @@ def _drop_unwritable() -> None:
 
 
 def _usage_problem(error: click.ClickException) -> str:
-    """Return the message for a wrong command line; without any words, that is the help page."""
+    """Return the message for a wrong command line; without arguments, the help page."""
     message = error.format_message()
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         return message
@@ -133,24 +137,24 @@ def _usage_problem(error: click.ClickException) -> str:
 
 
 def _unexpected(error: Exception) -> str:
-    # Files are written with errors of their own: here the disk behind standard output is full.
+    # Errors while writing files are reported elsewhere; here, standard output cannot be written.
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
-        return f"standard output: it cannot be written ({error.strerror or error})"
+        return f"standard output cannot be written ({error.strerror or error})"
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this input"
+        return "not enough memory for this input"
     name, text = type(error).__name__, printable(brief(str(error), 300))
-    return f"unexpected {name}: {text} (karat --debug … shows the traceback)"
+    return f"unexpected {name}: {text} (run karat --debug … to see the traceback)"
 
 
 def main() -> None:
     """Run the command line."""
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", KaratWarning)
-    # A process that is asked to end leaves nothing half-written behind, as one interrupted does.
+    # Exit by an exception on SIGTERM, too, so that no incomplete file is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a dash
-    with _outcome():
+        sys.stdout.reconfigure(errors="replace")  # for terminals that cannot show all characters
+    with _exit_codes():
         code = 0
         try:
             with app.make_context("karat", sys.argv[1:]) as context:
@@ -162,7 +166,7 @@ def main() -> None:
             raise
         if not code:
             sys.stdout.flush()
-        _end(code)
+        _exit(code)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:

@@ -1,4 +1,4 @@
-"""`karat measures`: what can be measured."""
+"""`karat measures`: list the measures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from karat.cli.parameters import Argument, command
 NAMES = Argument(
     "names",
     metavar="NAME",
-    text="List only these measures; your own as package.module:function.",
+    text="The measures to list; write your own as package.module:function.  [default: all]",
     nargs=-1,
     required=False,
 )
@@ -18,7 +18,7 @@ NAMES = Argument(
 
 @command("measures", NAMES, JSON)
 def measures_command(names: tuple[str, ...], json: bool) -> None:
-    """List measures with one line each."""
+    """List the available measures, one per line."""
     from karat.report.catalogue import catalogue, show_catalogue
 
     if json:

@@ -1,4 +1,4 @@
-"""The last line of a command: what to run next, so that it can be run as it is printed."""
+"""The last line that a command prints: a command to run next, ready to copy."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LONGEST_WORD = 1000
 
 
 def advise(words: Words | None) -> None:
-    """Print a command to standard error, after all results; not one that no terminal can show.
+    """Print a command to standard error, after all results.
 
-    An id must be complete in a command, so a command with a very long one is not printed either.
+    Nothing is printed if the command contains unprintable characters or a very long id.
     """
     line = "" if words is None else shlex.join(words)
     if not line.isprintable() or any(len(word) > LONGEST_WORD for word in words or ()):
@@ -30,13 +30,13 @@ def advise(words: Words | None) -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        return  # nobody reads any more; the command still ends as its answer says
+        return  # nobody reads the output any more; the exit code stays the same
     if line:
         print(f"next: {line}", file=sys.stderr)
 
 
 def after_run(queries: PathSource, run: str, *, is_part: bool) -> Words | None:
-    """Return how a run that was asked for is scored, if the queries came with what is right."""
+    """Return the command that scores a new run, if the file of queries contains gold."""
     from karat.data.gold import Gold
     from karat.errors import InputError
 
@@ -57,82 +57,84 @@ def after_run(queries: PathSource, run: str, *, is_part: bool) -> Words | None:
 
 
 def after_eval(
-    how: Scoring,
+    settings: Scoring,
     gold: str,
     runs: Sequence[str],
     preset: str | None,
-    shared: Words,
+    shared_flags: Words,
     scores: Sequence[Scores],
 ) -> Words | None:
-    """Return what to do after scores: compare several runs, or explain the worst query of one.
+    """Return the command after `karat eval`: compare several runs, or explain the worst query.
 
-    `shared` are the measures and groups, which eval and compare share.
+    `shared_flags` are the flags for measures and groups, which eval and compare share.
     """
-    from karat.evaluation.next_query import worst
+    from karat.evaluation.next_query import worst_query
 
     if not _readable_again(gold, *runs):
         return None
     if len(runs) > 1:
-        words = ["karat", "compare", *map(_path, [gold, *runs]), *shared]
-        return [*words, *PRESET.words(preset), *how.flags]
+        words = ["karat", "compare", *map(_path, [gold, *runs]), *shared_flags]
+        return [*words, *PRESET.words(preset), *settings.flags]
     (score,) = scores
-    if (query := worst(score)) is None:
+    if (query := worst_query(score)) is None:
         return None
     words = _explain(query.measure, gold, runs[0], query.query_id)
-    return [*words, *PRESET.words(preset), *how.flags]
+    return [*words, *PRESET.words(preset), *settings.flags]
 
 
 def after_compare(
-    how: Scoring, gold: str, runs: Sequence[str], preset: str | None, comparison: Comparison
+    settings: Scoring, gold: str, runs: Sequence[str], preset: str | None, comparison: Comparison
 ) -> Words | None:
-    """Return what to do after a comparison: explain the query that moved most."""
-    from karat.evaluation.next_query import most_moved
+    """Return the command after `karat compare`: explain the query that changed most."""
+    from karat.evaluation.next_query import most_moved_query
 
-    if (query := most_moved(comparison)) is None:
+    if (query := most_moved_query(comparison)) is None:
         return None
     names = [score.name for score in comparison.scores]
-    one, other = (runs[names.index(name)] for name in query.runs)
-    if not _readable_again(gold, one, other):
+    first, second = (runs[names.index(name)] for name in query.runs)
+    if not _readable_again(gold, first, second):
         return None
-    words = _explain(query.measure, gold, one, query.query_id, other)
-    return [*words, *PRESET.words(preset), *how.flags]
+    words = _explain(query.measure, gold, first, query.query_id, second)
+    return [*words, *PRESET.words(preset), *settings.flags]
 
 
 def after_gate(
-    how: Scoring,
+    settings: Scoring,
     gold: str,
     run: str,
     preset: str | None,
     baseline: str | None,
     verdict: Verdict,
 ) -> Words | None:
-    """Return what to do after a gate that failed: explain the query that is most to blame."""
+    """Return the command after a failed `karat gate`: explain the worst query."""
     from karat.evaluation.saved_scores import holds_scores
 
-    blamed = [check for check in verdict.failures if check.blamed]
-    if not blamed or not _readable_again(gold, run):
+    failures = [check for check in verdict.failures if check.blamed]
+    if not failures or not _readable_again(gold, run):
         return None
-    check, runs = blamed[0], [run]
-    if check.rule.compares and baseline is not None and not holds_scores(how.run(baseline)):
+    check, runs = failures[0], [run]
+    if check.rule.compares and baseline is not None and not holds_scores(settings.run(baseline)):
         runs = [baseline, run] if _readable_again(baseline) else runs
     words = _explain(check.rule.measure, gold, runs[0], check.blamed[0].query_id, *runs[1:])
-    return [*words, *PRESET.words(preset), *how.flags]
+    return [*words, *PRESET.words(preset), *settings.flags]
 
 
 def _explain(measure: str, gold: str, run: str, query: str, other: str | None = None) -> Words:
     from karat.measures import parse
 
     words = ["karat", "explain", parse(measure).command_name, "--gold", gold, "--run", run]
-    return [*words, *([] if other is None else ["--other", other]), "--query", query]
+    if other is not None:
+        words += ["--other", other]
+    return [*words, "--query", query]
 
 
 def _path(path: str) -> str:
-    """Return a path that is taken for none of the options."""
+    """Return a path that cannot be mistaken for an option."""
     return f"./{path}" if path.startswith("-") else path
 
 
 def _readable_again(*paths: str) -> bool:
-    """Tell whether paths can be read a second time, as pipes cannot."""
+    """Return whether paths can be read a second time. Pipes cannot."""
     from karat.files import flows
 
     return not any(map(flows, paths))

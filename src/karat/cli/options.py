@@ -1,4 +1,4 @@
-"""Options that several commands share, each declared once, and what the scoring options mean."""
+"""The options that several commands share, and `Scoring`, the values of the scoring options."""
 
 from __future__ import annotations
 
@@ -35,20 +35,21 @@ MEASURES = Option(
     panel="Measures",
     metavar="NAME",
     multiple=True,
-    help="Compute these measures (names separated by commas or spaces).",
+    show_default="depends on gold",
+    help="Compute these measures, such as nDCG@10. Separate names by commas or spaces.",
 )
 PRESET = Option(
     "--preset",
     panel="Measures",
     metavar="NAME",
-    help="Use the measures and conventions of a preset.",
+    help="Use the measures and conventions of a preset, such as coverage.",
 )
 BY = Option(
     "--by",
     panel="Measures",
     metavar="FIELD",
     multiple=True,
-    help="Show results for each value of this field of the queries. Repeat for combinations.",
+    help="Show results also for each value of this field of the queries. Repeat to combine fields.",
 )
 
 LEVEL = Option(
@@ -56,13 +57,14 @@ LEVEL = Option(
     panel="Scoring",
     metavar="item|doc",
     default="item",
-    help="Score the retrieved items, or the documents that they come from.",
+    help="Score the retrieved items, or the documents that they come from (doc).",
 )
 TOP_K = Option(
     "--top-k",
     panel="Scoring",
     metavar="N",
     type=int,
+    show_default="all",
     help="Score only the first N items of each list.",
 )
 SCORE_THRESHOLD = Option(
@@ -70,7 +72,7 @@ SCORE_THRESHOLD = Option(
     panel="Scoring",
     metavar="X",
     type=float,
-    help="Remove items with a score below X before anything else.",
+    help="Remove items with a score below X, before --top-k applies.",
 )
 FAIL_ON_ERROR = Option(
     "--fail-on-error",
@@ -93,14 +95,14 @@ CHUNKS = Option(
     panel="Input",
     metavar="FILE|RUN=FILE",
     multiple=True,
-    help="Read offsets and texts of all chunks from a table. "
+    help="Read the offsets and texts of all chunks from this table, for runs with only ids. "
     "Repeat RUN=FILE to use one table per run.",
 )
 CORPUS = Option(
     "--corpus",
     panel="Input",
     metavar="DIR|FILE",
-    help="Read the documents, to check spans against them and to convert offsets.",
+    help="Read the documents, to check spans against them and to convert their offsets.",
 )
 GOLD_FORMAT = Option(
     "--gold-format",
@@ -121,14 +123,14 @@ COLUMNS = Option(
     panel="Input",
     metavar="OURS=THEIRS",
     multiple=True,
-    help="Map a column or key of the files, such as query=question or evidence=quote. "
-    "Repeat for more.",
+    help="Read karat's field OURS from the column or key THEIRS of the files, such as "
+    "query=question. Repeat for more.",
 )
 QUERIES = Option(
     "--queries",
     panel="Input",
     metavar="FILE",
-    help="Read the texts of the queries from this file, by id.",
+    help="Read the texts of the queries from this file; rows are matched by query id.",
 )
 
 MATCHING = [
@@ -138,45 +140,47 @@ MATCHING = [
         metavar="SHARE",
         type=float,
         default=0.7,
-        help="Set how similar a chunk must be to cover an evidence text.",
+        help="Set the minimum similarity at which a chunk covers an evidence text.",
     ),
     Option(
         "--matcher",
         panel="Text matching",
         metavar="ratio|partial|tokens",
         default="ratio",
-        help="Choose how similarity is computed.",
+        help="Choose how similarity is computed: of the whole texts (ratio), with the best part of "
+        "the chunk (partial), or by words (tokens).",
     ),
     Option(
         "--direction",
         panel="Text matching",
         metavar="evidence|either",
         default="evidence",
-        help="Choose whether a chunk that lies within an evidence text covers it too (either).",
+        help="Count an evidence text as covered if the chunk contains it (evidence), or also if it "
+        "contains the chunk (either).",
     ),
     Option(
         "--autojunk",
         panel="Text matching",
         is_flag=True,
-        help="Compare texts as Python's SequenceMatcher does by default.",
+        help="Use the autojunk heuristic of Python's SequenceMatcher, which misses many matches.",
     ),
     Option(
         "--casefold",
         panel="Text matching",
         is_flag=True,
-        help="Ignore upper and lower case.",
+        help="Ignore upper and lower case when texts are compared.",
     ),
     Option(
         "--nfkc",
         panel="Text matching",
         is_flag=True,
-        help="Normalize texts to Unicode form NFKC.",
+        help="Normalize texts to Unicode NFKC before they are compared.",
     ),
     Option(
         "--zero-width",
         panel="Text matching",
         is_flag=True,
-        help="Ignore zero-width characters.",
+        help="Ignore zero-width characters when texts are compared.",
     ),
 ]
 
@@ -206,7 +210,7 @@ SCORING = [
     *MATCHING,
     *CONVENTIONS,
 ]
-"""How runs are read and scored: the options that `Scoring.of` takes."""
+"""The options for reading and scoring runs; `Scoring.of` takes their values."""
 
 REPORT_QUERIES = Option(
     "report_texts",
@@ -215,13 +219,13 @@ REPORT_QUERIES = Option(
     metavar="N",
     type=COUNT,
     default=REPORT_TEXTS,
-    help="Keep texts and calculations of N queries in .html files.",
+    help="Include the texts and calculations of N queries in .html reports.",
 )
 JSON = Option("--json", panel="Output", is_flag=True, help="Print JSON instead of text.")
 
 
 def output_files(formats: str) -> Option:
-    """Return -o for a command that writes these formats."""
+    """Return the option -o for a command that writes these formats."""
     return Option(
         "-o",
         "--output",
@@ -235,38 +239,38 @@ def output_files(formats: str) -> Option:
 
 @dataclass(frozen=True)
 class Scoring:
-    """How runs are read and scored, as the flags say it."""
+    """The values of the options for reading and scoring runs."""
 
     gold_format: str | None
     run_format: str | None
     config: Config
-    """The settings of karat.toml or [tool.karat]; flags take precedence over its conventions."""
+    """The settings of karat.toml or [tool.karat]. Flags override its conventions."""
     columns: Columns
-    """What the files call karat's columns and keys."""
+    """The names of columns and keys in the files."""
     queries: str | None
     """The file with the texts of the queries."""
     keywords: dict[str, Any]
-    """What `Evaluator` and `explain` take under these names."""
+    """Keyword arguments for `Evaluator` and `explain`."""
     flags: list[str]
-    """The flags as they were given, for another command that takes them."""
+    """The flags as command line words, for a suggested command."""
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Scoring:
-        """Take the values of the options in `SCORING`, by their names."""
+        """Create from the values of the options in `SCORING`, by their names."""
         from karat.config import Config
         from karat.data.columns import Columns
         from karat.match.text import Matching
 
         columns = Columns.of(values["columns"])
-        given = {name: values[name] for name in CHOICES if values[name]}
+        flags = {name: values[name] for name in CHOICES if values[name]}
         path = values["config"]
         config = Config.find() if path is None else Config.read(path)
-        settings = {name: word for name, word in config.conventions.items() if name not in given}
-        if settings:
-            shown = ", ".join(f"{name}={word}" for name, word in settings.items())
-            print(f"conventions of {config.path}: {shown}", file=sys.stderr)
+        from_config = {name: word for name, word in config.conventions.items() if name not in flags}
+        if from_config:
+            text = ", ".join(f"{name}={word}" for name, word in from_config.items())
+            print(f"using the conventions in {config.path}: {text}", file=sys.stderr)
         keywords = {
-            "conventions": settings | given,
+            "conventions": from_config | flags,
             "level": values["level"],
             "chunks": _chunks(values["chunks"], columns),
             "corpus": table_file(values["corpus"], columns),
@@ -294,39 +298,40 @@ class Scoring:
         )
 
     def gold(self, path: str) -> PathSource:
-        """Return gold to be opened in the given format."""
+        """Return the source of gold with its format and columns."""
         from karat.data.data_file import PathSource
 
         return PathSource(path, self.gold_format, self.columns, self.queries)
 
     def run(self, path: str) -> PathSource:
-        """Return a run to be opened in the given format."""
+        """Return the source of a run with its format and columns."""
         from karat.data.data_file import PathSource
 
         return PathSource(path, self.run_format, self.columns)
 
 
-def _chunks(given: tuple[str, ...], columns: Columns) -> Any:
-    """Return one table of chunks for all runs, or one for each run by name."""
-    if not given:
+def _chunks(values: tuple[str, ...], columns: Columns) -> Any:
+    """Return one table of chunks for all runs, or {run name: table}."""
+    if not values:
         return None
-    if len(given) == 1 and ("=" not in given[0] or Path(given[0]).exists()):
-        return table_file(given[0], columns)
+    if len(values) == 1 and ("=" not in values[0] or Path(values[0]).exists()):
+        return table_file(values[0], columns)
     tables: dict[str, Any] = {}
-    for word in given:
-        run, equals, path = word.partition("=")
+    for value in values:
+        run, equals, path = value.partition("=")
         if not equals or run in tables:
+            problem = f"run {run!r} has two tables" if equals else f"{value!r} does not name a run"
             raise InputError(
-                f"{word!r} does not name a table for one more run",
+                problem,
                 field="--chunks",
-                hint="give one FILE for all runs, or RUN=FILE once for each run",
+                hint="pass one FILE for all runs, or RUN=FILE once for each run",
             )
         tables[run] = table_file(path, columns)
     return tables
 
 
 def table_file(path: str | None, columns: Columns) -> str | PathSource | None:
-    """Return a file of documents or chunks, to be opened with the given names of columns."""
+    """Return a file of documents or chunks with the names of its columns."""
     if path is None or not columns:
         return path
     from karat.data.data_file import PathSource

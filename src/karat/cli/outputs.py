@@ -1,4 +1,4 @@
-"""Where a command writes: into files by their ending, and into pages, which show far more."""
+"""The files of -o: tables and data in several formats, and HTML reports."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ _PAGES = (".html", ".htm")
 
 @dataclass(frozen=True)
 class Outputs:
-    """What was asked for with -o."""
+    """The files of -o, separated into HTML pages and others."""
 
     files: list[Path]
     pages: list[Path]
 
     @classmethod
     def of(cls, paths: Iterable[Path], check: Callable[[list[Path]], None]) -> Outputs:
-        """Sort paths, and refuse those that cannot be written, before anything is computed."""
-        given = list(paths)
-        pages = [path for path in given if path.suffix.lower() in _PAGES]
-        wanted = cls([path for path in given if path not in pages], pages)
-        check(wanted.files)
+        """Separate paths, and refuse those that cannot be written before anything is computed."""
+        all_paths = list(paths)
+        pages = [path for path in all_paths if path.suffix.lower() in _PAGES]
+        outputs = cls([path for path in all_paths if path not in pages], pages)
+        check(outputs.files)
         if pages:
             from karat.report.page import build
 
             build.check(pages)
-        return wanted
+        return outputs
 
-    def write_pages(self, scores: Sequence[Scores], **about: Any) -> list[Path]:
-        """Make a page once, where one is asked for, and write it; return where it is."""
+    def write_pages(self, scores: Sequence[Scores], **options: Any) -> list[Path]:
+        """Write the HTML report of scores to all pages, and return their paths."""
         if self.pages:
             from karat.report.page import build
 
-            page = build.build_page(scores, **about)
+            page = build.build_page(scores, **options)
             for path in self.pages:
                 build.write(page, path)
         return self.pages
 
     def write_verdict(self, verdict: Verdict, options: ReportOptions) -> None:
-        """Make a page of a verdict once, where one is asked for, and write it."""
+        """Write the HTML report of a verdict to all pages."""
         if self.pages:
             from karat.report.page import build
 
@@ -59,7 +59,7 @@ class Outputs:
                 build.write(page, path)
 
     def write_failure(self, title: str, problem: str) -> None:
-        """Write into every page why there is no answer."""
+        """Write an error to all pages."""
         if self.pages:
             from karat.report.page import build
 
@@ -67,9 +67,11 @@ class Outputs:
                 build.write_failure(title, problem, path)
 
 
-def report_options(how: Scoring, texts: int) -> ReportOptions:
-    """Return what a page says of its own making."""
-    ours = Path(sys.argv[0]).stem in ("karat", "__main__")
-    command = shlex.join(["karat", *sys.argv[1:]]) if ours else None
-    config = how.config.path if how.config.conventions or how.config.gate else None
-    return ReportOptions(texts, command, None if config is None else str(config))
+def report_options(settings: Scoring, texts: int) -> ReportOptions:
+    """Return the options of a report, with the command line that made it."""
+    is_karat = Path(sys.argv[0]).stem in ("karat", "__main__")
+    command = shlex.join(["karat", *sys.argv[1:]]) if is_karat else None
+    config = settings.config
+    is_used = config.conventions or config.gate
+    path = str(config.path) if is_used and config.path is not None else None
+    return ReportOptions(texts, command, path)

@@ -1,8 +1,7 @@
-"""How a command is declared: arguments and options as values, and a help page in panels.
+"""Classes to declare commands: arguments and options as values, and help pages with panels.
 
-Click reads no signatures: a command is a function with a list of parameters, and one parameter may
-belong to several commands. rich-click, which could show panels too, more than doubles the time of
-`karat --help`.
+Options are values, so that several commands can share them. rich-click also shows panels, but it
+more than doubles the time of `karat --help`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Argument(click.Argument):
         self.text = text
 
     def make_metavar(self, ctx: click.Context) -> str:  # noqa: ARG002
-        """Return the name as the usage line shows it."""
+        """Return the name for the usage line."""
         name = self.human_readable_name
         if not self.required:
             name = f"[{name}]"
@@ -36,9 +35,9 @@ class Argument(click.Argument):
 
 
 class Option(click.Option):
-    """An option of a panel of the help page.
+    """An option in a panel of the help page.
 
-    The names are flags; a name without dashes is the parameter of the function.
+    The names are flags; a name without dashes is the name of the function parameter.
     """
 
     def __init__(self, *names: str, panel: str, help: str, **attributes: Any) -> None:  # noqa: A002
@@ -49,14 +48,14 @@ class Option(click.Option):
         self.panel = panel
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Return what follows the help text in brackets; Click puts a default in two of them."""
+        """Return the texts in brackets; Click would add parentheses around a default text."""
         extra = super().get_help_extra(ctx)
         if isinstance(self.show_default, str):
             extra["default"] = self.show_default
         return extra
 
     def words(self, value: Any) -> list[str]:
-        """Return the words of the command line that give this value, none for the default."""
+        """Return the command line words for a value; none for the default."""
         if value is None or value is False or value == () or value == self.default:
             return []
         flag = self.opts[-1]
@@ -67,10 +66,10 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose help page shows arguments first, then one panel of options after another."""
+    """A command with a help page of panels: first the arguments, then the options."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the panels in the order in which their first options are declared."""
+        """Write the panels in the order of their first options."""
         panels: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             title = "Arguments" if isinstance(parameter, click.Argument) else "Help"
@@ -82,11 +81,11 @@ class Command(click.Command):
                 formatter.write_dl(records)
 
 
-class Group(click.Group):
-    """The commands; their summaries are wrapped, where Click cuts them."""
+class CommandGroup(click.Group):
+    """A group of commands; their summaries are wrapped, while Click would cut them."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the first paragraph of the help of each command."""
+        """Write the first paragraph of the help text of each command."""
         with formatter.section("Commands"):
             formatter.write_dl(
                 [
@@ -99,7 +98,7 @@ class Group(click.Group):
 def command(
     name: str, *parameters: click.Parameter, **attributes: Any
 ) -> Callable[[Callable[..., None]], Command]:
-    """Make a command of a function, which takes the parameters by their names."""
+    """Return a decorator that makes a command from a function with these parameters."""
 
     def make(function: Callable[..., None]) -> Command:
         options: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""How far a run has come: a bar in a terminal, a line now and then elsewhere."""
+"""The progress of `karat run`: a bar in a terminal, otherwise a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class Quiet:
-    """Shows nothing, and knows how far a run has come: the base of what shows it."""
+    """Counts the progress of a run without showing it; base class of the other two."""
 
     def __init__(self) -> None:
         self.total = self.done = self.failed = self.retries = 0
@@ -25,39 +25,39 @@ class Quiet:
         self._kinds: set[str] = set()
 
     def begun(self, total: int, done: int, failed: int) -> None:
-        """Take how many questions there are, and how many were done before or failed then."""
+        """Start with the number of queries, and how many of them were done or failed before."""
         self.total, self.done, self.failed, self._before = total, done, failed, done
         self._began = time.monotonic()
 
     def finished(self, line: JournalLine) -> None:
-        """Take a question that was answered, or failed for good."""
+        """Count a query that was answered or failed after all attempts."""
         self.done += 1
         if line.error is not None:
             self.failed += 1
-            self._tell_of(str(line.query_id), line.error)
+            self._show_first(str(line.query_id), line.error)
 
     def retried(self, question: Query, error: Failure) -> None:
-        """Take an attempt that failed and is made again."""
+        """Count an attempt that failed and is repeated."""
         self.retries += 1
-        self._tell_of(question.query_id, error)
+        self._show_first(question.query_id, error)
 
-    def _tell_of(self, query: str, error: Failure) -> None:
-        """Say what failed, the first time of each kind: a wrong address should show at once."""
+    def _show_first(self, query: str, error: Failure) -> None:
+        """Show the first error of each type at once, so that a wrong URL is noticed early."""
         if error.type not in self._kinds:
             self._kinds.add(error.type)
-            self.say(": ".join(filter(None, [printable(query), error.type, error.message])))
+            self.show(": ".join(filter(None, [printable(query), error.type, error.message])))
 
-    def say(self, remark: str) -> None:
-        """Show a remark."""
+    def show(self, message: str) -> None:
+        """Show a message."""
 
     @property
     def rate(self) -> float:
-        """Questions a second, of those that were asked now."""
-        passed = time.monotonic() - self._began
-        return (self.done - self._before) / passed if passed > 0 else 0.0
+        """Queries per second, without those that were done before."""
+        seconds = time.monotonic() - self._began
+        return (self.done - self._before) / seconds if seconds > 0 else 0.0
 
-    def told(self) -> str:
-        """Return in words how far it is."""
+    def summary(self) -> str:
+        """Return the progress in words."""
         words = [f"{self.done:,} of {counted(self.total, 'query')}", f"{self.rate:,.1f}/s"]
         if self.failed:
             words.append(f"{self.failed:,} failed")
@@ -77,29 +77,29 @@ class Quiet:
 
 
 class Lines(Quiet):
-    """Prints a line every ten seconds, and one at the end."""
+    """Prints a line every ten seconds and at the end."""
 
     def __init__(self) -> None:
         super().__init__()
         self._printed = time.monotonic()
 
     def begun(self, total: int, done: int, failed: int) -> None:
-        """Say what is there already, if anything is."""
+        """Print how many queries were done before, if any."""
         super().begun(total, done, failed)
         if done:
-            print(f"{counted(done, 'query')} of {total:,} answered before", file=sys.stderr)
+            print(f"{done:,} of {counted(total, 'query')} were answered before", file=sys.stderr)
 
     def finished(self, line: JournalLine) -> None:
-        """Say how far it is, if that has not been said for a while."""
+        """Print the progress if the last line is ten seconds old."""
         super().finished(line)
-        if self.done == self.total or self._due():
-            print(self.told(), file=sys.stderr, flush=True)
+        if self.done == self.total or self._is_due():
+            print(self.summary(), file=sys.stderr, flush=True)
 
-    def say(self, remark: str) -> None:
-        """Print a remark."""
-        print(remark, file=sys.stderr, flush=True)
+    def show(self, message: str) -> None:
+        """Print a message."""
+        print(message, file=sys.stderr, flush=True)
 
-    def _due(self) -> bool:
+    def _is_due(self) -> bool:
         now = time.monotonic()
         if now - self._printed < SECONDS_BETWEEN_LINES:
             return False
@@ -124,26 +124,26 @@ class Bar(Quiet):
         self._task: Any = None
 
     def begun(self, total: int, done: int, failed: int) -> None:
-        """Begin where the run was left."""
+        """Start the bar with the queries that were done before."""
         super().begun(total, done, failed)
         self._task = self._progress.add_task("", total=total, completed=self.done)
 
     def finished(self, line: JournalLine) -> None:
         """Move the bar."""
         super().finished(line)
-        self._show()
+        self._update()
 
     def retried(self, question: Query, error: Failure) -> None:
         """Count the attempt."""
         super().retried(question, error)
-        self._show()
+        self._update()
 
-    def say(self, remark: str) -> None:
-        """Print a remark above the bar."""
-        self._progress.console.print(remark, markup=False, highlight=False, soft_wrap=True)
+    def show(self, message: str) -> None:
+        """Print a message above the bar."""
+        self._progress.console.print(message, markup=False, highlight=False, soft_wrap=True)
 
-    def _show(self) -> None:
-        self._progress.update(self._task, completed=self.done, description=self.told())
+    def _update(self) -> None:
+        self._progress.update(self._task, completed=self.done, description=self.summary())
 
     def __enter__(self) -> Quiet:
         self._progress.start()
@@ -153,8 +153,8 @@ class Bar(Quiet):
         self._progress.stop()
 
 
-def progress(wanted: bool) -> Quiet:
-    """Return what shows the progress here."""
-    if not wanted:
+def progress(is_shown: bool) -> Quiet:
+    """Return a progress display for standard error."""
+    if not is_shown:
         return Quiet()
     return Bar() if sys.stderr.isatty() else Lines()

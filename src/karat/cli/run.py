@@ -1,4 +1,4 @@
-"""`karat run`: ask a retriever, and write what it found."""
+"""`karat run`: run a retriever on all queries, and write the results to a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 @command(
     "run",
-    Argument("queries", metavar="QUERIES", text="Gold, or any file with ids and texts."),
+    Argument(
+        "queries", metavar="QUERIES", text="The queries: gold, or any file with ids and texts."
+    ),
     Option(
         "-r",
         "--retriever",
@@ -75,27 +77,28 @@ if TYPE_CHECKING:
         panel="Retriever",
         metavar="OURS=THEIRS",
         multiple=True,
-        help="Map a name that the retriever uses for query, top_k, results, id, score, text, …. "
-        "Repeat for more.",
+        help="Set the name THEIRS that the retriever uses for OURS (query, top_k, results, id, "
+        "score, text, …), such as query=question. Repeat for more.",
     ),
     Option(
         "--tokenizer",
         panel="Retriever",
         metavar="SPEC",
-        help="Count the tokens of texts with this function: package.module:name.",
+        help="Count the tokens of retrieved texts with this function: package.module:name.",
     ),
     Option(
         "--offsets",
         panel="Retriever",
         metavar="codepoint|utf16|utf8",
         default="codepoint",
-        help="Read the start and end of items in this unit.",
+        help="Set the unit of the start and end of retrieved items.",
     ),
     Option(
         "--limit",
         panel="Queries",
         metavar="N",
         type=int,
+        show_default="all",
         help="Run only the first N queries.",
     ),
     Option(
@@ -103,6 +106,7 @@ if TYPE_CHECKING:
         panel="Queries",
         metavar="N",
         type=int,
+        show_default="all",
         help="Run only N queries, chosen at random.",
     ),
     Option(
@@ -111,7 +115,7 @@ if TYPE_CHECKING:
         metavar="N",
         type=int,
         default=0,
-        help="Seed for the random number generator of --sample.",
+        help="Set the seed of the random number generator for --sample.",
     ),
     Option(
         "filters",
@@ -119,7 +123,7 @@ if TYPE_CHECKING:
         panel="Queries",
         metavar="FIELD=VALUE",
         multiple=True,
-        help="Run only queries with this value. Repeat for more conditions.",
+        help="Run only queries with this value of a field. Repeat for more conditions.",
     ),
     Option(
         "queries_format",
@@ -142,7 +146,7 @@ if TYPE_CHECKING:
         panel="HTTP",
         metavar="'NAME: VALUE'",
         multiple=True,
-        help="Send this HTTP header; env:VARIABLE as the value reads an environment variable. "
+        help="Send this HTTP header. The value env:NAME reads the environment variable NAME. "
         "Repeat for more headers.",
     ),
     Option(
@@ -156,7 +160,7 @@ if TYPE_CHECKING:
         "--body",
         panel="HTTP",
         metavar="JSON",
-        help="Add these fields to each HTTP request, with GET as URL parameters.",
+        help="Add these fields (a JSON object) to each HTTP request, with GET as URL parameters.",
     ),
     Option(
         "-j",
@@ -173,7 +177,7 @@ if TYPE_CHECKING:
         metavar="SECONDS",
         type=float,
         default=60.0,
-        help="Stop an attempt after this time.",
+        help="Stop an attempt after this many seconds.",
     ),
     Option(
         "--retries",
@@ -188,7 +192,8 @@ if TYPE_CHECKING:
         panel="Speed and failures",
         metavar="N",
         type=float,
-        help="Make at most N attempts per second.",
+        show_default="unlimited",
+        help="Start at most N attempts per second.",
     ),
     Option(
         "--warmup",
@@ -204,7 +209,7 @@ if TYPE_CHECKING:
         metavar="N",
         type=int,
         default=1,
-        help="Run each query N times and take the median latency.",
+        help="Run each query N times and record the median latency.",
     ),
     Option(
         "--stop-after-failures",
@@ -212,7 +217,7 @@ if TYPE_CHECKING:
         metavar="N",
         type=int,
         show_default="10; 0 with --fail-on-error 1",
-        help="Stop after N failures of the same kind in a row; 0 never stops.",
+        help="Stop after N failures of the same kind in a row (0: never).",
     ),
     Option(
         "--fail-on-error",
@@ -228,27 +233,27 @@ if TYPE_CHECKING:
         panel="Output",
         metavar="FILE",
         type=FILE,
-        help="Write the run to this .jsonl file.",
+        help="Write the run to this .jsonl file. Required without --dry-run.",
     ),
     Option(
         "--overwrite",
         panel="Output",
         is_flag=True,
-        help="Run all queries again. Without it, an unfinished file is continued (failed and "
-        "missing queries only) and a finished one is refused.",
+        help="Run all queries again if the file exists. Without this flag, an unfinished file is "
+        "continued (only failed and missing queries are run), and a finished file is an error.",
     ),
     Option(
         "--dry-run",
         panel="Output",
         is_flag=True,
-        help="Run 5 queries and estimate the time and cost of all.",
+        help="Run only 5 queries, and estimate the time and cost of all of them.",
     ),
     Option(
-        "shown",
+        "show_progress",
         "--progress/--no-progress",
         panel="Output",
         default=True,
-        help="Show the progress.",
+        help="Show the progress of the run.",
     ),
     JSON,
 )
@@ -260,13 +265,14 @@ def run_command(
     output: Path | None,
     overwrite: bool,
     dry_run: bool,
-    shown: bool,
+    show_progress: bool,
     json: bool,
     **flags: Any,
 ) -> None:
     """Run a retriever on all queries and write the results to a file.
 
-    Each result is written as soon as it arrives; after an interruption, the same command continues.
+    Each result is written as soon as it arrives. After an interruption, run the same command again
+    to continue.
     """
     from karat.data.columns import Columns
     from karat.data.data_file import PathSource
@@ -277,10 +283,12 @@ def run_command(
     from karat.live.retrieve import RunRequest
 
     if output is None and not dry_run:
-        raise InputError("there is no file to write to", field="--output", hint="-o run.jsonl")
+        raise InputError(
+            "an output file is required", field="--output", hint="add -o run.jsonl, or --dry-run"
+        )
     mapping = Columns.of(columns)
     options = _options(flags, output)
-    # The output of a retriever is not part of ours, which may be JSON for a program.
+    # What the retriever prints must not be mixed with the output of karat, which may be JSON.
     with redirect_stdout(sys.stderr):
         with mapping.checked():
             request = RunRequest.of(
@@ -293,19 +301,19 @@ def run_command(
             raise RetrieverError(problem)
         return
     assert output is not None
-    run = _run(request, output, overwrite=overwrite, shown=shown)
+    run = _run(request, output, overwrite=overwrite, show_progress=show_progress)
     _show(usage(run, path=str(output)), json)
     print(f"wrote {output}", file=sys.stderr)
     if problem := too_many_failed(run, options.fail_on_error):
         raise RetrieverError(problem)
     if not json:
         is_part = bool(options.limit or options.sample or options.filters)
-        asked = PathSource(queries, queries_format, mapping)
-        advise(after_run(asked, str(output), is_part=is_part))
+        source = PathSource(queries, queries_format, mapping)
+        advise(after_run(source, str(output), is_part=is_part))
 
 
 def _options(flags: Mapping[str, Any], output: Path | None) -> RunOptions:
-    """Return the options of a run from the flags of the same names."""
+    """Return the options of a run from the flags with the same names."""
     from dataclasses import fields
 
     from karat.data.data_file import plain_name
@@ -317,13 +325,13 @@ def _options(flags: Mapping[str, Any], output: Path | None) -> RunOptions:
         "body": _body(flags["body"]),
         "name": None if output is None else plain_name(output),
     }
-    given = {option.name: values[option.name] for option in fields(RunOptions)}
-    return RunOptions(**{name: value for name, value in given.items() if value is not None})
+    options = {option.name: values[option.name] for option in fields(RunOptions)}
+    return RunOptions(**{name: value for name, value in options.items() if value is not None})
 
 
-def _run(request: RunRequest, output: Path, *, overwrite: bool, shown: bool) -> Run:
-    """Run all queries; after an interruption, show how to continue."""
-    with redirect_stdout(sys.stderr), progress(shown) as watch:
+def _run(request: RunRequest, output: Path, *, overwrite: bool, show_progress: bool) -> Run:
+    """Run all queries; after an interruption, print how to continue."""
+    with redirect_stdout(sys.stderr), progress(show_progress) as watch:
         try:
             return request.run(output, overwrite=overwrite, watch=watch)
         except (KeyboardInterrupt, SystemExit) as error:
@@ -331,20 +339,20 @@ def _run(request: RunRequest, output: Path, *, overwrite: bool, shown: bool) -> 
                 print(f"{type(error).__name__}: {note}", file=sys.stderr)
             print(
                 f"{watch.done:,} of {counted(watch.total, 'query')} are in {output}; "
-                "the same command continues",
+                "run the same command again to continue",
                 file=sys.stderr,
             )
             raise
 
 
-def _show(told: Usage | Estimate, as_json: bool) -> None:
+def _show(result: Usage | Estimate, as_json: bool) -> None:
     from karat.format import to_json
 
-    print(to_json(told.as_dict()) if as_json else told)
+    print(to_json(result.as_dict()) if as_json else result)
 
 
 def _headers(options: Sequence[str], file: Path | None) -> dict[str, str]:
-    """Return headers by their names; a value may be a secret and is never shown."""
+    """Return headers by name. A value may be a secret, so no message shows it."""
     headers: dict[str, str] = {}
     for number, header in enumerate(options, 1):
         _add_header(headers, header, f"header {number}", field="--header")
@@ -358,11 +366,13 @@ def _add_header(headers: dict[str, str], header: str, which: str, **place: Any) 
     name, colon, value = (part.strip() for part in header.partition(":"))
     if not colon or not name:
         raise InputError(
-            f"{which} is not 'NAME: VALUE'", hint="write 'Authorization: Bearer …'", **place
+            f"{which} must be 'NAME: VALUE'", hint="write 'Authorization: Bearer …'", **place
         )
-    if name.lower() in {known.lower() for known in headers}:
+    if name.lower() in {existing.lower() for existing in headers}:
         raise InputError(
-            f"{which} repeats the header {printable(name)}", hint="give each header once", **place
+            f"{which} repeats the header {printable(name)}",
+            hint="pass each header only once",
+            **place,
         )
     headers[name] = value
 
@@ -373,26 +383,26 @@ def _lines_of(file: Path | None) -> list[str]:
     try:
         return file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        reason = getattr(error, "strerror", None) or "not UTF-8"
         raise InputError(
             f"the file cannot be read ({reason})",
             path=file,
             field="--header-file",
-            hint="name a text file with one 'Name: value' per line",
+            hint="pass a text file with one 'NAME: VALUE' per line",
         ) from error
 
 
-def _body(given: str | None) -> dict[str, Any]:
-    """Return the fields that are added to each request."""
-    hint = """--body '{"collection": "faq"}'"""
+def _body(text: str | None) -> dict[str, Any]:
+    """Parse the fields to add to each request."""
+    hint = """write a JSON object: --body '{"collection": "faq"}'"""
     try:
-        fields = json_module.loads(given or "{}")
+        fields = json_module.loads(text or "{}")
     except json_module.JSONDecodeError as error:
-        raise InputError(f"this is not JSON: {error}", field="--body", hint=hint) from error
+        raise InputError(f"the text is not JSON: {error}", field="--body", hint=hint) from error
     except ValueError as error:  # Python refuses integers of more than 4,300 digits
         raise InputError("a number has too many digits", field="--body", hint=hint) from error
     except RecursionError as error:
-        raise InputError("it is nested too deeply", field="--body", hint=hint) from error
+        raise InputError("the JSON is nested too deeply", field="--body", hint=hint) from error
     if not isinstance(fields, dict):
-        raise InputError("this is not a JSON object", field="--body", hint=hint)
+        raise InputError("the JSON is not an object", field="--body", hint=hint)
     return fields

@@ -1,4 +1,4 @@
-"""`karat schema`: what the JSON that karat writes holds."""
+"""`karat schema`: the JSON Schema of the documents that karat writes."""
 
 from __future__ import annotations
 

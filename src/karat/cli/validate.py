@@ -1,4 +1,4 @@
-"""`karat validate`: what is wrong with gold, before a number is trusted."""
+"""`karat validate`: check gold, and the documents, chunks and runs that belong to it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from karat.cli.parameters import Option, command
         "--corpus",
         panel="Input",
         metavar="DIR|FILE",
-        help="Check spans and ids against these documents (texts, JSONL, Parquet, BEIR, …).",
+        help="Check spans and ids against these documents (text files, JSONL, Parquet, BEIR, …).",
     ),
     Option(
         "--chunks",
         panel="Input",
         metavar="FILE",
-        help="Check this table of chunks (JSONL, Parquet, …).",
+        help="Check ids against this table of chunks (JSONL, Parquet, …).",
     ),
     Option(
         "runs",
@@ -29,7 +29,7 @@ from karat.cli.parameters import Option, command
         panel="Input",
         metavar="RUN",
         multiple=True,
-        help="Check the ids of this run. Repeat for more runs.",
+        help="Check ids and queries against this run. Repeat for more runs.",
     ),
     GOLD_FORMAT,
     RUN_FORMAT,
@@ -48,7 +48,7 @@ def validate_command(
     queries: str | None,
     json: bool,
 ) -> None:
-    """Check the spans, ids and queries of gold, also against documents, chunks and runs.
+    """Check gold for errors, on its own and against documents, chunks and runs.
 
     The exit code is 1 if there are errors, and 0 if there are only warnings or nothing to report.
     """
@@ -59,12 +59,12 @@ def validate_command(
 
     mapping = Columns.of(columns)
     with mapping.checked():
-        found = validate(
+        validation = validate(
             PathSource(gold, gold_format, mapping, queries),
             corpus=table_file(corpus, mapping),
             chunks=table_file(chunks, mapping),
             runs=[PathSource(run, run_format, mapping) for run in runs],
         )
-    print(to_json(found.as_dict()) if json else found)
-    if not found.ok:
+    print(to_json(validation.as_dict()) if json else validation)
+    if not validation.ok:
         raise click.exceptions.Exit(1)

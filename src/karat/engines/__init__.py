@@ -1,1 +1,1 @@
-"""Where scoring runs; an engine opens the sources, partitions them if it can, and scores."""
+"""Engines score runs against gold. There is one so far, `local`, which scores in this process."""

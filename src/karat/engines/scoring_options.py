@@ -1,4 +1,4 @@
-"""The options of scoring as one frozen object, passed on behind `karat.evaluate` and others."""
+"""The options of `evaluate`, `compare`, `gate` and `explain` as one frozen object."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from karat.live.failures import MAX_FAILED
 from karat.match.text import Matching
 from karat.measures.presets import preset_named
 
-_KINDS: dict[str, Callable[[str], Any]] = {"top_k": int, "score_threshold": float}
+_PARSERS: dict[str, Callable[[str], Any]] = {"top_k": int, "score_threshold": float}
 
 
 @dataclass(frozen=True)
 class ScoringOptions:
-    """How runs are scored; `karat.evaluate` documents each option."""
+    """How runs are scored. `karat.evaluate` documents each option."""
 
     conventions: Conventions | dict[str, Any] | None = None
     preset: str | None = None
@@ -31,34 +31,34 @@ class ScoringOptions:
     fail_on_error: float = MAX_FAILED
 
     def check(self) -> None:
-        """Raise an error for a wrong word or number, before anything is read."""
+        """Raise an error for an invalid convention or number, before any file is read."""
         self.effective_conventions()
         self.list_settings()
 
     def effective_conventions(self) -> Conventions:
-        """Return the conventions of the preset, overridden by those that are given."""
+        """Return the conventions of the preset, overridden by `conventions`."""
         if self.preset is None or isinstance(self.conventions, Conventions):
             return Conventions.of(self.conventions)
         defaults = preset_named(self.preset).conventions.as_dict()
         return Conventions.of(defaults | (self.conventions or {}))
 
     def list_settings(self) -> ListCut:
-        """Return what shapes the lists: as given, else from the preset's environment variables.
+        """Return `top_k` and `score_threshold`, with defaults from the environment variables.
 
-        A variable that is set to nothing is not set.
+        The preset defines the variables. An empty variable is ignored.
         """
         values: dict[str, Any] = {"top_k": self.top_k, "score_threshold": self.score_threshold}
         origin = {}
         for name, variable in preset_named(self.preset).environment.items():
             text = os.environ.get(variable, "").strip()
             if values[name] is None and text:
-                values[name], origin[name] = _number(_KINDS[name], text), variable
+                values[name], origin[name] = _parse_number(_PARSERS[name], text), variable
         return ListCut(**values, origin=origin)
 
 
-def _number(kind: Callable[[str], Any], text: str) -> Any:
-    """Return a number, or a text that is not one unchanged: `Settings` refuses it."""
+def _parse_number(parser: Callable[[str], Any], text: str) -> Any:
+    """Return a number. Other text is returned unchanged, and refused by `ListCut`."""
     try:
-        return kind(text)
+        return parser(text)
     except ValueError:
         return text

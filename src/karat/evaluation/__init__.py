@@ -1,4 +1,4 @@
-"""The verbs (evaluate, compare, explain, gate, validate) and their results, one module each.
+"""The verbs (evaluate, compare, explain, gate, validate, locate) and their results.
 
-Nothing is imported here: a command that evaluates does not load what compares.
+This package imports nothing itself, so that a command loads only the modules it needs.
 """

@@ -1,4 +1,4 @@
-"""The baseline of a gate: a run that is scored now, or scores that were saved."""
+"""The baseline of a gate: a run, or saved scores that must have the same settings."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from karat.evaluation.scores import Scores
 from karat.measures import parse, parse_all
 
 
-def baseline_scores(
-    baseline: Any, evaluator: Evaluator, ours: Scores, measures: Sequence[str]
+def load_baseline(
+    baseline: Any, evaluator: Evaluator, run: Scores, measures: Sequence[str]
 ) -> Scores:
-    """Return the scores of a baseline, which must have been made as ours were."""
+    """Return the scores of a baseline; refuse saved scores with other settings than the run."""
     path = path_of(baseline)
     if path is not None and holds_scores(baseline):
         baseline = Scores.read(path)
     if not isinstance(baseline, Scores):
-        # What is not compared, such as latency, the baseline need not hold.
+        # The baseline needs only the measures that are compared.
         return evaluator.only(parse_all(measures))(baseline)
-    differing = list(differences(baseline, ours, measures))
-    if differing:
+    changed = list(setting_differences(baseline, run, measures))
+    if changed:
         raise InputError(
-            f"the scores of the baseline were made in another way: {'; '.join(differing)}",
+            f"the baseline was scored with different settings: {'; '.join(changed)}",
             path=path,
             field="baseline",
-            hint="score it again with the same settings, or give its run",
+            hint="score the baseline again with the same settings, or pass its run instead",
         )
     return baseline
 
 
-def differences(baseline: Scores, ours: Scores, measures: Sequence[str]) -> Iterator[str]:
-    """Say in what scores differ other than in their run."""
-    theirs, mine = baseline.conventions.as_dict(), ours.conventions.as_dict()
-    for name, word in mine.items():
-        if theirs[name] != word:
-            yield f"{name}={theirs[name]} there, {name}={word} here"
-    if baseline.level != ours.level:
-        yield f"level {baseline.level} there, {ours.level} here"
-    absent = [name for name in dict.fromkeys(measures) if name not in baseline]
-    compared = [parse(name) for name in measures if name not in absent]
-    about_texts = any(measure.declaration.reads.compares_texts for measure in compared)
-    if about_texts and baseline.matching != ours.matching:
-        yield f"evidence by {baseline.matching} there, by {ours.matching} here"
+def setting_differences(baseline: Scores, run: Scores, measures: Sequence[str]) -> Iterator[str]:
+    """Yield how the settings of two scores differ, in words."""
+    baseline_conventions = baseline.conventions.as_dict()
+    for name, word in run.conventions.as_dict().items():
+        if baseline_conventions[name] != word:
+            yield f"{name}={baseline_conventions[name]} instead of {name}={word}"
+    if baseline.level != run.level:
+        yield f"level {baseline.level} instead of {run.level}"
+    missing = [name for name in dict.fromkeys(measures) if name not in baseline]
+    compared = [parse(name) for name in measures if name not in missing]
+    compares_texts = any(measure.declaration.reads.compares_texts for measure in compared)
+    if compares_texts and baseline.matching != run.matching:
+        yield f"evidence by {baseline.matching} instead of {run.matching}"
     for name in ("top_k", "score_threshold"):
-        there, here = getattr(baseline.settings, name), getattr(ours.settings, name)
-        if there != here:
-            yield f"{name}={there} there, {name}={here} here"
-    if absent:
-        yield f"no {', '.join(absent)} there"
+        baseline_value, run_value = getattr(baseline.settings, name), getattr(run.settings, name)
+        if baseline_value != run_value:
+            yield f"{name}={baseline_value} instead of {name}={run_value}"
+    if missing:
+        yield f"without {', '.join(missing)}"

@@ -1,4 +1,4 @@
-"""How the values of single queries come about: kernels are traced while they score."""
+"""How the value of a query is calculated: kernels record a trace while they score."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars as pl
 
 from karat.data.run import Run
 from karat.errors import InputError
-from karat.evaluation.list_rows import Notes, Row, Rows, lists_of
+from karat.evaluation.list_rows import QueryRows, Row, TraceNotes, query_rows
 from karat.evaluation.scores import Scores
 from karat.match.evidence import EvidenceMatches, evidence_matches
 from karat.match.gold_index import PreparedGold
@@ -24,60 +24,60 @@ from karat.measures.scoring import score_inputs, tallies
 from karat.measures.trace import Trace
 
 TOP = 20
-"""How many ranks are always shown; beyond them, only what counts."""
+"""How many ranks are always shown; below them, only ranks that count."""
 MOST_ROWS = 60
 
 
 @dataclass(frozen=True)
 class Calculation:
-    """How the value of one query is calculated: what the kernel recorded and returned."""
+    """How the value of one query is calculated: the value and what the kernel recorded."""
 
     run: str
     value: float | None
     rows: list[Row]
-    """The list as far as it counts: rank, item, grade, and what was noted of the place."""
+    """The ranked list as far as it counts: rank, item, grade and the recorded columns."""
     columns: list[str]
-    """What was noted of places, in the order of the kernel; the last is what a place brings."""
+    """The recorded columns in the order of the kernel; the last is the contribution of a rank."""
     counted: list[int]
     """The ranks that the measure counted."""
     ideal: list[Row]
     missed: list[Row]
-    """What the measure would have rewarded, with its rank if it is too far down."""
+    """Relevant items that did not count, with their rank if they are below the cutoff."""
     matches: list[Row]
-    """For each evidence, what covers it or comes nearest to it."""
+    """For each evidence text, the text that covers it or comes nearest to it."""
     numbers: dict[str, Any]
     remarks: list[str]
 
     @property
     def picked(self) -> list[Row]:
-        """The rows to show: the top of the list, and below it what counts."""
+        """The rows to show: the top of the list, and the rows below it that count."""
         return [*self.rows[:TOP], *(self.rows[rank - 1] for rank in self.counted_below)]
 
     @property
     def counted_below(self) -> list[int]:
-        """The ranks below the top that are shown since they count."""
+        """The ranks below the top that are shown because they count."""
         return [rank for rank in self.counted if rank > TOP][: MOST_ROWS - len(self.rows[:TOP])]
 
     @cached_property
-    def brought(self) -> dict[str, float]:
-        """What each item brought that counts, over all its places; 1 where nothing says more."""
-        brought: dict[str, float] = {}
+    def contributions(self) -> dict[str, float]:
+        """What each item contributes, over all its ranks; 1 if the kernel recorded no column."""
+        contributions: dict[str, float] = {}
         for rank in self.counted:
             row = self.rows[rank - 1]
-            worth = float(row.get(self.columns[-1]) or 0.0) if self.columns else 1.0
-            brought[row["item"]] = brought.get(row["item"], 0.0) + worth
-        return brought
+            amount = float(row.get(self.columns[-1]) or 0.0) if self.columns else 1.0
+            contributions[row["item"]] = contributions.get(row["item"], 0.0) + amount
+        return contributions
 
     @cached_property
     def ranks(self) -> dict[str, int]:
-        """The first rank of each item: of those that count, the first that counts."""
+        """The rank of each item: the first that counts, or the first if none counts."""
         ranks = {row["item"]: row["rank"] for row in reversed(self.rows)}
         return ranks | {self.rows[rank - 1]["item"]: rank for rank in reversed(self.counted)}
 
 
 @dataclass(frozen=True)
 class Change:
-    """The ranks of an item in two lists, if it is there, and what it adds to each."""
+    """The rank of an item in two lists, if it is listed, and what it contributes to each."""
 
     item: str
     grade: int | None
@@ -88,86 +88,93 @@ class Change:
 
     @property
     def difference(self) -> float:
-        """What the item brings to the second list more than to the first."""
+        """How much more the item contributes to the second list than to the first."""
         return self.brought_b - self.brought_a
 
     @property
     def moved(self) -> bool:
-        """Whether the item adds anything at all, and its rank or what it adds differs."""
+        """Whether the item contributes to either list, and its rank or contribution differs."""
         before, after = (self.rank_a, self.brought_a), (self.rank_b, self.brought_b)
         return before != after and (self.brought_a != 0 or self.brought_b != 0)
 
 
 def changes(first: Calculation, second: Calculation) -> list[Change]:
-    """Return every item that counts in either list, the most telling first."""
+    """Return every item that counts in either list, the largest difference first."""
     grades = {row["item"]: row.get("grade") for c in (first, second) for row in c.rows}
-    found = [
+    item_changes = [
         Change(
             item,
             grades[item],
             first.ranks.get(item),
             second.ranks.get(item),
-            first.brought.get(item, 0.0),
-            second.brought.get(item, 0.0),
+            first.contributions.get(item, 0.0),
+            second.contributions.get(item, 0.0),
         )
-        for item in first.brought | second.brought
+        for item in first.contributions | second.contributions
     ]
-    return sorted(found, key=lambda change: (-abs(change.difference), change.item))
+    return sorted(item_changes, key=lambda change: (-abs(change.difference), change.item))
 
 
 Key = tuple[str, Measure]
-"""A query, and by what it is measured."""
+"""The id of a query, and a measure."""
 
 
 def calculations(
     gold: PreparedGold, run: Run, plan: Plan, *, exactly: float = math.inf
 ) -> Iterator[tuple[Key, Calculation]]:
-    """Score every query of gold by each measure of a plan, while listening to the kernels.
+    """Yield the calculation of every query of gold by each measure of a plan.
 
-    Gold holds the queries that are looked at; the plan knows what the whole gold decides. They
-    come one after the other, since each holds a row for every item of a list. `exactly` is for
-    `matches` of evidence.
+    `gold` contains only the queries to show; the plan contains what depends on the whole gold,
+    such as the largest grade. Calculations are yielded one by one, since each has a row for every
+    item of a list. `exactly` limits how much text is compared to find the nearest text of an
+    evidence text (see `evidence_matches`).
     """
-    own = run.only(gold.query_ids)
+    queries_run = run.only(gold.query_ids)
     for family in dict.fromkeys(measure.declaration.family for measure in plan.measures):
-        alike = tuple(plan.of_family(family))
-        # What a run does not say is counted for all measures of its speed or cost together.
-        for measures in [(one,) for one in alike] if not FAMILIES[family].reads_gold else [alike]:
-            part = replace(plan, measures=measures)
-            yield from _calculated(gold, own, part, read_inputs(gold, own, part), exactly)
+        family_measures = tuple(plan.of_family(family))
+        batches = [family_measures]
+        if not FAMILIES[family].reads_gold:
+            # Missing timings and prices are counted over all measures of a batch.
+            batches = [(measure,) for measure in family_measures]
+        for batch in batches:
+            part = replace(plan, measures=batch)
+            inputs = read_inputs(gold, queries_run, part)
+            yield from _family_calculations(gold, queries_run, part, inputs, exactly)
 
 
 def calculation(gold: PreparedGold, run: Run, plan: Plan) -> Calculation:
-    """Score the one query that gold holds by the one measure of a plan."""
-    ((_, only),) = calculations(gold, run, plan)
-    return only
+    """Return the calculation of the only query of gold by the only measure of a plan."""
+    ((_, single),) = calculations(gold, run, plan)
+    return single
 
 
-def _calculated(
+def _family_calculations(
     gold: PreparedGold,
     run: Run,
     plan: Plan,
     readings: dict[FamilyName, FamilyInput],
     exactly: float,
 ) -> Iterator[tuple[Key, Calculation]]:
-    """Do so for measures that read the same."""
+    """Yield the calculations of measures of one family."""
     ((family, reading),) = readings.items()
-    lists = lists_of(gold, run, plan, reading)
-    matched = _matched(gold, reading, exactly) if FAMILIES[family].compares_texts else {}
+    lists = query_rows(gold, run, plan, reading)
+    matches: dict[str, list[Row]] = {}
+    if FAMILIES[family].compares_texts:
+        matches = _matches_by_query(gold, reading, exactly)
     traces = {measure: Trace() for measure in plan.measures}
     table = score_inputs(gold, run, plan, readings, traces)
     for measure in plan.measures:
-        notes = Notes(traces[measure], gold.query_ids.len(), family)
+        notes = TraceNotes(traces[measure], gold.query_ids.len(), family)
         values = table.frame[measure.name].to_list()
         remarks = _remarks(gold, run, replace(plan, measures=(measure,)), readings)
         for number, query in enumerate(gold.query_ids):
-            beside = list(notes.beside(number, lists))
-            counted = sorted({rank for rank, _ in beside})
+            recorded = list(notes.counted_ranks(number, lists))
+            counted = sorted({rank for rank, _ in recorded})
             limit = measure.cutoff if isinstance(measure.cutoff, int) else lists.length(number)
             end = max([limit, *counted])
             rows = lists.rows(number, end)
-            for rank, noted in beside:
-                rows[rank - 1].update(noted)
+            for rank, values_at_rank in recorded:
+                rows[rank - 1].update(values_at_rank)
             yield (
                 (query, measure),
                 Calculation(
@@ -178,38 +185,38 @@ def _calculated(
                     counted=counted,
                     ideal=notes.ideal(number),
                     missed=_missed(measure, lists, number, end),
-                    matches=matched.get(query, []),
-                    numbers={name: each[number] for name, each in notes.numbers.items()},
-                    remarks=[said for said, times in remarks.items() if times[number]],
+                    matches=matches.get(query, []),
+                    numbers={name: column[number] for name, column in notes.numbers.items()},
+                    remarks=[remark for remark, counts in remarks.items() if counts[number]],
                 ),
             )
 
 
-def _matched(gold: PreparedGold, reading: FamilyInput, exactly: float) -> dict[str, list[Row]]:
-    """Return by query what covers each evidence, or comes nearest to it."""
-    matched: dict[str, list[Row]] = {}
-    for row in evidence_matches(
-        reading.data_as(EvidenceMatches), gold.query_ids, exactly=exactly
-    ).to_dicts():
-        matched.setdefault(row.pop("query_id"), []).append(row)
-    return matched
+def _matches_by_query(
+    gold: PreparedGold, reading: FamilyInput, exactly: float
+) -> dict[str, list[Row]]:
+    matches: dict[str, list[Row]] = {}
+    table = evidence_matches(reading.data_as(EvidenceMatches), gold.query_ids, exactly=exactly)
+    for row in table.to_dicts():
+        matches.setdefault(row.pop("query_id"), []).append(row)
+    return matches
 
 
-def _missed(measure: Measure, lists: Rows, query: int, end: int) -> list[Row]:
-    """Return what the measure would have rewarded, with its rank if it is further down."""
+def _missed(measure: Measure, lists: QueryRows, query: int, end: int) -> list[Row]:
+    """Return the relevant items that did not count, with their rank if they are in the list."""
     params = measure.params
-    rewards = "rel" in params or "gain" in params or measure.needs_largest_grade
-    if not rewards or not measure.declaration.higher_is_better:
+    counts_items = "rel" in params or "gain" in params or measure.needs_largest_grade
+    if not counts_items or not measure.declaration.higher_is_better:
         return []
     grades, gain = lists.grades.get(query, {}), params.get("gain")
     if isinstance(gain, dict):
-        wanted = [
+        relevant = [
             item for item, grade in grades.items() if gain_of_grades(np.array([grade]), gain)[0] > 0
         ]
     else:
-        wanted = [item for item, grade in grades.items() if grade >= params.get("rel", 1)]
+        relevant = [item for item, grade in grades.items() if grade >= params.get("rel", 1)]
     ranks = lists.first_ranks(query)
-    missed = [item for item in wanted if ranks.get(item, end + 1) > end]
+    missed = [item for item in relevant if ranks.get(item, end + 1) > end]
     return [
         {"item": item, "grade": grades[item], "rank": ranks.get(item)}
         for item in sorted(missed, key=lambda item: (-grades[item], item))
@@ -219,7 +226,7 @@ def _missed(measure: Measure, lists: Rows, query: int, end: int) -> list[Row]:
 def _remarks(
     gold: PreparedGold, run: Run, plan: Plan, readings: dict[FamilyName, FamilyInput]
 ) -> dict[str, Any]:
-    """Say which convention decides, and how often it did in each query."""
+    """Return a remark for each convention that may apply, and how often it applied per query."""
     counts = tallies(gold, run, plan, readings)
     return {
         reason.detail(plan.conventions): counts[key]
@@ -228,44 +235,44 @@ def _remarks(
     }
 
 
-_COMPARED = 1 << 24  # pairs of characters: 4,000 of each text take some 30 ms
+_MAX_COMPARED = 1 << 24  # pairs of characters: two texts of 4,000 characters take about 30 ms
 
 
 def trace(
     scores: Scores, run: Run, query_ids: Collection[str], measures: Collection[Measure]
 ) -> Iterator[tuple[Key, Calculation]]:
-    """Yield how values of scores are calculated; raise an error if the run has changed since.
+    """Yield the calculations behind scores; raise an error if the run has changed since.
 
-    What `scores.traced` holds is not calculated again.
+    Calculations in the cache `scores.traced` are not repeated.
     """
-    by_absent: dict[tuple[Measure, ...], list[str]] = {}
+    queries_by_measures: dict[tuple[Measure, ...], list[str]] = {}
     for query in query_ids:
-        absent = tuple(measure for measure in measures if (query, measure) not in scores.traced)
-        by_absent.setdefault(absent, []).append(query)
+        untraced = tuple(measure for measure in measures if (query, measure) not in scores.traced)
+        queries_by_measures.setdefault(untraced, []).append(query)
         for measure in measures:
-            if measure not in absent:
+            if measure not in untraced:
                 yield (query, measure), scores.traced[query, measure]
-    for absent, queries in by_absent.items():
-        if absent:
-            yield from _traced(scores, run, queries, absent)
+    for untraced, queries in queries_by_measures.items():
+        if untraced:
+            yield from _trace_queries(scores, run, queries, untraced)
 
 
-def _traced(
+def _trace_queries(
     scores: Scores, run: Run, query_ids: Collection[str], measures: tuple[Measure, ...]
 ) -> Iterator[tuple[Key, Calculation]]:
-    assert scores.scored_run is not None, "a run that was loaded has a source"
+    assert scores.scored_run is not None, "scores of a loaded run have a source"
     session = scores.scored_run.session
     gold = PreparedGold(session.gold.only(*query_ids))
     plan = replace(session.plan, measures=measures)
-    own = scores.table.frame.filter(pl.col("query_id").is_in(gold.query_ids.implode()))
+    rows = scores.table.frame.filter(pl.col("query_id").is_in(gold.query_ids.implode()))
     values = {
-        measure: dict(own.select("query_id", measure.name).iter_rows()) for measure in measures
+        measure: dict(rows.select("query_id", measure.name).iter_rows()) for measure in measures
     }
-    for (query, measure), calculation in calculations(gold, run, plan, exactly=_COMPARED):
+    for (query, measure), calculation in calculations(gold, run, plan, exactly=_MAX_COMPARED):
         if calculation.value != values[measure][query]:
             raise InputError(
                 f"the run {scores.name!r} has changed since it was scored",
                 field="runs",
-                hint="score it again, and leave the file alone until all is written",
+                hint="score the run again, and do not change its file before the command ends",
             )
         yield (query, measure), calculation

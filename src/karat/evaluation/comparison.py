@@ -1,4 +1,4 @@
-"""Comparisons: runs are scored, then paired by query."""
+"""`compare`: score runs, pair them by query and test the differences. Returns a `Comparison`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from karat.data.data_file import PathSource, path_of
 from karat.data.run import Run
 from karat.engines.scoring_options import ScoringOptions
 from karat.errors import InputError, KaratWarning
-from karat.evaluation.baselines import differences
+from karat.evaluation.baselines import setting_differences
 from karat.evaluation.calculation import Calculation, Change, Key, changes, trace
 from karat.evaluation.evaluator import Evaluator, Measures, evaluator_of
 from karat.evaluation.result import Result
@@ -64,41 +64,42 @@ def compare(
     Parameters
     ----------
     gold : path, table, dict, records, Gold or None
-        What should be found. A path may be a glob. None is allowed if all runs are scores.
+        What should be found. A path may be a glob. None is allowed if all runs are saved scores.
     runs : {name: run} or list of runs
         Two or more runs. A run is whatever `evaluate` takes, or `Scores`, or the path of saved
         scores.
     measures : str, Measure or list of them, default None
-        What to compute, such as "nDCG@10" or ["P@5", "AP"]. None means the measures of the preset,
-        else the defaults of the most specific kind of gold that the run can answer: spans, then
-        evidence, then judgments.
+        What to compute, such as "nDCG@10" or ["P@5", "AP"]. None uses the measures of the saved
+        scores, if there are any, or of the preset. Without either, it uses the default measures
+        for spans, evidence or judgments: the first of these that gold has and the runs support.
     baseline : str, default None
-        Name or path of a run. All others are compared with it; None compares each with each.
+        Name or path of a run. All others are compared with it. None compares every pair of runs.
     by : str, list of str or function, default None
-        Compare also within each value of a field of the queries, as `Scores.by` does.
+        Fields of the queries. The runs are also compared within each group, as in `Scores.by`.
     test : "randomization", "t" or "wilcoxon", default "randomization"
-        The significance test.
+        The significance test for paired differences.
     correction : "holm", "bh", "bonferroni", "tukey" or "none", default "holm"
         How p-values are corrected for several pairs of runs.
     confidence : float, default 0.95
         The confidence level of the intervals.
     conventions : Conventions or dict, default None
-        How corner cases are scored, such as {"missing": "skip"}. What is not given keeps the
+        How corner cases are scored, such as {"missing": "skip"}. Unset conventions keep the
         default of the preset, or of `Conventions`.
     preset : str, default None
         Name of a preset: measures and conventions that belong together. In the preset "coverage",
         MRR, MAP, Precision@5 and HitRate@10 are measures of evidence, and latency and cost are
         measured where the run has them.
     level : "item" or "doc", default "item"
-        Score the retrieved items, or the documents that they come from.
+        Whether the retrieved items are scored, or the documents that they come from.
     chunks : path, table or {run name: table}, default None
-        All chunks the run was made with. They give offsets and texts to runs that have only ids;
-        `span.precision_omega` needs them.
+        All chunks that the runs retrieve from. They provide the offsets and texts for runs that
+        contain only ids. Required by `span.precision_omega`.
     corpus : path, table or dict, default None
-        The documents. Spans are checked against them, and converted if gold or the run count in
-        UTF-16 or UTF-8.
+        The documents. Spans are checked against them, and their offsets are converted if gold or
+        a run counts in UTF-16 or UTF-8.
     matching : Matching, default None
-        When a text covers an evidence text. None means a similarity of at least 0.7.
+        The rule for when a text covers an evidence text. None requires a similarity of at least
+        0.7.
     top_k : int, default None
         Score only the first `top_k` items of each list. None scores all. With the preset
         "coverage", the environment variable RAG_TOP_K sets it too.
@@ -117,12 +118,12 @@ def compare(
     >>> pairs.select("a", "b", "difference", "wins").row(0)
     ('old', 'new', 0.5, 3)
     """
-    names, given = _listed(runs)
+    names, inputs = _names_and_runs(runs)
     choices = ComparisonOptions(test=test, correction=correction, confidence=confidence)
     fields = fields_of(by)
-    if measures is not None:  # this may import a measure that saved scores are read with
+    if measures is not None:  # may import a measure that is needed to read saved scores
         measures = preset_named(preset).parse_all(measures)
-    sources = [_saved_or_run(source) for source in given]
+    sources = [_saved_or_run(source) for source in inputs]
     saved = [source for source in sources if isinstance(source, Scores)]
     if measures is None and saved and (preset is None or len(saved) == len(sources)):
         measures = saved[0].table.measures
@@ -141,30 +142,37 @@ def compare(
         )
         evaluator = evaluator_of(gold, measures, options)
     scores = _scored(evaluator, names, sources, measures)
-    _refuse_the_same_name([score.name for score in scores])
-    _refuse_other_ways(scores)
+    _require_unique_names([score.name for score in scores])
+    _require_same_settings(scores)
     if baseline is not None:
-        choices = replace(choices, baseline=_baseline(baseline, scores, given))
+        choices = replace(choices, baseline=_baseline_name(baseline, scores, inputs))
     return Comparison(scores, choices, fields)
 
 
-def _listed(runs: Mapping[str, Any] | Iterable[Any]) -> tuple[list[str] | None, list[Any]]:
-    """Return the names, where they are given, and the runs."""
-    one = isinstance(runs, (str, os.PathLike, PathSource, Run, Scores)) or frames.is_table(runs)
-    given = [] if one else list(runs.values() if isinstance(runs, Mapping) else runs)
-    if len(given) < 2:
+def _names_and_runs(
+    runs: Mapping[str, Any] | Iterable[Any],
+) -> tuple[list[str] | None, list[Any]]:
+    """Return the names of the runs, if they have any, and the runs."""
+    names: list[str] | None = None
+    inputs: list[Any] = []
+    if isinstance(runs, Mapping):
+        names, inputs = [str(name) for name in runs], list(runs.values())
+        _require_unique_names(names)
+    elif not (
+        isinstance(runs, (str, os.PathLike, PathSource, Run, Scores)) or frames.is_table(runs)
+    ):
+        inputs = list(runs)
+    if len(inputs) < 2:
         raise InputError(
-            "a comparison takes two runs or more",
+            "a comparison needs at least two runs",
             field="runs",
-            hint="give {name: run, name: run} or [run, run]; gold comes before them",
+            hint="pass gold first, then the runs: {name: run, name: run} or [run, run]",
         )
-    names = [str(name) for name in runs] if isinstance(runs, Mapping) else None
-    _refuse_the_same_name(names or [])
-    return names, given
+    return names, inputs
 
 
 def _saved_or_run(source: Any) -> Any:
-    """Take saved scores as scores; a run is opened when it is scored."""
+    """Read saved scores; return anything else unchanged, since runs are opened when scored."""
     path = path_of(source)
     if path is None or flows(path):
         return source
@@ -177,37 +185,44 @@ def _scored(
     sources: list[Any],
     measures: Measures | None,
 ) -> list[Scores]:
-    """Score the runs that are not scored yet, one after the other; all in the order given."""
-    at = [number for number, source in enumerate(sources) if not isinstance(source, Scores)]
-    made: list[Scores] = []
-    if evaluator is not None:
-        unscored = [sources[number] for number in at]
-        made = evaluator.all(
-            unscored if names is None else {names[number]: sources[number] for number in at}
-        )
-    wanted = parse_all(measures or ()) if evaluator is None else evaluator.measures
+    """Score the runs that are not scored yet, one after the other; keep the order of the sources.
+
+    All scores get the same measures. Saved scores may lack latency and cost, which a preset adds
+    for runs that have them: then they are removed from the new scores, too.
+    """
     saved = [source for source in sources if isinstance(source, Scores)]
-    if made and all(set(made[0].table.measures) <= set(each.table.measures) for each in saved):
-        wanted = made[0].table.measures
-    elif made:  # saved scores may lack latency and cost, which a preset adds where runs have them
-        made = [of_measures(score, wanted, score.name) for score in made]
-    scores = dict(zip(at, made, strict=True))
-    return [
-        scores[number]
-        if number in scores
-        else of_measures(source, wanted, None if names is None else names[number])
-        for number, source in enumerate(sources)
-    ]
+    positions = [at for at, source in enumerate(sources) if not isinstance(source, Scores)]
+    new_scores: list[Scores] = []
+    if evaluator is not None:
+        unscored = [sources[at] for at in positions]
+        if names is None:
+            new_scores = evaluator.all(unscored)
+        else:
+            new_scores = evaluator.all({names[at]: sources[at] for at in positions})
+    common = parse_all(measures or ()) if evaluator is None else evaluator.measures
+    if new_scores:
+        new_measures = new_scores[0].table.measures
+        if all(set(new_measures) <= set(score.table.measures) for score in saved):
+            common = new_measures
+        else:
+            new_scores = [select_measures(score, common, score.name) for score in new_scores]
+    scores = list(sources)
+    for at, score in zip(positions, new_scores, strict=True):
+        scores[at] = score
+    for at, source in enumerate(sources):
+        if isinstance(source, Scores):
+            scores[at] = select_measures(source, common, None if names is None else names[at])
+    return scores
 
 
-def of_measures(scores: Scores, measures: tuple[Measure, ...], name: str | None) -> Scores:
-    """Return scores under a name, of some of their measures."""
-    absent = [measure.name for measure in measures if measure not in scores.table.measures]
-    if absent:
+def select_measures(scores: Scores, measures: tuple[Measure, ...], name: str | None) -> Scores:
+    """Return scores with only these measures, and with a new name if one is given."""
+    missing = [measure.name for measure in measures if measure not in scores.table.measures]
+    if missing:
         raise InputError(
-            f"the scores of {scores.name!r} hold no {', '.join(absent)}",
+            f"the scores of {scores.name!r} do not contain {', '.join(missing)}",
             field="runs",
-            hint=f"they hold {', '.join(scores.keys())}; score the run again for others",
+            hint=f"they contain {', '.join(scores.keys())}; score the run again for other measures",
         )
     return replace(
         scores,
@@ -216,44 +231,45 @@ def of_measures(scores: Scores, measures: tuple[Measure, ...], name: str | None)
     )
 
 
-def _refuse_the_same_name(names: list[str]) -> None:
-    if twice := [name for name in names if names.count(name) > 1]:
+def _require_unique_names(names: list[str]) -> None:
+    if repeated := [name for name in names if names.count(name) > 1]:
         raise InputError(
-            f"two runs are called {twice[0]!r}", field="runs", hint="give {name: run, name: run}"
+            f"two runs have the name {repeated[0]!r}",
+            field="runs",
+            hint="give each run its own name: {name: run, name: run}",
         )
 
 
-def _refuse_other_ways(scores: list[Scores]) -> None:
-    """Refuse scores that were made in another way than the first: they would not compare."""
+def _require_same_settings(scores: list[Scores]) -> None:
     first = scores[0]
     for score in scores[1:]:
-        if differing := list(differences(score, first, first.keys())):
+        if changed := list(setting_differences(score, first, first.keys())):
             raise InputError(
-                f"the scores of {score.name!r} were made in another way than those of "
-                f"{first.name!r} here: {'; '.join(differing)}",
+                f"{score.name!r} was scored with different settings than {first.name!r}: "
+                f"{'; '.join(changed)}",
                 field="runs",
-                hint="score both with the same settings",
+                hint="score both runs with the same settings",
             )
 
 
-def _baseline(wanted: str, scores: list[Scores], given: list[Any]) -> str:
-    """Return the name of the run that is called so, or was given by that path."""
+def _baseline_name(baseline: str, scores: list[Scores], inputs: list[Any]) -> str:
+    """Return the name of the run that has this name or path."""
     names = [score.name for score in scores]
-    if wanted in names:
-        return wanted
-    for name, source in zip(names, given, strict=True):
-        if path_of(source) == os.fspath(wanted):
+    if baseline in names:
+        return baseline
+    for name, source in zip(names, inputs, strict=True):
+        if path_of(source) == os.fspath(baseline):
             return name
     raise InputError(
-        f"no run is called {wanted!r}",
+        f"no run has the name {baseline!r}",
         field="baseline",
-        hint=did_you_mean(wanted, names) or f"there are {', '.join(map(repr, names))}",
+        hint=did_you_mean(baseline, names) or f"the runs are {', '.join(map(repr, names))}",
     )
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A query that moved, and what changed in its list."""
+    """A query with different values in two runs, and what changed in its list."""
 
     a: str
     b: str
@@ -263,7 +279,7 @@ class Moved:
     value_b: float
     difference: float
     changes: list[Change] | None
-    """None if the lists are not available."""
+    """None if the ranked lists are not available, as for saved scores."""
     text: str | None = None
 
 
@@ -279,14 +295,38 @@ _CHANGES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Result):
-    """Runs compared pair by pair; each difference is the value of b less that of a."""
+    """The result of `compare`: runs compared pair by pair.
+
+    Each difference is the value of run b minus the value of run a.
+
+    Parameters
+    ----------
+    scores : sequence of Scores
+        The scores of each run, with the same measures and settings.
+    choices : ComparisonOptions
+        The baseline, the significance test, the correction and the confidence level.
+    by : sequence of str or function, default ()
+        The fields of the queries that define groups.
+
+    Examples
+    --------
+    >>> gold = {"q1": ["a"], "q2": ["a"], "q3": ["a"]}
+    >>> old, new = {q: ["x", "a"] for q in gold}, {q: ["a"] for q in gold}
+    >>> comparison = compare(gold, {"old": old, "new": new}, "RR")
+    >>> comparison
+    <Comparison of 'old', 'new': RR>
+    >>> comparison.pairs["difference"].to_list()
+    [0.5]
+    >>> comparison.moved(n=1).select("query_id", "value_a", "value_b").rows()
+    [('q1', 0.5, 1.0)]
+    """
 
     scores: Sequence[Scores]
     choices: ComparisonOptions
     by: Sequence[Field] = ()
 
     def __post_init__(self) -> None:
-        # Whatever cannot be compared is an error here, not when the result is read.
+        # Compute now, so that errors are raised by `compare` and not when the result is read.
         _ = self.pairs, self.groups
 
     @cached_property
@@ -295,29 +335,29 @@ class Comparison(Result):
 
     @cached_property
     def _queries(self) -> pl.DataFrame:
-        # All scores of one gold know the same of its queries; saved ones may know less.
-        return max((score.queries for score in self.scores), key=lambda known: known.width)
+        # Saved scores may lack fields of the queries, so use the most complete table.
+        return max((score.queries for score in self.scores), key=lambda queries: queries.width)
 
     @cached_property
     def pairs(self) -> pl.DataFrame:
-        """One row per pair and measure: the difference, its interval, the tests, the power."""
+        """One row per pair and measure: difference, confidence interval, tests and power."""
         return statistics.compared(self._tables, self.choices)
 
     @cached_property
     def groups(self) -> pl.DataFrame | None:
-        """The same for each group of queries, if groups were asked for."""
+        """The same as `pairs` for each group of queries; None without `by`."""
         if not self.by:
             return None
         return statistics.compared_by(self._tables, self._queries, self.by, self.choices)
 
     @property
     def pair_names(self) -> list[tuple[str, str]]:
-        """The pairs, each as the names of a and b."""
+        """The names (a, b) of each pair."""
         return list(self.pairs.select("a", "b").unique(maintain_order=True).iter_rows())
 
     @property
     def baseline(self) -> str | None:
-        """The run that all others are compared with; None if all are compared with all."""
+        """The name of the run that all others are compared with; None if all pairs are compared."""
         return self.choices.baseline
 
     @property
@@ -327,7 +367,7 @@ class Comparison(Result):
 
     @property
     def correction(self) -> str:
-        """How `p_corrected` is corrected: holm, bh, bonferroni, tukey or none."""
+        """The correction of `p_corrected`: holm, bh, bonferroni, tukey or none."""
         return self.choices.correction
 
     @property
@@ -336,82 +376,120 @@ class Comparison(Result):
         return self.choices.confidence
 
     def moved(self, measure: AnyMeasure | None = None, n: int = 5) -> pl.DataFrame:
-        """Return the queries that rose most and fell most, at most n each, for every pair.
+        """Return the queries that rose most and those that fell most, for every pair.
 
-        One row per pair, measure and query: a, b, measure, query_id, text if it is known, value_a,
-        value_b, difference.
+        Parameters
+        ----------
+        measure : str or Measure, default None
+            The measure to compare by. None returns the queries for each measure.
+        n : int, default 5
+            Return at most n queries that rose and n that fell.
+
+        Returns
+        -------
+        DataFrame
+            One row per pair, measure and query: a, b, measure, query_id, text (if gold has texts),
+            value_a, value_b, difference.
         """
         if n < 1:
-            raise InputError(f"{n} queries cannot be shown", field="n", hint="ask for 1 or more")
+            raise InputError(f"n must be at least 1, got {n}", field="n", hint="pass 1 or more")
         first = self.scores[0].table
         measures = first.measures
         if measure is not None:
             measures = (first.measure(self.scores[0].parse(measure)),)
         parts = []
         for a, b in self.pair_names:
-            for each in measures:
-                labels = {"a": a, "b": b, "measure": each.name}
-                rows = moved_queries(pair(self._tables[a], self._tables[b], each), n)
+            for compared_by in measures:
+                labels = {"a": a, "b": b, "measure": compared_by.name}
+                rows = moved_queries(pair(self._tables[a], self._tables[b], compared_by), n)
                 names = [pl.lit(value).alias(name) for name, value in labels.items()]
                 parts.append(rows.select(*names, pl.all()))
-        whole = pl.concat(parts)
+        moved = pl.concat(parts)
         if "text" not in self._queries.columns:
-            return whole
+            return moved
         texts = self._queries.select("query_id", "text")
-        named = ["a", "b", "measure", "query_id", "text"]
-        return whole.join(texts, on="query_id", how="left", maintain_order="left").select(
-            *named, pl.all().exclude(named)
+        first_columns = ["a", "b", "measure", "query_id", "text"]
+        return moved.join(texts, on="query_id", how="left", maintain_order="left").select(
+            *first_columns, pl.all().exclude(first_columns)
         )
 
     def changes(self, query: str | int, measure: AnyMeasure, a: str, b: str) -> pl.DataFrame:
-        """Return what changed in the list of a query from run a to run b, most telling first.
+        """Return what changed in the list of a query from run a to run b.
 
-        One row per item: item, grade, rank_a, rank_b, and what it adds to the measure in each. A
-        rank is null if the item is too far down to count, or not in the list.
+        Parameters
+        ----------
+        query : str or int
+            The id of the query.
+        measure : str or Measure
+            The measure to explain.
+        a, b : str
+            The names of the runs.
+
+        Returns
+        -------
+        DataFrame
+            One row per item, the largest change first: item, grade, rank_a, rank_b, and its
+            contribution to the measure in each run (brought_a, brought_b). A rank is null if the
+            item is not in the list, or too far down to count.
         """
-        self._known(a, b)
+        self._require_runs(a, b)
         if str(query) not in self._tables[a].frame["query_id"]:
-            raise InputError(f"there is no query {query!r}", field="query", hint="check its id")
-        known = self._tables[a].measure(self.scores[0].parse(measure))
-        (found,) = self._changes(known, [_Place(a, b, str(query))])
-        if found is None:
+            raise InputError(f"gold has no query {query!r}", field="query", hint="check its id")
+        compared_by = self._tables[a].measure(self.scores[0].parse(measure))
+        (item_changes,) = self._changes(compared_by, [_QueryPair(a, b, str(query))])
+        if item_changes is None:
             raise InputError(
-                f"the lists of {a!r} and {b!r} are not both at hand",
+                f"the ranked lists of {a!r} and {b!r} are not both available",
                 field="run",
-                hint="compare runs, not saved scores, which hold no lists",
+                hint="compare runs instead of saved scores, which contain no lists",
             )
-        return pl.DataFrame([asdict(change) for change in found], schema=_CHANGES)
+        return pl.DataFrame([asdict(change) for change in item_changes], schema=_CHANGES)
 
-    def _known(self, *runs: str) -> None:
-        """Refuse a run that is not compared."""
+    def _require_runs(self, *runs: str) -> None:
         for run in runs:
             if run not in self._tables:
                 raise InputError(
-                    f"no run is called {run!r}",
+                    f"no run has the name {run!r}",
                     field="run",
-                    hint=f"there are {', '.join(map(repr, self._tables))}",
+                    hint=f"the runs are {', '.join(map(repr, self._tables))}",
                 )
 
     def queries_needed(self, difference: float) -> pl.DataFrame:
-        """Return how many queries would show a difference, one row per pair and measure."""
+        """Return how many queries are needed to detect a difference.
+
+        Parameters
+        ----------
+        difference : float
+            The difference to detect, such as 0.05.
+
+        Returns
+        -------
+        DataFrame
+            One row per pair and measure.
+        """
         if not math.isfinite(difference) or difference == 0:
             raise InputError(
-                f"{difference} is no difference that queries could show",
+                f"the difference must be a finite number other than 0, got {difference}",
                 field="difference",
-                hint="such as 0.05",
+                hint="pass a number such as 0.05",
             )
         return statistics.queries_needed(self._tables, difference, self.choices)
 
     def moved_queries(self, n: int) -> list[Moved]:
-        """Return the queries that moved most by the first measure, and what changed in the lists.
+        """Return the queries that rose or fell most by the first measure, with their changes.
 
-        At most n that rose and n that fell, for every pair.
+        Parameters
+        ----------
+        n : int
+            Return at most n queries that rose and n that fell, for every pair.
         """
         measure = self.scores[0].table.measures[0]
         rows = self.moved(measure, n).to_dicts()
-        places = [_Place(row["a"], row["b"], row["query_id"]) for row in rows]
-        changes = self._changes(measure, places, keep=True)
-        return [Moved(**row, changes=each) for row, each in zip(rows, changes, strict=True)]
+        query_pairs = [_QueryPair(row["a"], row["b"], row["query_id"]) for row in rows]
+        all_changes = self._changes(measure, query_pairs, keep=True)
+        return [
+            Moved(**row, changes=changes) for row, changes in zip(rows, all_changes, strict=True)
+        ]
 
     def plot(
         self,
@@ -422,14 +500,27 @@ class Comparison(Result):
         a: str | None = None,
         b: str | None = None,
     ) -> Any:
-        """Draw an Altair chart of all runs, as `Scores.plot` does of one; or scatter and tradeoff.
+        """Return an Altair chart of all runs.
 
-        `scatter` sets run b against run a by a measure: the first, if none is said, and of every
-        pair, if no run is said.
+        Parameters
+        ----------
+        kind : str, default "values"
+            A kind of chart that `Scores.plot` draws, or "scatter" (each query in run a and run b)
+            or "tradeoff" (quality and cost or latency of the runs).
+        by : str, function or list of them, default None
+            The fields of the queries that define the groups. Required for "groups".
+        measure : str or Measure, default None
+            Draw only this measure. For "scatter", None means the first measure.
+        a, b : str, default None
+            The names of the runs of a "scatter". None draws every pair.
         """
-        self._known(*(run for run in (a, b) if run is not None))
+        self._require_runs(*(run for run in (a, b) if run is not None))
         if kind != "scatter" and (a, b) != (None, None):
-            raise InputError(f"{kind} is not of a pair", field="plot", hint="leave a and b out")
+            raise InputError(
+                f"a chart of {kind} does not show a pair of runs",
+                field="plot",
+                hint='remove a and b, or use kind="scatter"',
+            )
         return self._plot(kind, by=by, measure=measure, pairs=self._pairs(a, b))
 
     def _pairs(self, a: str | None, b: str | None) -> list[tuple[str, str]]:
@@ -439,62 +530,81 @@ class Comparison(Result):
         return [(one, other) for one, other in pairs if a in (None, one) and b in (None, other)]
 
     def report(self, path: str | os.PathLike[str], *, texts: int = REPORT_TEXTS) -> None:
-        """Write an HTML page that shows everything down to each query.
+        """Write an HTML report with the pairs, the charts and every query.
 
-        It holds the texts of the lists and the calculations of the `texts` most telling queries.
+        Parameters
+        ----------
+        path : path
+            The .html file to write.
+        texts : int, default 500
+            For how many queries the report includes texts and calculations. The most informative
+            queries are chosen.
         """
         self._write_page(path, texts=texts)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the comparison in the format of the extension: json, csv, md, tex.
+        """Write the comparison to a file.
 
-        For csv, the queries are in a second file next to it.
+        Parameters
+        ----------
+        path : path
+            The file to write. Its extension decides the format: .json, .csv, .md or .tex. For
+            .csv, the queries that changed most are in a second file next to it.
         """
         self._write(path)
 
     def _changes(
-        self, measure: Measure, places: Sequence[_Place], *, keep: bool = False
+        self, measure: Measure, query_pairs: Sequence[_QueryPair], *, keep: bool = False
     ) -> list[list[Change] | None]:
-        """Return for each place what changed, the most telling change first.
+        """Return what changed in each list, the largest change first.
 
-        None if a run cannot be read, since it was given as saved scores. `keep` stores the
-        calculations, for a page or a second table.
+        None if a run was given as saved scores, which contain no lists. `keep` caches the
+        calculations for a page or a second table.
         """
         scores = {score.name: score for score in self.scores}
         readable = {name for name, score in scores.items() if score.scored_run is not None}
         if not measure.declaration.reads_gold:  # no item makes a query slow or expensive
-            return [[] if {place.a, place.b} <= readable else None for place in places]
+            return [
+                [] if {query_pair.a, query_pair.b} <= readable else None
+                for query_pair in query_pairs
+            ]
         queries: dict[str, dict[str, None]] = {}
-        for place in places:
-            if {place.a, place.b} <= readable:
-                queries.setdefault(place.a, {})[place.query] = None
-                queries.setdefault(place.b, {})[place.query] = None
-        known = {run: _calculated(scores[run], measure, list(ids)) for run, ids in queries.items()}
+        for query_pair in query_pairs:
+            if {query_pair.a, query_pair.b} <= readable:
+                queries.setdefault(query_pair.a, {})[query_pair.query] = None
+                queries.setdefault(query_pair.b, {})[query_pair.query] = None
+        calculations = {
+            run: _calculations(scores[run], measure, list(ids)) for run, ids in queries.items()
+        }
         if keep:
-            for run, calculations in known.items():
-                scores[run].traced.update(calculations)
-        return [
-            _changed(*(known[run][place.query, measure] for run in (place.a, place.b)))
-            if {place.a, place.b} <= readable
-            else None
-            for place in places
-        ]
+            for run, by_query in calculations.items():
+                scores[run].traced.update(by_query)
+        all_changes: list[list[Change] | None] = []
+        for query_pair in query_pairs:
+            if {query_pair.a, query_pair.b} <= readable:
+                first = calculations[query_pair.a][query_pair.query, measure]
+                second = calculations[query_pair.b][query_pair.query, measure]
+                moved = [change for change in changes(first, second) if change.moved]
+                all_changes.append(moved)
+            else:
+                all_changes.append(None)
+        return all_changes
 
     def __repr__(self) -> str:
         names = ", ".join(repr(score.name) for score in self.scores)
         return f"<Comparison of {names}: {', '.join(self.scores[0].keys())}>"
 
 
-class _Place(NamedTuple):
-    """A query to look at, from which run to which."""
+class _QueryPair(NamedTuple):
+    """A query in two runs."""
 
     a: str
     b: str
     query: str
 
 
-def _calculated(scores: Scores, measure: Measure, query_ids: list[str]) -> dict[Key, Calculation]:
-    """Return how some values come about; warnings were given when the run was scored."""
+def _calculations(scores: Scores, measure: Measure, query_ids: list[str]) -> dict[Key, Calculation]:
+    """Return the calculations of some queries, without repeating warnings about the run."""
     if all((query, measure) in scores.traced for query in query_ids):
         return scores.traced
     assert scores.scored_run is not None
@@ -505,41 +615,38 @@ def _calculated(scores: Scores, measure: Measure, query_ids: list[str]) -> dict[
         return dict(trace(scores, run, query_ids, [measure]))
 
 
-def _changed(first: Calculation, second: Calculation) -> list[Change]:
-    return [change for change in changes(first, second) if change.moved]
-
-
-def tests(frame: pl.DataFrame) -> int:
-    """Return how many tests of a measure there are, at most: what it was corrected over."""
+def count_tests(frame: pl.DataFrame) -> int:
+    """Return the largest number of tests per measure, over which p-values were corrected."""
     return max(part["p_corrected"].count() for part in frame.partition_by("measure"))
 
 
 def comparison_document(
     comparison: Comparison, moved: Sequence[Moved] = (), needed: pl.DataFrame | None = None
 ) -> dict[str, Any]:
-    """Return the numbers as plain data; absent: not asked; null: undefined.
+    """Return a comparison as plain data.
 
-    `moved` holds queries that moved, `needed` what `comparison.queries_needed` returned.
+    A key is absent if the value was not requested, and null if the value is undefined. `moved` are
+    the queries that changed most, `needed` is the result of `comparison.queries_needed`.
     """
     choices = comparison.choices
-    whole = document(comparison.scores) | {
+    plain = document(comparison.scores) | {
         "baseline": choices.baseline,
         "test": choices.test,
         "correction": choices.correction,
-        "tests": tests(comparison.pairs),
+        "tests": count_tests(comparison.pairs),
         "confidence": choices.confidence,
         "pairs": _labelled(comparison, comparison.pairs.to_dicts()),
     }
     if comparison.groups is not None:
         numbers = _labelled(comparison, comparison.groups.select(PAIRS.keys()).to_dicts())
         labels = comparison.groups.select(pl.exclude(PAIRS.keys())).to_dicts()
-        whole["groups"] = [{"by": by, **row} for by, row in zip(labels, numbers, strict=True)]
-        whole["group_tests"] = tests(comparison.groups)
+        plain["groups"] = [{"by": by, **row} for by, row in zip(labels, numbers, strict=True)]
+        plain["group_tests"] = count_tests(comparison.groups)
     if moved:
-        whole["moved"] = _labelled(comparison, [_moved(each) for each in moved])
+        plain["moved"] = _labelled(comparison, [_moved_entry(query) for query in moved])
     if needed is not None:
-        whole["queries_needed"] = _labelled(comparison, needed.to_dicts())
-    return whole
+        plain["queries_needed"] = _labelled(comparison, needed.to_dicts())
+    return plain
 
 
 def _labelled(comparison: Comparison, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -547,8 +654,8 @@ def _labelled(comparison: Comparison, rows: list[dict[str, Any]]) -> list[dict[s
     return [row | {"measure": label(row["measure"])} for row in rows]
 
 
-def _moved(moved: Moved) -> dict[str, Any]:
-    plain = asdict(moved)
+def _moved_entry(moved: Moved) -> dict[str, Any]:
+    entry = asdict(moved)
     if moved.text is None:
-        del plain["text"]
-    return plain
+        del entry["text"]
+    return entry

@@ -1,4 +1,4 @@
-"""Estimates of what a whole run would take, from its first queries."""
+"""Estimate the time and cost of a whole run from its first queries (`karat run --dry-run`)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from karat.version import __version__
 
 
 @dataclass(frozen=True)
-class Each:
-    """What a question took, as a mean over the first ones; None where nothing is known."""
+class MeanUsage:
+    """The mean time, tokens and cost of a query; None if it is not known."""
 
     ms: float | None
     prompt_tokens: float | None
@@ -26,41 +26,42 @@ class Each:
 
 @dataclass(frozen=True)
 class Estimate(Result):
-    """What asking all questions would take, if they are like the first."""
+    """The estimated time, tokens and cost of running all queries."""
 
     queries: int
     asked: int
-    """How often a question is asked in all: rounds and those that warm up are counted."""
+    """How many times the retriever is called, including repetitions and warm-up queries."""
     based_on: int
+    """The number of queries that were run for the estimate."""
     failed: int
-    """How many of those that it is based on the retriever failed on."""
+    """How many of the queries that were run failed."""
     jobs: int
     rate: float | None
     seconds: float | None
     unpriced: int
-    """How many calls of those that it is based on have no price; their cost is in no figure."""
-    each: Each
+    """How many model calls had no price; their cost is not included."""
+    each: MeanUsage
 
     @property
     def prompt_tokens(self) -> int | None:
-        """The tokens that models would read."""
-        return self._whole(self.each.prompt_tokens)
+        """The number of prompt tokens of all queries."""
+        return self._total(self.each.prompt_tokens)
 
     @property
     def completion_tokens(self) -> int | None:
-        """The tokens that models would write."""
-        return self._whole(self.each.completion_tokens)
+        """The number of completion tokens of all queries."""
+        return self._total(self.each.completion_tokens)
 
     @property
     def usd(self) -> float | None:
-        """What calls with a price would cost."""
+        """The cost of all model calls that have a price."""
         return None if self.each.usd is None else self.each.usd * self.asked
 
-    def _whole(self, each: float | None) -> int | None:
-        return None if each is None else round(each * self.asked)
+    def _total(self, per_query: float | None) -> int | None:
+        return None if per_query is None else round(per_query * self.asked)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `karat run --dry-run --json` prints; null: not known."""
+        """Return what `karat run --dry-run --json` prints; null means not known."""
         return {
             "karat": __version__,
             "queries": self.queries,
@@ -79,36 +80,36 @@ class Estimate(Result):
 
 
 def estimate(lines: Sequence[RunLine], total: int, options: RunOptions) -> Estimate:
-    """Return what a run of `total` queries with these options would take, if all are alike.
+    """Estimate a run of `total` queries from the lines of the queries that were run.
 
-    Each repetition and each query that warms up takes as much as the first: the run records the
-    first repetition only, but all are paid for.
+    Repetitions and warm-up queries count like any other query: the run file contains only the
+    first repetition, but all of them take time and cost money.
     """
     if not lines:
-        raise InputError("no query was asked", hint="an estimate needs at least one")
-    spent = usage(run_of_lines(lines))
+        raise InputError("no query was run", hint="an estimate needs at least one query")
+    measured = usage(run_of_lines(lines))
     asked = total * options.repeat + options.warmup
-    ms = next((each.mean for each in spent.times if each.stage == TOTAL), None)
-    told = {} if spent.costs is None else spent.costs.whole.numbers()
+    ms = next((times.mean for times in measured.times if times.stage == TOTAL), None)
+    costs = {} if measured.costs is None else measured.costs.whole.numbers()
 
     def mean(name: str) -> float | None:
-        return None if told.get(name) is None else told[name] / len(lines)
+        return None if costs.get(name) is None else costs[name] / len(lines)
 
     return Estimate(
         queries=total,
         asked=asked,
         based_on=len(lines),
-        failed=sum(spent.failed.values()),
+        failed=sum(measured.failed.values()),
         jobs=options.jobs,
         rate=options.rate,
         seconds=None if ms is None else _seconds(ms / 1000, asked, options),
-        unpriced=told.get("unpriced", 0),
-        each=Each(ms, mean("prompt_tokens"), mean("completion_tokens"), mean("usd")),
+        unpriced=costs.get("unpriced", 0),
+        each=MeanUsage(ms, mean("prompt_tokens"), mean("completion_tokens"), mean("usd")),
     )
 
 
-def _seconds(each: float, asked: int, options: RunOptions) -> float:
-    """Return how long it takes with these options: repetitions of a query follow each other."""
-    together = min(options.jobs, max(asked // options.repeat, 1))
-    busy = each * asked / together
-    return busy if options.rate is None else max(busy, asked / options.rate)
+def _seconds(per_query: float, asked: int, options: RunOptions) -> float:
+    # The repetitions of one query run one after the other.
+    concurrent = min(options.jobs, max(asked // options.repeat, 1))
+    seconds = per_query * asked / concurrent
+    return seconds if options.rate is None else max(seconds, asked / options.rate)

@@ -1,4 +1,4 @@
-"""Evaluate a run against gold; or prepare gold once and evaluate many."""
+"""`evaluate` scores a run against gold; `Evaluator` prepares gold once for many runs."""
 
 from __future__ import annotations
 
@@ -52,30 +52,31 @@ def evaluate(
     gold : path, table, dict, records or Gold
         What should be found. A path may be a glob.
     run : path, table, dict, records, Run or retriever
-        What was found. A retriever, as `retrieve` takes it, is run on the queries of gold, with as
-        many items per query as the measures need, at least 20.
+        What was found. A retriever (anything that `retrieve` accepts) is run on the queries of
+        gold, with as many items per query as the measures need, at least 20.
     measures : str, Measure, function or list of them, default None
-        What to compute, such as "nDCG@10" or ["P@5", "AP"], or a function that `karat.measure`
-        declared. None means the measures of the preset,
-        else the defaults of the most specific kind of gold that the run can answer: spans, then
-        evidence, then judgments.
+        What to compute, such as "nDCG@10" or ["P@5", "AP"], or a function that was declared with
+        `karat.measure`. None uses the measures of the preset. Without a preset, it uses the default
+        measures for spans, evidence or judgments: the first of these that gold has and the run
+        supports.
     conventions : Conventions or dict, default None
-        How corner cases are scored, such as {"missing": "skip"}. What is not given keeps the
+        How corner cases are scored, such as {"missing": "skip"}. Unset conventions keep the
         default of the preset, or of `Conventions`.
     preset : str, default None
         Name of a preset: measures and conventions that belong together. In the preset "coverage",
         MRR, MAP, Precision@5 and HitRate@10 are measures of evidence, and latency and cost are
         measured where the run has them.
     level : "item" or "doc", default "item"
-        Score the retrieved items, or the documents that they come from.
+        Whether the retrieved items are scored, or the documents that they come from.
     chunks : path, table or {run name: table}, default None
-        All chunks the run was made with. They give offsets and texts to runs that have only ids;
-        `span.precision_omega` needs them.
+        All chunks that the run retrieves from. They provide the offsets and texts for runs that
+        contain only ids. Required by `span.precision_omega`.
     corpus : path, table or dict, default None
-        The documents. Spans are checked against them, and converted if gold or the run count in
-        UTF-16 or UTF-8.
+        The documents. Spans are checked against them, and their offsets are converted if gold or
+        the run counts in UTF-16 or UTF-8.
     matching : Matching, default None
-        When a text covers an evidence text. None means a similarity of at least 0.7.
+        The rule for when a text covers an evidence text. None requires a similarity of at least
+        0.7.
     top_k : int, default None
         Score only the first `top_k` items of each list. None scores all. With the preset
         "coverage", the environment variable RAG_TOP_K sets it too.
@@ -85,6 +86,11 @@ def evaluate(
     fail_on_error : float, default 0.05
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
         Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
+
+    Returns
+    -------
+    Scores
+        The values per query and measure, with summaries and reports.
 
     Examples
     --------
@@ -112,33 +118,35 @@ def evaluator_of(gold: Any, measures: Measures | None, options: ScoringOptions) 
 
 
 class Evaluator:
-    """Gold prepared once, for many runs.
+    """Score many runs against the same gold, which is prepared only once.
 
     Parameters
     ----------
     gold : path, table, dict, records or Gold
         What should be found. A path may be a glob.
-    measures : str, Measure or list of them, default None
-        What to compute, such as "nDCG@10" or ["P@5", "AP"]. None means the measures of the preset,
-        else the defaults of the most specific kind of gold that the run can answer: spans, then
-        evidence, then judgments.
+    measures : str, Measure, function or list of them, default None
+        What to compute, such as "nDCG@10" or ["P@5", "AP"], or a function that was declared with
+        `karat.measure`. None uses the measures of the preset. Without a preset, it uses the default
+        measures for spans, evidence or judgments: the first of these that gold has and the run
+        supports.
     conventions : Conventions or dict, default None
-        How corner cases are scored, such as {"missing": "skip"}. What is not given keeps the
+        How corner cases are scored, such as {"missing": "skip"}. Unset conventions keep the
         default of the preset, or of `Conventions`.
     preset : str, default None
         Name of a preset: measures and conventions that belong together. In the preset "coverage",
         MRR, MAP, Precision@5 and HitRate@10 are measures of evidence, and latency and cost are
         measured where the run has them.
     level : "item" or "doc", default "item"
-        Score the retrieved items, or the documents that they come from.
+        Whether the retrieved items are scored, or the documents that they come from.
     chunks : path, table or {run name: table}, default None
-        All chunks the run was made with. They give offsets and texts to runs that have only ids;
-        `span.precision_omega` needs them.
+        All chunks that the run retrieves from. They provide the offsets and texts for runs that
+        contain only ids. Required by `span.precision_omega`.
     corpus : path, table or dict, default None
-        The documents. Spans are checked against them, and converted if gold or the run count in
-        UTF-16 or UTF-8.
+        The documents. Spans are checked against them, and their offsets are converted if gold or
+        the run counts in UTF-16 or UTF-8.
     matching : Matching, default None
-        When a text covers an evidence text. None means a similarity of at least 0.7.
+        The rule for when a text covers an evidence text. None requires a similarity of at least
+        0.7.
     top_k : int, default None
         Score only the first `top_k` items of each list. None scores all. With the preset
         "coverage", the environment variable RAG_TOP_K sets it too.
@@ -188,57 +196,83 @@ class Evaluator:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """What is measured, in the order asked."""
+        """The measures, in the order in which they were given."""
         return self._session.plan.measures
 
     def only(self, measures: Iterable[Measure]) -> Evaluator:
-        """Return an evaluator of some of the measures, with gold as it is prepared."""
-        other = copy(self)
-        other._session = self._session.only(measures)  # noqa: SLF001
-        return other
+        """Return an evaluator for some of the measures that shares the prepared gold.
+
+        Parameters
+        ----------
+        measures : iterable of Measure
+            The measures to keep.
+        """
+        evaluator = copy(self)
+        evaluator._session = self._session.only(measures)  # noqa: SLF001
+        return evaluator
 
     def __call__(self, run: Any, *, name: str | None = None) -> Scores:
-        """Score one run."""
+        """Score one run.
+
+        Parameters
+        ----------
+        run : path, table, dict, records, Run or retriever
+            What was found.
+        name : str, default None
+            The name of the run. None uses the name in its file, or the name of the file.
+        """
         scored = self._score([self.source(run)], [name])
-        self._warn_of_strangers(scored)
+        self._warn_of_missing_ids(scored)
         return self._scores(scored[0], name)
 
     def all(self, runs: Mapping[str, Any] | Iterable[Any]) -> list[Scores]:
-        """Score runs one after the other, so that only one is in memory at a time.
+        """Score several runs.
 
-        Of runs measured by evidence, the texts stay, for `scores.matches`. A run that was given as
-        a path is kept or, if it is large, read again when its lists are needed (`RunSource`).
+        Runs are read and scored one after the other, so that only one is in memory at a time. A
+        large run that was given as a path is read again when its lists are needed (`RunSource`).
+        If evidence is measured, the texts stay in memory for `Scores.matches`.
 
-        Names are the keys, or else the runs' own, made distinct by path or number. Gold ids
-        count as known if any of the runs holds them.
+        Parameters
+        ----------
+        runs : {name: run} or list of runs
+            What was found. Runs in a list use their own names; the path or a number is used if
+            two names are the same.
+
+        Returns
+        -------
+        list of Scores
+            The scores in the order of the runs. A warning about ids of gold that are not retrieved
+            is shown only if no run contains them.
         """
-        given = runs.values() if isinstance(runs, Mapping) else runs
-        sources = [self.source(run) for run in given]
+        inputs = runs.values() if isinstance(runs, Mapping) else runs
+        sources = [self.source(run) for run in inputs]
         keys = list(runs) if isinstance(runs, Mapping) else [None] * len(sources)
         scored = self._score(sources, keys)
-        self._warn_of_strangers(scored)
-        names = list(runs) if isinstance(runs, Mapping) else _names(scored)
+        self._warn_of_missing_ids(scored)
+        names = list(runs) if isinstance(runs, Mapping) else _unique_names(scored)
         return [self._scores(run, name) for run, name in zip(scored, names, strict=True)]
 
     def _score(self, sources: Sequence[RunSource], names: Sequence[str | None]) -> list[ScoredRun]:
-        """Score runs; what is measured where no measure was named may depend on all of them."""
+        """Score runs. Default measures may depend on what all of them contain."""
         for source in sources:
             if holds_scores(source.given):
                 raise InputError(
-                    "these are scores that karat saved, not a run",
+                    "this file contains saved scores, not a run",
                     path=source.path,
-                    hint="give the run that they are of; compare and --baseline take saved scores",
+                    hint="pass the run itself; only compare and --baseline accept saved scores",
                 )
         session = self._session
         runs: Iterable[Run] = (source.read() for source in sources)
         if session.depends_on_runs:
             runs = list(runs)
             session = session.with_defaults_for(runs)
-        each = zip(sources, runs, names, strict=True)
-        return [session.score(source, run, name) for source, run, name in each]
+        return [
+            session.score(source, run, name)
+            for source, run, name in zip(sources, runs, names, strict=True)
+        ]
 
     def source(self, run: Any) -> RunSource:
-        """Run a retriever; read what can be read only once; leave all else until it is scored."""
+        """Run a retriever, or read a pipe. Other runs are opened later, when they are scored."""
         path = path_of(run)
         if path is not None:
             return RunSource(Run.open(run) if flows(path) else run)
@@ -250,15 +284,15 @@ class Evaluator:
         if not is_retriever(run):
             return RunSource(run)
         fail_on_error = self._session.fail_on_error
-        asked = retrieve(run, self._session.gold, top_k=self._depth, fail_on_error=fail_on_error)
-        if asked.failed:
-            remark = failures(asked, "scored as nothing retrieved")
-            warnings.warn(KaratWarning(remark), stacklevel=4)
-        return RunSource(asked)
+        result = retrieve(run, self._session.gold, top_k=self._depth, fail_on_error=fail_on_error)
+        if result.failed:
+            message = failures(result, "scored as nothing retrieved")
+            warnings.warn(KaratWarning(message), stacklevel=4)
+        return RunSource(result)
 
     @property
     def _depth(self) -> int:
-        """How many items a retriever is asked for: as deep as any measure looks, 20 at least."""
+        """How many items to request per query: the largest cutoff of the measures, at least 20."""
         if self._session.settings.top_k is not None:
             return self._session.settings.top_k
         cutoffs = [measure.cutoff for measure in self.measures]
@@ -281,32 +315,33 @@ class Evaluator:
             scored_run=scored,
         )
 
-    def _warn_of_strangers(self, scored: Sequence[ScoredRun]) -> None:
-        """Warn if under half of gold's ids occur in any run: most likely they are spelled wrong."""
+    def _warn_of_missing_ids(self, scored: Sequence[ScoredRun]) -> None:
+        """Warn if fewer than half of the ids of gold occur in any of the runs."""
         for kind in ("relevant ids", "document ids"):
             overlaps = [run.overlaps.get(kind) for run in scored]
             doubtful = [overlap for overlap in overlaps if overlap is not None]
             if len(doubtful) < len(overlaps) or not any(overlap.sample for overlap in doubtful):
                 continue
-            found = np.logical_or.reduce([overlap.found for overlap in doubtful])
+            in_runs = np.logical_or.reduce([overlap.found for overlap in doubtful])
             sample = next(overlap.sample for overlap in doubtful if overlap.sample)
-            if 2 * np.count_nonzero(found) >= found.size:
+            if 2 * np.count_nonzero(in_runs) >= in_runs.size:
                 continue
-            absent = doubtful[0].ids.filter(~found).head(3).to_list()
+            noun = "runs" if len(overlaps) > 1 else "run"
+            missing = doubtful[0].ids.filter(~in_runs).head(3).to_list()
             warnings.warn(
                 KaratWarning(
-                    f"only {np.count_nonzero(found)} of {found.size} {kind} of gold appear "
-                    f"anywhere in the run{'s' if len(overlaps) > 1 else ''}\n"
-                    f"  in gold only: {', '.join(map(repr, absent))}\n"
-                    f"  in the run: {', '.join(map(repr, sample))}\n"
-                    "  if the ids are spelled differently, the scores are too low"
+                    f"only {np.count_nonzero(in_runs)} of {in_runs.size} {kind} of gold appear "
+                    f"anywhere in the {noun}\n"
+                    f"  only in gold: {', '.join(map(repr, missing))}\n"
+                    f"  in the {noun}: {', '.join(map(repr, sample))}\n"
+                    "  if gold and run spell the same ids differently, the scores are too low"
                 ),
                 stacklevel=3,
             )
 
 
-def _names(scored: Sequence[ScoredRun]) -> list[str]:
-    """Return the names of runs: their own, else their path, else with a number to be distinct."""
+def _unique_names(scored: Sequence[ScoredRun]) -> list[str]:
+    """Return the names of runs; if a name is repeated, the path, or the name with a number."""
     names = [run.name or "run" for run in scored]
     sources = [run.source for run in scored]
     names = [

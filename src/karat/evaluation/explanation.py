@@ -1,4 +1,4 @@
-"""Explanations of a measure: in words, and step by step on a query."""
+"""`explain`: what a measure means, and how its value is calculated for a query."""
 
 from __future__ import annotations
 
@@ -76,36 +76,37 @@ def explain(
     score_threshold: float | None = None,
     fail_on_error: float = MAX_FAILED,
 ) -> Explanation:
-    """Say what a measure means; with gold, run and query, how its value comes about there.
+    """Explain a measure; with gold, run and query, show how the value of the query is calculated.
 
     Parameters
     ----------
     measure : str or Measure
         The measure, such as "nDCG@10".
     gold : path, table, dict, records or Gold, default None
-        What should be found. Without gold, run and query, the measure is explained by an example.
+        What should be found. Without gold, run and query, an example is shown.
     run : path, table, dict, records or Run, default None
         What was found.
     query : str or int, default None
-        The id of the query whose calculation is shown.
+        The id of the query to show the calculation for.
     other : path, table, dict, records or Run, default None
-        A second run, shown side by side with what made the difference.
+        A second run, to show side by side with the first and with the items that changed.
     conventions : Conventions or dict, default None
-        How corner cases are scored, such as {"missing": "skip"}. What is not given keeps the
+        How corner cases are scored, such as {"missing": "skip"}. Unset conventions keep the
         default of the preset, or of `Conventions`.
     preset : str, default None
         Name of a preset: measures and conventions that belong together. In the preset "coverage",
         MRR, MAP, Precision@5 and HitRate@10 are measures of evidence.
     level : "item" or "doc", default "item"
-        Score the retrieved items, or the documents that they come from.
+        Whether the retrieved items are scored, or the documents that they come from.
     chunks : path, table or {run name: table}, default None
-        All chunks the run was made with. They give offsets and texts to runs that have only ids;
-        `span.precision_omega` needs them.
+        All chunks that the run retrieves from. They provide the offsets and texts for runs that
+        contain only ids. Required by `span.precision_omega`.
     corpus : path, table or dict, default None
-        The documents. Spans are checked against them, and converted if gold or the run count in
-        UTF-16 or UTF-8.
+        The documents. Spans are checked against them, and their offsets are converted if gold or
+        the run counts in UTF-16 or UTF-8.
     matching : Matching, default None
-        When a text covers an evidence text. None means a similarity of at least 0.7.
+        The rule for when a text covers an evidence text. None requires a similarity of at least
+        0.7.
     top_k : int, default None
         Show only the first `top_k` items of each list. None shows all. With the preset
         "coverage", the environment variable RAG_TOP_K sets it too.
@@ -115,6 +116,11 @@ def explain(
     fail_on_error : float, default 0.05
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
         Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
+
+    Returns
+    -------
+    Explanation
+        Print it, or use `as_dict`.
 
     Examples
     --------
@@ -150,29 +156,34 @@ def explain(
         measure = preset_named(preset).parse(measure)
     if gold is None and run is None and query is None and other is None:
         return _explain_in_words(measure, options)
-    needed = {"gold": gold, "run": run, "query": query}
-    if lacking := [name for name, part in needed.items() if part is None]:
-        raise InputError(
-            f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} needed as well",
-            hint="a calculation needs gold, run and query",
-        )
+    _require_data({"gold": gold, "run": run, "query": query})
     return _explain_query(measure, gold, [run] if other is None else [run, other], query, options)
+
+
+def _require_data(arguments: dict[str, Any]) -> None:
+    missing = [name for name, value in arguments.items() if value is None]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise InputError(
+            f"{' and '.join(missing)} {verb} missing",
+            hint="pass gold, run and query to show a calculation, or none of them",
+        )
 
 
 def _explain_in_words(measure: AnyMeasure, options: ScoringOptions) -> Explanation:
     """Explain a measure by an example."""
     if options.top_k is not None or options.score_threshold is not None:
         raise InputError(
-            "top_k and score_threshold need data to show",
+            "top_k and score_threshold require data",
             field="list",
-            hint="give gold, run and query as well",
+            hint="pass gold, run and query as well",
         )
     if options.level != "item":
         raise InputError(
-            "a level needs data to show", field="level", hint="give gold, run and query as well"
+            "the level doc requires data", field="level", hint="pass gold, run and query as well"
         )
-    known = declared(measure) if isinstance(measure, str) else None
-    if known is not None and known.cutoff == "share":  # words alone need no point of recall
+    declaration = declared(measure) if isinstance(measure, str) else None
+    if declaration is not None and declaration.cutoff == "share":  # any recall level will do
         measure = f"{measure}@0.5"
     gold = Gold.of([EXAMPLE_GOLD])
     plan = _plan(parse(measure), gold, replace(options, chunks=EXAMPLE_CHUNKS), None)
@@ -188,41 +199,47 @@ def _explain_query(
     options: ScoringOptions,
 ) -> Explanation:
     """Explain the values of a query in one run or two."""
-    judged = Gold.open(gold)
+    opened_gold = Gold.open(gold)
     checked_share(options.fail_on_error)
-    listed = [_lists(run, options) for run in runs]
+    opened_runs = [_open_run(run, options) for run in runs]
     if options.corpus is not None:
         documents = Corpus.open(options.corpus)
-        judged = judged.in_code_points(documents)
-        listed = [run.in_code_points(documents) for run in listed]
-    query_id = _known(query, judged)
+        opened_gold = opened_gold.in_code_points(documents)
+        opened_runs = [run.in_code_points(documents) for run in opened_runs]
+    query_id = _query_id(query, opened_gold)
     parsed = parse(measure)
-    plans = [_plan(parsed, judged, options, run.name) for run in listed]
+    plans = [_plan(parsed, opened_gold, options, run.name) for run in opened_runs]
     if parsed.declaration.reads.compares_documents:
-        ids = DocumentIds.of(distinct_gold_spans(judged)["doc_id"])
-        listed = [
+        ids = DocumentIds.of(distinct_gold_spans(opened_gold)["doc_id"])
+        opened_runs = [
             run.with_results(with_renamed_documents(run.results, ids.renamed(document_ids(run))))
-            for run in listed
+            for run in opened_runs
         ]
-    words = plans[0].conventions
-    for run, plan in zip(listed, plans, strict=True):
+    for run, plan in zip(opened_runs, plans, strict=True):
         check_run(run, plan)
-        # Such a convention concerns all queries, as it does in evaluate.
-        if "error" in (words.missing, words.unknown, words.duplicates):
-            score(prepare(judged), run, plan)
-    only = prepare(judged.only(query_id))
-    calculations = [calculation(only, run, plan) for run, plan in zip(listed, plans, strict=True)]
+        _apply_error_conventions(opened_gold, run, plan)
+    query_gold = prepare(opened_gold.only(query_id))
+    calculations = [
+        calculation(query_gold, run, plan) for run, plan in zip(opened_runs, plans, strict=True)
+    ]
     if settings := options.list_settings():
         calculations = [
-            replace(each, remarks=[*each.remarks, f"list: {settings}"]) for each in calculations
+            replace(shown, remarks=[*shown.remarks, f"list: {settings}"]) for shown in calculations
         ]
     return _explanation(plans[0], query_id, calculations)
 
 
-def _lists(given: Any, options: ScoringOptions) -> Run:
-    """Return a run with the lists that are scored; raise an error if too many queries failed."""
+def _apply_error_conventions(gold: Gold, run: Run, plan: Plan) -> None:
+    """Score all queries if a convention is "error", so that errors are raised as in `evaluate`."""
+    conventions = plan.conventions
+    if "error" in (conventions.missing, conventions.unknown, conventions.duplicates):
+        score(prepare(gold), run, plan)
+
+
+def _open_run(source: Any, options: ScoringOptions) -> Run:
+    """Open a run with its lists as they are scored; refuse it if too many queries failed."""
     settings = options.list_settings()
-    run = Run.open(given).shaped(settings.top_k, settings.score_threshold)
+    run = Run.open(source).shaped(settings.top_k, settings.score_threshold)
     if problem := too_many_failed(run, options.fail_on_error, run.name):
         raise RetrieverError(problem)
     removes_repeats = options.effective_conventions().duplicates == "set"
@@ -245,17 +262,42 @@ def _explanation(plan: Plan, query: str | None, calculations: list[Calculation])
     return Explanation(measure, query, calculations, plan.conventions, plan.level, plan.rule)
 
 
-def _known(query: str | int | None, gold: Gold) -> str:
-    name = str(query) if isinstance(query, int) and not isinstance(query, bool) else query
-    if not isinstance(name, str) or name not in gold.query_ids:
-        first = ", ".join(map(repr, gold.query_ids.head(3)))
-        raise InputError(f"gold has no query {query!r}", field="query", hint=f"it has {first}, …")
-    return name
+def _query_id(query: str | int | None, gold: Gold) -> str:
+    query_id = str(query) if isinstance(query, int) and not isinstance(query, bool) else query
+    if not isinstance(query_id, str) or query_id not in gold.query_ids:
+        examples = ", ".join(map(repr, gold.query_ids.head(3)))
+        raise InputError(
+            f"gold has no query {query!r}", field="query", hint=f"its queries are {examples}, …"
+        )
+    return query_id
 
 
 @dataclass(frozen=True)
 class Explanation(Result):
-    """What a measure means, with calculations on an example or on data; print it."""
+    """The result of `explain`. Print it, or use `as_dict`.
+
+    Parameters
+    ----------
+    measure : Measure
+        The measure that is explained.
+    query : str or None
+        The id of the query. None if the calculation uses the built-in example.
+    calculations : list of Calculation
+        The calculation of each run, one or two: ranks, ideal list, missed items and numbers.
+    conventions : Conventions
+        How corner cases are scored.
+    level : "item" or "doc"
+        Whether items or their documents are scored.
+    matching : str, default None
+        When a text covers an evidence text, in words. None if evidence is not measured.
+
+    Examples
+    --------
+    >>> gold, run = {"q1": ["a"]}, {"q1": ["x", "a"]}
+    >>> explanation = explain("RR", gold=gold, run=run, query="q1")
+    >>> explanation.calculations[0].value
+    0.5
+    """
 
     measure: Measure
     query: str | None
@@ -266,16 +308,16 @@ class Explanation(Result):
 
     @property
     def difference(self) -> float | None:
-        """The second run's value less the first's, where there are two."""
+        """The value of the second run minus the value of the first; None for a single run."""
         if len(self.calculations) < 2:
             return None
         first, second = (calculation.value for calculation in self.calculations)
         return None if first is None or second is None else second - first
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
+        """Return the explanation as plain data."""
         declaration = self.measure.declaration
-        whole: dict[str, Any] = {
+        plain: dict[str, Any] = {
             "measure": self.measure.name,
             "title": declaration.title,
             "formula": declaration.formula,
@@ -303,5 +345,5 @@ class Explanation(Result):
             ],
         }
         if len(self.calculations) == 2:
-            whole["difference"] = self.difference
-        return whole
+            plain["difference"] = self.difference
+        return plain

@@ -1,4 +1,4 @@
-"""Checks of a gate: one threshold each, the numbers that decide, and the outcome."""
+"""The checks of a gate: each compares one threshold with the numbers of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from karat.stats.inference import infer
 from karat.stats.pairs import Pair, pair
 from karat.stats.samples import Sample
 
-_GUILT = {
+_BLAMED_HEADINGS = {
     "min": "lowest queries",
     "max": "highest queries",
     "max_drop": "queries that fell most",
@@ -29,7 +29,7 @@ _GUILT = {
 
 @dataclass(frozen=True)
 class BlamedQuery:
-    """A query that pulls a value to the wrong side of its limit."""
+    """A query that contributes to a failed check."""
 
     query_id: str
     value: float
@@ -38,97 +38,97 @@ class BlamedQuery:
 
 @dataclass(frozen=True)
 class Check:
-    """One rule, and whether the numbers keep to it."""
+    """A threshold, the numbers it was compared with, and whether it is met."""
 
     rule: Rule
     passed: bool
     value: float
-    """Of the run; compared with a baseline, over the queries that both have a value for."""
+    """The value of the run. With a baseline: over the queries with a value in both."""
     n: int
     baseline: float | None = None
     difference: float | None = None
     """Run − baseline."""
     bound: float | None = None
-    """The one-sided bound of the difference that decides."""
+    """The one-sided confidence bound of the difference that is compared with the limit."""
     method: str | None = None
     """How the bound was computed."""
     p: float | None = None
-    """The one-sided p that decides; None where too few queries differ."""
+    """The one-sided p-value; None if too few queries differ."""
     differing: int = 0
-    """On how many queries run and baseline differ."""
+    """The number of queries with different values in run and baseline."""
     only_run: int = 0
-    """How many queries have a value in the run and none in the baseline."""
+    """The number of queries with a value in the run only."""
     only_baseline: int = 0
+    """The number of queries with a value in the baseline only."""
     to_blame: int = 0
-    """How many queries pull the value to the wrong side, where the check failed."""
+    """The number of queries that contribute to a failed check."""
     blamed: tuple[BlamedQuery, ...] = ()
-    """The worst of them."""
+    """The worst of these queries."""
 
     @property
     def name(self) -> str:
-        """The rule, and the group that it speaks of."""
+        """The threshold, and its group in brackets if it has one."""
         return str(self.rule) if self.rule.group is None else f"{self.rule} [{self.rule.group}]"
 
     @property
     def miss(self) -> float:
-        """By how much what decides lies on the wrong side of the limit; 0 if it does not."""
+        """By how much the limit is missed; 0 if the check passed."""
         if self.passed:
             return 0.0
         if self.bound is None:
             return abs(self.value - self.rule.limit)
-        return self._change(self.bound) - self.rule.limit
+        return self._limited_change(self.bound) - self.rule.limit
 
     @property
     def reason(self) -> str:
-        """What was found, in a sentence."""
-        return self._of_value() if self.difference is None else self._of_change()
+        """The result of the check in a sentence."""
+        return self._value_reason() if self.difference is None else self._change_reason()
 
-    def _of_value(self) -> str:
-        told, limit = (
-            f"{self.rule.measure} is {self.shown(self.value)}",
-            plain_number(self.rule.limit),
-        )
+    def _value_reason(self) -> str:
+        statement = f"{self.rule.measure} is {self.shown(self.value)}"
         if self.passed:
-            return told
+            return statement
         if not self.miss:
-            return f"{told}, which is the limit itself"
-        return f"{told}, {self.shown(self.miss)} {self._wrong_side} {limit}"
+            return f"{statement}, equal to the limit"
+        side = "below" if self.rule.kind == "min" else "above"
+        return f"{statement}, {self.shown(self.miss)} {side} {plain_number(self.rule.limit)}"
 
-    def _of_change(self) -> str:
-        assert self.difference is not None
+    def _change_reason(self) -> str:
         if self.bound is None or self.method == "few":
-            return self._of_few()
-        rule, limited = self.rule, self._change(self.bound)
-        change, other = ("drop", "rise") if rule.kind == "max_drop" else ("rise", "drop")
-        most = rule.strict
+            return self._few_queries_reason()
+        rule, limited = self.rule, self._limited_change(self.bound)
+        change, opposite = ("drop", "rise") if rule.kind == "max_drop" else ("rise", "drop")
+        at_most = rule.strict
         if limited < 0:  # a drop of at least -0.1 is a rise of at most 0.1
-            change, most = other, not most
+            change, at_most = opposite, not at_most
         p = "" if self.p is None else f", p {probability(self.p)}"
-        said = (
-            f"{self._moved}; a {change} of {'at most' if most else 'at least'} "
+        statement = (
+            f"{self._movement}; a {change} of {'at most' if at_most else 'at least'} "
             f"{self.shown(abs(limited))} ({100 * rule.confidence:.15g}% confidence{p})"
         )
         if self.passed:
-            return said
+            return statement
         if not self.miss:
-            return f"{said}, which is the limit itself"
-        return f"{said}, {self.shown(self.miss)} more than {plain_number(rule.limit)}"
+            return f"{statement}, equal to the limit"
+        return f"{statement}, {self.shown(self.miss)} more than {plain_number(rule.limit)}"
 
-    def _of_few(self) -> str:
-        """Return the reason where too few queries differ for any test."""
-        assert self.difference is not None
+    def _few_queries_reason(self) -> str:
+        """Return the reason if too few queries differ for a test."""
         if not self.differing:
-            return f"{self._moved}; no query differs from the baseline"
-        said = f"{self._moved}; only {self.differing:,} of {counted(self.n, 'query')} differ"
+            return f"{self._movement}; no query differs from the baseline"
+        statement = (
+            f"{self._movement}; only {self.differing:,} of {counted(self.n, 'query')} differ"
+        )
         if self.bound is None:
-            return f"{said}, too few for a test"
+            return f"{statement}, too few for a test"
         change = "drop" if self.rule.kind == "max_drop" else "rise"
         if self.passed:
-            return f"{said}, too few to show a {change}"
-        return f"{said}, too few to rule out a {change} of {self.shown(self._change(self.bound))}"
+            return f"{statement}, too few to show a {change}"
+        amount = self.shown(self._limited_change(self.bound))
+        return f"{statement}, too few to rule out a {change} of {amount}"
 
     @property
-    def _moved(self) -> str:
+    def _movement(self) -> str:
         if not self.difference:
             return f"{self.rule.measure} stayed at {self.shown(self.value)}"
         return (
@@ -137,26 +137,22 @@ class Check:
             f"{self.shown(self.baseline)} to {self.shown(self.value)}"
         )
 
-    @property
-    def _wrong_side(self) -> str:
-        return "below" if self.rule.kind == "min" else "above"
-
-    def _change(self, difference: float) -> float:
-        """Return a difference as a drop or a rise, whichever the rule limits."""
+    def _limited_change(self, difference: float) -> float:
+        """Return a difference as a drop or as a rise, whichever the rule limits."""
         return 0.0 - difference if self.rule.kind == "max_drop" else difference  # never −0
 
     def shown(self, value: float | None) -> str:
-        """Show a number of this measure; one that would look like nothing in short form."""
+        """Format a number of this measure; a tiny one is not rounded to zero."""
         formatted = parse(self.rule.measure).format(value)
         return f"{value:.1g}" if value and not formatted.strip("-0.,") else formatted
 
     @property
     def guilt(self) -> str:
-        """What the queries to blame have in common, in words."""
-        return _GUILT[self.rule.kind]
+        """A heading for the queries in `blamed`."""
+        return _BLAMED_HEADINGS[self.rule.kind]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the check as plain data; absent: it does not apply."""
+        """Return the check as plain data; a key is absent if it does not apply."""
         rule = self.rule
         plain: dict[str, Any] = {
             "measure": rule.measure,
@@ -188,7 +184,8 @@ class Check:
                 "miss": self.miss,
                 "to_blame": self.to_blame,
                 "blamed": [
-                    {k: v for k, v in asdict(each).items() if v is not None} for each in self.blamed
+                    {name: value for name, value in asdict(query).items() if value is not None}
+                    for query in self.blamed
                 ],
             }
         return plain
@@ -197,113 +194,124 @@ class Check:
 MOST_BLAMED = 5
 LEAST_QUERIES = 2
 LEAST_COMPARED = 5
-"""No one-sided test at 95% can show a drop on fewer queries."""
+"""With fewer queries, no one-sided test can show a drop at 95% confidence."""
 
 
 def check_rule(rule: Rule, scores: Scores, baseline: Scores | None) -> Check:
-    """Check one rule; if it cannot be checked, raise an error that names the place of the rule.
+    """Check one rule; raise an error that names the rule if it cannot be checked.
 
-    The scores of the baseline are needed if the rule compares.
+    `baseline` is required if the rule compares with a baseline.
     """
     measure, table = parse(rule.measure), scores.table
-    members = None if rule.field is None else _members(scores.queries, rule)
+    members = None if rule.field is None else _group_members(scores.queries, rule)
     if members is not None:
         table = of_queries(table, members)
     if not rule.compares:
-        return _of_value(rule, table, measure)
+        return _check_value(rule, table, measure)
     assert baseline is not None
-    before = baseline.table
+    baseline_table = baseline.table
     if members is not None:
-        before = of_queries(before, members)
-    return _of_change(rule, pair(before, table, measure), table)
+        baseline_table = of_queries(baseline_table, members)
+    return _check_change(rule, pair(baseline_table, table, measure), table)
 
 
-def _members(queries: pl.DataFrame, rule: Rule) -> pl.Series:
-    """Return the queries of the rule's group; labels are compared as they are written."""
+def _group_members(queries: pl.DataFrame, rule: Rule) -> pl.Series:
+    """Return the ids of the queries in the group of a rule; labels are compared as text."""
     assert rule.field is not None
     try:
-        found = list(groups(queries, [rule.field]))
+        query_groups = list(groups(queries, [rule.field]))
     except InputError as error:
         error.path, error.field = rule.path, rule.key
         raise
     by_label: dict[str | None, pl.Series] = {
-        pl.select(labels[0].cast(pl.String)).item(): members for labels, members in found
+        pl.select(labels[0].cast(pl.String)).item(): members for labels, members in query_groups
     }
     if rule.value not in by_label:
-        known = ", ".join(repr(label) for label in by_label if label is not None)
+        values = ", ".join(repr(label) for label in by_label if label is not None)
         raise rule.error(
-            f"no query of gold has {rule.field} {rule.value!r}", f"there are {known or 'none'}"
+            f"no query of gold has {rule.field} {rule.value!r}",
+            f"the values are {values}" if values else f"no query has a value of {rule.field}",
         )
     return by_label[rule.value]
 
 
-def _of_value(rule: Rule, table: ScoreTable, measure: Measure) -> Check:
+def _check_value(rule: Rule, table: ScoreTable, measure: Measure) -> Check:
     sample = Sample.of(table, measure)
-    value = _need(rule, sample.n, sample.value)
+    value = _require_value(rule, sample.n, sample.value)
     passed = rule.holds(value)
     if passed:
         return Check(rule, passed, value, sample.n)
-    known = table.frame.filter(pl.col(measure.name).is_not_null())
-    # A sum is over its limit by all queries, not by those that are over it alone.
-    alone = measure.declaration.combine != "sum"
-    wrong = np.array([not (alone and rule.holds(each)) for each in sample.values.tolist()])
-    worst = _worst(sample.values if rule.kind == "min" else -sample.values, wrong)
-    blamed = tuple(BlamedQuery(known["query_id"][at], float(sample.values[at])) for at in worst)
+    rows = table.frame.filter(pl.col(measure.name).is_not_null())
+    if measure.declaration.combine == "sum":  # every query adds to a sum that is too large
+        contributes = np.ones(sample.values.size, np.bool_)
+    else:
+        contributes = np.array([not rule.holds(one) for one in sample.values.tolist()])
+    worst = _worst(sample.values if rule.kind == "min" else -sample.values, contributes)
     return Check(
-        rule, passed, value, sample.n, to_blame=int(np.count_nonzero(wrong)), blamed=blamed
+        rule,
+        passed,
+        value,
+        sample.n,
+        to_blame=int(np.count_nonzero(contributes)),
+        blamed=tuple(
+            BlamedQuery(rows["query_id"][row], float(sample.values[row])) for row in worst
+        ),
     )
 
 
-def _of_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
-    value = _need(rule, both.n, both.b.value, LEAST_COMPARED)
-    baseline = _need(rule, both.n, both.a.value, LEAST_COMPARED)
+def _check_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
+    value = _require_value(rule, both.n, both.b.value, LEAST_COMPARED)
+    baseline = _require_value(rule, both.n, both.a.value, LEAST_COMPARED)
     (inference,) = infer([both], confidence=rule.two_sided)
-    ends = inference.interval
-    bound = rule.bound(ends)
+    interval = inference.interval
+    bound = rule.bound(interval)
     is_same = not both.n_differing
-    if bound is None and (ends.method != "few" or (rule.strict and not is_same)):
+    if bound is None and (interval.method != "few" or (rule.strict and not is_same)):
         raise rule.error(
-            f"nothing bounds the difference of {rule.measure} over {counted(both.n, 'query')}",
+            f"the difference of {rule.measure} over {counted(both.n, 'query')} "
+            "has no confidence bound",
             "use another measure, or more queries",
         )
     passed = is_same or bound is None or rule.holds_at(bound)
     only_run = table.frame[rule.measure].count() - both.n
     gains = both.apart if rule.kind == "max_drop" else -both.apart
-    worst = () if passed else _worst(gains, gains < 0)
+    worst = [] if passed else _worst(gains, gains < 0)
     return Check(
         rule,
         passed,
         value,
         both.n,
-        baseline,
-        value - baseline,
-        bound,
-        ends.method,
-        rule.p(inference),
-        both.n_differing,
-        only_run,
-        both.left_out - only_run,
-        0 if passed else int(np.count_nonzero(gains < 0)),
-        tuple(
-            BlamedQuery(both.query_ids[at], float(both.b.values[at]), float(both.a.values[at]))
-            for at in worst
+        baseline=baseline,
+        difference=value - baseline,
+        bound=bound,
+        method=interval.method,
+        p=rule.p(inference),
+        differing=both.n_differing,
+        only_run=only_run,
+        only_baseline=both.left_out - only_run,
+        to_blame=0 if passed else int(np.count_nonzero(gains < 0)),
+        blamed=tuple(
+            BlamedQuery(both.query_ids[row], float(both.b.values[row]), float(both.a.values[row]))
+            for row in worst
         ),
     )
 
 
-def _need(rule: Rule, n: int, value: float | None, least: int = LEAST_QUERIES) -> float:
+def _require_value(rule: Rule, n: int, value: float | None, least: int = LEAST_QUERIES) -> float:
     if n < least:
         raise rule.error(
             f"only {counted(n, 'query')} {'has' if n == 1 else 'have'} a value of {rule.measure}",
-            f"{rule.kind} needs {least} queries or more",
+            f"{rule.kind} needs at least {least} queries",
         )
     if value is None:
-        raise rule.error(f"{rule.measure} has no value", "nothing is there to divide by")
+        raise rule.error(
+            f"{rule.measure} has no value", "its denominator is 0; check that gold is not empty"
+        )
     return value
 
 
-def _worst(order: Floats, wrong: Flags) -> list[int]:
-    """Return the positions of the lowest of the wrong ones; of equal ones, the first."""
-    places = np.flatnonzero(wrong)
-    worst: list[int] = places[np.argsort(order[places], kind="stable")][:MOST_BLAMED].tolist()
+def _worst(order: Floats, contributes: Flags) -> list[int]:
+    """Return the rows with the lowest values among those that contribute; ties keep their order."""
+    rows = np.flatnonzero(contributes)
+    worst: list[int] = rows[np.argsort(order[rows], kind="stable")][:MOST_BLAMED].tolist()
     return worst

@@ -1,4 +1,4 @@
-"""A run with its lists in memory, for what scores alone do not show: pages and charts."""
+"""A run with its ranked lists in memory, for pages and charts that need more than scores."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from karat.measures.scoring import score_inputs
 
 @dataclass(frozen=True, eq=False)
 class LoadedRun:
-    """The lists of a run as they were scored, with its scores."""
+    """The scores of a run, with its ranked lists as they were scored."""
 
     scores: Scores
     session: LocalSession
-    """What the run was scored with."""
+    """The session that scored the run."""
     run: Run
     """The run as it was scored: cut, renamed, converted to code points."""
 
     @classmethod
     def of(cls, scores: Scores) -> LoadedRun | None:
-        """Load the run of some scores; return None if they were read from a file.
+        """Load the run of some scores; return None if the scores were read from a file.
 
-        Warnings are not repeated: they were given when the run was scored.
+        Warnings are not repeated; they were shown when the run was scored.
         """
         if scores.scored_run is None:
             return None
@@ -44,17 +44,17 @@ class LoadedRun:
 
     @property
     def gold(self) -> Gold:
-        """What should be found."""
+        """The gold that the run was scored against."""
         return self.session.gold
 
     @property
     def query_ids(self) -> pl.Series:
-        """The queries of gold."""
+        """The ids of the queries of gold."""
         return self.session.prepared.query_ids
 
     @cached_property
     def plan(self) -> Plan:
-        """The measures of the scores, and how they were computed."""
+        """The plan of the session, with the measures of the scores."""
         return replace(self.session.plan, measures=self.scores.table.measures)
 
     @cached_property
@@ -64,22 +64,28 @@ class LoadedRun:
 
     @cached_property
     def readings(self) -> dict[FamilyName, FamilyInput]:
-        """Gold and run brought together, for each family of measures that reads gold."""
+        """Gold and run aligned, for each family of measures that reads gold."""
         assert self.scores.scored_run is not None
-        kept = self.scores.scored_run.readings
-        absent = [m for m in self.plan.measures if m.declaration.family in self.families - {*kept}]
-        plan = replace(self.plan, measures=tuple(absent))
-        readings = kept | read_inputs(self.session.prepared, self.run, plan)
+        kept_readings = self.scores.scored_run.readings
+        missing = self.families - set(kept_readings)
+        measures = tuple(m for m in self.plan.measures if m.declaration.family in missing)
+        plan = replace(self.plan, measures=measures)
+        readings = kept_readings | read_inputs(self.session.prepared, self.run, plan)
         return {family: readings[family] for family in FAMILIES if family in self.families}
 
     def values(self, measures: Collection[Measure]) -> dict[Measure, float | None]:
-        """Return values over all queries, of measures of the same families.
+        """Return the values of measures over all queries.
 
-        Measures that the run was not scored by are computed together.
+        The measures must be of the families that the run was scored by. Those that were not scored
+        yet are computed together.
         """
         table = self.scores.table
-        further = tuple(measure for measure in measures if measure not in table.measures)
-        plan = replace(self.plan, measures=further)
+        unscored = tuple(measure for measure in measures if measure not in table.measures)
+        plan = replace(self.plan, measures=unscored)
         readings = {family: self.readings[family] for family in FAMILIES if family in plan.families}
-        other = score_inputs(self.session.prepared, self.run, plan, readings)
-        return {m: (table if m in table.measures else other).value(m) for m in measures}
+        unscored_table = score_inputs(self.session.prepared, self.run, plan, readings)
+        values = {measure: unscored_table.value(measure) for measure in unscored}
+        return {
+            measure: values[measure] if measure in values else table.value(measure)
+            for measure in measures
+        }

@@ -1,4 +1,4 @@
-"""Locations of evidence texts: the spans of the documents that they are quoted from."""
+"""`locate`: find the spans of the documents that evidence texts are quoted from."""
 
 from __future__ import annotations
 
@@ -16,46 +16,63 @@ from karat.errors import InputError, KaratWarning, counted
 from karat.evaluation.result import Result
 from karat.match.occurrences import SimilarTexts, occurrences
 
-PLACED = ("exact", "white space", "fuzzy")
+FOUND = ("exact", "white space", "fuzzy")
 AMBIGUOUS, NOT_FOUND = "ambiguous", "not found"
-OUTCOMES = (*PLACED, AMBIGUOUS, NOT_FOUND)
+OUTCOMES = (*FOUND, AMBIGUOUS, NOT_FOUND)
 
-_PLACES = {
+_POSITIONS = {
     "evidence": pl.String,
     "doc_id": pl.String,
     "start": pl.Int64,
     "end": pl.Int64,
     "ratio": pl.Float64,
 }
-_SHOWN = 60
+_SHORT_LENGTH = 60
 
 
 @dataclass(frozen=True)
 class Location(Result):
-    """Gold with the spans of its evidence texts, and the outcome for each of them."""
+    """The result of `locate`: gold with spans, and the outcome for each evidence text.
+
+    Parameters
+    ----------
+    gold : Gold
+        Gold with a span for each evidence text that was found at exactly one position.
+    report : DataFrame
+        One row per query and evidence text: query_id, evidence, outcome ("exact", "white space",
+        "fuzzy", "ambiguous" or "not found"), ratio (similarity), places (number of positions), and
+        doc_id, start and end if there is exactly one position.
+    places : DataFrame
+        The positions of ambiguous texts: query_id, evidence, doc_id, start, end, ratio.
+
+    Examples
+    --------
+    >>> gold = [{"query_id": "q", "evidence": ["paid in 14 days"]}]
+    >>> location = locate(gold, {"faq": "It is paid in 14 days."})
+    >>> location.counts["exact"], location.incomplete
+    (1, [])
+    >>> location.gold.spans.select("doc_id", "start", "end").rows()
+    [('faq', 6, 21)]
+    """
 
     gold: Gold
-    """The given gold, with a span for each evidence text that is at exactly one place."""
     report: pl.DataFrame
-    """One row per evidence text of a query: query_id, evidence, outcome, ratio, places (how many),
-    and doc_id, start, end where it was placed."""
     places: pl.DataFrame
-    """The places of what is ambiguous: query_id, evidence, doc_id, start, end, ratio."""
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many evidence texts had each outcome."""
-        found = dict(self.report["outcome"].value_counts().iter_rows())
-        return {outcome: found.get(outcome, 0) for outcome in OUTCOMES}
+        """The number of evidence texts by outcome."""
+        counts = dict(self.report["outcome"].value_counts().iter_rows())
+        return {outcome: counts.get(outcome, 0) for outcome in OUTCOMES}
 
     @cached_property
     def incomplete(self) -> list[str]:
-        """The queries that have evidence without a span."""
+        """The ids of the queries with an evidence text that got no span."""
         missing = self.report.filter(pl.col("doc_id").is_null())
         return missing["query_id"].unique().sort().to_list()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the counts, and all that was not placed, as plain data."""
+        """Return the counts and the evidence texts without a span as plain data."""
         places = self.places.partition_by("query_id", "evidence", as_dict=True)
         ambiguous = [
             {
@@ -77,150 +94,171 @@ class Location(Result):
 
 
 def locate(gold: Any, corpus: Any, threshold: float = 0.9) -> Location:
-    r"""Find the evidence texts of gold in the documents of a corpus.
+    r"""Find the evidence texts of gold in the documents and add their spans to gold.
 
-    Each text is searched for in three ways, and the first that finds anything decides: letter by
-    letter; with all white space left out; and by similarity, in lower case and with white space
-    collapsed, where 2 × the longest common subsequence / both lengths reaches the threshold. A text
-    that this finds at two or more places is ambiguous and gets no span: nothing tells which of them
-    was meant. All three searches are exhaustive.
+    Each text is searched for in three ways; the first that finds it is used. All three searches
+    are exhaustive.
 
+    1. "exact": character by character.
+    2. "white space": ignoring all white space.
+    3. "fuzzy": by similarity, in lower case and with white space collapsed. The similarity is
+       2 × the length of the longest common subsequence / the sum of both lengths.
+
+    A text that is found at several positions is ambiguous. It gets no span, since nothing shows
+    which position is meant. A warning is shown if texts are ambiguous or not found.
+
+    Parameters
+    ----------
+    gold : path, table, dict, records or Gold
+        Gold with evidence texts.
+    corpus : path, table or dict
+        The documents, such as a folder of texts or {doc_id: text}.
+    threshold : float, default 0.9
+        The minimum similarity of the fuzzy search, above 0 and at most 1.
+
+    Returns
+    -------
+    Location
+        Gold with the spans, and the outcome for each evidence text.
+
+    Examples
+    --------
     >>> gold = [{"query_id": "q", "evidence": ["paid in 14 days"]}]
     >>> locate(gold, {"faq": "It is paid in\n14 days."}).report.row(0)[2:]
     ('white space', 1.0, 1, 'faq', 6, 21)
     """
     gold, corpus = Gold.open(gold), Corpus.open(corpus)
-    _check(gold, threshold)
-    if gold.offsets != "codepoint":  # those found here are code points
+    _check_input(gold, threshold)
+    if gold.offsets != "codepoint":  # the search returns code points
         gold = gold.in_code_points(corpus)
     assert gold.evidence is not None
-    asked = gold.evidence.select("query_id", evidence="text").unique().sort("query_id", "evidence")
-    found = _found(asked["evidence"].unique().sort(), corpus, threshold)
-    report = _report(asked, found)
-    unclear = report.filter(outcome=AMBIGUOUS).select("query_id", "evidence")
-    places = unclear.join(found.drop("outcome"), on="evidence", maintain_order="left_right")
-    located = Location(_with_spans(gold, report, corpus), report, places)
-    _warn(located)
-    return located
+    texts = gold.evidence.select("query_id", evidence="text").unique().sort("query_id", "evidence")
+    positions = _find_positions(texts["evidence"].unique().sort(), corpus, threshold)
+    report = _report(texts, positions)
+    ambiguous = report.filter(outcome=AMBIGUOUS).select("query_id", "evidence")
+    places = ambiguous.join(positions.drop("outcome"), on="evidence", maintain_order="left_right")
+    location = Location(_with_spans(gold, report, corpus), report, places)
+    _warn_of_missing_spans(location)
+    return location
 
 
-def _check(gold: Gold, threshold: float) -> None:
+def _check_input(gold: Gold, threshold: float) -> None:
     if not (isinstance(threshold, (int, float)) and 0 < threshold <= 1):
         raise InputError(
-            f"{threshold!r} is no similarity to reach",
+            f"the threshold must be a number above 0 and at most 1, got {threshold!r}",
             field="threshold",
-            hint="give a number above 0 and up to 1, such as 0.9",
+            hint="pass a similarity such as 0.9",
         )
     if gold.evidence is None or not gold.evidence.height:
         raise InputError(
-            "gold has no evidence, so there is nothing to locate",
+            "gold has no evidence texts to locate",
             field="evidence",
-            hint='give texts that should be found: {"query_id": "q1", "evidence": ["…"]}',
+            hint='add the texts that should be found: {"query_id": "q1", "evidence": ["…"]}',
         )
 
 
-def _found(texts: pl.Series, corpus: Corpus, threshold: float) -> pl.DataFrame:
-    """Return all places of each text by the first way that finds it, with its outcome."""
+def _find_positions(texts: pl.Series, corpus: Corpus, threshold: float) -> pl.DataFrame:
+    """Return all positions of each text, from the first search that finds it."""
     left = texts.filter(pl.Series([bool(dense(text)) for text in texts], dtype=pl.Boolean))
-    ways = (_as_it_is, _without_white_space, _by_similarity)
-    parts = [pl.DataFrame(schema={**_PLACES, "outcome": pl.String})]
-    for outcome, way in zip(PLACED, ways, strict=True):
+    searches = (_find_exact, _find_without_white_space, _find_similar)
+    parts = [pl.DataFrame(schema={**_POSITIONS, "outcome": pl.String})]
+    for outcome, search in zip(FOUND, searches, strict=True):
         if left.is_empty():
             break
-        found = way(left, corpus, threshold).with_columns(outcome=pl.lit(outcome))
-        left = left.filter(~left.is_in(found["evidence"].implode()))
-        parts.append(found)
+        positions = search(left, corpus, threshold).with_columns(outcome=pl.lit(outcome))
+        left = left.filter(~left.is_in(positions["evidence"].implode()))
+        parts.append(positions)
     return pl.concat(parts).sort("evidence", "doc_id", "start", "end")
 
 
-def _as_it_is(texts: pl.Series, corpus: Corpus, _: float) -> pl.DataFrame:
-    found = occurrences(texts, corpus.documents["text"])
-    return found.select(
+def _find_exact(texts: pl.Series, corpus: Corpus, _: float) -> pl.DataFrame:
+    positions = occurrences(texts, corpus.documents["text"])
+    return positions.select(
         evidence="wanted",
-        doc_id=corpus.doc_ids.gather(found["document"]),
+        doc_id=corpus.doc_ids.gather(positions["document"]),
         start="start",
         end="end",
         ratio=pl.lit(1.0),
     )
 
 
-def _without_white_space(texts: pl.Series, corpus: Corpus, _: float) -> pl.DataFrame:
-    written = pl.DataFrame({"evidence": texts, "wanted": [dense(text) for text in texts]})
+def _find_without_white_space(texts: pl.Series, corpus: Corpus, _: float) -> pl.DataFrame:
+    dense_texts = pl.DataFrame({"evidence": texts, "wanted": [dense(text) for text in texts]})
     documents = [DenseText(text) for text in corpus.documents["text"]]
-    found = occurrences(
-        written["wanted"].unique(), pl.Series([text.dense for text in documents], dtype=pl.String)
-    ).join(written, on="wanted")
+    dense_documents = pl.Series([document.dense for document in documents], dtype=pl.String)
+    positions = occurrences(dense_texts["wanted"].unique(), dense_documents)
+    positions = positions.join(dense_texts, on="wanted")
     rows = [
         (evidence, corpus.doc_ids[document], *documents[document].stretch(start, end), 1.0)
-        for evidence, document, start, end in found.select(
+        for evidence, document, start, end in positions.select(
             "evidence", "document", "start", "end"
         ).iter_rows()
     ]
-    return pl.DataFrame(rows, _PLACES, orient="row")
+    return pl.DataFrame(rows, _POSITIONS, orient="row")
 
 
-def _by_similarity(texts: pl.Series, corpus: Corpus, threshold: float) -> pl.DataFrame:
+def _find_similar(texts: pl.Series, corpus: Corpus, threshold: float) -> pl.DataFrame:
     documents = SimilarTexts(corpus.documents["text"])
     rows = [
         (text, corpus.doc_ids[place.document], place.start, place.end, place.ratio)
         for text in texts
         for place in documents.find(text, threshold)
     ]
-    return pl.DataFrame(rows, _PLACES, orient="row")
+    return pl.DataFrame(rows, _POSITIONS, orient="row")
 
 
-def _report(asked: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
-    one = pl.len() == 1
-    outcomes = found.group_by("evidence").agg(
-        outcome=pl.when(one).then(pl.col("outcome").first()).otherwise(pl.lit(AMBIGUOUS)),
+def _report(texts: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
+    is_unique = pl.len() == 1
+    outcomes = positions.group_by("evidence").agg(
+        outcome=pl.when(is_unique).then(pl.col("outcome").first()).otherwise(pl.lit(AMBIGUOUS)),
         ratio=pl.col("ratio").max(),
         places=pl.len().cast(pl.Int64),
         **{
-            name: pl.when(one).then(pl.col(name).first()).otherwise(None)
+            name: pl.when(is_unique).then(pl.col(name).first()).otherwise(None)
             for name in ("doc_id", "start", "end")
         },
     )
-    return asked.join(outcomes, on="evidence", how="left", maintain_order="left").with_columns(
+    return texts.join(outcomes, on="evidence", how="left", maintain_order="left").with_columns(
         pl.col("outcome").fill_null(NOT_FOUND), pl.col("places").fill_null(0)
     )
 
 
 def _with_spans(gold: Gold, report: pl.DataFrame, corpus: Corpus) -> Gold:
-    """Return gold with spans of what was placed, beside those that it has."""
-    own = NO_SPANS if gold.spans is None else gold.spans
-    place = ["query_id", "doc_id", "start", "end"]
-    placed = report.drop_nulls("doc_id").select(place).unique(maintain_order=True)
-    new = placed.join(own, on=place, how="anti", maintain_order="left")
+    """Return gold with the new spans in addition to those that it has."""
+    existing = NO_SPANS if gold.spans is None else gold.spans
+    columns = ["query_id", "doc_id", "start", "end"]
+    found = report.drop_nulls("doc_id").select(columns).unique(maintain_order=True)
+    new = found.join(existing, on=columns, how="anti", maintain_order="left")
     texts = [corpus[doc_id][start:end] for _, doc_id, start, end in new.iter_rows()]
     new = new.with_columns(pl.Series("text", texts, pl.String), grade=pl.lit(1, pl.Int64))
     return replace(
         gold,
         known_queries=gold.queries,
-        spans=pl.concat([own, new.select(list(SPANS))]),
-        empty_spans=sorted(set(gold.empty_spans) - set(placed["query_id"])),
+        spans=pl.concat([existing, new.select(list(SPANS))]),
+        empty_spans=sorted(set(gold.empty_spans) - set(found["query_id"])),
         offsets="codepoint",
         recognised={},
     )
 
 
-def _warn(located: Location) -> None:
-    if not located.incomplete:
+def _warn_of_missing_spans(location: Location) -> None:
+    if not location.incomplete:
         return
     parts = []
-    for outcome, what in ((AMBIGUOUS, "found at several places"), (NOT_FOUND, "not found")):
-        rows = located.report.filter(outcome=outcome)
+    for outcome, words in ((AMBIGUOUS, "found at several positions"), (NOT_FOUND, "not found")):
+        rows = location.report.filter(outcome=outcome)
         if rows.height:
             query, text = rows.row(0)[:2]
-            parts.append(f"{rows.height:,} {what}, such as {_short(text)!r} of query {query!r}")
+            parts.append(f"{rows.height:,} {words}, such as {_short(text)!r} of query {query!r}")
     warnings.warn(
         KaratWarning(
-            f"of {counted(located.report.height, 'evidence text')}: {'; '.join(parts)}. The spans "
-            f"of {counted(len(located.incomplete), 'query')} are incomplete, so recall would be "
-            "measured against less than was asked: choose a place or leave them out"
+            f"of {counted(location.report.height, 'evidence text')}: {'; '.join(parts)}. The spans "
+            f"of {counted(len(location.incomplete), 'query')} are incomplete, so recall would be "
+            "based on only some of the evidence: add the missing spans, or remove these queries"
         ),
         stacklevel=3,
     )
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= _SHORT_LENGTH else f"{text[:_SHORT_LENGTH]}…"

@@ -1,4 +1,4 @@
-"""Remarks on scores: what was left out, what was counted, and how it was scored, in sentences."""
+"""The notes below a table of scores: queries left out, special cases, settings, weak values."""
 
 from __future__ import annotations
 
@@ -18,94 +18,99 @@ if TYPE_CHECKING:
 
 
 def remarks(scores: Scores, groups: pl.DataFrame | None = None) -> list[str]:
-    """Return what was left out and what was counted, and which values rest on few queries.
+    """Return notes on queries left out, special cases, and values of too few queries.
 
-    `groups` is what `scores.by` returned, if groups are shown.
+    `groups` is the result of `scores.by`, if groups are shown.
     """
     counts, conventions = scores.table.counts, scores.conventions
     families = {measure.declaration.reads for measure in scores.table.measures}
-    out = [
-        f"{_counted(reason, n)} left out{REASONS[reason].excluded_from}"
+    notes = [
+        f"{_counted(reason, n)}: left out{REASONS[reason].excluded_from}"
         for reason, n in left_out(counts, conventions).items()
     ]
-    out += [
-        _counted(reason, n) + REASONS[reason].outcome(conventions, families)
+    notes += [
+        f"{_counted(reason, n)}: {REASONS[reason].outcome(conventions, families).lstrip(' ;')}"
         for reason, n in counted_notes(counts, conventions).items()
     ]
     if scores.load is not None and LATENCY in families:
-        out.append(f"latency while {scores.load}")
-    return [*out, *scores.notes, *_few_queries(scores, groups)]
+        notes.append(f"latency under load: {scores.load}")
+    return [*notes, *scores.notes, *_few_queries(scores, groups)]
 
 
 def scoring_notes(scores: Scores) -> list[str]:
-    """Return how it was scored, where that is not the default."""
+    """Return the settings of the scores that are not the default."""
     departures = scores.conventions.departures()
-    lines = {
+    settings = {
         "conventions": ", ".join(f"{name}={word}" for name, word in departures.items()),
         "level": "" if scores.level == "item" else scores.level,
         "list": str(scores.settings),
         "evidence": scores.matching or "",
     }
-    return [f"{name}: {words}" for name, words in lines.items() if words]
+    return [f"{name}: {value}" for name, value in settings.items() if value]
 
 
 def _few_queries(scores: Scores, groups: pl.DataFrame | None) -> Iterator[str]:
-    """Yield which values rest on too few queries, of all of them or of a group."""
+    """Yield notes on measures and groups with too few queries."""
     for measure in scores:
         least = parse(measure).declaration.least_queries
         n = scores.per_query[measure].count()
         if has_few_queries(measure, n):
-            yield f"{scores.label(measure)} of fewer than {least} samples ({n})"
+            yield (
+                f"{scores.label(measure)} is based on only {counted(n, 'query')}; "
+                f"{least} or more are needed"
+            )
         elif groups is not None:
             sizes = groups.filter(pl.col("measure") == measure)["n"]
-            if few := sum(has_few_queries(measure, size) for size in sizes):
-                some = counted(few, "group")
-                yield f"{scores.label(measure)} of fewer than {least} samples in {some}"
+            if n_small := sum(has_few_queries(measure, size) for size in sizes):
+                yield (
+                    f"{scores.label(measure)} is based on fewer than {least} queries in "
+                    f"{counted(n_small, 'group')}"
+                )
     if groups is not None and groups["small"].any():
-        yield f"groups marked * have fewer than {FEW} queries: they say little"
+        yield f"groups marked * have fewer than {FEW} queries: values are unreliable"
 
 
 UNEQUAL = 1.5
-"""How many times as much text one run may return as another before that is stated."""
+"""How many times as much text one run may return as another before a note is shown."""
 
 
 def unequal_texts(scores: Sequence[Scores], measure: str) -> tuple[Scores, Scores] | None:
-    """Return the runs that return most and least text up to the rank of a measure, if unequal."""
-    known = [each for each in scores if each.delivered.get(measure)]
-    if len(known) < 2:
+    """Return the runs with most and least text up to the cutoff of a measure, if unequal."""
+    with_texts = [score for score in scores if score.delivered.get(measure)]
+    if len(with_texts) < 2:
         return None
-    most = max(known, key=lambda each: each.delivered[measure])
-    least = min(known, key=lambda each: each.delivered[measure])
+    most = max(with_texts, key=lambda score: score.delivered[measure])
+    least = min(with_texts, key=lambda score: score.delivered[measure])
     is_unequal = most.delivered[measure] > UNEQUAL * least.delivered[measure]
     return (most, least) if is_unequal else None
 
 
 def unequal_text_notes(scores: Sequence[Scores]) -> list[str]:
-    """State where runs are compared at equal k although they return unequal amounts of text."""
+    """Return notes on measures at rank k for which runs return unequal amounts of text."""
     measures_by_note: dict[str, list[str]] = {}
     for measure in scores[0]:
         if (runs := unequal_texts(scores, measure)) is not None:
             most, least = runs
             note = (
-                f"the runs return unequal amounts of text, {most.delivered[measure]:,.0f} "
-                f"characters per query in {most.name}, {least.delivered[measure]:,.0f} in "
-                f"{least.name}"
+                f"the runs return different amounts of text: {most.name} "
+                f"{most.delivered[measure]:,.0f} characters per query, {least.name} "
+                f"{least.delivered[measure]:,.0f}"
             )
             measures_by_note.setdefault(note, []).append(scores[0].label(measure))
     return [
-        f"{', '.join(measures)}: {note}; larger chunks win at equal k, so compare at a budget of "
-        "characters, such as span.recall@2000c"
+        f"{', '.join(measures)}: {note}. At equal k, larger chunks have an advantage; compare at a "
+        "budget of characters instead, such as span.recall@2000c"
         for note, measures in measures_by_note.items()
     ]
 
 
 def has_few_queries(measure: str, n: int) -> bool:
-    """Return whether a value over n queries says less than its name promises."""
+    """Return whether n queries are too few for a measure, such as 20 for a 99th percentile."""
     return 0 < n < parse(measure).declaration.least_queries
 
 
 def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
-    """Return how many queries count nowhere, by reason."""
+    """Return the number of queries that are left out, by reason."""
     return {
         key: counts[key]
         for key, reason in REASONS.items()
@@ -114,7 +119,7 @@ def left_out(counts: dict[str, int], conventions: Conventions) -> dict[str, int]
 
 
 def counted_notes(counts: dict[str, int], conventions: Conventions) -> dict[str, int]:
-    """Return what was scored and should be known, by reason."""
+    """Return the number of queries or items scored in a special way, by reason."""
     return {
         key: counts[key]
         for key, reason in REASONS.items()
@@ -123,8 +128,8 @@ def counted_notes(counts: dict[str, int], conventions: Conventions) -> dict[str,
 
 
 def n_missing(counts: dict[str, int]) -> int:
-    """Return how many queries of gold are not in the run."""
-    # Measures of gold count them as missing, those of latency, cost and context as not run.
+    """Return the number of queries of gold that are not in the run."""
+    # Measures that read gold count them as missing, those of latency, cost and context as not run.
     return max(counts[MISSING.key], counts[NOT_RUN.key])
 
 

@@ -1,4 +1,4 @@
-"""The base class of all results: text, files, pages and charts come from `karat.report`.
+"""The base class of all results. Text, files, pages and charts are made by `karat.report`.
 
 This is the only module that imports from a higher layer, and only when something is rendered.
 """
@@ -14,7 +14,7 @@ from karat.stats.groups import Field
 
 
 class Result:
-    """What a verb returns; print it to read it."""
+    """The result of a verb such as `evaluate`. Print it to read it."""
 
     def __str__(self) -> str:
         from karat import report
@@ -27,7 +27,7 @@ class Result:
         return report.html(self)
 
     def _write(self, path: str | os.PathLike[str]) -> None:
-        """Write a file in the format that its extension names."""
+        """Write a file; its extension decides the format."""
         from karat import report
 
         report.write(self, path)
@@ -35,7 +35,7 @@ class Result:
     def _write_page(
         self, path: str | os.PathLike[str], *, by: Sequence[Field] = (), texts: int
     ) -> None:
-        """Write an HTML page with texts and calculations of some queries."""
+        """Write an HTML page with the texts and calculations of `texts` queries."""
         from karat import report
 
         report.write_page(self, path, by=by, texts=texts)

@@ -1,7 +1,8 @@
-"""Saved scores: written as Parquet, and read back after everything in the file is checked."""
+"""Saved scores: write them as Parquet; read and check them from Parquet or JSON."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -33,8 +34,6 @@ from karat.measures.score_table import judged_column, upper_bound_column
 from karat.measures.scoring import COUNTS
 
 REMEDY = "write the scores again with karat eval -o FILE"
-
-
 _VERSIONED = re.compile(rb'\s*\{\s*"karat"\s*:\s*"')
 
 
@@ -86,35 +85,35 @@ class _JsonDocument(msgspec.Struct):
     queries: list[dict[str, Any]] | None = None
 
 
-def holds_scores(given: Any) -> bool:
-    """Return whether a path leads to scores that karat wrote, rather than to a run.
+def holds_scores(source: Any) -> bool:
+    """Return whether a path is a file of saved scores rather than a run.
 
-    If a format is given, it is a run.
+    A path with a format is a run.
     """
-    path = path_of(given)
-    has_format = isinstance(given, PathSource) and given.format is not None
+    path = path_of(source)
+    has_format = isinstance(source, PathSource) and source.format is not None
     if path is None or has_format or not os.path.isfile(path):
         return False
-    source = Source(path)
-    if source.ending == ".parquet":
+    file = Source(path)
+    if file.ending == ".parquet":
         try:
-            return b"karat" in parquet_layout.metadata_keys(memory_map(source))
+            return b"karat" in parquet_layout.metadata_keys(memory_map(file))
         except (parquet_layout.DamagedLayoutError, OSError):
             return False
-    # Native files begin likewise, but with a number: the version of the format.
-    return source.ending == ".json" and _VERSIONED.match(source.head) is not None
+    # Native files begin with "karat", too, but its value there is a number (the format version).
+    return file.ending == ".json" and _VERSIONED.match(file.head) is not None
 
 
 def write_parquet(scores: Sequence[Scores], file: IO[bytes]) -> None:
-    """Write one row per run and query, with the fields of the query behind the measures."""
+    """Write one row per run and query: the measures, then the fields of the query."""
     frames = []
-    for each in scores:
-        fields = _storable(each.queries)
-        fields = fields.rename(lambda c: c if c == "query_id" else f"field:{c}")
-        rows = each.per_query.join(fields, on="query_id", how="left", maintain_order="left")
-        rows = rows.hstack(each.table.weights.rename(lambda c: f"weight:{c}"))
-        rows = rows.hstack(each.table.holes.rename(lambda c: f"hole:{c}"))
-        frames.append(rows.select(pl.lit(each.name).alias("run"), pl.all()))
+    for score in scores:
+        fields = _storable(score.queries)
+        fields = fields.rename(lambda name: name if name == "query_id" else f"field:{name}")
+        rows = score.per_query.join(fields, on="query_id", how="left", maintain_order="left")
+        rows = rows.hstack(score.table.weights.rename(lambda name: f"weight:{name}"))
+        rows = rows.hstack(score.table.holes.rename(lambda name: f"hole:{name}"))
+        frames.append(rows.select(pl.lit(score.name).alias("run"), pl.all()))
     first = scores[0]
     facts = {
         "conventions": first.conventions.as_dict(),
@@ -123,18 +122,18 @@ def write_parquet(scores: Sequence[Scores], file: IO[bytes]) -> None:
         "settings": first.settings.as_dict(),
         "preset": first.preset,
         "measures": first.keys(),
-        "counts": {each.name: each.table.counts for each in scores},
-        "loads": {each.name: each.load for each in scores},
-        "notes": {each.name: each.notes for each in scores},
-        "delivered": {each.name: each.delivered for each in scores},
-        "n": {each.name: _numbers_of_values(each) for each in scores},
+        "counts": {score.name: score.table.counts for score in scores},
+        "loads": {score.name: score.load for score in scores},
+        "notes": {score.name: score.notes for score in scores},
+        "delivered": {score.name: score.delivered for score in scores},
+        "n": {score.name: _value_counts(score) for score in scores},
     }
     metadata = {"karat": msgspec.json.encode(facts).decode()}
     pl.concat(frames).write_parquet(file, metadata=metadata)
 
 
 def _storable(queries: pl.DataFrame) -> pl.DataFrame:
-    """Return fields of queries with those that Parquet cannot hold as JSON text."""
+    """Return the queries with fields that Parquet cannot store converted to JSON text."""
     unstorable = [name for name, kind in queries.schema.items() if has_empty_object(kind)]
     return queries.with_columns(
         pl.Series(name, [msgspec.json.encode(value).decode() for value in queries[name]])
@@ -142,8 +141,8 @@ def _storable(queries: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _numbers_of_values(scores: Scores) -> dict[str, int]:
-    """Return how many queries have a value, by measure."""
+def _value_counts(scores: Scores) -> dict[str, int]:
+    """Return the number of queries with a value, by measure."""
     return {name: scores.per_query[name].count() for name in scores}
 
 
@@ -151,19 +150,22 @@ def read_scores(path: str | os.PathLike[str], run: str | None = None) -> Scores:
     """Read the scores of one run from JSON or Parquet."""
     source = Source(path)
     if source.ending not in (".parquet", ".json"):
-        raise source.error("scores are read from .json and .parquet", hint="write them so first")
-    with _refusing_damage(source), suppress_panic_output():
+        raise source.error(
+            "saved scores must be .json or .parquet files",
+            hint="write them with karat eval -o FILE",
+        )
+    with _damage_as_input_error(source), suppress_panic_output():
         read_file = _read_parquet if source.ending == ".parquet" else _read_json
-        scores, n = read_file(source, run)
-        _check(source, scores)
-        _check_numbers_of_values(source, scores, n)
-        # Whoever sorted the file another way must not change which query is drawn when.
+        scores, value_counts = read_file(source, run)
+        _check_scores(source, scores)
+        _check_value_counts(source, scores, value_counts)
+        # The order of the rows decides which queries a random test or bootstrap draws.
         order = scores.per_query["query_id"].arg_sort()
         return replace(scores, table=scores.table.rows(order), path=os.fspath(path))
 
 
 @contextmanager
-def _refusing_damage(source: Source) -> Iterator[None]:
+def _damage_as_input_error(source: Source) -> Iterator[None]:
     """Turn every failure to read the file into an error that names it."""
     try:
         yield
@@ -185,7 +187,7 @@ def _refusing_damage(source: Source) -> Iterator[None]:
         is_panic = isinstance(error, pl.exceptions.PanicException)
         reason = "damaged values" if is_panic else str(error).partition("\n")[0]
         raise source.error(
-            f"these are not scores that karat wrote ({reason})", hint=REMEDY
+            f"the file is not a valid file of saved scores ({reason})", hint=REMEDY
         ) from error
 
 
@@ -193,23 +195,23 @@ def _read_parquet(source: Source, run: str | None) -> tuple[Scores, dict[str, in
     content = polars_source(source)
     metadata = pl.read_parquet_metadata(content).get("karat")
     if metadata is None:
-        raise source.error("this file holds no scores", hint="write it with karat")
+        raise source.error("the file contains no scores of karat", hint=REMEDY)
     facts = msgspec.json.decode(metadata, type=_ParquetFacts)
-    name = _pick(source, list(facts.counts), run)
+    name = _run_name(source, list(facts.counts), run)
     rows = pl.read_parquet(content, glob=False).filter(pl.col("run") == name)
-    preset_named(facts.preset)  # refuses an unknown one
+    preset_named(facts.preset)  # raises an error if it is unknown
     table = ScoreTable(
         tuple(_measure(name, NO_PRESET) for name in facts.measures),
         rows.select("query_id", *facts.measures),
         facts.counts[name],
-        _behind("weight:", rows),
-        _behind("hole:", rows),
+        _columns_with_prefix("weight:", rows),
+        _columns_with_prefix("hole:", rows),
     )
     scores = Scores(
         table,
         name=name,
         conventions=Conventions.of(facts.conventions),
-        queries=rows.select("query_id").hstack(_behind("field:", rows)),
+        queries=rows.select("query_id").hstack(_columns_with_prefix("field:", rows)),
         level=facts.level,
         matching=facts.matching,
         settings=ListCut(**msgspec.structs.asdict(facts.settings)),
@@ -221,10 +223,10 @@ def _read_parquet(source: Source, run: str | None) -> tuple[Scores, dict[str, in
     return scores, facts.n.get(name, {})
 
 
-def _behind(mark: str, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns with this prefix, without it."""
-    marked = rows.select(column for column in rows.columns if column.startswith(mark))
-    return marked.rename(lambda c: c.removeprefix(mark))
+def _columns_with_prefix(prefix: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns with this prefix, and remove it from their names."""
+    columns = rows.select(column for column in rows.columns if column.startswith(prefix))
+    return columns.rename(lambda name: name.removeprefix(prefix))
 
 
 def _read_json(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]:
@@ -232,10 +234,10 @@ def _read_json(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]
     runs = {saved.name: saved for saved in document.runs}
     if len(runs) < len(document.runs):
         raise source.error("two runs have the same name", field="runs", hint="rename one of them")
-    saved = runs[_pick(source, list(runs), run)]
+    saved = runs[_run_name(source, list(runs), run)]
     if saved.per_query is None:
         raise source.error(
-            "the values of the queries are not in it",
+            "the file does not contain the values of each query",
             hint="write it with karat eval --per-query, or as .parquet",
         )
     preset = preset_named(document.preset)
@@ -263,79 +265,101 @@ def _read_json(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]
         delivered={names.get(name, name): mean for name, mean in saved.delivered.items()},
         preset=document.preset,
     )
-    n = {names[name]: entry.n for name, entry in saved.measures.items() if entry.n is not None}
-    return scores, n
+    value_counts = {
+        names[name]: entry.n for name, entry in saved.measures.items() if entry.n is not None
+    }
+    return scores, value_counts
 
 
 def _measure(name: str, preset: Preset) -> Measure:
-    """Return a measure of saved scores; what a file names is never imported."""
+    """Return a measure by its saved name. A file must never cause an import of other code."""
     try:
         if not imports(name):
             return preset.parse(name)
     except MeasureError:
         pass
     raise InputError(
-        f"there is no measure {name!r}",
+        f"the measure {name!r} is unknown",
         field="measures",
-        hint="if it is a measure of your own, import the module that declares it first; on the "
-        "command line, name it: -m package.module:function",
+        hint="for a measure of your own, import the module that declares it first; on the "
+        "command line, add -m package.module:function",
     )
 
 
-def _pick(source: Source, names: list[str], run: str | None) -> str:
+def _run_name(source: Source, names: list[str], run: str | None) -> str:
     if run is None and len(names) == 1:
         return names[0]
     if run in names:
         return str(run)
-    problem = f"there is no run {run!r} in it" if run else "there are several runs in it"
-    known = ", ".join(map(repr, names))
-    raise source.error(problem, hint=f"save one alone, or in Python say run= one of {known}")
+    problem = f"the file has no run {run!r}" if run else "the file contains several runs"
+    choices = ", ".join(map(repr, names))
+    raise source.error(
+        problem, hint=f"save each run in its own file, or in Python pass run=, one of {choices}"
+    )
 
 
-def _check(source: Source, scores: Scores) -> None:
-    """Refuse scores that no evaluation could have given."""
-    counts = scores.table.counts
+def _check_scores(source: Source, scores: Scores) -> None:
+    """Refuse scores that no evaluation could have produced."""
     if scores.level not in LEVELS:
-        raise source.error(f"the level {scores.level!r} does not exist", field="level", hint=REMEDY)
-    absent = [name for name in COUNTS if name not in counts]
-    if absent:
-        raise source.error(f"the count {absent[0]!r} is missing", field="counts", hint=REMEDY)
-    if min(counts.values()) < 0:
-        raise source.error("a count is negative", field="counts", hint=REMEDY)
-    queries = scores.per_query["query_id"]
-    for ids, field in ((queries, "query_id"), (scores.queries["query_id"], "queries")):
-        if ids.dtype != pl.String or ids.null_count():
-            raise source.error("an id of a query is missing", field=field, hint=REMEDY)
-        if ids.is_duplicated().any():
-            query = ids.filter(ids.is_duplicated())[0]
-            raise source.error(f"query {query!r} is in it twice", field=field, hint=REMEDY)
-    if counts["queries"] != queries.len():
         raise source.error(
-            f"it has {queries.len():,} queries and says {counts['queries']:,}",
-            field="counts",
+            f"the level must be {' or '.join(LEVELS)}, got {scores.level!r}",
+            field="level",
             hint=REMEDY,
         )
+    for query_ids, field in (
+        (scores.per_query["query_id"], "query_id"),
+        (scores.queries["query_id"], "queries"),
+    ):
+        _check_query_ids(source, query_ids, field)
+    _check_counts(source, scores)
     for measure in scores.table.measures:
         _check_values(source, scores.per_query, measure.name, measure)
     for table in (scores.table.weights, scores.table.holes):
-        if table.width and table.height != queries.len():
+        if table.width and table.height != scores.per_query.height:
             raise source.error("a column has too few values", field=table.columns[0], hint=REMEDY)
     _check_weights(source, scores)
+    _check_holes(source, scores)
+
+
+def _check_query_ids(source: Source, query_ids: pl.Series, field: str) -> None:
+    if query_ids.dtype != pl.String or query_ids.null_count():
+        raise source.error("a query has no id", field=field, hint=REMEDY)
+    if query_ids.is_duplicated().any():
+        query = query_ids.filter(query_ids.is_duplicated())[0]
+        raise source.error(f"query {query!r} appears more than once", field=field, hint=REMEDY)
+
+
+def _check_counts(source: Source, scores: Scores) -> None:
+    counts, n_queries = scores.table.counts, scores.per_query.height
+    missing = [name for name in COUNTS if name not in counts]
+    if missing:
+        raise source.error(f"the count {missing[0]!r} is missing", field="counts", hint=REMEDY)
+    if min(counts.values()) < 0:
+        raise source.error("a count is negative", field="counts", hint=REMEDY)
+    if counts["queries"] != n_queries:
+        raise source.error(
+            f"expected {counts['queries']:,} queries, got {n_queries:,}",
+            field="counts",
+            hint=REMEDY,
+        )
+
+
+def _check_value_counts(source: Source, scores: Scores, expected: dict[str, int]) -> None:
+    """Refuse scores with removed values: the mean would silently leave them out."""
+    for name, count in _value_counts(scores).items():
+        if count != expected.get(name, count):
+            raise source.error(
+                f"expected {expected[name]:,} queries with a value, got {count:,}",
+                field=name,
+                hint=REMEDY,
+            )
+
+
+def _check_holes(source: Source, scores: Scores) -> None:
     for measure in scores.table.measures:
         for name in (judged_column(measure), upper_bound_column(measure)):
             if name in scores.table.holes.columns:
                 _check_values(source, scores.table.holes, name, None)
-
-
-def _check_numbers_of_values(source: Source, scores: Scores, n: dict[str, int]) -> None:
-    """Refuse scores from which values were removed: they would be excluded from the mean."""
-    for name, count in _numbers_of_values(scores).items():
-        if count != n.get(name, count):
-            raise source.error(
-                f"{count:,} queries have a value, and the file says {n[name]:,}",
-                field=name,
-                hint=REMEDY,
-            )
 
 
 def _check_weights(source: Source, scores: Scores) -> None:
@@ -345,23 +369,31 @@ def _check_weights(source: Source, scores: Scores) -> None:
         weights = scores.table.weights[measure.name]
         if not weights.dtype.is_integer() or weights.null_count() or (weights < 0).any():
             raise source.error(
-                "the denominators of a micro mean are not counts", field=measure.name, hint=REMEDY
+                "the weights of a micro mean must be whole numbers of at least 0",
+                field=measure.name,
+                hint=REMEDY,
             )
 
 
 def _check_values(source: Source, table: pl.DataFrame, name: str, measure: Measure | None) -> None:
-    """Refuse values that are not finite, or outside the range of the measure."""
+    """Refuse values that are not finite, or outside the range of the measure.
+
+    Without a measure, values are shares.
+    """
     values = table[name]
     if not values.dtype.is_float():
         raise source.error("the values are not numbers", field=name, hint=REMEDY)
-    known = values.drop_nulls()
-    if not known.is_finite().all():
-        bad = known.filter(~known.is_finite())[0]
-        raise source.error(f"{bad} is not a finite number", field=name, hint=REMEDY)
-    is_share = measure is None or measure.declaration.bounded
-    # Rounding may leave a mean of shares a few units in the last place above 1.
-    is_any = measure is not None and measure.declaration.unbounded
-    outside = known.filter((known < 0) & (not is_any) | (known > 1 + 1e-9 if is_share else False))
+    values = values.drop_nulls()
+    if not values.is_finite().all():
+        infinite = values.filter(~values.is_finite())[0]
+        raise source.error(f"the value {infinite} is not finite", field=name, hint=REMEDY)
+    if measure is not None and measure.declaration.unbounded:
+        low, high, limits = -math.inf, math.inf, ""
+    elif measure is None or measure.declaration.bounded:
+        # Rounding may leave a mean of shares a few units in the last place above 1.
+        low, high, limits = 0.0, 1 + 1e-9, "between 0 and 1"
+    else:
+        low, high, limits = 0.0, math.inf, "at least 0"
+    outside = values.filter((values < low) | (values > high))
     if outside.len():
-        limits = "between 0 and 1" if is_share else "0 or more"
-        raise source.error(f"{outside[0]} is not {limits}", field=name, hint=REMEDY)
+        raise source.error(f"a value must be {limits}, got {outside[0]}", field=name, hint=REMEDY)

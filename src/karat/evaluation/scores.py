@@ -1,4 +1,4 @@
-"""Scores: a run's score table, with everything a person asks of it."""
+"""`Scores`: the result of `evaluate`, with values per query, summaries, groups and reports."""
 
 from __future__ import annotations
 
@@ -33,38 +33,76 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores(Result):
-    """What a run scored, query by query and over all."""
+    """The scores of one run: a value per query and measure, and their means.
+
+    `evaluate` returns it. It behaves like a mapping of measures: `scores["nDCG@10"]`,
+    `"AP" in scores`, `dict(scores)`.
+
+    Parameters
+    ----------
+    table : ScoreTable
+        The values per query and measure.
+    name : str
+        The name of the run.
+    conventions : Conventions
+        How corner cases were scored.
+    queries : DataFrame
+        The queries of gold with their fields.
+    level : "item" or "doc", default "item"
+        Whether items or their documents were scored.
+    matching : str, default None
+        When a text covers an evidence text, in words. None if evidence was not measured.
+    settings : ListCut, default no cut
+        Which part of each ranked list was scored (`top_k`, `score_threshold`).
+    load : str, default None
+        How many queries ran at a time, in words. None if it was one.
+    notes : tuple of str, default ()
+        Notes to print with the scores, such as which kind of gold the default measures use.
+    delivered : dict, default {}
+        For measures of spans or evidence at rank k: the mean number of characters up to rank k.
+    scored_run : ScoredRun, default None
+        The run and the session that scored it. None for scores that were read from a file.
+    path : str, default None
+        The file that the scores were read from.
+    preset : str, default None
+        The preset that was used. Reports print its names for measures.
+
+    Examples
+    --------
+    >>> from karat import evaluate
+    >>> scores = evaluate({"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["c", "b"]}, "RR")
+    >>> scores
+    <Scores 'run': RR 0.7500>
+    >>> scores["RR"]
+    0.75
+    >>> scores.per_query.rows()
+    [('q1', 1.0), ('q2', 0.5)]
+    """
 
     table: ScoreTable
     _: KW_ONLY
     name: str
     conventions: Conventions
     queries: pl.DataFrame
-    """The queries of gold with their fields."""
     level: str = "item"
     matching: str | None = None
-    """When a text covers an evidence text, in words, if evidence was measured."""
     settings: ListCut = field(default_factory=ListCut)
-    """Which part of each list was scored."""
     load: str | None = None
-    """How many queries shared the retriever, in words; None if it had one at a time."""
     notes: tuple[str, ...] = ()
-    """What a reader of the numbers must know about how they were made, in sentences."""
     delivered: dict[str, float] = field(default_factory=dict)
-    """The mean number of characters up to rank k, by measure of spans or evidence at k."""
     scored_run: ScoredRun | None = None
-    """The run and what it was scored with; None for scores that were read from a file."""
     path: str | None = None
-    """The file that they were read from, if they were."""
     preset: str | None = None
-    """The preset they were made with; reports use its names for measures."""
     traced: dict[tuple[str, Measure], Calculation] = field(default_factory=dict, init=False)
-    """Calculations of single queries that are shown several times, by query and measure."""
+    """A cache of calculations that are shown several times, by query and measure."""
 
     def summary(self, *, intervals: bool = True) -> pl.DataFrame:
-        """Return one row per measure: its value, a 95% interval, spread, and what was left out.
+        """Return one row per measure: value, 95% confidence interval, spread, number of queries.
 
-        Without intervals, `low`, `high` and `method` are absent.
+        Parameters
+        ----------
+        intervals : bool, default True
+            Compute confidence intervals. If False, `low`, `high` and `method` are absent.
         """
         return self._with_intervals if intervals else self._without_intervals
 
@@ -78,61 +116,85 @@ class Scores(Result):
 
     @property
     def per_query(self) -> pl.DataFrame:
-        """One row per query: query_id, then one column per measure; null where it is left out."""
+        """One row per query: query_id, then one column per measure; null if it is left out."""
         return self.table.frame
 
     @cached_property
     def matches(self) -> pl.DataFrame:
-        """One row per evidence text: the rank that covers it, how and where; or the nearest text.
+        """One row per evidence text: the rank of the item that covers it, or the nearest text.
 
-        Scores that were read from a file do not hold them.
+        Not available for scores that were read from a file.
         """
         return evidence_matches(self._evidence, self.table.frame["query_id"])
 
     def matches_of(self, query: str | int) -> pl.DataFrame:
-        """Return the rows of one query, and the exact ratio of what comes nearest."""
-        found, query_ids = self._evidence, self.table.frame["query_id"]
+        """Return the rows of `matches` for one query, with exact ratios for the nearest texts.
+
+        Parameters
+        ----------
+        query : str or int
+            The id of the query.
+        """
+        matches, query_ids = self._evidence, self.table.frame["query_id"]
         number = query_ids.index_of(str(query))
         if number is None:
-            first = ", ".join(map(repr, query_ids.head(3)))
+            examples = ", ".join(map(repr, query_ids.head(3)))
             raise InputError(
-                f"gold has no query {query!r}", field="query", hint=f"it has {first}, …"
+                f"gold has no query {query!r}", field="query", hint=f"its queries are {examples}, …"
             )
-        return evidence_matches(found, query_ids, number, exactly=math.inf)
+        return evidence_matches(matches, query_ids, number, exactly=math.inf)
 
     @property
     def _evidence(self) -> EvidenceMatches:
         readings = {} if self.scored_run is None else self.scored_run.readings
         if EVIDENCE.name not in readings:
             raise InputError(
-                "these scores do not hold which evidence was matched by what",
+                "these scores do not contain matches of evidence texts",
                 field="matches",
-                hint="evaluate with a measure of evidence, such as evidence.recall@10",
+                hint="evaluate the run with a measure of evidence, such as evidence.recall@10",
             )
         return readings[EVIDENCE.name].data_as(EvidenceMatches)
 
     def by(self, *fields: Field, intervals: bool = True) -> pl.DataFrame:
-        """Return the summary for each value of a field of the queries, or of several.
+        """Return the summary for each group of queries.
 
-        Instead of a field, a function may be given. It gets the fields of a query, with `query_id`
-        and `text`, and returns its group. `small` marks groups of fewer than 5 queries.
+        Parameters
+        ----------
+        *fields : str or function
+            Fields of the queries. Queries with the same values are a group. A function gets the
+            fields of a query, including `query_id` and `text`, and returns its group.
+        intervals : bool, default True
+            Compute 95% confidence intervals.
+
+        Returns
+        -------
+        DataFrame
+            One row per group and measure. `small` marks groups of fewer than 5 queries.
+
+        Examples
+        --------
+        >>> from karat import evaluate
+        >>> gold = [{"query_id": "q1", "relevant": ["a"], "topic": "billing"}]
+        >>> scores = evaluate(gold, {"q1": ["a"]}, "RR")
+        >>> scores.by("topic").select("topic", "measure", "value", "small").rows()
+        [('billing', 'RR', 1.0, True)]
         """
         return groups.by(self.table, self.queries, fields, intervals=intervals)
 
     def __getitem__(self, measure: str) -> float | None:
-        """Return the value of a measure, in any of its spellings."""
+        """Return the value of a measure; any spelling of its name is accepted."""
         return self.table.value(self.table.measure(self.parse(measure)))
 
     def parse(self, measure: AnyMeasure) -> Measure:
-        """Return the measure that a name means here: a preset may have names of its own."""
+        """Return the measure for a name. A preset may define names of its own."""
         return preset_named(self.preset).parse(measure)
 
     def label(self, measure: str) -> str:
-        """Return the name that reports print for a measure: a preset may have its own."""
+        """Return the name that reports print for a measure. A preset may define its own."""
         return preset_named(self.preset).label(measure)
 
     def keys(self) -> list[str]:
-        """Return the names of the measures; with them, scores turn into a dict."""
+        """Return the names of the measures, so that `dict(scores)` works."""
         return [measure.name for measure in self.table.measures]
 
     def __iter__(self) -> Iterator[str]:
@@ -143,12 +205,12 @@ class Scores(Result):
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many queries count nowhere, by reason."""
+        """The number of queries that are left out, by reason."""
         return left_out(self.table.counts, self.conventions)
 
     @property
     def noted(self) -> dict[str, int]:
-        """What was scored and should be known of, by reason."""
+        """The number of queries or items that were scored in a special way, by reason."""
         return counted_notes(self.table.counts, self.conventions)
 
     def plot(
@@ -158,10 +220,17 @@ class Scores(Result):
         by: Field | Sequence[Field] | None = None,
         measure: AnyMeasure | None = None,
     ) -> Any:
-        """Draw an Altair chart: values, distribution, curves, precision_recall, groups and others.
+        """Return an Altair chart.
 
-        latency and cost take a run that tells of them, groups takes `by`, a field of the queries
-        or several; `measure` draws one measure only.
+        Parameters
+        ----------
+        kind : str, default "values"
+            The kind of chart, such as "values", "distribution", "curves", "precision_recall",
+            "groups", "latency" or "cost". The last two need a run with timings or model calls.
+        by : str, function or list of them, default None
+            The fields of the queries that define the groups. Required for "groups".
+        measure : str or Measure, default None
+            Draw only this measure. None draws all that the chart can show.
         """
         return self._plot(kind, by=by, measure=measure)
 
@@ -172,23 +241,43 @@ class Scores(Result):
         by: Field | Sequence[Field] | None = None,
         texts: int = REPORT_TEXTS,
     ) -> None:
-        """Write an HTML page that shows everything down to each query.
+        """Write an HTML report with the summary, the charts and every query.
 
-        Groups are made by the fields of the queries that have few values, or by `by`. The page
-        holds the texts of the lists and the calculations of the `texts` most telling queries.
+        Parameters
+        ----------
+        path : path
+            The .html file to write.
+        by : str, function or list of them, default None
+            The fields that define the groups. None uses all fields with few values.
+        texts : int, default 500
+            For how many queries the report includes texts and calculations. The most informative
+            queries are chosen.
         """
         self._write_page(path, by=groups.fields_of(by), texts=texts)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the scores in the format of the extension: json, parquet, csv, md, tex.
+        """Write the scores to a file.
 
-        With every query, except in md and tex; for csv they are in a second file next to it.
+        Parameters
+        ----------
+        path : path
+            The file to write. Its extension decides the format: .json, .parquet, .csv, .md or
+            .tex. All except .md and .tex include the values of each query; for .csv they are in a
+            second file next to it.
         """
         self._write(path)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, run: str | None = None) -> Scores:
-        """Read scores that were written as .json or .parquet; `run` picks one of several."""
+        """Read scores that `write` or `karat eval -o` saved.
+
+        Parameters
+        ----------
+        path : path
+            A .json or .parquet file.
+        run : str, default None
+            The name of the run. Required if the file contains several runs.
+        """
         from karat.evaluation.saved_scores import read_scores
 
         return read_scores(path, run=run)

@@ -1,4 +1,4 @@
-"""The JSON document of scores: what `--json` prints and `-o FILE.json` holds."""
+"""The JSON document of scores, as `karat eval --json` prints it and `-o FILE.json` writes it."""
 
 from __future__ import annotations
 
@@ -23,29 +23,30 @@ def document(
     per_query: bool = False,
     intervals: bool = True,
 ) -> dict[str, Any]:
-    """Return the numbers as plain data; absent: not asked; null: undefined.
+    """Return the scores of some runs as plain data.
 
-    `groups` holds for each run what `scores.by` returned.
+    A key is absent if the value was not requested, and null if the value is undefined. `groups`
+    contains the result of `scores.by` for each run.
     """
     first = scores[0]
-    whole: dict[str, Any] = {
+    plain: dict[str, Any] = {
         "karat": __version__,
         "conventions": first.conventions.as_dict(),
         "level": first.level,
         "runs": [
-            _run(each, part, per_query=per_query, intervals=intervals)
-            for each, part in zip(scores, groups or [None] * len(scores), strict=True)
+            _run(score, group, per_query=per_query, intervals=intervals)
+            for score, group in zip(scores, groups or [None] * len(scores), strict=True)
         ],
     }
     if first.preset is not None:
-        whole["preset"] = first.preset
+        plain["preset"] = first.preset
     if first.matching is not None:
-        whole["matching"] = first.matching
+        plain["matching"] = first.matching
     if first.settings:
-        whole["settings"] = first.settings.as_dict()
+        plain["settings"] = first.settings.as_dict()
     if per_query and first.queries.width > 1:
-        whole["queries"] = first.queries.to_dicts()
-    return whole
+        plain["queries"] = first.queries.to_dicts()
+    return plain
 
 
 def _run(
@@ -82,18 +83,18 @@ def _run(
 
 
 def group_fields(groups: pl.DataFrame) -> list[str]:
-    """Return the fields that groups are made by: the columns that no summary has."""
+    """Return the fields that define the groups: the columns that are not part of a summary."""
     return [name for name in groups.columns if name not in (*SUMMARY, "small")]
 
 
 def group_parts(groups: pl.DataFrame) -> list[tuple[tuple[Any, ...], pl.DataFrame]]:
-    """Return the labels of each group, and its rows, one per measure."""
+    """Return the labels of each group and its rows, one row per measure."""
     fields = group_fields(groups)
     return list(groups.partition_by(fields, as_dict=True, maintain_order=True).items())
 
 
 def _measures(scores: Scores, summary: pl.DataFrame) -> dict[str, Any]:
-    whole = {}
+    entries = {}
     for row in summary.iter_rows(named=True):
         measure, n = row.pop("measure"), row["n"]
         entry = {key: row[key] for key in _KEYS if key in row}
@@ -105,5 +106,5 @@ def _measures(scores: Scores, summary: pl.DataFrame) -> dict[str, Any]:
             entry["small"] = True
         if has_few_queries(measure, n):
             entry["note"] = f"{parse(measure).declaration.combine} of {n} samples"
-        whole[scores.label(measure)] = entry
-    return whole
+        entries[scores.label(measure)] = entry
+    return entries

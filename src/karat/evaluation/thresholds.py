@@ -1,4 +1,4 @@
-"""Thresholds as people write them, in a file, in Python or as texts, read into rules."""
+"""Thresholds of a gate: parse them from karat.toml, Python or text into rules."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ SIGNS: dict[str, tuple[Kind, bool]] = {
     "<=": ("max", True),
     "<": ("max", False),
 }
-"""What a sign means, and whether the limit itself will do."""
+"""The kind of threshold of each sign, and whether the limit itself is allowed."""
 CHANGES: tuple[Kind, ...] = ("max_drop", "max_rise")
-"""The kinds that are about the difference from a baseline."""
+"""The kinds that limit the difference from a baseline."""
 
 
 def plain_number(number: float) -> str:
-    """Return a number as a person writes it; it reads back as the same.
+    """Format a number without a trailing ".0"; parsing it returns the same number.
 
-    >>> plain(350.0), plain(0.02)
+    >>> plain_number(350.0), plain_number(0.02)
     ('350', '0.02')
     """
     return str(number).removesuffix(".0")
@@ -42,79 +42,87 @@ def plain_number(number: float) -> str:
 
 @dataclass(frozen=True)
 class Rule:
-    """One threshold of one measure, over all queries or over one group of them.
+    """One threshold of one measure, for all queries or for one group of queries.
 
     >>> str(Rule("R@10", "max_drop", 0.02, strict=True))
     'R@10 max_drop 0.02 strict'
     """
 
     measure: str
-    """The canonical name."""
+    """The canonical name of the measure."""
     kind: Kind
     limit: float
     inclusive: bool = True
-    """Whether the limit itself will do, of min and max."""
+    """Whether the limit itself is allowed, for min and max."""
     confidence: float = CONFIDENCE
-    """How sure a drop or a rise must be."""
+    """The confidence level of the test for a drop or a rise."""
     strict: bool = False
-    """Whether it must be shown that there is none, rather than that there is one."""
+    """Whether the run must show that it did not drop (or rise) by more than the limit.
+
+    If False, the check fails only if it is shown that the run did.
+    """
     field: str | None = None
-    """The field of queries that makes the group, where there is one; `value` says which."""
+    """The field of the queries that defines the group; None for all queries."""
     value: str | None = None
+    """The value of the field."""
     path: str | None = field_of(default=None, compare=False)
-    """The file it is written in, if it is."""
+    """The file that contains the rule; None if it was passed as an argument."""
     key: str | None = field_of(default=None, compare=False)
-    """Where it is written there."""
+    """The key of the rule in the file, or its text."""
 
     def error(self, problem: str, hint: str) -> InputError:
-        """Make the error that says this rule cannot be judged."""
+        """Return an error that names the file and key of this rule."""
         return InputError(problem, path=self.path, field=self.key, hint=hint)
 
     @property
     def compares(self) -> bool:
-        """Whether it is about the difference from a baseline."""
+        """Whether the rule limits the difference from a baseline."""
         return self.kind in CHANGES
 
     @property
     def two_sided(self) -> float:
-        """The confidence of the two-sided interval whose ends are this rule's one-sided bounds."""
+        """The level of the two-sided interval whose ends are the one-sided bounds of this rule."""
         return 2 * self.confidence - 1
 
     def holds(self, value: float) -> bool:
-        """Tell whether a value keeps to a min or a max."""
+        """Return whether a value meets a min or a max."""
         if value == self.limit:
             return self.inclusive
         return value > self.limit if self.kind == "min" else value < self.limit
 
-    def bound(self, ends: Interval) -> float | None:
-        """Return the end of an interval of run − baseline that decides.
+    def bound(self, interval: Interval) -> float | None:
+        """Return the end of the interval of run − baseline that is compared with the limit.
 
-        A drop is shown by the most that the difference may be, and its absence by the least; a
-        rise the other way round. An end that only rounding keeps from the limit is the limit.
+        The upper end shows that there is a drop, the lower end that there is none; for a rise,
+        vice versa. An end that differs from the limit only by rounding is set to the limit.
         """
-        end = ends.high if (self.kind == "max_drop") != self.strict else ends.low
-        is_limit = end is not None and abs(end - self._allowed) <= ends.rounding
+        uses_upper_end = (self.kind == "max_drop") != self.strict
+        end = interval.high if uses_upper_end else interval.low
+        is_limit = end is not None and abs(end - self._allowed) <= interval.rounding
         return self._allowed if is_limit else end
 
     def p(self, inference: Inference) -> float | None:
-        """Return the one-sided p that decides: of no drop beyond the limit, or of one if strict."""
+        """Return the one-sided p-value; the null hypothesis is a change within the limit.
+
+        If strict, it is a change beyond the limit.
+        """
         is_above = (self.kind == "max_drop") == self.strict
         p = inference.p_above if is_above else inference.p_below
         return p(self._allowed)
 
     @property
     def _allowed(self) -> float:
-        """The furthest that run − baseline may be."""
+        """The limit of run − baseline, with its sign."""
         return -self.limit if self.kind == "max_drop" else self.limit
 
     def holds_at(self, bound: float) -> bool:
-        """Tell whether the bound that decides keeps to a max_drop or a max_rise."""
+        """Return whether a bound of run − baseline meets a max_drop or a max_rise."""
         change = -bound if self.kind == "max_drop" else bound
         return change < self.limit if self.strict else change <= self.limit
 
     @property
     def group(self) -> str | None:
-        """The group as it is shown."""
+        """The group as `field=value`; None for all queries."""
         return None if self.field is None else f"{self.field}={self.value}"
 
     def __str__(self) -> str:
@@ -128,7 +136,9 @@ class Rule:
     def _word(self) -> str:
         if self.compares:
             return self.kind
-        return next(sign for sign, way in SIGNS.items() if way == (self.kind, self.inclusive))
+        return next(
+            sign for sign, meaning in SIGNS.items() if meaning == (self.kind, self.inclusive)
+        )
 
 
 Thresholds = str | Iterable[str] | Mapping[str, Any]
@@ -147,66 +157,69 @@ _SCALES: dict[tuple[str, str | None], float] = {
     ("s", "ms"): 1000.0,
     ("USD", "USD"): 1.0,
 }
-"""What an amount is multiplied by, from the unit it is written in to that of the measure."""
+"""The factors from the unit of a limit to the unit of the measure."""
 
-# A name may hold signs in brackets: what follows the last one holds no bracket.
+# The name of a measure may contain signs in brackets; the threshold contains no brackets.
 _NAMED = re.compile(rf"(?P<measure>.*?\S)\s*(?P<threshold>(?:{WORDS})[^(){{}}<>=]*)", re.DOTALL)
 _GROUPS = "by"
-_GROUP_HINT = 'write [gate.by.category."billing"], and thresholds under it'
+_GROUP_HINT = 'write a table [gate.by.category."billing"] with thresholds in it'
 
 
-def measures_needed(
+def all_rules(
     config: Config, thresholds: Thresholds | None = None, preset: Preset = NO_PRESET
 ) -> list[Rule]:
-    """Return the rules of a file, and in their place what is given for the same measure and group.
+    """Return the rules of a config file and of `thresholds`.
 
-    Names of measures mean what they mean inside the preset.
+    A rule in `thresholds` replaces the rules of the file for the same measure and group. Names of
+    measures are parsed as the preset defines them.
 
     >>> file = Config(gate={"R@10": ">= 0.8", "RR": {"min": 0.5}})
-    >>> [str(rule) for rule in asked(file, "recall@10 >= 0.9")]
+    >>> [str(rule) for rule in all_rules(file, "recall@10 >= 0.9")]
     ['RR >= 0.5', 'R@10 >= 0.9']
     """
-    ours = _rules(config.gate, config.path, f"{config.section}gate", preset)
-    given = [] if thresholds is None else rules_of(thresholds, preset)
-    replaced = {(rule.measure, rule.group) for rule in given}
-    rules = [rule for rule in ours if (rule.measure, rule.group) not in replaced] + given
+    section = f"{config.section}gate"
+    config_rules = _parse_table(config.gate, config.path, section, preset)
+    own_rules = [] if thresholds is None else rules_of(thresholds, preset)
+    replaced = {(rule.measure, rule.group) for rule in own_rules}
+    rules = [rule for rule in config_rules if (rule.measure, rule.group) not in replaced]
+    rules += own_rules
     if rules:
         return rules
     raise InputError(
-        "there is no threshold",
+        "no threshold was given",
         path=config.path,
-        field=f"{config.section}gate",
-        hint='write "nDCG@10" = ">= 0.6" under [gate] in karat.toml, or --require "nDCG@10 >= 0.6"',
+        field=section,
+        hint='add "nDCG@10" = ">= 0.6" to [gate] in karat.toml, or pass --require "nDCG@10 >= 0.6"',
     )
 
 
 def rules_of(thresholds: Thresholds, preset: Preset = NO_PRESET) -> list[Rule]:
-    """Return the rules that are given: a mapping as in a file, or texts that name their measure.
+    """Parse thresholds: a mapping as in karat.toml, or texts that start with a measure.
 
     >>> [str(rule) for rule in rules_of(["ndcg@10 >= 0.6", "latency.p90 <= 0.35 s"])]
     ['nDCG@10 >= 0.6', 'latency.p90 <= 350 ms']
     """
     if isinstance(thresholds, Mapping):
-        return _rules(thresholds, None, "thresholds", preset)
+        return _parse_table(thresholds, None, "thresholds", preset)
     texts = [thresholds] if isinstance(thresholds, str) else list(thresholds)
-    return [rule for text in texts for rule in _named(text, preset)]
+    return [rule for text in texts for rule in _parse_text(text, preset)]
 
 
-def _named(text: Any, preset: Preset) -> list[Rule]:
+def _parse_text(text: Any, preset: Preset) -> list[Rule]:
     parts = _NAMED.fullmatch(text.strip()) if isinstance(text, str) else None
-    if parts is None or parts["measure"].endswith("="):  # of R@10 => 0.5
+    if parts is None or parts["measure"].endswith("="):  # as in R@10 => 0.5
         raise InputError(
-            f"{text!r} is no threshold",
+            f"{text!r} is not a threshold",
             field="thresholds",
             hint='write "nDCG@10 >= 0.6" or "R@10 max_drop 0.02"',
         )
-    with _naming(None, repr(text), ": "):
+    with _located_errors(None, repr(text), ": "):
         rules = rules_for(preset.parse(parts["measure"]), parts["threshold"])
     return [replace(rule, key=repr(text)) for rule in rules]
 
 
-def _rules(
-    told: Mapping[str, Any],
+def _parse_table(
+    table: Mapping[str, Any],
     path: str | None,
     field: str,
     preset: Preset,
@@ -214,170 +227,180 @@ def _rules(
 ) -> list[Rule]:
     rules: list[Rule] = []
     seen: dict[Measure, str] = {}
-    for name, threshold in told.items():
+    for name, threshold in table.items():
         if name == _GROUPS and group == (None, None):
-            rules += _grouped(threshold, path, f"{field}.{_GROUPS}", preset)
+            rules += _parse_groups(threshold, path, f"{field}.{_GROUPS}", preset)
             continue
         key = f'{field}."{name}"'
-        with _naming(path, key):
-            measure = _measure(name, threshold, preset)
+        with _located_errors(path, key):
+            measure = _parse_measure(name, threshold, preset)
             if measure in seen:
                 raise InputError(
-                    f"{measure} has a threshold already, as {seen[measure]!r}",
-                    hint="write one table: { min = …, max_drop = … }",
+                    f"{measure} already has a threshold, written as {seen[measure]!r}",
+                    hint="combine them in one table: { min = …, max_drop = … }",
                 )
             seen[measure] = name
-            made = rules_for(measure, threshold, group)
-        rules += [replace(rule, path=path, key=key) for rule in made]
+            measure_rules = rules_for(measure, threshold, group)
+        rules += [replace(rule, path=path, key=key) for rule in measure_rules]
     return rules
 
 
-def _grouped(told: Any, path: str | None, field: str, preset: Preset) -> list[Rule]:
-    """Read the rules of groups: a field, then a value, then thresholds as for all queries."""
+def _parse_groups(table: Any, path: str | None, key: str, preset: Preset) -> list[Rule]:
+    """Parse the rules of groups: field, then value, then thresholds as for all queries."""
     rules = []
-    for name, values in _table(told, path, field).items():
-        inner = f"{field}.{name}"
-        for value, thresholds in _table(values, path, inner).items():
-            place = f'{inner}."{value}"'
-            group = (name, str(value))
-            rules += _rules(_table(thresholds, path, place), path, place, preset, group)
+    for field, values in _require_table(table, path, key).items():
+        field_key = f"{key}.{field}"
+        for value, thresholds in _require_table(values, path, field_key).items():
+            value_key = f'{field_key}."{value}"'
+            group_table = _require_table(thresholds, path, value_key)
+            rules += _parse_table(group_table, path, value_key, preset, (field, str(value)))
     return rules
 
 
-def _table(told: Any, path: str | None, field: str) -> Mapping[str, Any]:
-    if not isinstance(told, Mapping):
-        raise InputError(f"{told!r} is no table", path=path, field=field, hint=_GROUP_HINT)
-    if not told:
-        raise InputError("there is nothing in it", path=path, field=field, hint=_GROUP_HINT)
-    return told
+def _require_table(value: Any, path: str | None, key: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InputError(f"expected a table, got {value!r}", path=path, field=key, hint=_GROUP_HINT)
+    if not value:
+        raise InputError("the table is empty", path=path, field=key, hint=_GROUP_HINT)
+    return value
 
 
-def _measure(name: str, threshold: Any, preset: Preset) -> Measure:
+def _parse_measure(name: str, threshold: Any, preset: Preset) -> Measure:
     try:
         return preset.parse(name)
     except MeasureError as error:
         if isinstance(threshold, Mapping) and threshold and not set(threshold) & set(KEYS):
-            inner = next(iter(threshold))  # TOML takes a bare latency.p90 for two keys
+            inner = next(iter(threshold))  # TOML reads an unquoted latency.p90 as two keys
             error.hint = f'put a name with a dot in quotes: "{name}.{inner}" = {EXAMPLES}'
         raise
 
 
 @contextmanager
-def _naming(path: str | None, field: str, joint: str = ".") -> Iterator[None]:
-    """Say in which file and under which key an error lies."""
+def _located_errors(path: str | None, field: str, separator: str = ".") -> Iterator[None]:
+    """Add the file and the key to errors."""
     try:
         yield
     except InputError as error:
         error.path = path
-        joint = ": " if isinstance(error, MeasureError) else joint
-        error.field = joint.join(filter(None, [field, error.field]))
+        separator = ": " if isinstance(error, MeasureError) else separator
+        error.field = separator.join(filter(None, [field, error.field]))
         raise
 
 
 def rules_for(
     measure: Measure, threshold: Any, group: tuple[str | None, str | None] = (None, None)
 ) -> list[Rule]:
-    """Return a rule for each limit that a threshold holds."""
-    told, inclusive = _read(threshold) if isinstance(threshold, str) else (threshold, True)
-    if not isinstance(told, Mapping):
-        raise InputError(f"{threshold!r} is no threshold", hint=f"write a text such as {EXAMPLES}")
-    for key in told:
+    """Return a rule for each limit of a threshold."""
+    inclusive = True
+    if isinstance(threshold, str):
+        threshold, inclusive = _to_table(threshold)
+    if not isinstance(threshold, Mapping):
+        raise InputError(f"{threshold!r} is not a threshold", hint=f"write text such as {EXAMPLES}")
+    for key in threshold:
         if key not in KEYS:
-            hint = did_you_mean(key, KEYS) or f"known: {', '.join(KEYS)}"
-            raise InputError(f"a threshold has no {key!r}", hint=hint)
-    kinds = [kind for kind in LIMITS if kind in told]
+            hint = did_you_mean(key, KEYS) or f"the keys are {', '.join(KEYS)}"
+            raise InputError(f"a threshold has no key {key!r}", hint=hint)
+    kinds = [kind for kind in LIMITS if kind in threshold]
     if not kinds:
-        raise InputError("there is no limit in it", hint=f"give one of {', '.join(LIMITS)}")
-    how: dict[str, Any] = {
-        "confidence": _confidence(told.get("confidence", CONFIDENCE)),
-        "strict": _strict(told.get("strict", False)),
+        raise InputError("the threshold has no limit", hint=f"add one of {', '.join(LIMITS)}")
+    test_options: dict[str, Any] = {
+        "confidence": _check_confidence(threshold.get("confidence", CONFIDENCE)),
+        "strict": _check_strict(threshold.get("strict", False)),
     }
-    unused = [key for key in how if key in told]
+    unused = [key for key in test_options if key in threshold]
     if unused and not set(kinds) & set(CHANGES):
         raise InputError(
-            f"{unused[0]} speaks of max_drop and max_rise, and there is neither",
-            hint="min and max compare the value itself: leave it out",
+            f"{unused[0]} applies only to max_drop and max_rise",
+            hint=f"remove {unused[0]}: min and max compare the value itself",
         )
     field, value = group
     return [
         Rule(
             measure.name,
             kind,
-            _limit(told[kind], kind, measure),
+            _parse_limit(threshold[kind], kind, measure),
             inclusive,
             field=field,
             value=value,
-            **(how if kind in CHANGES else {}),
+            **(test_options if kind in CHANGES else {}),
         )
         for kind in kinds
     ]
 
 
-def _read(text: str) -> tuple[dict[str, Any], bool]:
-    """Return what a text says as a table would, and whether the limit itself will do."""
+def _to_table(text: str) -> tuple[dict[str, Any], bool]:
+    """Return a threshold that was written as text as a table, and whether it is inclusive."""
     parts = _TEXT.fullmatch(text.strip())
     if parts is None:
-        raise InputError(f"{text!r} is no threshold", hint=f"write a text such as {EXAMPLES}")
+        raise InputError(f"{text!r} is not a threshold", hint=f"write text such as {EXAMPLES}")
     kind, inclusive = SIGNS.get(parts["word"], (parts["word"], True))
-    told: dict[str, Any] = {str(kind): parts["limit"]}
+    table: dict[str, Any] = {str(kind): parts["limit"]}
     if parts["confidence"]:
-        told["confidence"] = _float(parts["confidence"])
+        table["confidence"] = _to_float(parts["confidence"])
     if parts["strict"]:
-        told["strict"] = True
-    return told, inclusive
+        table["strict"] = True
+    return table, inclusive
 
 
-def _limit(told: Any, kind: Kind, measure: Measure) -> float:
+def _parse_limit(value: Any, kind: Kind, measure: Measure) -> float:
     declaration = measure.declaration
     if kind in CHANGES and declaration.higher_is_better != (kind == "max_drop"):
-        better, other = ("higher", "drop") if declaration.higher_is_better else ("lower", "rise")
+        better, change = ("higher", "drop") if declaration.higher_is_better else ("lower", "rise")
         raise InputError(
-            f"of {measure}, {better} is better, so there is no {kind}",
+            f"{kind} does not apply to {measure}, for which {better} is better",
             field=kind,
-            hint=f"write max_{other}",
+            hint=f"write max_{change}",
         )
-    number = _amount(told, measure) if isinstance(told, str) else told
+    number = _parse_amount(value, measure) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int | float) or not _is_finite(number):
-        raise InputError(f"{told!r} is no number", field=kind, hint=f"write {kind} = 0.6")
+        raise InputError(
+            f"expected a number, got {value!r}", field=kind, hint=f"write {kind} = 0.6"
+        )
     if kind in CHANGES and number < 0:
         raise InputError(
-            f"{told!r} is below 0", field=kind, hint="say how much is allowed, such as 0.02"
+            f"{kind} must be at least 0, got {value!r}",
+            field=kind,
+            hint="write how much change is allowed, such as 0.02",
         )
     return float(number)
 
 
-def _amount(text: str, measure: Measure) -> Any:
-    """Return a number with a unit in the unit of the measure, or the text where it is none."""
-    parts, own = _AMOUNT.fullmatch(text.strip()), measure.declaration.unit
+def _parse_amount(text: str, measure: Measure) -> Any:
+    """Convert a number with a unit to the unit of the measure; return other text unchanged."""
+    parts, measure_unit = _AMOUNT.fullmatch(text.strip()), measure.declaration.unit
     if parts is None:
         return text
     number, unit = float(parts["number"]), parts["unit"]
     if not unit:
         return number
-    if (unit, own) not in _SCALES:
-        known = [given for given, of in _SCALES if of == own]
+    if (unit, measure_unit) not in _SCALES:
+        units = [source for source, target in _SCALES if target == measure_unit]
         raise InputError(
-            f"{measure} is not counted in {unit!r}",
-            hint=f"write it in {' or '.join(known)}" if known else "write the number alone",
+            f"{measure} cannot be given in {unit!r}",
+            hint=f"write it in {' or '.join(units)}" if units else "write the number without unit",
         )
-    return number * _SCALES[unit, own]
+    return number * _SCALES[unit, measure_unit]
 
 
-def _confidence(told: Any) -> float:
-    if isinstance(told, float) and 0.5 < told < 1:
-        return told
+def _check_confidence(value: Any) -> float:
+    if isinstance(value, float) and 0.5 < value < 1:
+        return value
     raise InputError(
-        f"{told!r} is no confidence between 0.5 and 1", field="confidence", hint="write 0.95"
+        f"the confidence must be between 0.5 and 1, got {value!r}",
+        field="confidence",
+        hint="write 0.95",
     )
 
 
-def _strict(told: Any) -> bool:
-    if isinstance(told, bool):
-        return told
-    raise InputError(f"{told!r} is neither true nor false", field="strict", hint="write true")
+def _check_strict(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise InputError(
+        f"strict must be true or false, got {value!r}", field="strict", hint="write true"
+    )
 
 
-def _float(text: str) -> float | str:
+def _to_float(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
@@ -387,5 +410,5 @@ def _float(text: str) -> float | str:
 def _is_finite(number: float) -> bool:
     try:
         return math.isfinite(number)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer too large for a float
         return False

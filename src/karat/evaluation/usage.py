@@ -1,4 +1,4 @@
-"""What a run took: time by stage, money by stage and model, and the load that it ran under."""
+"""The usage of a run: latency per stage, cost per stage and model, failures and load."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ QUANTITIES: tuple[Literal["mean", "p50", "p90", "p99", "max"], ...] = (
     "p99",
     "max",
 )
-
-
 _NAMES = ("stage", "model")
 
 
 @dataclass(frozen=True)
 class Times:
-    """The milliseconds that queries took in one stage."""
+    """The latency of the queries in one stage, in milliseconds."""
 
     stage: str
     n: int
@@ -45,7 +43,7 @@ class Times:
 
     @property
     def few(self) -> bool:
-        """Whether the 99th percentile is hardly more than the slowest query."""
+        """Whether there are too few queries for a 99th percentile."""
         return has_few_queries("latency.p99", self.n)
 
     def as_dict(self) -> dict[str, Any]:
@@ -56,7 +54,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Part:
-    """The calls of a stage, of a model, of both or of a whole run."""
+    """The model calls of a stage, of a model, of both, or of the whole run."""
 
     stage: str | None
     model: str | None
@@ -64,27 +62,31 @@ class Part:
     prompt_tokens: int | None
     completion_tokens: int | None
     usd: float | None
-    """What those with a price cost; None where none has one."""
+    """The cost of the calls that have a price; None if no call has one."""
     unpriced: int
+    """The number of calls without a price."""
 
     def numbers(self) -> dict[str, Any]:
-        """Return all but the names, as plain data."""
+        """Return everything except stage and model as plain data."""
         return {name: value for name, value in asdict(self).items() if name not in _NAMES}
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What the calls of a run cost, as far as that is known."""
+    """The cost of the model calls of a run, as far as prices are known."""
 
     whole: Part
     per_query: float | None
-    """The mean over the `n` queries that have a price for every call."""
+    """The mean over the `n` queries for which every call has a price."""
     n: int
     parts: tuple[Part, ...]
     stages: tuple[Part, ...]
     models: tuple[Part, ...]
     by_name: bool
-    """Whether prices may have been looked up: calls have them per kind of token, or none."""
+    """Whether prices may have been looked up by the name of the model.
+
+    That is possible if calls have a price per kind of token, or no price.
+    """
 
     def as_dict(self) -> dict[str, Any]:
         """Return the costs as plain data."""
@@ -98,33 +100,35 @@ class Costs:
 
 @dataclass(frozen=True)
 class Usage(Result):
-    """What a run took."""
+    """The usage of a run: failures, retries, latency and cost."""
 
     name: str | None
     path: str | None
     queries: int
     failed: Mapping[str, int]
-    """How many queries failed, by what happened."""
+    """The number of failed queries, by type of error."""
     retried: int
+    """The number of queries that needed more than one attempt."""
     varied: int
+    """The number of queries whose repetitions returned different results."""
     settings: Mapping[str, Any]
     times: tuple[Times, ...]
     costs: Costs | None
 
     @property
     def load(self) -> str | None:
-        """How many questions were under way at a time, in words; None where that is not known."""
+        """How many queries ran at a time, in words; None if it is not known."""
         return load(self.settings)
 
     @property
     def prices(self) -> str | None:
-        """Where prices come from that calls did not bring, None where that is not known."""
+        """The source of the prices that were looked up; None if none were, or it is not known."""
         prices = self.settings.get("prices")
         is_needed = self.costs is not None and self.costs.by_name
         return prices if is_needed and isinstance(prices, str) else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `karat run --json` prints; absent: not known."""
+        """Return what `karat run --json` prints; a key is absent if its value is not known."""
         run = {
             "name": self.name,
             "path": self.path,
@@ -141,9 +145,11 @@ class Usage(Result):
         }
         if self.times:
             plain["latency"] = {"load": self.load} if self.load else {}
-            plain["latency"]["stages"] = {each.stage: each.as_dict() for each in self.times}
+            plain["latency"]["stages"] = {times.stage: times.as_dict() for times in self.times}
         if self.costs is not None:
-            plain["cost"] = self.costs.as_dict() | ({"prices": self.prices} if self.prices else {})
+            plain["cost"] = self.costs.as_dict()
+            if self.prices:
+                plain["cost"]["prices"] = self.prices
         return plain
 
 
@@ -154,7 +160,7 @@ _MAY_BE_BY_NAME = pl.col("model").is_not_null() & (
 
 
 def usage(run: Run, *, path: str | None = None) -> Usage:
-    """Return what all queries of a run took; measures look only at those that gold has.
+    """Return the usage of all queries of a run, including those that are not in gold.
 
     >>> usage(Run.of([{"query_id": "q", "results": [], "latency_ms": {"total": 3.0}}])).queries
     1
@@ -175,19 +181,19 @@ def usage(run: Run, *, path: str | None = None) -> Usage:
 
 
 def by_stage(timings: UsageTable) -> dict[str, Floats]:
-    """Return what each query took in each stage, as latency measures see it: total first."""
+    """Return the latency of each query by stage, the total first, as measures compute it."""
     stages = timings.table["stage"].unique().sort().to_list()
-    found = {}
+    times = {}
     for stage in sorted(stages, key=lambda name: name != TOTAL):
         timed = timings.where(stage=stage)
         total = timed.total(timed.table["ms"].to_numpy())
-        found[stage] = total[timed.places.count > 0]
-    return found
+        times[stage] = total[timed.places.count > 0]
+    return times
 
 
 def by_stage_and_model(calls: UsageTable) -> list[Part]:
-    """Return what each model took in each stage; calls without a price have rows of their own."""
-    return _parts(_with_prices(calls), ["stage", "model"], apart=["unpriced"])
+    """Return the calls by stage and model; calls without a price have separate entries."""
+    return _parts(_with_prices(calls), ["stage", "model"], separate=["unpriced"])
 
 
 def _with_prices(calls: UsageTable) -> pl.DataFrame:
@@ -195,14 +201,14 @@ def _with_prices(calls: UsageTable) -> pl.DataFrame:
     return calls.table.with_columns(usd, usd.is_null().alias("unpriced"))
 
 
-def _parts(table: pl.DataFrame, names: list[str], apart: Sequence[str] = ()) -> list[Part]:
+def _parts(table: pl.DataFrame, names: list[str], separate: Sequence[str] = ()) -> list[Part]:
     tokens = [
         pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
         for name in ("prompt_tokens", "completion_tokens")
     ]
     unpriced = pl.col("unpriced").sum().alias("n_unpriced")
-    kinds = [*names, *apart]
-    groups = table.group_by(kinds).agg(pl.len().alias("calls"), *tokens, unpriced, "usd")
+    keys = [*names, *separate]
+    groups = table.group_by(keys).agg(pl.len().alias("calls"), *tokens, unpriced, "usd")
     return [
         Part(
             stage=row.get("stage"),
@@ -213,23 +219,23 @@ def _parts(table: pl.DataFrame, names: list[str], apart: Sequence[str] = ()) -> 
             usd=_sum(usd for usd in row["usd"] if usd is not None),
             unpriced=row["n_unpriced"],
         )
-        for row in groups.sort(kinds, nulls_last=True).iter_rows(named=True)
+        for row in groups.sort(keys, nulls_last=True).iter_rows(named=True)
     ]
 
 
 def _sum(amounts: Iterable[float]) -> float | None:
-    held = list(amounts)
-    return math.fsum(held) if held else None
+    values = list(amounts)
+    return math.fsum(values) if values else None
 
 
 def _times(run: Run) -> tuple[Times, ...]:
     if run.timings is None:
         return ()
     stages = by_stage(UsageTable.of(run.query_ids, run, run.timings))
-    return tuple(_of_stage(name, ms.tolist()) for name, ms in stages.items())
+    return tuple(_stage_times(name, ms.tolist()) for name, ms in stages.items())
 
 
-def _of_stage(name: str, ms: list[float]) -> Times:
+def _stage_times(name: str, ms: list[float]) -> Times:
     return Times(name, len(ms), **{how: COMBINE[how](ms) for how in QUANTITIES})
 
 
@@ -240,17 +246,17 @@ def _costs(run: Run) -> Costs | None:
     if not calls.table.height:  # every query that called a model failed
         return None
     table, prices = _with_prices(calls), prices_of(calls)
-    of_queries = calls.total(prices)
-    known = of_queries[calls.present & ~np.isnan(of_queries)].tolist()
+    query_costs = calls.total(prices)
+    known_costs = query_costs[calls.present & ~np.isnan(query_costs)].tolist()
     (whole,) = _parts(table.with_columns(run=0), ["run"])
     if whole.usd is not None:
-        # By query first, as cost.sum does: where all is known the two agree to the bit.
+        # Sum per query first, as cost.sum does, so that both give exactly the same number.
         sums = calls.total(np.nan_to_num(prices)).tolist()
         whole = replace(whole, usd=math.fsum(sums))
     return Costs(
         whole=whole,
-        per_query=combine("mean", known),
-        n=len(known),
+        per_query=combine("mean", known_costs),
+        n=len(known_costs),
         parts=tuple(_parts(table, ["stage", "model"])),
         stages=tuple(_parts(table, ["stage"])),
         models=tuple(_parts(table, ["model"])),
@@ -259,38 +265,42 @@ def _costs(run: Run) -> Costs | None:
 
 
 def _retried(run: Run) -> int:
-    """Count the queries that took more than one attempt, whether they failed in the end or not."""
+    """Count the queries that needed more than one attempt, failed or not."""
     tables = [table for table in (run.errors, run.attempts) if table is not None]
-    again = [table.filter(pl.col("attempts") > 1)["query_id"] for table in tables]
-    return pl.concat(again).n_unique() if again else 0
+    retried = [table.filter(pl.col("attempts") > 1)["query_id"] for table in tables]
+    return pl.concat(retried).n_unique() if retried else 0
 
 
 def load(settings: Mapping[str, Any]) -> str | None:
-    """Say how many questions were under way at a time, None where a run does not tell.
+    """Describe how many queries ran at a time; None if the settings of the run do not contain it.
 
-    A run that was finished later may have been asked at several paces.
+    A run that was continued later may have run with several settings, one after the other.
 
-    >>> load({"jobs": 8}), load({"jobs": [32, 1], "rate": 2.5}), load({})
-    ('asked 8 at a time', 'asked 32, then 1 at a time, at most 2.5 begun a second', None)
+    >>> load({"jobs": 8})
+    '8 queries at a time'
+    >>> load({"jobs": [32, 1], "rate": 2.5})
+    '32 queries at a time, then 1, at most 2.5 started per second'
+    >>> load({})
     """
-    jobs = _told(settings.get("jobs"))
+    jobs = _numbers(settings.get("jobs"))
     if not jobs:
         return None
-    rates = _told(settings.get("rate"))
-    rate = f", at most {_in_turn(rates)} begun a second" if rates else ""
-    return f"asked {_in_turn(jobs)} at a time{rate}"
+    first, *later = (f"{number:g}" for number in jobs)
+    text = f"{first} {'query' if first == '1' else 'queries'} at a time"
+    text = ", then ".join([text, *later])
+    if rates := _numbers(settings.get("rate")):
+        text += f", at most {', then '.join(f'{rate:g}' for rate in rates)} started per second"
+    return text
 
 
 def load_note(settings: Mapping[str, Any]) -> str | None:
-    """Say the load where questions had to share the retriever, else nothing."""
-    return load(settings) if any(jobs > 1 for jobs in _told(settings.get("jobs"))) else None
+    """Describe the load if more than one query ran at a time, which makes each query slower."""
+    return load(settings) if any(jobs > 1 for jobs in _numbers(settings.get("jobs"))) else None
 
 
-def _told(given: Any) -> list[float]:
-    """Return the numbers of a setting; whoever wrote the file may have written anything."""
-    every = given if isinstance(given, list) else [given]
-    return [each for each in every if isinstance(each, (int, float)) and not isinstance(each, bool)]
-
-
-def _in_turn(numbers: list[float]) -> str:
-    return ", then ".join(f"{number:g}" for number in numbers)
+def _numbers(setting: Any) -> list[float]:
+    """Return the numbers of a setting. Settings are read from a file and may contain anything."""
+    values = setting if isinstance(setting, list) else [setting]
+    return [
+        value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]

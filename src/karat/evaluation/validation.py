@@ -1,4 +1,4 @@
-"""Validate gold, and the corpus, chunks and runs that belong to it, before a number is trusted."""
+"""`validate`: check gold, and the corpus, chunks and runs that belong to it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from karat.evaluation.validation_checks import (
     GoldIds,
     evidence_findings,
     judgment_findings,
-    note_findings,
     place_findings,
     query_findings,
     shared_query_findings,
+    skipped_findings,
     span_findings,
 )
 from karat.measures.families import FAMILIES
@@ -36,41 +36,58 @@ from karat.version import __version__
 
 
 def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = ()) -> Validation:
-    """Look for all that is wrong with gold; the more is given beside it, the more is checked.
+    """Check gold for errors; with a corpus, chunks or runs, check that they fit together.
 
-    `runs` is a list of runs, or `{name: run}`.
+    Parameters
+    ----------
+    gold : path, table, dict, records or Gold
+        What should be found.
+    corpus : path, table or dict, default None
+        The documents. Spans and ids are checked against them.
+    chunks : path or table, default None
+        All chunks of the documents. Ids are checked against them, and their offsets against
+        `corpus`.
+    runs : list of runs or {name: run}, default ()
+        Runs. Their queries and ids are compared with gold, and their offsets with `corpus`.
 
-    >>> found = validate({"q1": {"a": 1}}, runs=[{"q1": ["A", "B"]}])
-    >>> found.ok, found.findings[0].kind
+    Returns
+    -------
+    Validation
+        The findings, errors first. `ok` is true if there are no errors.
+
+    Examples
+    --------
+    >>> validation = validate({"q1": {"a": 1}}, runs=[{"q1": ["A", "B"]}])
+    >>> validation.ok, validation.findings[0].kind
     (False, 'no-item-retrieved')
     """
     reading = tolerant.read(gold)
     documents = None if corpus is None else Corpus.open(corpus)
-    cut = None if chunks is None else Chunks.open(chunks).frame
+    chunk_table = None if chunks is None else Chunks.open(chunks).frame
     findings = list(_gold_findings(reading, documents))
-    if cut is not None and documents is not None:
-        findings += place_findings(Finder("chunks"), cut, documents, "codepoint")
-    items, sources = _wanted(reading, documents, cut)
+    if chunk_table is not None and documents is not None:
+        findings += place_findings(Finder("chunks"), chunk_table, documents, "codepoint")
+    item_ids, doc_ids = _unconfirmed_ids(reading, documents, chunk_table)
     recognised = {"gold": reading.gold.recognised}
     n_runs = n_results = 0
-    for name, run in _opened(runs):
+    for name, run in _open_runs(runs):
         finder = Finder(f"run {name}")
         recognised[f"run {name}"] = run.recognised
         findings += shared_query_findings(finder, reading.gold.query_ids, run.query_ids)
         if documents is not None:
             findings += place_findings(finder, run.results, documents, run.offsets)
-        items.see_results(run.results, "item_id", "doc_id")
-        sources.see_results(run.results, "doc_id")
+        item_ids.remove_retrieved(run.results, "item_id", "doc_id")
+        doc_ids.remove_retrieved(run.results, "doc_id")
         n_runs, n_results = n_runs + 1, n_results + run.results.height
-    finder = _finder(reading)
-    findings += items.findings(finder, "unknown-item", "item")
-    if documents is None:  # else every span has been held against its document
-        findings += sources.findings(finder, "unknown-document", "document")
-    checked = _checked(reading)
+    finder = _gold_finder(reading)
+    findings += item_ids.findings(finder, "unknown-item", "item")
+    if documents is None:  # with a corpus, the document of every span was checked above
+        findings += doc_ids.findings(finder, "unknown-document", "document")
+    checked = _gold_counts(reading)
     if documents is not None:
         checked["documents"] = len(documents)
-    if cut is not None:
-        checked["chunks"] = cut.height
+    if chunk_table is not None:
+        checked["chunks"] = chunk_table.height
     if n_runs:
         checked |= {"runs": n_runs, "results": n_results}
     recognised = {
@@ -83,8 +100,8 @@ def validate(gold: Any, *, corpus: Any = None, chunks: Any = None, runs: Any = (
 
 
 def _gold_findings(reading: tolerant.TolerantReading, corpus: Corpus | None) -> Iterator[Finding]:
-    gold, finder = reading.gold, _finder(reading)
-    yield from note_findings(reading)
+    gold, finder = reading.gold, _gold_finder(reading)
+    yield from skipped_findings(reading)
     yield from query_findings(finder, reading)
     yield from judgment_findings(finder, gold.judgments)
     if gold.spans is not None:
@@ -93,27 +110,27 @@ def _gold_findings(reading: tolerant.TolerantReading, corpus: Corpus | None) -> 
         yield from evidence_findings(finder, gold.evidence)
 
 
-def _wanted(
-    reading: tolerant.TolerantReading, documents: Corpus | None, cut: pl.DataFrame | None
+def _unconfirmed_ids(
+    reading: tolerant.TolerantReading, documents: Corpus | None, chunks: pl.DataFrame | None
 ) -> tuple[GoldIds, GoldIds]:
-    """Return the relevant ids, and the documents of spans, less those that are known to be."""
+    """Return the relevant ids and the documents of spans that corpus and chunks do not contain."""
     gold = reading.gold
-    items = GoldIds(gold.judgments.filter(pl.col("grade") > 0), "item_id")
-    sources = GoldIds(NO_SPANS if gold.spans is None else gold.spans, "doc_id")
-    if cut is not None:
-        items.see(cut["item_id"])
-        items.see(cut["doc_id"])
-        sources.see(cut["doc_id"])
+    item_ids = GoldIds(gold.judgments.filter(pl.col("grade") > 0), "item_id")
+    doc_ids = GoldIds(NO_SPANS if gold.spans is None else gold.spans, "doc_id")
+    if chunks is not None:
+        item_ids.remove(chunks["item_id"])
+        item_ids.remove(chunks["doc_id"])
+        doc_ids.remove(chunks["doc_id"])
     if documents is not None:
-        items.see(documents.doc_ids)
-    return items, sources
+        item_ids.remove(documents.doc_ids)
+    return item_ids, doc_ids
 
 
-def _finder(reading: tolerant.TolerantReading) -> Finder:
+def _gold_finder(reading: tolerant.TolerantReading) -> Finder:
     return Finder("gold", lambda query: reading.lines.get(query))
 
 
-def _opened(runs: Any) -> Iterator[tuple[str, Run]]:
+def _open_runs(runs: Any) -> Iterator[tuple[str, Run]]:
     """Open runs one after the other, so that only one is in memory at a time."""
     if isinstance(runs, (str, os.PathLike, PathSource, Run)) or frames.is_table(runs):
         runs = [runs]
@@ -121,40 +138,58 @@ def _opened(runs: Any) -> Iterator[tuple[str, Run]]:
         for name, source in runs.items():
             yield str(name), Run.open(source)
         return
-    seen: list[str] = []
+    names: list[str] = []
     for source in runs:
         run = Run.open(source)
-        seen.append(run.name or "run")
-        times = seen.count(seen[-1])
-        yield seen[-1] if times == 1 else f"{seen[-1]} ({times})", run
+        name = run.name or "run"
+        names.append(name)
+        n_same = names.count(name)
+        yield name if n_same == 1 else f"{name} ({n_same})", run
 
 
-def _checked(reading: tolerant.TolerantReading) -> dict[str, int]:
+def _gold_counts(reading: tolerant.TolerantReading) -> dict[str, int]:
     gold = reading.gold
-    passed_over = sum("start" in note.place for note in reading.notes)
     checked = {"queries": gold.query_ids.len()}
     for family in FAMILIES.values():
         if family.gold is not None:
             table = family.table(gold)
             checked[family.gold] = 0 if table is None else table.height
-    checked["spans"] += passed_over
+    checked["spans"] += sum("start" in note.place for note in reading.notes)  # skipped spans
     return checked
 
 
-def _order(found: Finding) -> int:
-    return list(KINDS).index(found.kind)
+def _order(finding: Finding) -> int:
+    return list(KINDS).index(finding.kind)
 
 
 @dataclass(frozen=True)
 class Validation(Result):
-    """All findings, errors first, and how much was checked."""
+    """The result of `validate`: all findings, and how much was checked.
+
+    Parameters
+    ----------
+    findings : tuple of Finding
+        The problems that were found, errors first.
+    checked : dict
+        How many queries, judgments, spans, evidence texts, documents, chunks, runs and results
+        were checked.
+    recognised : dict, default {}
+        For gold and each run, the columns or keys that were mapped to names of karat:
+        {source: {karat name: name in the file}}.
+    fields : tuple of str, default ()
+        The other fields of the queries in gold.
+
+    Examples
+    --------
+    >>> validation = validate({"q1": {"a": 1}, "q2": {"b": 0}})
+    >>> validation.ok, validation.verdict
+    (True, '1 warning: 2 queries, 2 judgments checked')
+    """
 
     findings: tuple[Finding, ...]
     checked: dict[str, int]
     recognised: dict[str, dict[str, str]] = field(default_factory=dict)
-    """For gold and each run, which column or key was read as what: {ours: theirs}."""
     fields: tuple[str, ...] = ()
-    """What else gold knows of its queries."""
 
     @property
     def ok(self) -> bool:
@@ -162,16 +197,22 @@ class Validation(Result):
         return not self.count("error")
 
     def count(self, severity: str) -> int:
-        """Return how many errors or warnings there are over all findings."""
-        return sum(found.count for found in self.findings if found.severity == severity)
+        """Return the number of occurrences of all findings with a severity.
+
+        Parameters
+        ----------
+        severity : "error" or "warning"
+            The severity to count.
+        """
+        return sum(finding.count for finding in self.findings if finding.severity == severity)
 
     @property
     def frame(self) -> pl.DataFrame:
         """One row per finding: severity, kind, source, count, meaning."""
         names = ("severity", "kind", "source", "count", "meaning")
-        rows = [[getattr(found, name) for name in names] for found in self.findings]
-        kinds = {name: pl.Int64 if name == "count" else pl.String for name in names}
-        return pl.DataFrame(rows, schema=kinds, orient="row")
+        rows = [[getattr(finding, name) for name in names] for finding in self.findings]
+        schema = {name: pl.Int64 if name == "count" else pl.String for name in names}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `karat validate --json` prints."""
@@ -181,22 +222,21 @@ class Validation(Result):
             "checked": self.checked,
             "recognised": self.recognised,
             "fields": list(self.fields),
-            "findings": [found.as_dict() for found in self.findings],
+            "findings": [finding.as_dict() for finding in self.findings],
         }
 
     @property
     def verdict(self) -> str:
-        """Everything in one line."""
-        found = [
-            counted(self.count(word), word) for word in ("error", "warning") if self.count(word)
-        ]
+        """The result in one line."""
+        severities = ("error", "warning")
+        numbers = [counted(self.count(word), word) for word in severities if self.count(word)]
         documents = self.checked.get("documents")
         against = "" if documents is None else f" against {counted(documents, 'document')}"
-        parts = [counted(n, noun) for noun, n in self._nouns() if n] or ["0 queries"]
-        return f"{', '.join(found) or 'no findings'}: {', '.join(parts)} checked{against}"
+        parts = [counted(n, noun) for noun, n in self._checked_nouns() if n] or ["0 queries"]
+        return f"{', '.join(numbers) or 'no findings'}: {', '.join(parts)} checked{against}"
 
-    def _nouns(self) -> Iterator[tuple[str, int]]:
-        """Yield the word for one of each thing that was checked, and how many there were."""
+    def _checked_nouns(self) -> Iterator[tuple[str, int]]:
+        """Yield a singular noun for each thing that was checked, and its number."""
         yield "query", self.checked["queries"]
         for family in FAMILIES.values():
             if family.gold is not None:

@@ -1,4 +1,8 @@
-"""Findings of a validation, and how rows with a problem become a finding with examples."""
+"""The checks of `validate`: what they look for in gold, chunks and runs, and their findings.
+
+`KINDS` lists all kinds of findings. Each function `…_findings` checks one thing and yields a
+`Finding` for each kind of problem that it detects.
+"""
 
 from __future__ import annotations
 
@@ -18,37 +22,44 @@ from karat.data.tolerant import TolerantReading
 from karat.errors import counted
 
 KINDS = {
-    "duplicate-query": ("error", "a query stands on more than one line"),
-    "negative": ("error", "a span begins before its document does"),
-    "inverted": ("error", "a span ends before it begins"),
-    "too-far": ("error", "a span ends further than any document goes"),
-    "systematic-offsets": ("error", "all offsets of gold seem to be counted in another way"),
-    "past-end": ("error", "a place reaches past the end of its document"),
-    "inside-character": ("error", "a place begins or ends inside a character"),
-    "unknown-document": ("error", "a place is in a document that there is not"),
-    "text-mismatch": ("error", "the text is not what stands in that place"),
+    "duplicate-query": ("error", "a query appears on more than one line"),
+    "negative": ("error", "a span starts before its document"),
+    "inverted": ("error", "a span ends before it starts"),
+    "too-far": ("error", "the end of a span is too large for any document"),
+    "systematic-offsets": ("error", "all offsets of gold seem to be counted in another unit"),
+    "past-end": ("error", "a span ends after the end of its document"),
+    "inside-character": ("error", "a span starts or ends inside a character"),
+    "unknown-document": ("error", "the document of a span does not exist"),
+    "text-mismatch": ("error", "the text differs from the text of the document at that span"),
     "unknown-item": ("error", "no document, chunk or result has this relevant id"),
-    "no-item-retrieved": ("error", "not one relevant id stands in any run"),
-    "no-document-retrieved": ("error", "not one document of gold stands in any run"),
+    "no-item-retrieved": ("error", "no relevant id appears in any run"),
+    "no-document-retrieved": ("error", "no document of gold appears in any run"),
     "no-shared-query": ("error", "gold and the run have no query in common"),
-    "zero-length": ("warning", "a span holds no characters, and so counts nothing"),
-    "blank": ("warning", "a span holds nothing but white space"),
+    "zero-length": ("warning", "a span is empty, so it is not counted"),
+    "blank": ("warning", "a span contains only white space"),
     "overlap": ("warning", "a span overlaps another of the same query; characters count once"),
-    "no-gold": ("warning", "nothing is known that should be found for a query"),
+    "no-gold": ("warning", "gold lists nothing to find for a query"),
     "nothing-relevant": ("warning", "every judgment of a query has a grade of 0 or below"),
     "judged-twice": ("warning", "an item is judged more than once; the highest grade counts"),
-    "empty-evidence": ("warning", "a piece of evidence holds no text"),
-    "duplicate-evidence": ("warning", "a piece of evidence stands more than once in its query"),
-    "item-not-retrieved": ("warning", "a relevant id stands in no run"),
-    "document-not-retrieved": ("warning", "a document of gold stands in no run"),
+    "empty-evidence": ("warning", "an evidence text is empty"),
+    "duplicate-evidence": ("warning", "a query has the same evidence text more than once"),
+    "item-not-retrieved": ("warning", "a relevant id appears in no run"),
+    "document-not-retrieved": ("warning", "a document of gold appears in no run"),
     "missing-query": ("warning", "a query of gold is not in the run"),
     "unknown-query": ("warning", "a query of the run is not in gold"),
 }
+"""The kinds of findings, the most severe first: severity and meaning."""
+MAX_EXAMPLES = 3
+_PLACE = ("query_id", "item_id", "doc_id", "start", "end")
+
+Row = dict[str, Any]
+Problem = str | tuple[str, str | None]
+"""What is wrong with a row; with a hint if it is a tuple."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One place where something is wrong."""
+    """One occurrence of a problem."""
 
     problem: str
     hint: str | None = None
@@ -61,33 +72,56 @@ class Example:
     end: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is known, as plain data."""
-        values = {part.name: getattr(self, part.name) for part in fields(self)}
+        """Return the values that are not None as plain data."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of thing that is wrong, how often, and where for instance."""
+    """One kind of problem that `validate` found, with its number of occurrences and examples.
+
+    Parameters
+    ----------
+    kind : str
+        The kind of problem, such as "unknown-item" or "overlap".
+    source : str
+        Where it was found: "gold", "chunks" or "run NAME".
+    count : int
+        The number of occurrences.
+    examples : tuple of Example
+        Up to three occurrences, with file, line and ids.
+    hint : str, default None
+        How to fix the problem.
+
+    Examples
+    --------
+    >>> from karat import validate
+    >>> (finding,) = validate({"q1": {"a": 0}}).findings
+    >>> finding.kind, finding.severity, finding.count
+    ('nothing-relevant', 'warning', 1)
+    >>> finding.examples[0].problem
+    '1 judgment, none above 0'
+    """
 
     kind: str
     source: str
-    """What it was found in: gold, chunks or `run NAME`."""
     count: int
     examples: tuple[Example, ...]
     hint: str | None = None
 
     @property
     def severity(self) -> str:
-        """`error`: numbers would be wrong or refused; `warning`: they may not mean what they seem.
+        """The severity: "error" or "warning".
 
-        A validation with errors is not ok.
+        With an error, scores would be wrong or refused. With a warning, they may not mean what
+        they seem to.
         """
         return KINDS[self.kind][0]
 
     @property
     def meaning(self) -> str:
-        """What the kind says, in a sentence."""
+        """The meaning of the kind in a sentence."""
         return KINDS[self.kind][1]
 
     def as_dict(self) -> dict[str, Any]:
@@ -99,15 +133,9 @@ class Finding:
             "count": self.count,
             "examples": [example.as_dict() for example in self.examples],
         }
-        return plain | ({"hint": self.hint} if self.hint else {})
-
-
-EXAMPLES = 3
-_PLACE = ("query_id", "item_id", "doc_id", "start", "end")
-
-Row = dict[str, Any]
-Problem = str | tuple[str, str | None]
-"""What is wrong with a row, and perhaps a hint."""
+        if self.hint:
+            plain["hint"] = self.hint
+        return plain
 
 
 @dataclass(frozen=True)
@@ -117,62 +145,62 @@ class Finder:
     source: str
     line: Callable[[str], tuple[str, int] | None] = lambda _: None
 
-    def found(
-        self, kind: str, rows: pl.DataFrame, say: Callable[[Row], Problem], hint: str | None = None
+    def findings(
+        self,
+        kind: str,
+        rows: pl.DataFrame,
+        describe: Callable[[Row], Problem],
+        hint: str | None = None,
     ) -> Iterator[Finding]:
-        """Yield one finding where there are such rows; its examples do not hang on their order."""
+        """Yield one finding if there are rows; its examples do not depend on their order."""
         if not rows.height:
             return
         place = [name for name in _PLACE if name in rows.columns]
-        rest = [name for name in rows.columns if name not in place]
-        first = rows.sort([*place, *rest], nulls_last=True).head(EXAMPLES)
-        examples = [self._example(row, say(row)) for row in first.iter_rows(named=True)]
+        other_columns = [name for name in rows.columns if name not in place]
+        first = rows.sort([*place, *other_columns], nulls_last=True).head(MAX_EXAMPLES)
+        examples = [self._example(row, describe(row)) for row in first.iter_rows(named=True)]
         yield Finding(kind, self.source, rows.height, tuple(examples), hint)
 
-    def _example(self, row: Row, described: Problem) -> Example:
-        problem, hint = (described, None) if isinstance(described, str) else described
+    def _example(self, row: Row, description: Problem) -> Example:
+        problem, hint = (description, None) if isinstance(description, str) else description
         query = row.get("query_id")
         path, line = (None if query is None else self.line(query)) or (None, None)
         place = {name: row.get(name) for name in _PLACE}
         return Example(problem, hint, path, line, **place)
 
 
-def a_few(names: pl.Series) -> list[str]:
-    """Return some of the ids there are."""
-    return names.drop_nulls().unique().sort().head(EXAMPLES).to_list()
-
-
-def note_findings(reading: TolerantReading) -> Iterator[Finding]:
-    """Yield what the reader passed over, as it stands in the file."""
+def skipped_findings(reading: TolerantReading) -> Iterator[Finding]:
+    """Yield the parts of the file that could not be read and were skipped."""
     kind = attrgetter("kind")
-    for name, notes in groupby(sorted(reading.notes, key=kind), key=kind):
-        same = list(notes)
+    for name, group in groupby(sorted(reading.notes, key=kind), key=kind):
+        notes = list(group)
         examples = [
             Example(note.error.problem, path=note.error.path, line=note.error.line, **note.place)
-            for note in same[:EXAMPLES]
+            for note in notes[:MAX_EXAMPLES]
         ]
-        yield Finding(name, "gold", len(same), tuple(examples), same[0].error.hint)
+        yield Finding(name, "gold", len(notes), tuple(examples), notes[0].error.hint)
 
 
 def query_findings(finder: Finder, reading: TolerantReading) -> Iterator[Finding]:
-    """Yield queries that nothing should be found for."""
+    """Yield queries without gold, and queries without a relevant item."""
     gold = reading.gold
-    held = [t["query_id"] for t in (gold.judgments, gold.spans, gold.evidence) if t is not None]
-    # A query whose spans were all passed over is no query without gold.
-    passed_over = [note.place["query_id"] for note in reading.notes if "start" in note.place]
-    held.append(pl.Series("query_id", passed_over, pl.String))
+    tables = (gold.judgments, gold.spans, gold.evidence)
+    with_gold = [table["query_id"] for table in tables if table is not None]
+    # A query has gold even if all its spans were skipped.
+    skipped = [note.place["query_id"] for note in reading.notes if "start" in note.place]
+    with_gold.append(pl.Series("query_id", skipped, pl.String))
     empty = {*gold.query_ids_judged, *gold.empty_spans}
-    yield from finder.found(
+    yield from finder.findings(
         "no-gold",
-        gold.query_ids.to_frame().join(pl.concat(held).to_frame(), on="query_id", how="anti"),
+        gold.query_ids.to_frame().join(pl.concat(with_gold).to_frame(), on="query_id", how="anti"),
         lambda row: (
-            "what is given is empty"
+            "its list of judgments or spans is empty"
             if row["query_id"] in empty
-            else "it has neither judgments, nor spans, nor evidence"
+            else "it has no judgments, spans or evidence"
         ),
     )
     grades = gold.judgments.group_by("query_id").agg(pl.len(), pl.col("grade").max())
-    yield from finder.found(
+    yield from finder.findings(
         "nothing-relevant",
         grades.filter(pl.col("grade") <= 0),
         lambda row: f"{counted(row['len'], 'judgment')}, none above 0",
@@ -180,171 +208,187 @@ def query_findings(finder: Finder, reading: TolerantReading) -> Iterator[Finding
 
 
 def judgment_findings(finder: Finder, judgments: pl.DataFrame) -> Iterator[Finding]:
-    """Yield items that were judged more than once in a query."""
-    graded = judgments.group_by("query_id", "item_id").agg(pl.col("grade").sort())
-    yield from finder.found(
+    """Yield items that were judged more than once for a query."""
+    grades = judgments.group_by("query_id", "item_id").agg(pl.col("grade").sort())
+    yield from finder.findings(
         "judged-twice",
-        graded.filter(pl.col("grade").list.len() > 1),
+        grades.filter(pl.col("grade").list.len() > 1),
         lambda row: f"its grades are {', '.join(map(str, row['grade']))}",
     )
 
 
 def evidence_findings(finder: Finder, evidence: pl.DataFrame) -> Iterator[Finding]:
-    """Yield evidence without text, and evidence that is there twice.
-
-    White space and capitals make no difference, as when evidence is matched.
-    """
-    plain = [" ".join(text.split()).lower() for text in evidence["text"]]
-    texts = evidence.select("query_id", pl.Series("text", plain, pl.String))
-    yield from finder.found(
-        "empty-evidence", texts.filter(pl.col("text") == ""), lambda _: "there is no text"
+    """Yield empty and repeated evidence texts; case and white space are ignored."""
+    normalized = [" ".join(text.split()).lower() for text in evidence["text"]]
+    texts = evidence.select("query_id", pl.Series("text", normalized, pl.String))
+    yield from finder.findings(
+        "empty-evidence", texts.filter(pl.col("text") == ""), lambda _: "the text is empty"
     )
-    times = texts.filter(pl.col("text") != "").group_by("query_id", "text").len()
-    yield from finder.found(
+    counts = texts.filter(pl.col("text") != "").group_by("query_id", "text").len()
+    yield from finder.findings(
         "duplicate-evidence",
-        times.filter(pl.col("len") > 1),
-        lambda row: f"{row['text'][:40]!r} stands there {row['len']} times",
+        counts.filter(pl.col("len") > 1),
+        lambda row: f"{row['text'][:40]!r} appears {row['len']} times",
     )
-
-
-class GoldIds:
-    """The ids that gold names in a column, crossed off where something has them."""
-
-    def __init__(self, rows: pl.DataFrame, column: str) -> None:
-        self._column = column
-        self._unseen = rows.group_by(column).agg(pl.col("query_id").min())
-        self._all = self._unseen.height
-        self._there: list[str] = []
-        self._complete = False
-        self._retrieved = False
-
-    def see(self, ids: pl.Series) -> None:
-        """Cross off ids of the corpus or of its chunks: any that are right must be there."""
-        self._complete = True
-        self._cross_off(ids)
-
-    def see_results(self, results: pl.DataFrame, *columns: str) -> None:
-        """Cross off ids that a run returned; it need not have returned all there are."""
-        for name in columns:
-            if name in results.columns:
-                self._retrieved = True
-                self._cross_off(results[name])
-
-    def _cross_off(self, ids: pl.Series) -> None:
-        seen = ids.alias(self._column).to_frame()
-        self._unseen = self._unseen.join(seen, on=self._column, how="anti")
-        self._there = self._there or a_few(ids)
-
-    def findings(self, finder: Finder, unknown: str, word: str) -> Iterator[Finding]:
-        """Yield the ids that nothing has: an error if they must be there, or if none of them is."""
-        if not self._complete and not self._retrieved:
-            return
-        none = self._unseen.height == self._all
-        kind = f"no-{word}-retrieved" if none else f"{word}-not-retrieved"
-        yield from finder.found(
-            unknown if self._complete else kind,
-            self._unseen,
-            lambda _: "nothing that was given has this id",
-            f"there are {', '.join(map(repr, self._there))}; are ids spelled differently?"
-            if self._there
-            else None,
-        )
-
-
-def shared_query_findings(finder: Finder, gold: pl.Series, run: pl.Series) -> Iterator[Finding]:
-    """Yield the queries that only gold or only the run has."""
-    wanted, asked = (ids.alias("query_id").to_frame() for ids in (gold, run))
-    missing = wanted.join(asked, on="query_id", how="anti")
-    unknown = asked.join(wanted, on="query_id", how="anti")
-    if unknown.height and unknown.height == asked.height:
-        hint = f"queries of gold are {', '.join(map(repr, a_few(gold)))}"
-        yield from finder.found("no-shared-query", unknown, lambda _: "gold does not have it", hint)
-        return
-    yield from finder.found("missing-query", missing, lambda _: "it scores as nothing retrieved")
-    yield from finder.found("unknown-query", unknown, lambda _: "it is left out")
 
 
 def span_findings(
     finder: Finder, spans: pl.DataFrame, corpus: Corpus | None, unit: str
 ) -> Iterator[Finding]:
-    """Yield spans of gold that do not hold, hold nothing, or overlap."""
-    explained = explain_offsets(spans, unit, corpus)
-    if explained is not None:
+    """Yield spans of gold with wrong offsets, empty or blank spans, and overlaps."""
+    explanation = explain_offsets(spans, unit, corpus)
+    if explanation is not None:
         yield Finding(
             "systematic-offsets",
             finder.source,
-            explained.count,
+            explanation.count,
             (),
-            f"{explained}; {explained.hint}",
+            f"{explanation}; {explanation.hint}",
         )
     if corpus is None:
         yield from _length_findings(finder, spans, unit)
         texts = spans["text"].to_list()
     else:
-        found = placed(spans, corpus, unit)
-        yield from _fault_findings(finder, spans, found, corpus, unit)
-        texts = _texts(found, corpus)
+        located = placed(spans, corpus, unit)
+        yield from _fault_findings(finder, spans, located, corpus, unit)
+        texts = _texts(located, corpus)
     empty = spans["start"] == spans["end"]
-    yield from finder.found("zero-length", spans.filter(empty), lambda _: "it ends where it begins")
+    yield from finder.findings(
+        "zero-length", spans.filter(empty), lambda _: "it ends where it starts"
+    )
     blank = pl.Series([text is not None and not text.strip() for text in texts], dtype=pl.Boolean)
-    yield from finder.found(
-        "blank", spans.filter(~empty & blank), lambda _: "there is nothing but white space"
+    yield from finder.findings(
+        "blank", spans.filter(~empty & blank), lambda _: "it contains only white space"
     )
     yield from _overlap_findings(finder, spans.filter(~empty))
+
+
+def _length_findings(finder: Finder, spans: pl.DataFrame, unit: str) -> Iterator[Finding]:
+    """Yield spans with another length than their text."""
+    length = text_lengths(unit)
+    span_length = pl.col("end") - pl.col("start")
+    yield from finder.findings(
+        "text-mismatch",
+        spans.with_columns(length.alias("length")).filter(pl.col("length") != span_length),
+        lambda row: (
+            f"the span has a length of {row['end'] - row['start']}, its text of {row['length']}"
+        ),
+    )
+
+
+def _texts(located: LocatedRows, corpus: Corpus) -> list[str | None]:
+    """Return the text of each span in the corpus; if the span is wrong, its text in gold."""
+    rows = located.table.select("doc_id", "start", "end", "text").iter_rows()
+    return [
+        text if is_faulty else corpus[doc_id][start:end]
+        for (doc_id, start, end, text), is_faulty in zip(rows, located.faulty, strict=True)
+    ]
+
+
+def _overlap_findings(finder: Finder, spans: pl.DataFrame) -> Iterator[Finding]:
+    """Yield each span that overlaps an earlier one of the same query and document."""
+    document = ["query_id", "doc_id"]
+    ordered = spans.select(*document, "start", "end").sort(*document, "start", "end")
+    latest_end = pl.col("end").cum_max().shift(1).over(document)
+
+    def describe(row: Row) -> str:
+        same_document = [pl.col(name) == row[name] for name in document]
+        overlapping = ordered.filter(
+            *same_document, pl.col("start") < row["end"], pl.col("end") > row["start"]
+        )
+        start, end = overlapping.select("start", "end").row(0)
+        if (start, end) == (row["start"], row["end"]):
+            return "the same span appears twice"
+        return f"it overlaps [{start}, {end})"
+
+    yield from finder.findings("overlap", ordered.filter(pl.col("start") < latest_end), describe)
 
 
 def place_findings(
     finder: Finder, table: pl.DataFrame, corpus: Corpus, unit: str
 ) -> Iterator[Finding]:
-    """Yield places of chunks or results that do not hold, and documents that there are not."""
-    found = placed(table, corpus, unit)
+    """Yield chunks or results with wrong offsets, or with a document that does not exist."""
+    located = placed(table, corpus, unit)
     if "doc_id" in table.columns:
-        strange = ~table["doc_id"].is_in(corpus.doc_ids.implode()).fill_null(value=True)
-        found.faults["unknown-document"] = strange.to_numpy() | found.faults.get(
+        unknown = ~table["doc_id"].is_in(corpus.doc_ids.implode()).fill_null(value=True)
+        located.faults["unknown-document"] = unknown.to_numpy() | located.faults.get(
             "unknown-document", np.zeros(table.height, np.bool_)
         )
-    yield from _fault_findings(finder, table, found, corpus, unit)
+    yield from _fault_findings(finder, table, located, corpus, unit)
 
 
 def _fault_findings(
-    finder: Finder, table: pl.DataFrame, found: LocatedRows, corpus: Corpus, unit: str
+    finder: Finder, table: pl.DataFrame, located: LocatedRows, corpus: Corpus, unit: str
 ) -> Iterator[Finding]:
-    for kind, rows in found.faults.items():
-        say = partial(fault, kind, corpus=corpus, unit=unit)
-        yield from finder.found(kind, table.filter(rows), say)
+    for kind, rows in located.faults.items():
+        describe = partial(fault, kind, corpus=corpus, unit=unit)
+        yield from finder.findings(kind, table.filter(rows), describe)
 
 
-def _length_findings(finder: Finder, spans: pl.DataFrame, unit: str) -> Iterator[Finding]:
-    """Yield texts that cannot stand in their place, which is longer or shorter."""
-    length = text_lengths(unit)
-    place = pl.col("end") - pl.col("start")
-    yield from finder.found(
-        "text-mismatch",
-        spans.with_columns(length.alias("length")).filter(pl.col("length") != place),
-        lambda row: f"the place is {row['end'] - row['start']} long and the text {row['length']}",
+def shared_query_findings(finder: Finder, gold: pl.Series, run: pl.Series) -> Iterator[Finding]:
+    """Yield the queries that only gold or only the run contains."""
+    gold_ids, run_ids = (ids.alias("query_id").to_frame() for ids in (gold, run))
+    missing = gold_ids.join(run_ids, on="query_id", how="anti")
+    unknown = run_ids.join(gold_ids, on="query_id", how="anti")
+    if unknown.height and unknown.height == run_ids.height:
+        hint = f"queries of gold are {', '.join(map(repr, _example_ids(gold)))}"
+        yield from finder.findings("no-shared-query", unknown, lambda _: "it is not in gold", hint)
+        return
+    yield from finder.findings(
+        "missing-query", missing, lambda _: "it is scored as nothing retrieved"
     )
+    yield from finder.findings("unknown-query", unknown, lambda _: "it is left out")
 
 
-def _texts(found: LocatedRows, corpus: Corpus) -> list[str | None]:
-    """Return what stands in each place that holds, and else what gold says."""
-    held = found.table.select("doc_id", "start", "end", "text").iter_rows()
-    return [
-        text if at_fault else corpus[doc_id][start:end]
-        for (doc_id, start, end, text), at_fault in zip(held, found.faulty, strict=True)
-    ]
+class GoldIds:
+    """The ids in a column of gold; those that the corpus, chunks or runs contain are removed."""
+
+    def __init__(self, rows: pl.DataFrame, column: str) -> None:
+        self._column = column
+        self._missing = rows.group_by(column).agg(pl.col("query_id").min())
+        self._total = self._missing.height
+        self._examples: list[str] = []
+        self._has_collection = False
+        self._has_results = False
+
+    def remove(self, ids: pl.Series) -> None:
+        """Remove the ids of the corpus or of the chunks, which contain every correct id."""
+        self._has_collection = True
+        self._remove(ids)
+
+    def remove_retrieved(self, results: pl.DataFrame, *columns: str) -> None:
+        """Remove the ids that a run returned. A run need not return every correct id."""
+        for name in columns:
+            if name in results.columns:
+                self._has_results = True
+                self._remove(results[name])
+
+    def _remove(self, ids: pl.Series) -> None:
+        known = ids.alias(self._column).to_frame()
+        self._missing = self._missing.join(known, on=self._column, how="anti")
+        self._examples = self._examples or _example_ids(ids)
+
+    def findings(self, finder: Finder, unknown: str, noun: str) -> Iterator[Finding]:
+        """Yield the ids that were not removed.
+
+        That is an error if the corpus or the chunks were given, or if runs contain none of them.
+        """
+        if self._has_collection:
+            kind = unknown
+        elif not self._has_results:
+            return
+        elif self._missing.height == self._total:
+            kind = f"no-{noun}-retrieved"
+        else:
+            kind = f"{noun}-not-retrieved"
+        hint = None
+        if self._examples:
+            examples = ", ".join(map(repr, self._examples))
+            hint = f"existing ids are {examples}, …; check whether ids are spelled differently"
+        yield from finder.findings(
+            kind, self._missing, lambda _: "no corpus, chunk or run contains this id", hint
+        )
 
 
-def _overlap_findings(finder: Finder, spans: pl.DataFrame) -> Iterator[Finding]:
-    """Yield each span that shares characters with one that begins no later."""
-    text = ["query_id", "doc_id"]
-    ordered = spans.select(*text, "start", "end").sort(*text, "start", "end")
-    reach = pl.col("end").cum_max().shift(1).over(text)
-
-    def overlapped(row: Row) -> str:
-        same = [pl.col(name) == row[name] for name in text]
-        others = ordered.filter(*same, pl.col("start") < row["end"], pl.col("end") > row["start"])
-        start, end = others.select("start", "end").row(0)
-        twin = (start, end) == (row["start"], row["end"])
-        return "it is there twice" if twin else f"[{start}, {end}) shares characters with it"
-
-    yield from finder.found("overlap", ordered.filter(pl.col("start") < reach), overlapped)
+def _example_ids(ids: pl.Series) -> list[str]:
+    return ids.drop_nulls().unique().sort().head(MAX_EXAMPLES).to_list()

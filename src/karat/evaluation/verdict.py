@@ -1,4 +1,4 @@
-"""Gates: a run is checked against thresholds, and the verdict is the result."""
+"""`gate`: check a run against thresholds. Returns a `Verdict`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from karat.config import REPORT_TEXTS, Config
 from karat.conventions import Conventions
 from karat.engines.scoring_options import ScoringOptions
 from karat.errors import counted
-from karat.evaluation.baselines import baseline_scores
+from karat.evaluation.baselines import load_baseline
 from karat.evaluation.evaluator import evaluator_of
 from karat.evaluation.gate_checks import Check, check_rule
 from karat.evaluation.remarks import n_missing, remarks, scoring_notes, unequal_text_notes
 from karat.evaluation.result import Result
 from karat.evaluation.scores import Scores
-from karat.evaluation.thresholds import Thresholds, measures_needed
+from karat.evaluation.thresholds import Thresholds, all_rules
 from karat.live.failures import MAX_FAILED
 from karat.match.text import Matching
 from karat.measures import parse
@@ -28,23 +28,48 @@ from karat.version import __version__
 
 @dataclass(frozen=True)
 class Verdict(Result):
-    """The outcome of a gate; it is true if every check passed."""
+    """The result of `gate`. It is true if the run meets every threshold.
+
+    Parameters
+    ----------
+    run : str
+        The name of the run.
+    baseline : str or None
+        The name of the baseline. None if no threshold compares with one.
+    checks : tuple of Check
+        One check per threshold, with the numbers that were compared.
+    failed : int, default 0
+        The number of queries that the retriever failed on.
+    missing : int, default 0
+        The number of queries of gold that are not in the run.
+    remarks : tuple of str, default ()
+        Notes on queries left out, special cases and settings.
+    scored : dict, default {}
+        The conventions, level, matching rule and settings that were used.
+    scores : Scores, default None
+        The scores of the run.
+    baseline_scores : Scores, default None
+        The scores of the baseline. None if no threshold compares with one.
+
+    Examples
+    --------
+    >>> gold, run = {"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["c", "b"]}
+    >>> verdict = gate(gold, run, ["RR >= 0.7", "P@1 >= 0.9"])
+    >>> bool(verdict), verdict.summary
+    (False, 'run failed 1 of 2 thresholds')
+    >>> [check.passed for check in verdict.checks]
+    [True, False]
+    """
 
     run: str
     baseline: str | None
     checks: tuple[Check, ...]
     failed: int = 0
-    """How many queries the retriever failed on."""
     missing: int = 0
-    """How many queries of gold are not in the run."""
     remarks: tuple[str, ...] = ()
-    """What was left out or counted, and how it was scored, in sentences."""
     scored: dict[str, Any] = field(default_factory=dict)
-    """By which conventions, level, matching rule and settings."""
     scores: Scores | None = field(default=None, repr=False, compare=False)
-    """The scores of the run."""
     baseline_scores: Scores | None = field(default=None, repr=False, compare=False)
-    """The scores of the baseline, if a threshold compares with it."""
 
     @property
     def passed(self) -> bool:
@@ -61,7 +86,7 @@ class Verdict(Result):
 
     @property
     def unanswered(self) -> str | None:
-        """Which queries have no answer in the run, in words, where there are any."""
+        """The number of failed and missing queries, in words; None if there are none."""
         parts = [
             f"{counted(self.failed, 'query')} that the retriever failed on" if self.failed else "",
             f"{counted(self.missing, 'query')} not in the run" if self.missing else "",
@@ -70,7 +95,7 @@ class Verdict(Result):
 
     @property
     def summary(self) -> str:
-        """Everything in one line; queries without an answer are never passed over."""
+        """The verdict in one line, including failed and missing queries."""
         total = counted(len(self.checks), "threshold")
         outcome = (
             f"{self.run} passed {total}"
@@ -79,7 +104,7 @@ class Verdict(Result):
         )
         if self.baseline is not None:
             outcome += f" (baseline {self.baseline})"
-        return outcome if self.unanswered is None else f"{outcome}; with {self.unanswered}"
+        return outcome if self.unanswered is None else f"{outcome}; {self.unanswered}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the verdict as plain data."""
@@ -94,20 +119,32 @@ class Verdict(Result):
         return plain | ({} if self.baseline is None else {"baseline": self.baseline})
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the verdict in the format of the extension: .xml for JUnit, .md, .json."""
+        """Write the verdict to a file.
+
+        Parameters
+        ----------
+        path : path
+            The file to write. Its extension decides the format: .xml (JUnit), .md or .json.
+        """
         self._write(path)
 
     def report(self, path: str | os.PathLike[str], *, texts: int = REPORT_TEXTS) -> None:
-        """Write an HTML page with the verdict and the scores that it is based on.
+        """Write an HTML report with the verdict and the scores that it is based on.
 
-        It holds texts and calculations of the `texts` most telling queries.
+        Parameters
+        ----------
+        path : path
+            The .html file to write.
+        texts : int, default 500
+            For how many queries the report includes texts and calculations. The most informative
+            queries are chosen.
         """
         self._write_page(path, texts=texts)
 
 
 @dataclass(frozen=True)
 class GateEntry:
-    """One gate of a report: its verdict, or why there is none."""
+    """One gate of a report: its verdict, or the error that prevented one."""
 
     title: str
     verdict: Verdict | None
@@ -115,7 +152,7 @@ class GateEntry:
 
     @property
     def passed(self) -> bool | None:
-        """Whether it passed; None where it could not be judged."""
+        """Whether the gate passed; None if there was an error."""
         return None if self.verdict is None else self.verdict.passed
 
     def as_dict(self) -> dict[str, Any]:
@@ -142,9 +179,10 @@ def gate(
     score_threshold: float | None = None,
     fail_on_error: float = MAX_FAILED,
 ) -> Verdict:
-    """Check a run against thresholds; the verdict is true if it passes all of them.
+    """Check a run against thresholds.
 
-    What cannot be judged is an error.
+    An error is raised if a threshold cannot be checked, for example because too few queries have
+    a value.
 
     Parameters
     ----------
@@ -154,29 +192,30 @@ def gate(
         What was found.
     thresholds : str, list of str or mapping, default None
         Texts such as "nDCG@10 >= 0.6", or a mapping as in karat.toml. They replace the thresholds
-        of `config` for the same measure.
+        of `config` for the same measures.
     baseline : run, Scores or path of either, default None
-        What max_drop and max_rise compare with.
+        What max_drop and max_rise compare with. Saved scores must have the same settings.
     config : Config or path, default None
-        The settings file. None means no file if `thresholds` are given, else the nearest karat.toml
-        or pyproject.toml.
+        The settings file. None uses the nearest karat.toml or pyproject.toml; if `thresholds` are
+        given, it uses no file.
     conventions : Conventions or dict, default None
-        How corner cases are scored, such as {"missing": "skip"}. What is not given keeps the
+        How corner cases are scored, such as {"missing": "skip"}. Unset conventions keep the
         default of the preset, or of `Conventions`.
     preset : str, default None
         Name of a preset: measures and conventions that belong together. In the preset "coverage",
         MRR, MAP, Precision@5 and HitRate@10 are measures of evidence, and latency and cost are
         measured where the run has them.
     level : "item" or "doc", default "item"
-        Score the retrieved items, or the documents that they come from.
+        Whether the retrieved items are scored, or the documents that they come from.
     chunks : path, table or {run name: table}, default None
-        All chunks the run was made with. They give offsets and texts to runs that have only ids;
-        `span.precision_omega` needs them.
+        All chunks that the run retrieves from. They provide the offsets and texts for runs that
+        contain only ids. Required by `span.precision_omega`.
     corpus : path, table or dict, default None
-        The documents. Spans are checked against them, and converted if gold or the run count in
-        UTF-16 or UTF-8.
+        The documents. Spans are checked against them, and their offsets are converted if gold or
+        the run counts in UTF-16 or UTF-8.
     matching : Matching, default None
-        When a text covers an evidence text. None means a similarity of at least 0.7.
+        The rule for when a text covers an evidence text. None requires a similarity of at least
+        0.7.
     top_k : int, default None
         Score only the first `top_k` items of each list. None scores all. With the preset
         "coverage", the environment variable RAG_TOP_K sets it too.
@@ -187,6 +226,11 @@ def gate(
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
         Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
 
+    Returns
+    -------
+    Verdict
+        It is true if the run meets all thresholds.
+
     Examples
     --------
     >>> gold, run = {"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["c", "b"]}
@@ -195,13 +239,13 @@ def gate(
     (False, 'RR is 0.7500, 0.0500 below 0.8')
     """
     settings = _config(config, thresholds)
-    rules = measures_needed(settings, thresholds, preset_named(preset))
+    rules = all_rules(settings, thresholds, preset_named(preset))
     if baseline is None:
         for rule in rules:
             if rule.compares:
                 raise rule.error(
                     f"{rule.kind} needs a baseline",
-                    hint="give baseline=…, on the command line --baseline RUN",
+                    hint="pass baseline=…, or --baseline FILE on the command line",
                 )
     if not isinstance(conventions, Conventions):
         conventions = {**settings.conventions, **(conventions or {})}
@@ -219,58 +263,61 @@ def gate(
     evaluator = evaluator_of(gold, [parse(rule.measure) for rule in rules], options)
     scores = evaluator(run)
     compared = [rule.measure for rule in rules if rule.compares]
-    before = baseline_scores(baseline, evaluator, scores, compared) if compared else None
-    checks = tuple(check_rule(rule, scores, before) for rule in rules)
+    baseline_scores = None
+    if compared:
+        baseline_scores = load_baseline(baseline, evaluator, scores, compared)
+    checks = tuple(check_rule(rule, scores, baseline_scores) for rule in rules)
     counts = scores.table.counts
     return Verdict(
         run=scores.name,
-        baseline=None if before is None else before.name,
+        baseline=None if baseline_scores is None else baseline_scores.name,
         checks=checks,
         failed=counts[FAILED.key],
         missing=n_missing(counts),
-        remarks=tuple(_remarks(scores, before, checks, baseline)),
-        scored=_scored(scores),
+        remarks=tuple(_remarks(scores, baseline_scores, checks, baseline)),
+        scored=_settings(scores),
         scores=scores,
-        baseline_scores=before,
+        baseline_scores=baseline_scores,
     )
 
 
-def _config(given: Config | str | os.PathLike[str] | None, thresholds: Thresholds | None) -> Config:
-    """Return the settings: as given, else of the nearest file if no thresholds are given."""
-    if isinstance(given, Config):
-        return given
-    if given is not None:
-        return Config.read(given)
+def _config(
+    config: Config | str | os.PathLike[str] | None, thresholds: Thresholds | None
+) -> Config:
+    if isinstance(config, Config):
+        return config
+    if config is not None:
+        return Config.read(config)
     return Config.find() if thresholds is None else Config()
 
 
 def _remarks(
-    scores: Scores, before: Scores | None, checks: tuple[Check, ...], baseline: Any
+    scores: Scores, baseline_scores: Scores | None, checks: tuple[Check, ...], baseline: Any
 ) -> Iterator[str]:
     for remark in remarks(scores):
         yield f"{scores.name}: {remark}"
-    if before is not None:
-        for remark in remarks(before):
-            yield f"baseline {before.name}: {remark}"
-    alone = {
+    if baseline_scores is not None:
+        for remark in remarks(baseline_scores):
+            yield f"baseline {baseline_scores.name}: {remark}"
+    unpaired = [
         f"{check.rule.measure} is compared over {counted(check.n, 'query')}; {check.only_run:,} "
-        f"only in the run, {check.only_baseline:,} only in the baseline": None
+        f"more have a value only in the run, {check.only_baseline:,} only in the baseline"
         for check in checks
         if check.only_run or check.only_baseline
-    }
-    yield from alone
+    ]
+    yield from dict.fromkeys(unpaired)
     for check in checks:
         if check.passed and check.method == "few":
             yield f"{check.name}: {check.reason}"
-    if baseline is not None and before is None:
-        yield "the baseline was not looked at: no threshold is a max_drop or a max_rise"
-    if before is not None:
-        yield from unequal_text_notes([before, scores])
+    if baseline is not None and baseline_scores is None:
+        yield "the baseline was not used: no threshold is a max_drop or a max_rise"
+    if baseline_scores is not None:
+        yield from unequal_text_notes([baseline_scores, scores])
     yield from scoring_notes(scores)
 
 
-def _scored(scores: Scores) -> dict[str, Any]:
-    """Return how it was scored, as the JSON of scores does."""
+def _settings(scores: Scores) -> dict[str, Any]:
+    """Return the settings of scores with the same keys as in their JSON document."""
     plain: dict[str, Any] = {"conventions": scores.conventions.as_dict(), "level": scores.level}
     if scores.matching is not None:
         plain["matching"] = scores.matching
@@ -280,11 +327,15 @@ def _scored(scores: Scores) -> dict[str, Any]:
 
 
 def document(entries: Sequence[GateEntry]) -> dict[str, Any]:
-    """Return a report as plain data; `passed` is null where a gate could not be judged."""
+    """Return a report of gates as plain data; `passed` is null if a gate had an error."""
     outcomes = [entry.passed for entry in entries]
-    unknown = None in outcomes or not outcomes
+    passed: bool | None = True
+    if False in outcomes:
+        passed = False
+    elif None in outcomes or not outcomes:
+        passed = None
     return {
         "karat": __version__,
-        "passed": False if False in outcomes else None if unknown else True,
+        "passed": passed,
         "gates": [entry.as_dict() for entry in entries],
     }

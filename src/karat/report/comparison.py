@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from karat.errors import counted
-from karat.evaluation.comparison import Comparison, Moved, comparison_document, tests
+from karat.evaluation.comparison import Comparison, Moved, comparison_document, count_tests
 from karat.format import probability
 from karat.report.sheet import Sheet
 from karat.report.tables import BETTER, WORSE, declaration, measure_named
@@ -102,7 +102,7 @@ class ComparisonSheet:
 
     def corrects(self, frame: pl.DataFrame) -> bool:
         """Tell whether there is more than one test to correct for."""
-        return self.comparison.correction != "none" and tests(frame) > 1
+        return self.comparison.correction != "none" and count_tests(frame) > 1
 
     def remarks(self) -> Iterator[str]:
         """Say of each pair which queries it does not rest on, and what cannot be shown."""
@@ -146,7 +146,7 @@ class ComparisonSheet:
         how = TITLES[self.comparison.correction]
         return (
             f"significant alone (p {probability(row['p'])}), not after {how} over "
-            f"{tests(self.pairs):,} pairs (p {probability(row['p_corrected'])})"
+            f"{count_tests(self.pairs):,} pairs (p {probability(row['p_corrected'])})"
         )
 
     def _ratios(self) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from karat.errors import counted
-from karat.evaluation.comparison import Moved, tests
+from karat.evaluation.comparison import Moved, count_tests
 from karat.format import probability
 from karat.report.bars import Drawing, drawn
 from karat.report.comparison import ComparisonSheet, Row, mark
@@ -231,7 +231,7 @@ def notes(sheet: ComparisonSheet) -> list[str]:
 
 
 def _corrected(sheet: ComparisonSheet, frame: pl.DataFrame, of_what: str) -> str:
-    n, how = tests(frame), sheet.comparison.correction
+    n, how = count_tests(frame), sheet.comparison.correction
     if n < 2:
         return ""
     if how == "none":

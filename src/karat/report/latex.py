@@ -7,7 +7,7 @@ from string import ascii_letters
 from types import MappingProxyType
 
 from karat.errors import printable
-from karat.evaluation.comparison import tests
+from karat.evaluation.comparison import count_tests
 from karat.evaluation.remarks import scoring_notes
 from karat.report.comparison import ComparisonSheet, letter, significant
 from karat.report.comparison_tables import TESTS
@@ -128,7 +128,7 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
 
 
 def _caption(sheet: ComparisonSheet) -> str:
-    comparison, n = sheet.comparison, tests(sheet.pairs)
+    comparison, n = sheet.comparison, count_tests(sheet.pairs)
     how = TESTS[comparison.test]
     if n > 1 and comparison.correction != "none":
         how += f", corrected by {corrections.TITLES[comparison.correction]} over {n} pairs"

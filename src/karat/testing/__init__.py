@@ -1,6 +1,6 @@
 """Gates in a test suite: `from karat.testing import assert_gate`.
 
-Nothing is imported before it is needed: pytest loads this room in every test run.
+Other modules are imported only when needed, since pytest loads this package in every test run.
 """
 
 from __future__ import annotations
@@ -15,13 +15,41 @@ if TYPE_CHECKING:
 __all__ = ["assert_gate"]
 
 _recorded: list[GateEntry] | None = None
-"""What was asserted, for a report; None where nobody asked for one."""
+"""The gates that were asserted, for a report; None if no report is written."""
 
 
 def assert_gate(gold: Any, run: Any, thresholds: Any = None, **options: Any) -> Verdict:
-    """Fail a test unless a run keeps to its thresholds; takes what `karat.gate` takes.
+    """Fail a test unless a run meets its thresholds.
 
-    The message is the verdict, with the queries to blame. What cannot be judged stays an error.
+    The message of the failure is the verdict, with the worst queries. An error is raised if a
+    threshold cannot be checked.
+
+    Parameters
+    ----------
+    gold : path, table, dict, records or Gold
+        What should be found.
+    run : path, table, dict, records, Run or retriever
+        What was found.
+    thresholds : str, list of str or mapping, default None
+        Texts such as "nDCG@10 >= 0.6", or a mapping as in karat.toml. None uses the thresholds of
+        the nearest karat.toml or pyproject.toml.
+    **options
+        All other options of `karat.gate`, such as `baseline` or `conventions`.
+
+    Returns
+    -------
+    Verdict
+        The verdict of a run that meets all thresholds.
+
+    Raises
+    ------
+    AssertionError
+        If the run misses a threshold.
+
+    Examples
+    --------
+    >>> assert_gate({"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["b"]}, "RR >= 0.9").summary
+    'run passed 1 threshold'
     """
     __tracebackhide__ = True
     from karat.errors import KaratError
@@ -31,16 +59,16 @@ def assert_gate(gold: Any, run: Any, thresholds: Any = None, **options: Any) -> 
         verdict = gate(gold, run, thresholds, **options)
     except KaratError as error:
         _record(None, str(error))
-        raise error.with_traceback(None) from None  # the way into karat explains nothing
+        raise error.with_traceback(None) from None  # the traceback inside karat does not help
     _record(verdict)
     if not verdict.passed:
-        # pytest repeats the first line in its list of failures.
+        # pytest shows the first line in its summary of failures.
         raise AssertionError(f"{verdict.summary}\n\n{verdict}")
     return verdict
 
 
 def start_recording() -> list[GateEntry]:
-    """Keep what is asserted from now on, in the list that is returned."""
+    """Record all gates from now on, in the list that is returned."""
     global _recorded
     _recorded = []
     return _recorded
@@ -52,6 +80,6 @@ def _record(verdict: Verdict | None, error: str | None = None) -> None:
     from karat.evaluation.verdict import GateEntry
 
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" (")[0]
-    # The scores behind a verdict would stay in memory until the last test.
-    kept = None if verdict is None else replace(verdict, scores=None, baseline_scores=None)
-    _recorded.append(GateEntry(test or "gate", kept, error))
+    if verdict is not None:  # drop the scores, which would stay in memory until the last test
+        verdict = replace(verdict, scores=None, baseline_scores=None)
+    _recorded.append(GateEntry(test or "gate", verdict, error))

@@ -1,6 +1,6 @@
-"""The pytest plugin: `--karat-report FILE` writes down every gate that was asserted.
+"""The pytest plugin: `--karat-report FILE` writes a report of all gates that were asserted.
 
-pytest imports this in every test run, so nothing heavy is imported unless the report is asked for.
+pytest imports this module in every test run, so heavy modules are imported only for a report.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ _OUTPUT = "karat_gates"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
+    """Add the option --karat-report."""
     parser.getgroup("karat").addoption(
         OPTION,
         metavar="FILE",
-        help="Write the gates that were asserted as .xml (JUnit), .md or .json.",
+        help="Write a report of all asserted gates to FILE: .xml (JUnit), .md or .json.",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch assertions, where a report is asked for."""
+    """Record gates if a report is requested."""
     path = config.getoption(OPTION)
     if path:
         config.pluginmanager.register(Reporter(path), "karat-report")
 
 
 class Reporter:
-    """What was asserted in this process and in the workers of pytest-xdist, and where it goes."""
+    """Collects the gates of this process and of the workers of pytest-xdist, and writes them."""
 
     def __init__(self, path: str) -> None:
         from karat.errors import InputError
@@ -50,24 +50,24 @@ class Reporter:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker of pytest-xdist has recorded."""
-        sent = getattr(node, "workeroutput", {}).get(_OUTPUT)
-        if sent is not None:
-            self.entries += pickle.loads(sent)  # noqa: S301  from a worker of this run
+        """Collect the gates of a worker of pytest-xdist."""
+        pickled = getattr(node, "workeroutput", {}).get(_OUTPUT)
+        if pickled is not None:
+            self.entries += pickle.loads(pickled)  # noqa: S301  from a worker of this run
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the report; a worker hands its part over instead."""
+        """Write the report; in a worker, pass the gates to the main process."""
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output[_OUTPUT] = pickle.dumps(self.entries)
             return
         from karat.report import verdict
 
-        # By test and not by time, so that workers change nothing.
+        # Sorted by test, so that the number of workers does not change the report.
         verdict.write(sorted(self.entries, key=_title), self.path)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say where the report is."""
+        """Print the path of the report."""
         from karat.errors import counted
 
         gates = counted(len(self.entries), "gate")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from karat.data.gold import Gold
 from karat.errors import InputError
-from karat.evaluation.comparison import Comparison, of_measures
+from karat.evaluation.comparison import Comparison, select_measures
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.evaluation.verdict import Verdict
@@ -84,7 +84,7 @@ def verdict_page(verdict: Verdict, options: ReportOptions) -> Page:
     if baseline is not None and _are_comparable(scores, baseline):
         # One retriever before and after often goes by one name.
         name = f"{baseline.name} (baseline)" if baseline.name == scores.name else None
-        runs = [of_measures(baseline, scores.table.measures, name), scores]
+        runs = [select_measures(baseline, scores.table.measures, name), scores]
     return build_page(runs, verdict=verdict, options=options)
 
 
