@@ -3,7 +3,7 @@
 import polars as pl
 
 from karat import compare, evaluate
-from karat.stats.pairwise import ComparisonOptions, compared_by
+from karat.stats.pairwise import ComparisonOptions, compare_groups
 from messages.cases import Section
 
 SECTION = Section("stats")
@@ -33,7 +33,7 @@ grouped("a function gives no plain values", lambda query: [query["kind"]])
 case("no field is named", lambda: evaluate(GOLD, RUNS["old"], "RR").by())
 case(
     "there are no queries to group",
-    lambda: compared_by({}, pl.DataFrame({"query_id": [], "kind": []}), ["kind"]),
+    lambda: compare_groups({}, pl.DataFrame({"query_id": [], "kind": []}), ["kind"]),
 )
 
 

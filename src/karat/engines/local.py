@@ -35,7 +35,7 @@ from karat.match.id_overlap import (
     with_renamed_documents,
 )
 from karat.match.id_overlap import document_ids_note as renamed_note
-from karat.match.spans import distinct_gold_spans, require_code_points
+from karat.match.spans import relevant_spans, require_code_points
 from karat.measures import DEFAULT_MEASURES, Measure, Plan, ScoreTable
 from karat.measures.families import BY_GOLD, FAMILIES, UNKNOWN, FamilyInput, FamilyName, read_inputs
 from karat.measures.name_parser import AnyMeasure, parse_all, resolve_measure
@@ -121,7 +121,7 @@ class LocalSession:
     @cached_property
     def document_ids(self) -> DocumentIds:
         """The documents of gold's spans."""
-        return DocumentIds.of(distinct_gold_spans(self.gold)["doc_id"])
+        return DocumentIds.of(relevant_spans(self.gold)["doc_id"])
 
     def only(self, measures: Iterable[Measure]) -> LocalSession:
         """Return the same session for some of its measures."""

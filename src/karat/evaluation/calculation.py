@@ -15,7 +15,7 @@ from karat.data.run import Run
 from karat.errors import InputError
 from karat.evaluation.list_rows import Notes, Row, Rows, lists_of
 from karat.evaluation.scores import Scores
-from karat.match.evidence import EvidenceMatches, evidence_matches
+from karat.match.evidence import EvidenceMatches, evidence_table
 from karat.match.gold_index import PreparedGold
 from karat.measures import Measure, Plan
 from karat.measures.array_math import gain_of_grades
@@ -188,7 +188,7 @@ def _calculated(
 def _matched(gold: PreparedGold, reading: FamilyInput, exactly: float) -> dict[str, list[Row]]:
     """Return by query what covers each evidence, or comes nearest to it."""
     matched: dict[str, list[Row]] = {}
-    for row in evidence_matches(
+    for row in evidence_table(
         reading.data_as(EvidenceMatches), gold.query_ids, exactly=exactly
     ).to_dicts():
         matched.setdefault(row.pop("query_id"), []).append(row)

@@ -301,14 +301,14 @@ class Comparison(Result):
     @cached_property
     def pairs(self) -> pl.DataFrame:
         """One row per pair and measure: the difference, its interval, the tests, the power."""
-        return statistics.compared(self._tables, self.choices)
+        return statistics.compare_pairs(self._tables, self.choices)
 
     @cached_property
     def groups(self) -> pl.DataFrame | None:
         """The same for each group of queries, if groups were asked for."""
         if not self.by:
             return None
-        return statistics.compared_by(self._tables, self._queries, self.by, self.choices)
+        return statistics.compare_groups(self._tables, self._queries, self.by, self.choices)
 
     @property
     def pair_names(self) -> list[tuple[str, str]]:

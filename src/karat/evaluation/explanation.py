@@ -20,7 +20,7 @@ from karat.evaluation.result import Result
 from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
 from karat.match.gold_index import PreparedGold, prepare
 from karat.match.id_overlap import DocumentIds, document_ids, with_renamed_documents
-from karat.match.spans import distinct_gold_spans
+from karat.match.spans import relevant_spans
 from karat.match.text import Matching
 from karat.measures import Measure, Plan, parse, score
 from karat.measures.name_parser import AnyMeasure
@@ -199,7 +199,7 @@ def _explain_query(
     parsed = parse(measure)
     plans = [_plan(parsed, judged, options, run.name) for run in listed]
     if parsed.declaration.reads.compares_documents:
-        ids = DocumentIds.of(distinct_gold_spans(judged)["doc_id"])
+        ids = DocumentIds.of(relevant_spans(judged)["doc_id"])
         listed = [
             run.with_results(with_renamed_documents(run.results, ids.renamed(document_ids(run))))
             for run in listed

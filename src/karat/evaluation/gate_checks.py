@@ -14,7 +14,7 @@ from karat.evaluation.scores import Scores
 from karat.evaluation.thresholds import Rule, plain_number
 from karat.format import probability
 from karat.measures import Measure, ScoreTable, parse
-from karat.stats.groups import groups, of_queries
+from karat.stats.groups import group_queries, select_queries
 from karat.stats.inference import infer
 from karat.stats.pairs import Pair, pair
 from karat.stats.samples import Sample
@@ -208,13 +208,13 @@ def check_rule(rule: Rule, scores: Scores, baseline: Scores | None) -> Check:
     measure, table = parse(rule.measure), scores.table
     members = None if rule.field is None else _members(scores.queries, rule)
     if members is not None:
-        table = of_queries(table, members)
+        table = select_queries(table, members)
     if not rule.compares:
         return _of_value(rule, table, measure)
     assert baseline is not None
     before = baseline.table
     if members is not None:
-        before = of_queries(before, members)
+        before = select_queries(before, members)
     return _of_change(rule, pair(before, table, measure), table)
 
 
@@ -222,7 +222,7 @@ def _members(queries: pl.DataFrame, rule: Rule) -> pl.Series:
     """Return the queries of the rule's group; labels are compared as they are written."""
     assert rule.field is not None
     try:
-        found = list(groups(queries, [rule.field]))
+        found = list(group_queries(queries, [rule.field]))
     except InputError as error:
         error.path, error.field = rule.path, rule.key
         raise

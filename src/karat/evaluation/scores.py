@@ -18,7 +18,7 @@ from karat.engines.local import ScoredRun
 from karat.errors import InputError
 from karat.evaluation.remarks import counted_notes, left_out
 from karat.evaluation.result import Result
-from karat.match.evidence import EvidenceMatches, evidence_matches
+from karat.match.evidence import EvidenceMatches, evidence_table
 from karat.measures import Measure, ScoreTable
 from karat.measures.families import EVIDENCE
 from karat.measures.name_parser import AnyMeasure
@@ -87,7 +87,7 @@ class Scores(Result):
 
         Scores that were read from a file do not hold them.
         """
-        return evidence_matches(self._evidence, self.table.frame["query_id"])
+        return evidence_table(self._evidence, self.table.frame["query_id"])
 
     def matches_of(self, query: str | int) -> pl.DataFrame:
         """Return the rows of one query, and the exact ratio of what comes nearest."""
@@ -98,7 +98,7 @@ class Scores(Result):
             raise InputError(
                 f"gold has no query {query!r}", field="query", hint=f"it has {first}, …"
             )
-        return evidence_matches(found, query_ids, number, exactly=math.inf)
+        return evidence_table(found, query_ids, number, exactly=math.inf)
 
     @property
     def _evidence(self) -> EvidenceMatches:
@@ -117,7 +117,7 @@ class Scores(Result):
         Instead of a field, a function may be given. It gets the fields of a query, with `query_id`
         and `text`, and returns its group. `small` marks groups of fewer than 5 queries.
         """
-        return groups.by(self.table, self.queries, fields, intervals=intervals)
+        return groups.summary_by(self.table, self.queries, fields, intervals=intervals)
 
     def __getitem__(self, measure: str) -> float | None:
         """Return the value of a measure, in any of its spellings."""

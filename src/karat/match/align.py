@@ -28,7 +28,7 @@ def pair_hashes(
     return pl.Series("key", spread)
 
 
-def surely_distinct(pairs: pl.Series, starts: NDArray[np.int64]) -> bool:
+def all_distinct(pairs: pl.Series, starts: NDArray[np.int64]) -> bool:
     """Tell whether no pair stands twice in its list; a False may be a chance collision.
 
     Goes by blocks of whole lists, since tables that fit the cache are several times as fast.

@@ -151,7 +151,7 @@ COLUMNS = {
 }
 
 
-def evidence_matches(
+def evidence_table(
     found: EvidenceMatches, query_ids: pl.Series, query: int | None = None, *, exactly: float = 0
 ) -> pl.DataFrame:
     """Return a row for each evidence that counts: what covers it first, or what comes nearest.

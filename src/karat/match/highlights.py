@@ -20,7 +20,7 @@ _GOLD, _NEAR = -1, -2  # stand where the number of a run does
 
 
 @dataclass(frozen=True)
-class DocumentPiece:
+class DocumentPart:
     """Characters in a row of which the same is true."""
 
     start: int
@@ -36,7 +36,7 @@ class DocumentPiece:
         """Whether gold or a run holds it."""
         return self.gold or any(self.ranks)
 
-    def cut(self, at: int) -> list[DocumentPiece]:
+    def cut(self, at: int) -> list[DocumentPart]:
         """Return what stands before so many characters with its text, and the rest without."""
         assert self.text is not None
         middle = self.start + at
@@ -45,12 +45,12 @@ class DocumentPiece:
 
 
 @dataclass(frozen=True)
-class DocumentMarks:
+class KnownText:
     """What is known of the text of a document: parts in order, none touching another."""
 
     parts: tuple[tuple[int, str], ...] = ()
 
-    def joined(self, texts: Iterable[tuple[int, str]]) -> DocumentMarks:
+    def joined(self, texts: Iterable[tuple[int, str]]) -> KnownText:
         """Return what is known with some texts, each with its start; what came first is right."""
         parts = list(self.parts)
         for start, text in texts:
@@ -62,7 +62,7 @@ class DocumentMarks:
                 merged[-1] = (merged[-1][0], merged[-1][1] + text)
             else:
                 merged.append((start, text))
-        return DocumentMarks(tuple(merged))
+        return KnownText(tuple(merged))
 
     @property
     def bounds(self) -> list[int]:
@@ -91,13 +91,13 @@ def _uncovered(parts: list[tuple[int, str]], start: int, text: str) -> list[tupl
     return [*fresh, (at, text[at - start :])] if at < end else fresh
 
 
-def pieces(
+def mark_document(
     gold: Sequence[Stretch],
     runs: Sequence[Sequence[Ranked]],
-    known: DocumentMarks,
+    known: KnownText,
     length: int | None = None,
     context: int = CONTEXT,
-) -> list[DocumentPiece]:
+) -> list[DocumentPart]:
     """Cut a document at all ends, from its start to its end or to the last that is known of it.
 
     Plain text is shown where it stands no further than the context from what is marked.
@@ -131,13 +131,13 @@ def pieces(
         here = sorted(mark for mark, times in held.items() if times > 0)
         ranks = [tuple(rank for run, rank in here if run == number) for number in range(len(runs))]
         text = known.text(start, end) if (_NEAR, 0) in here else None
-        found.append(DocumentPiece(start, end, (_GOLD, 0) in here, tuple(ranks), text))
+        found.append(DocumentPart(start, end, (_GOLD, 0) in here, tuple(ranks), text))
     return list(_joined(found))
 
 
-def _joined(found: list[DocumentPiece]) -> Iterator[DocumentPiece]:
+def _joined(found: list[DocumentPart]) -> Iterator[DocumentPart]:
     """Join neighbours of which the same is true."""
-    before: DocumentPiece | None = None
+    before: DocumentPart | None = None
     for piece in found:
         if before is not None and _alike(before, piece):
             text = None if before.text is None else before.text + (piece.text or "")
@@ -150,14 +150,14 @@ def _joined(found: list[DocumentPiece]) -> Iterator[DocumentPiece]:
         yield before
 
 
-def _alike(one: DocumentPiece, other: DocumentPiece) -> bool:
+def _alike(one: DocumentPart, other: DocumentPart) -> bool:
     same = one.gold == other.gold and one.ranks == other.ranks
     return same and (one.text is None) == (other.text is None)
 
 
-def limited(
-    documents: Sequence[list[DocumentPiece]], most: int = MOST_TEXT
-) -> list[list[DocumentPiece]]:
+def limit_text(
+    documents: Sequence[list[DocumentPart]], most: int = MOST_TEXT
+) -> list[list[DocumentPart]]:
     """Leave out text where there is too much: first of plain text, then of what runs brought."""
     every = [(at, piece) for at, pieces in enumerate(documents) for piece in pieces]
     first = sorted(range(len(every)), key=lambda n: (not every[n][1].gold, not every[n][1].marked))
@@ -167,7 +167,7 @@ def limited(
         size = 0 if piece.text is None else len(piece.text)
         kept[number] = [piece] if size <= left else piece.cut(left)
         left -= min(size, left)
-    shown: list[list[DocumentPiece]] = [[] for _ in documents]
+    shown: list[list[DocumentPart]] = [[] for _ in documents]
     for number, (at, _) in enumerate(every):
         shown[at] += kept[number]
     return shown

@@ -14,7 +14,7 @@ from karat.data.dict_runs import DictRun
 from karat.data.ranking import QuerySegments
 from karat.data.run import Run
 from karat.errors import ConventionError, InputError
-from karat.match.align import pair_hashes, query_numbers, surely_distinct
+from karat.match.align import pair_hashes, query_numbers, all_distinct
 from karat.match.gold_index import PreparedGold
 from karat.match.hits import Hits, RankedRows, judged_only, ranked_rows
 
@@ -150,13 +150,13 @@ def match_ids(gold: PreparedGold, run: Run, conventions: Conventions) -> Match:
     else:
         hits, present, unknown = _match_tables(gold, run)
     if conventions.duplicates == "error" and hits.repeats.query.size:
-        raise is_repeat(gold, hits.repeats.query[0], hits.repeats.rank[0])
+        raise repeat_error(gold, hits.repeats.query[0], hits.repeats.rank[0])
     if conventions.unjudged == "skip":
         hits = judged_only(hits)
     return Match(hits, present, unknown)
 
 
-def is_repeat(gold: PreparedGold, query: np.int64, rank: np.int64) -> ConventionError:
+def repeat_error(gold: PreparedGold, query: np.int64, rank: np.int64) -> ConventionError:
     """Make the error for an item that stands again where none may."""
     return ConventionError(
         f"query {gold.query_ids[int(query)]!r} has an item again at rank {rank}",
@@ -200,7 +200,7 @@ def _match_tables(gold: PreparedGold, run: Run) -> tuple[Hits, Flags, int]:
         order = np.argsort(-rank, kind="stable")
         first[judgment[order]] = rank[order]
         alternatives = replace(gold.alternatives, rank=first[gold.alternatives.rank])
-    if surely_distinct(pairs, segments.starts):
+    if all_distinct(pairs, segments.starts):
         repeats = found.where(np.zeros(found.query.size, np.bool_))
     else:
         again = _repeated_rows(results["item_id"], segments)

@@ -93,7 +93,7 @@ def _codes(text: str) -> npt.NDArray[np.uint32]:
 _BLOCK = 1 << 20  # as many windows are looked at in one go
 
 
-def windows(text: str, long: str, size: int, common: int) -> Iterator[tuple[int, int]]:
+def similar_windows(text: str, long: str, size: int, common: int) -> Iterator[tuple[int, int]]:
     """Yield stretches that together hold each window of a size with so much in common with a text.
 
     What is in common is the longest common subsequence. A window that moves on by one character
@@ -218,9 +218,9 @@ class _Search:
         window of the longest length, and so much in common with the text that the window shows it.
         """
         size = len(self.text)
-        yield from windows(self.text, joined, size, self.shortest)
+        yield from similar_windows(self.text, joined, size, self.shortest)
         if self.longest > size:
-            yield from windows(self.text, joined, self.longest, _at_least(size * self.threshold))
+            yield from similar_windows(self.text, joined, self.longest, _at_least(size * self.threshold))
 
     def best(self, part: str) -> Iterator[tuple[int, int, float]]:
         """Yield the most similar stretches of a part, none overlapping another."""

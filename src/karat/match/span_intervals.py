@@ -98,7 +98,7 @@ def _by_size(one: Intervals, other: Intervals, sizes: Ints) -> tuple[Ints, Ints,
     return left[order], right[order], shared[order]
 
 
-def first_to_cover(items: Intervals, gold: Intervals) -> tuple[Ints, Ints]:
+def added_characters(items: Intervals, gold: Intervals) -> tuple[Ints, Ints]:
     """Return for each item, taken in order, how many characters and gold characters it adds.
 
     Every text is cut at all ends of items and gold; each piece belongs to the first item that

@@ -17,7 +17,7 @@ from karat.errors import InputError
 from karat.match.align import query_and_rank, query_numbers, with_chunk_columns
 from karat.match.gold_index import PreparedGold
 from karat.match.hits import RankedRows
-from karat.match.span_intervals import Intervals, first_to_cover, overlaps
+from karat.match.span_intervals import Intervals, added_characters, overlaps
 from karat.match.targets import Targets
 
 GOLD_SPANS = pl.col("grade") > 0
@@ -115,11 +115,11 @@ class Coverage:
         if not isinstance(cutoff, Budget):
             return (self.items.length, *self._added)
         items = self._cut(cutoff.characters)
-        return (items.length, *first_to_cover(items, self.gold))
+        return (items.length, *added_characters(items, self.gold))
 
     @cached_property
     def _added(self) -> tuple[Ints, Ints]:
-        return first_to_cover(self.items, self.gold)
+        return added_characters(self.items, self.gold)
 
     def within(self, cutoff: int | Budget | None) -> CoveredCharacters:
         """Return what the top of each list covers: cut first, then merged."""
@@ -188,7 +188,7 @@ def require_code_points(counted: Gold | Run) -> None:
         )
 
 
-def distinct_gold_spans(gold: Gold) -> pl.DataFrame:
+def relevant_spans(gold: Gold) -> pl.DataFrame:
     """Return the spans that should be found."""
     require_code_points(gold)
     return (NO_SPANS if gold.spans is None else gold.spans).filter(GOLD_SPANS)
@@ -220,7 +220,7 @@ def match_spans(
         order = known[np.argsort(query[known], kind="stable")]
         results, query, rank = results[order], query[order], rank[order]
     cut = chunks.frame if chunks is not None and touching else NO_SPANS
-    documents = numbered_documents(results, spans, cut)
+    documents = number_documents(results, spans, cut)
     touched, toucher = _touching(spans, documents[1], cut, documents[2])
     queries = np.concatenate((query, wanted, wanted[touched]))
     document = np.concatenate((documents[0], documents[1], documents[1][touched]))
@@ -228,15 +228,15 @@ def match_spans(
     texts = np.split(text, np.cumsum((query.size, wanted.size)))
     return Coverage(
         RankedRows(given.size, query, rank, np.zeros(query.size, np.int64)),
-        intervals_of_table(texts[0], results),
-        intervals_of_table(texts[1], spans),
+        to_intervals(texts[0], results),
+        to_intervals(texts[1], spans),
         wanted,
         given,
-        intervals_of_table(texts[2], cut[toucher]) if touching else None,
+        to_intervals(texts[2], cut[toucher]) if touching else None,
     )
 
 
-def intervals_of_table(text: Ints, table: pl.DataFrame) -> Intervals:
+def to_intervals(text: Ints, table: pl.DataFrame) -> Intervals:
     """Take the places of a table, whose texts have these numbers."""
     return Intervals(text, table["start"].to_numpy(), table["end"].to_numpy())
 
@@ -246,12 +246,12 @@ def _touching(
 ) -> tuple[Ints, Ints]:
     """Return the pairs of a gold span and a chunk that share characters, whatever the query."""
     touched, toucher, _ = overlaps(
-        intervals_of_table(of_span, spans), intervals_of_table(of_chunk, chunks)
+        to_intervals(of_span, spans), to_intervals(of_chunk, chunks)
     )
     return touched, toucher
 
 
-def numbered_documents(*tables: pl.DataFrame) -> list[Ints]:
+def number_documents(*tables: pl.DataFrame) -> list[Ints]:
     """Give the documents of some tables numbers, the same document the same one."""
     every = pl.concat([table["doc_id"] for table in tables])
     numbers = every.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)

@@ -16,9 +16,9 @@ from karat.errors import InputError, KaratWarning, counted
 from karat.match.span_intervals import overlaps
 from karat.match.spans import (
     MinOverlap,
-    distinct_gold_spans,
-    intervals_of_table,
-    numbered_documents,
+    relevant_spans,
+    to_intervals,
+    number_documents,
 )
 
 
@@ -51,10 +51,10 @@ def to_judgments(
         raise InputError(
             "gold holds no spans", field="spans", hint="karat.locate makes spans of evidence"
         )
-    spans = distinct_gold_spans(held)
-    of_span, of_chunk = numbered_documents(spans, table)
-    wanted = intervals_of_table(of_span, spans)
-    span, chunk, shared = overlaps(wanted, intervals_of_table(of_chunk, table))
+    spans = relevant_spans(held)
+    of_span, of_chunk = number_documents(spans, table)
+    wanted = to_intervals(of_span, spans)
+    span, chunk, shared = overlaps(wanted, to_intervals(of_chunk, table))
     enough = least.reached(shared, wanted.length[span])
     span, chunk, shared = span[enough], chunk[enough], shared[enough]
     if rising.size:

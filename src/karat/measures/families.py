@@ -23,7 +23,7 @@ from karat.match.align import collapse_to_documents, query_and_rank
 from karat.match.evidence import EvidenceMatches, match_evidence
 from karat.match.gold_index import PreparedGold
 from karat.match.hits import Hits
-from karat.match.ids import is_repeat, match_ids
+from karat.match.ids import repeat_error, match_ids
 from karat.match.spans import Coverage, match_spans
 from karat.match.usage_table import UsageTable, prices_of, tokens_of
 from karat.measures.array_math import gain_of_grades
@@ -288,7 +288,7 @@ def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     found = match_evidence(gold, run, plan.matching, plan.chunks)
     if plan.conventions.duplicates == "error" and found.again.any():
         at = found.again.argmax()
-        raise is_repeat(gold, found.items.query[at], found.rank[at])
+        raise repeat_error(gold, found.items.query[at], found.rank[at])
     empty: Flags = found.pieces.count == 0
     repeats = np.bincount(found.items.query[found.again], minlength=found.given.size)
     counts = {REPEATS.key: repeats, **removed}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from karat.arrays import Floats
-from karat.stats.resampling import SEED, below, to_integers
+from karat.stats.resampling import SEED, random_integers, to_integers
 
 CORRECTIONS = ("holm", "bh", "bonferroni", "tukey", "none")
 TITLES = {
@@ -67,7 +67,7 @@ def _shuffled(table: Floats, bits: np.random.PCG64, draws: int) -> Floats:
     shuffled = np.broadcast_to(table, (draws, *table.shape)).reshape(-1, table.shape[1]).copy()
     rows = np.arange(len(shuffled))
     for last in range(table.shape[1] - 1, 0, -1):
-        other = below(bits, last + 1, (len(shuffled),))
+        other = random_integers(bits, last + 1, (len(shuffled),))
         taken = shuffled[rows, other]
         shuffled[rows, other] = shuffled[:, last]
         shuffled[:, last] = taken

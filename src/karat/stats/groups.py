@@ -33,7 +33,7 @@ def fields_of(by: Field | Sequence[Field] | None) -> tuple[Field, ...]:
     return (by,) if isinstance(by, str) or callable(by) else tuple(by)
 
 
-def by(
+def summary_by(
     table: ScoreTable,
     queries: pl.DataFrame,
     fields: Sequence[Field],
@@ -46,18 +46,18 @@ def by(
     """
     known = queries.filter(pl.col("query_id").is_in(table.frame["query_id"].implode()))
     parts = [
-        summary(of_queries(table, members), intervals=intervals).select(*group, pl.all())
-        for group, members in groups(known, fields)
+        summary(select_queries(table, members), intervals=intervals).select(*group, pl.all())
+        for group, members in group_queries(known, fields)
     ]
     return pl.concat(parts).with_columns((pl.col("n") < FEW).alias("small"))
 
 
-def of_queries(table: ScoreTable, query_ids: pl.Series) -> ScoreTable:
+def select_queries(table: ScoreTable, query_ids: pl.Series) -> ScoreTable:
     """Return the rows of some queries."""
     return table.rows(table.frame["query_id"].is_in(query_ids.implode()).arg_true())
 
 
-def groups(
+def group_queries(
     queries: pl.DataFrame, fields: Sequence[Field], taken: Collection[str] = _TAKEN
 ) -> Iterator[tuple[list[pl.Expr], pl.Series]]:
     """Yield each group, sorted: its labels as columns, and the ids of its queries.
@@ -163,7 +163,7 @@ class GroupDifference:
     """Corrected for all groups that were looked at."""
 
 
-def groups_apart(groups: Mapping[str, Floats]) -> list[GroupDifference]:
+def outlying_groups(groups: Mapping[str, Floats]) -> list[GroupDifference]:
     """Return the groups whose mean differs from that of all other queries, the lowest first.
 
     By Welch's t, corrected by Bonferroni over all groups of 5 queries or more.

@@ -10,10 +10,10 @@ import numpy as np
 
 from karat.arrays import Floats
 from karat.stats.intervals import CONFIDENCE, Interval, share_limit, student_quantile
-from karat.stats.paired_tests import Flips, sign_flips, student, too_few, wilcoxon
+from karat.stats.paired_tests import Flips, sign_flips, t_test, too_few, wilcoxon_test
 from karat.stats.pairs import Pair
-from karat.stats.resampling import coin_flips, every_pattern, over_rows, resamples, slices
-from karat.stats.samples import SAME, deviation
+from karat.stats.resampling import coin_flips, all_sign_patterns, combine_rows, resamples, row_blocks
+from karat.stats.samples import RELATIVE_ROUNDING, deviation
 
 TESTS = ("randomization", "t", "wilcoxon")
 FEW_GEOMETRIC = 50
@@ -84,8 +84,8 @@ def _of_sums(pair: Pair, flips: Flips, test: str, confidence: float) -> Inferenc
     apart = pair.differences
     p: dict[str, float | None] = {
         "randomization": flips.p,
-        "t": student(apart),
-        "wilcoxon": wilcoxon(apart.x, apart.rounding),
+        "t": t_test(apart),
+        "wilcoxon": wilcoxon_test(apart.x, apart.rounding),
     }
     if pair.difference is None:
         return Inference(pair, Interval(), p, flips)
@@ -147,12 +147,12 @@ def _of_quantiles(pair: Pair, confidence: float) -> Inference:
     if pair.difference is None or not pair.n:
         return Inference(pair, Interval(), p)
     if pair.a.share is None:
-        return Inference(pair, Interval(), p | {"randomization": swapped(pair)})
+        return Inference(pair, Interval(), p | {"randomization": swap_test(pair)})
     if not pair.n_differing:
         return Inference(pair, Interval(None, None, "few"), p | {"randomization": 1.0})
     drawn = np.concatenate(
         [
-            over_rows(pair.b, pair.b.values[rows]) - over_rows(pair.a, pair.a.values[rows])
+            combine_rows(pair.b, pair.b.values[rows]) - combine_rows(pair.a, pair.a.values[rows])
             for rows in resamples(pair.n)
         ]
     )
@@ -163,28 +163,28 @@ def _of_quantiles(pair: Pair, confidence: float) -> Inference:
     high = float(np.partition(drawn, n - k)[n - k])
     tail = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
     p["randomization"] = min(2 * (int(tail) + 1) / (n + 1), 1.0)
-    rounding = SAME * float(max(np.abs(pair.a.values).max(), np.abs(pair.b.values).max()))
+    rounding = RELATIVE_ROUNDING * float(max(np.abs(pair.a.values).max(), np.abs(pair.b.values).max()))
     return Inference(pair, Interval(low, high, "percentile", rounding), p, resampled=drawn)
 
 
-def swapped(pair: Pair, draws: int = _DRAWS_OF_MAXIMA) -> float:
+def swap_test(pair: Pair, draws: int = _DRAWS_OF_MAXIMA) -> float:
     """Return the p of a difference of maxima, by swapping the values themselves."""
     apart = pair.apart != 0
     n = int(np.count_nonzero(apart))
     # Only queries with two values change by swapping; the others are the same in every draw.
     if exact := 1 << min(n, 62) <= draws:
-        blocks = iter([every_pattern(n)])
+        blocks = iter([all_sign_patterns(n)])
     else:
         blocks = coin_flips(n, draws)
     observed, reached = abs(pair.difference or 0.0), 0
     least = observed * (1 - 1e-9)
     # Flips of few queries come in long blocks, too long next to the values of all queries.
-    for turned in (flips[at] == 1 for flips in blocks for at in slices(len(flips), pair.n)):
+    for turned in (flips[at] == 1 for flips in blocks for at in row_blocks(len(flips), pair.n)):
         a: Floats = np.tile(pair.a.values, (len(turned), 1))
         b: Floats = np.tile(pair.b.values, (len(turned), 1))
         a[:, apart] = np.where(turned, pair.b.values[apart], pair.a.values[apart])
         b[:, apart] = np.where(turned, pair.a.values[apart], pair.b.values[apart])
         reached += int(
-            np.count_nonzero(np.abs(over_rows(pair.b, b) - over_rows(pair.a, a)) >= least)
+            np.count_nonzero(np.abs(combine_rows(pair.b, b) - combine_rows(pair.a, a)) >= least)
         )
     return reached / (1 << n) if exact else (reached + 1) / (draws + 1)

@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from karat.stats.resampling import corrected, resampled_sums, to_integers
+from karat.stats.resampling import bca_interval, resampled_sums, to_integers
 from karat.stats.samples import Sample, deviation
 
 CONFIDENCE = 0.95
@@ -191,7 +191,7 @@ def _resampled(samples: list[Sample], confidence: float) -> list[list[float]]:
         w = np.full_like(x, sample.n) if sample.weights is None else next(sums)
         value = float(sample.f(np.array([sample.ratio]))[0])
         drawn = sample.finish(x, w)
-        ends.append(corrected(value, drawn, sample.without_each(), confidence).tolist())
+        ends.append(bca_interval(value, drawn, sample.without_each(), confidence).tolist())
     return ends
 
 

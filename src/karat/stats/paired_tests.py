@@ -24,8 +24,8 @@ import polars as pl
 
 from karat.arrays import Floats, Ints
 from karat.measures.aggregate import GEOMETRIC_FLOOR
-from karat.stats.resampling import coin_flips, every_pattern
-from karat.stats.samples import SAME, Sample, deviation
+from karat.stats.resampling import coin_flips, all_sign_patterns
+from karat.stats.samples import RELATIVE_ROUNDING, Sample, deviation
 
 if TYPE_CHECKING:
     from karat.stats.pairs import Pair
@@ -44,7 +44,7 @@ def effect_size(differences: Sample) -> float | None:
     return 0.0 if differences.ratio == 0 else None
 
 
-def student(differences: Sample) -> float | None:
+def t_test(differences: Sample) -> float | None:
     """Return the two-sided p of the mean difference; None where it is undefined."""
     effect = effect_size(differences)
     if effect is None:
@@ -57,7 +57,7 @@ def student(differences: Sample) -> float | None:
 MOST_EXACT = 50
 
 
-def wilcoxon(differences: Floats, rounding: float = 0.0) -> float:
+def wilcoxon_test(differences: Floats, rounding: float = 0.0) -> float:
     """Return the two-sided p; queries without a difference are dropped, ties share their ranks.
 
     With up to 50 differences the distribution over all signs is counted out, ties included; with
@@ -267,10 +267,10 @@ class _Plan:
     def _of_patterns(self, sums: Floats) -> tuple[Floats, Floats, bool]:
         """Try all patterns of the queries that differ; of ties only the weight flipped matters."""
         if self.weights is None:
-            patterns = every_pattern(self.n)
+            patterns = all_sign_patterns(self.n)
             return patterns @ self.x, patterns @ self.w, True
         differ = self.x != 0
-        patterns = every_pattern(int(np.count_nonzero(differ)))
+        patterns = all_sign_patterns(int(np.count_nonzero(differ)))
         times = max(sums.shape[1] // len(patterns), 1)
         sum_x = np.tile(patterns @ self.x[differ], times)
         # There are fewer draws than patterns where queries are many: then draws are used again.
@@ -320,6 +320,6 @@ def _whole_numbers(pair: Pair) -> tuple[Floats, Floats, float]:
         largest = max(largest, -math.log(GEOMETRIC_FLOOR))
     bits = 52 - math.ceil(math.log2(max(pair.n, 2))) - int(np.frexp(largest)[1])
     # No unit is smaller than what rounding makes of a value.
-    bits = min(bits, -int(np.frexp(SAME * largest)[1])) if largest else bits
+    bits = min(bits, -int(np.frexp(RELATIVE_ROUNDING * largest)[1])) if largest else bits
     scaled_one, scaled_other = (np.rint(np.ldexp(column, bits)) for column in (one, other))
     return scaled_one, scaled_other, 2.0**-bits

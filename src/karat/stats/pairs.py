@@ -12,7 +12,7 @@ from karat.arrays import Floats
 from karat.errors import InputError, counted, printable
 from karat.measures.registry import Measure
 from karat.measures.score_table import ScoreTable
-from karat.stats.samples import SAME, Sample
+from karat.stats.samples import RELATIVE_ROUNDING, Sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Pair:
     @cached_property
     def apart(self) -> Floats:
         """How far b lies above a on each query, 0 where that is no more than rounding."""
-        same = np.isclose(self.a.values, self.b.values, rtol=SAME, atol=0.0)
+        same = np.isclose(self.a.values, self.b.values, rtol=RELATIVE_ROUNDING, atol=0.0)
         return np.where(same, 0.0, self.b.values - self.a.values)
 
     @cached_property
@@ -124,7 +124,7 @@ def _refuse_other_gold(joined: pl.DataFrame, measure: Measure) -> None:
         )
 
 
-def differing(pair: Pair) -> pl.DataFrame:
+def difference_table(pair: Pair) -> pl.DataFrame:
     """Return a row a query: query_id, value_a, value_b, and the difference, 0 if it is rounding."""
     return pl.DataFrame(
         {
@@ -141,7 +141,7 @@ def moved_queries(pair: Pair, n: int) -> pl.DataFrame:
 
     Of queries that moved alike, the ids decide.
     """
-    both = differing(pair)
+    both = difference_table(pair)
     rose = both.filter(pl.col("difference") > 0)
     fell = both.filter(pl.col("difference") < 0)
     return pl.concat(

@@ -14,12 +14,12 @@ from karat.errors import InputError
 from karat.measures.registry import Measure
 from karat.measures.score_table import ScoreTable
 from karat.stats.corrections import CORRECTIONS, correct, tukey
-from karat.stats.groups import Field, groups, of_queries
+from karat.stats.groups import Field, group_queries, select_queries
 from karat.stats.inference import TESTS, infer
 from karat.stats.intervals import CONFIDENCE
 from karat.stats.paired_tests import effect_size
 from karat.stats.pairs import Pair, pair
-from karat.stats.power import detectable, needed
+from karat.stats.power import detectable_difference, required_queries
 from karat.stats.samples import Sample, deviation
 
 PAIRS = {
@@ -80,7 +80,7 @@ class ComparisonOptions:
         return [(self.baseline, name) for name in names if name != self.baseline]
 
 
-def compared(tables: Tables, choices: ComparisonOptions | None = None) -> pl.DataFrame:
+def compare_pairs(tables: Tables, choices: ComparisonOptions | None = None) -> pl.DataFrame:
     """Compare runs: a row a pair and measure, p corrected over the pairs of a measure."""
     choices = choices or ComparisonOptions()
     rows = _rows(tables, choices)
@@ -89,7 +89,7 @@ def compared(tables: Tables, choices: ComparisonOptions | None = None) -> pl.Dat
     return _corrected(rows, choices.correction)
 
 
-def compared_by(
+def compare_groups(
     tables: Tables,
     queries: pl.DataFrame,
     fields: Sequence[Field],
@@ -104,8 +104,8 @@ def compared_by(
             hint="choose holm, bh or bonferroni where queries are grouped",
         )
     frames = []
-    for group, members in groups(queries, fields, taken=PAIRS):
-        some = {name: of_queries(table, members) for name, table in tables.items()}
+    for group, members in group_queries(queries, fields, taken=PAIRS):
+        some = {name: select_queries(table, members) for name, table in tables.items()}
         frames.append(_rows(some, choices).select(*group, pl.all()))
     return _corrected(pl.concat(frames), choices.correction)
 
@@ -120,7 +120,7 @@ def queries_needed(
             "b": b,
             "measure": p.measure.name,
             "difference": difference,
-            "queries": None if (spread := _spread(p)) is None else needed(spread, difference),
+            "queries": None if (spread := _spread(p)) is None else required_queries(spread, difference),
         }
         for a, b, p in _pairs(tables, choices or ComparisonOptions())
     ]
@@ -167,7 +167,7 @@ def _rows(tables: Tables, choices: ComparisonOptions) -> pl.DataFrame:
                 "p": found.p[choices.test],
                 "p_corrected": None,
                 **{f"p_{test}": value for test, value in found.p.items()},
-                "detectable": None if spread is None else detectable(spread, p.n),
+                "detectable": None if spread is None else detectable_difference(spread, p.n),
             }
         )
     return pl.DataFrame(rows, schema=PAIRS)
@@ -201,7 +201,7 @@ def _tukey(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
             t.frame.filter(pl.col(measure.name).is_not_null())["query_id"] for t in tables.values()
         ]
         common = pl.concat(known).value_counts().filter(pl.col("count") == len(names))["query_id"]
-        samples = [Sample.of(of_queries(table, common), measure) for table in tables.values()]
+        samples = [Sample.of(select_queries(table, common), measure) for table in tables.values()]
         if samples[0].summed and samples[0].n:
             of_measure[measure.name] = tukey(np.column_stack([sample.x for sample in samples]))
     for a, b, name in rows.select("a", "b", "measure").iter_rows():

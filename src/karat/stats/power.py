@@ -9,7 +9,7 @@ ALPHA = 0.05
 _MOST = 1 << 40
 
 
-def detectable(spread: float, n: int) -> float | None:
+def detectable_difference(spread: float, n: int) -> float | None:
     """Return the smallest true difference that a paired t would show in 80% of experiments.
 
     `spread` is the standard deviation of the differences.
@@ -25,7 +25,7 @@ def detectable(spread: float, n: int) -> float | None:
     return high * spread / math.sqrt(n)
 
 
-def needed(spread: float, difference: float) -> int | None:
+def required_queries(spread: float, difference: float) -> int | None:
     """Return how many queries would show a difference in 80% of experiments."""
     if not spread > 0 or difference == 0:
         return None

@@ -19,7 +19,7 @@ _CELLS = 1 << 18  # of a block: 2 MiB of floats, which the cache of a core holds
 _ROWS = 16
 
 
-def below(bits: np.random.PCG64, limit: int, shape: tuple[int, ...]) -> Ints:
+def random_integers(bits: np.random.PCG64, limit: int, shape: tuple[int, ...]) -> Ints:
     """Draw whole numbers from 0 up to a limit; uneven by at most limit / 2^32."""
     size = int(np.prod(shape))
     raw = bits.random_raw(-(-size // 2)).astype("<u8", copy=False).view("<u4")[:size]
@@ -31,11 +31,11 @@ def resamples(n: int) -> Iterator[Ints]:
     """Draw n of n queries with replacement, in blocks of rows; RESAMPLES rows in all."""
     bits = np.random.PCG64(SEED)
     for rows in _blocks(RESAMPLES, n + n % 2):  # an odd row would leave half a word behind
-        yield below(bits, n, (rows, n + n % 2))[:, :n]
+        yield random_integers(bits, n, (rows, n + n % 2))[:, :n]
 
 
 @lru_cache(maxsize=2)
-def times_drawn(n: int) -> NDArray[np.uint16]:
+def draw_counts(n: int) -> NDArray[np.uint16]:
     """Return how often each resample holds each query; kept, as every measure asks for it."""
     blocks = []
     for drawn in resamples(n):
@@ -47,8 +47,8 @@ def times_drawn(n: int) -> NDArray[np.uint16]:
 
 def resampled_sums(columns: Floats) -> Floats:
     """Sum each column over the queries of each resample: exact, RESAMPLES rows."""
-    times = times_drawn(len(columns))
-    sums = [times[at].astype(np.float64) @ columns for at in slices(RESAMPLES, len(columns))]
+    times = draw_counts(len(columns))
+    sums = [times[at].astype(np.float64) @ columns for at in row_blocks(RESAMPLES, len(columns))]
     return np.concatenate(sums)
 
 
@@ -61,18 +61,18 @@ def coin_flips(n: int, draws: int) -> Iterator[Floats]:
         yield np.unpackbits(raw.reshape(rows, -1), axis=1, count=n).astype(np.float64)
 
 
-def every_pattern(n: int) -> Floats:
+def all_sign_patterns(n: int) -> Floats:
     """Return all 2^n rows of n zeros and ones."""
     numbers = np.arange(1 << n)[:, None]
     return ((numbers >> np.arange(n)) & 1).astype(np.float64)
 
 
 def _blocks(rows: int, columns: int) -> Iterator[int]:
-    for part in slices(rows, columns):
+    for part in row_blocks(rows, columns):
         yield part.stop - part.start
 
 
-def slices(rows: int, columns: int) -> Iterator[slice]:
+def row_blocks(rows: int, columns: int) -> Iterator[slice]:
     """Cut rows into blocks that a cache holds, or of a few rows where none does.
 
     A product of one row reads all of the other matrix; of several, it is read once for them all.
@@ -103,7 +103,7 @@ _ROUNDING = 1e-9
 """What is as close as this, of the whole range, is the same number: 1/3 + 1/3 and 2/3."""
 
 
-def corrected(value: float, resampled: Floats, without_each: Floats, confidence: float) -> Floats:
+def bca_interval(value: float, resampled: Floats, without_each: Floats, confidence: float) -> Floats:
     """Return both ends of the BCa interval.
 
     B. Efron, Better Bootstrap Confidence Intervals, 1987. The bias is how far the resampled
@@ -127,7 +127,7 @@ def corrected(value: float, resampled: Floats, without_each: Floats, confidence:
     return np.quantile(known, ends)
 
 
-def percentile(resampled: Floats, confidence: float) -> Floats:
+def percentile_interval(resampled: Floats, confidence: float) -> Floats:
     """Return both ends of the plain percentile interval."""
     return np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
 
@@ -141,7 +141,7 @@ def _acceleration(without_each: Floats) -> float:
     return math.fsum(a * a * a for a in parts) / (6 * spread) if spread else 0.0
 
 
-def over_rows(sample: Sample, rows: Floats) -> Floats:
+def combine_rows(sample: Sample, rows: Floats) -> Floats:
     """Combine each row as a sample says: to a quantile, or to the largest value."""
     found: Floats = (
         rows.max(axis=1) if sample.share is None else np.quantile(rows, sample.share, axis=1)

@@ -16,7 +16,7 @@ from karat.measures.score_table import ScoreTable
 
 SUMMED = ("mean", "micro", "sum", "geometric")
 """What is a function of two sums over queries: f(Σ x / Σ w)."""
-SAME = 1e-12
+RELATIVE_ROUNDING = 1e-12
 """Values that are as close as this, of their size, differ by rounding alone."""
 
 
@@ -81,7 +81,7 @@ class Sample:
     def rounding(self) -> float:
         """How far apart values can be, or means of them, that are the same but for rounding."""
         size = np.abs(self._as_added).max(initial=0.0) if self.size is None else self.size
-        return SAME * float(size)
+        return RELATIVE_ROUNDING * float(size)
 
     @property
     def _as_added(self) -> Floats:

@@ -73,10 +73,10 @@ def covers(evidence: str, chunk: str, matching: Matching | None = None) -> bool:
     matching = matching or Matching()
     wanted = matching.normalize(evidence)
     pair = np.array([wanted, matching.normalize(chunk)], object)
-    return bool(wanted) and bool(decide(pair[:1], pair[1:], matching, workers=1)[0])
+    return bool(wanted) and bool(classify_pairs(pair[:1], pair[1:], matching, workers=1)[0])
 
 
-def decide(evidence: Texts, chunks: Texts, matching: Matching, *, workers: int) -> Codes:
+def classify_pairs(evidence: Texts, chunks: Texts, matching: Matching, *, workers: int) -> Codes:
     """Decide pairs of normalised texts, of which no evidence is empty.
 
     Each step settles what it can and leaves the rest to the next, which is dearer. A bound may
@@ -211,7 +211,7 @@ def cover(
         # Queries often share an evidence and chunks; all their pairs stand in the same block.
         pairs, which = np.unique(wanted[row] * texts.size + given[chunk], return_inverse=True)
         one, other = np.divmod(pairs, texts.size)
-        how = decide(texts[one], texts[other], matching, workers=workers)[which]
+        how = classify_pairs(texts[one], texts[other], matching, workers=workers)[which]
         parts.append((chunk[how > 0], row[how > 0], how[how > 0]))
     chunk, row, how = map(np.concatenate, zip(*parts, strict=True))
     order = np.lexsort((row, chunk))

@@ -30,7 +30,7 @@ def normalize(
     return spaced.casefold() if casefold else spaced.lower()
 
 
-def places(
+def original_offsets(
     text: str, *, casefold: bool = False, nfkc: bool = False, zero_width: bool = False
 ) -> tuple[Ints, Ints]:
     """Return for each character of the normalised text where it begins and ends in the text."""

@@ -11,7 +11,7 @@ import numpy as np
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Indel, LCSseq
 
-from karat.match.text.normalize import places
+from karat.match.text.normalize import original_offsets
 from karat.match.text.rule import Matching
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def sequence_ratio(evidence: str, chunk: str, autojunk: bool) -> float:
     return SequenceMatcher(None, evidence, chunk, autojunk).ratio()
 
 
-def sequence_stretch(evidence: str, chunk: str, autojunk: bool) -> Stretch | None:
+def sequence_span(evidence: str, chunk: str, autojunk: bool) -> Stretch | None:
     """Return the stretch of the chunk from the first matching block to the last."""
     blocks = SequenceMatcher(None, evidence, chunk, autojunk).get_matching_blocks()[:-1]
     return (blocks[0].b, blocks[-1].b + blocks[-1].size) if blocks else None
@@ -54,7 +54,7 @@ def window_ratio(evidence: str, chunk: str, either: bool) -> float:
     return 2.0 * common / (len(evidence) + end - start)
 
 
-def window_stretch(evidence: str, chunk: str, either: bool) -> Stretch:
+def window_span(evidence: str, chunk: str, either: bool) -> Stretch:
     """Return that window; the whole chunk where it is the chunk that is slid along."""
     if len(chunk) <= len(evidence):
         return 0, len(chunk)
@@ -89,7 +89,7 @@ def token_share(wanted: list[str], found: list[str]) -> float:
     return LCSseq.similarity(*_numbered(wanted, found)) / len(wanted) if wanted else 0.0
 
 
-def token_stretch(evidence: str, chunk: str) -> Stretch | None:
+def token_span(evidence: str, chunk: str) -> Stretch | None:
     """Return the stretch of the chunk from the first of those tokens to the last."""
     found = list(_TOKEN.finditer(chunk))
     numbered = _numbered(tokens(evidence), [one.group() for one in found])
@@ -145,7 +145,7 @@ def locate_in_chunk(evidence: str, chunk: str, matching: Matching | None = None)
     found = _stretch(one, other, matching) if one and other else None
     if found is None:
         return None
-    starts, ends = places(
+    starts, ends = original_offsets(
         chunk, casefold=matching.casefold, nfkc=matching.nfkc, zero_width=matching.zero_width
     )
     return int(starts[found[0]]), int(ends[found[1] - 1])
@@ -177,7 +177,7 @@ def _stretch(evidence: str, chunk: str, matching: Matching) -> Stretch | None:
     if matching.either and chunk in evidence:
         return 0, len(chunk)
     if matching.matcher == "partial":
-        return window_stretch(evidence, chunk, matching.either)
+        return window_span(evidence, chunk, matching.either)
     if matching.matcher == "tokens":
-        return token_stretch(evidence, chunk)
-    return sequence_stretch(evidence, chunk, matching.autojunk)
+        return token_span(evidence, chunk)
+    return sequence_span(evidence, chunk, matching.autojunk)

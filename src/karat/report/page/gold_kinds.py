@@ -14,7 +14,7 @@ from karat.match.align import collapse_to_documents
 from karat.match.evidence import EvidenceMatches
 from karat.match.hits import Hits, merge_rows
 from karat.match.span_intervals import overlaps
-from karat.match.spans import Coverage, MinOverlap, distinct_gold_spans
+from karat.match.spans import Coverage, MinOverlap, relevant_spans
 from karat.match.targets import Targets
 from karat.measures import Measure
 from karat.measures.families import EVIDENCE, RANK, SPAN, FamilyInput, FamilyName
@@ -123,7 +123,7 @@ def _found_spans(reading: FamilyInput, measure: Measure | None) -> GoldFound:
 
 
 def _unfound_spans(opened: Sequence[LoadedRun]) -> Unfound:
-    spans = distinct_gold_spans(opened[0].gold)
+    spans = relevant_spans(opened[0].gold)
     touched = np.zeros(spans.height, np.bool_)
     for each in opened:
         coverage = each.readings[SPAN.name].data_as(Coverage)
