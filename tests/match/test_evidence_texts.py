@@ -65,7 +65,9 @@ pairs = edited() | st.tuples(texts, texts)
 
 
 def decided(pair, **rule):
-    code = classify_pairs(*(np.array([one], object) for one in pair), Matching(**rule), workers=1)[0]
+    code = classify_pairs(*(np.array([one], object) for one in pair), Matching(**rule), workers=1)[
+        0
+    ]
     return MATCH_KINDS[code] if code else None
 
 
@@ -444,7 +446,7 @@ def test_rule_is_described_in_words():
         "a substring of the chunk, or SequenceMatcher's ratio ≥ 0.7; lower case"
     )
     assert str(Matching(autojunk=True, direction="either", nfkc=True, zero_width=True)) == (
-        "a substring of the chunk or the other way round, or SequenceMatcher's ratio with autojunk"
+        "a substring of the chunk or vice versa, or SequenceMatcher's ratio with autojunk"
         " ≥ 0.7; lower case, NFKC, without zero-width characters"
     )
     assert str(Matching("partial", casefold=True)) == (
@@ -452,7 +454,7 @@ def test_rule_is_described_in_words():
         " case folded"
     )
     assert "share of its tokens" in str(Matching("tokens"))
-    assert str(Matching(max)) == "max says so, or ≥ 0.7; lower case"
+    assert str(Matching(max)) == "max returns True, or a number ≥ 0.7; lower case"
 
 
 # --- all queries at once -------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.match.highlights import KnownText, DocumentPart, limit_text, mark_document
+from karat.match.highlights import DocumentPart, KnownText, limit_text, mark_document
 from support.effort import examples
 
 TEXT = "Refunds take 14 days. 😀 By card."

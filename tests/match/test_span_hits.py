@@ -242,7 +242,7 @@ def test_query_without_a_chunk_is_warned_about_and_scores_zero():
     with pytest.warns(KaratWarning) as warnings:
         judged = karat.to_judgments(gold, chunk_table([("d", 0, 5)]))
     (warning,) = warnings
-    assert re.findall(r"\d+|'\w+'", str(warning.message))[:3] == ["2", "1", "'p'"]
+    assert re.findall(r"\d+|'\w+'", str(warning.message))[:3] == ["1", "2", "'p'"]
     scores = karat.evaluate(judged, {"q": ["c0"], "p": ["c0"]}, "Success@1")
     assert scores.per_query.rows() == [("n", 0.0), ("o", 0.0), ("p", 0.0), ("q", 1.0)]
 

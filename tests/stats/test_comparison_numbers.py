@@ -25,7 +25,7 @@ from karat.measures import parse
 from karat.stats import groups, resampling
 from karat.stats.inference import infer, swap_test
 from karat.stats.pairs import pair
-from karat.stats.pairwise import ComparisonOptions, compare_pairs, compare_groups, queries_needed
+from karat.stats.pairwise import ComparisonOptions, compare_groups, compare_pairs, queries_needed
 from karat.stats.summary import summary
 from oracles import sign_flips as flips_oracle
 from oracles import stats as oracle

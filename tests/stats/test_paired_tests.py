@@ -23,7 +23,7 @@ from karat.stats.paired_tests import (
     wilcoxon_test,
 )
 from karat.stats.power import detectable_difference, required_queries
-from karat.stats.resampling import coin_flips, all_sign_patterns, to_integers
+from karat.stats.resampling import all_sign_patterns, coin_flips, to_integers
 from karat.stats.samples import Sample
 from oracles import stats as oracle
 from support.effort import examples
@@ -222,7 +222,9 @@ def test_wilcoxon_p_of_millions_of_ties_is_that_of_a_sign_test():
 def test_wilcoxon_p_is_exact_up_to_fifty_nonzero_differences():
     counts = list(range(-20, 31))
     exact, normal = oracle.wilcoxon_by_counts(counts), oracle.wilcoxon_by_normal(counts)
-    assert wilcoxon_test(np.array(counts, float)) == pytest.approx(float(exact), rel=1e-9)  # 50 of 51
+    assert wilcoxon_test(np.array(counts, float)) == pytest.approx(
+        float(exact), rel=1e-9
+    )  # 50 of 51
     counts = [count for count in range(-20, 32) if count]
     exact, normal = oracle.wilcoxon_by_counts(counts), oracle.wilcoxon_by_normal(counts)
     assert normal != pytest.approx(float(exact), rel=1e-6)

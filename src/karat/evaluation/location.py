@@ -136,7 +136,7 @@ def _found(texts: pl.Series, corpus: Corpus, threshold: float) -> pl.DataFrame:
 def _as_it_is(texts: pl.Series, corpus: Corpus, _: float) -> pl.DataFrame:
     found = occurrences(texts, corpus.documents["text"])
     return found.select(
-        evidence="wanted",
+        evidence="text",
         doc_id=corpus.doc_ids.gather(found["document"]),
         start="start",
         end="end",
@@ -145,11 +145,11 @@ def _as_it_is(texts: pl.Series, corpus: Corpus, _: float) -> pl.DataFrame:
 
 
 def _without_white_space(texts: pl.Series, corpus: Corpus, _: float) -> pl.DataFrame:
-    written = pl.DataFrame({"evidence": texts, "wanted": [dense(text) for text in texts]})
+    written = pl.DataFrame({"evidence": texts, "text": [dense(text) for text in texts]})
     documents = [DenseText(text) for text in corpus.documents["text"]]
     found = occurrences(
-        written["wanted"].unique(), pl.Series([text.dense for text in documents], dtype=pl.String)
-    ).join(written, on="wanted")
+        written["text"].unique(), pl.Series([text.dense for text in documents], dtype=pl.String)
+    ).join(written, on="text")
     rows = [
         (evidence, corpus.doc_ids[document], *documents[document].stretch(start, end), 1.0)
         for evidence, document, start, end in found.select(

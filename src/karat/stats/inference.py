@@ -12,7 +12,13 @@ from karat.arrays import Floats
 from karat.stats.intervals import CONFIDENCE, Interval, share_limit, student_quantile
 from karat.stats.paired_tests import Flips, sign_flips, t_test, too_few, wilcoxon_test
 from karat.stats.pairs import Pair
-from karat.stats.resampling import coin_flips, all_sign_patterns, combine_rows, resamples, row_blocks
+from karat.stats.resampling import (
+    all_sign_patterns,
+    coin_flips,
+    combine_rows,
+    resamples,
+    row_blocks,
+)
 from karat.stats.samples import RELATIVE_ROUNDING, deviation
 
 TESTS = ("randomization", "t", "wilcoxon")
@@ -163,7 +169,9 @@ def _of_quantiles(pair: Pair, confidence: float) -> Inference:
     high = float(np.partition(drawn, n - k)[n - k])
     tail = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0))
     p["randomization"] = min(2 * (int(tail) + 1) / (n + 1), 1.0)
-    rounding = RELATIVE_ROUNDING * float(max(np.abs(pair.a.values).max(), np.abs(pair.b.values).max()))
+    rounding = RELATIVE_ROUNDING * float(
+        max(np.abs(pair.a.values).max(), np.abs(pair.b.values).max())
+    )
     return Inference(pair, Interval(low, high, "percentile", rounding), p, resampled=drawn)
 
 

@@ -24,7 +24,7 @@ import polars as pl
 
 from karat.arrays import Floats, Ints
 from karat.measures.aggregate import GEOMETRIC_FLOOR
-from karat.stats.resampling import coin_flips, all_sign_patterns
+from karat.stats.resampling import all_sign_patterns, coin_flips
 from karat.stats.samples import RELATIVE_ROUNDING, Sample, deviation
 
 if TYPE_CHECKING:

@@ -120,7 +120,9 @@ def queries_needed(
             "b": b,
             "measure": p.measure.name,
             "difference": difference,
-            "queries": None if (spread := _spread(p)) is None else required_queries(spread, difference),
+            "queries": None
+            if (spread := _spread(p)) is None
+            else required_queries(spread, difference),
         }
         for a, b, p in _pairs(tables, choices or ComparisonOptions())
     ]

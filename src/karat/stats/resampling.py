@@ -103,7 +103,9 @@ _ROUNDING = 1e-9
 """What is as close as this, of the whole range, is the same number: 1/3 + 1/3 and 2/3."""
 
 
-def bca_interval(value: float, resampled: Floats, without_each: Floats, confidence: float) -> Floats:
+def bca_interval(
+    value: float, resampled: Floats, without_each: Floats, confidence: float
+) -> Floats:
     """Return both ends of the BCa interval.
 
     B. Efron, Better Bootstrap Confidence Intervals, 1987. The bias is how far the resampled

@@ -18,7 +18,7 @@ from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.match.align import fill_from_chunks, query_numbers
 from karat.match.evidence import EvidenceMatches
-from karat.match.highlights import KnownText, DocumentPart, limit_text, mark_document
+from karat.match.highlights import DocumentPart, KnownText, limit_text, mark_document
 from karat.match.spans import GOLD_SPANS
 from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.families import EVIDENCE
@@ -117,7 +117,7 @@ def _of_run(
         calls = UsageTable.of(ids, run, run.calls)
         priced = calls.table.with_columns(usd=pl.Series(prices_of(calls), nan_to_null=True))
         columns = ("stage", "model", "prompt_tokens", "completion_tokens", "usd")
-        for at, call in zip(calls.places.query, priced.select(columns).to_dicts(), strict=True):
+        for at, call in zip(calls.rows.query, priced.select(columns).to_dicts(), strict=True):
             details[numbers[at]].setdefault("calls", []).append(call)
     readings = shown.opened.readings
     for (query, measure), calculation in trace(score, run, ids, score.table.measures):
