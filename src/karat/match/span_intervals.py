@@ -98,12 +98,11 @@ def _overlaps_by_size(one: Intervals, other: Intervals, sizes: Ints) -> tuple[In
     candidate. Within a size class an interval is at most twice as long as the others.
     """
     groups = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
-    results = [overlaps(one, other.where(group)) for group in groups]
-    left = np.concatenate([result[0] for result in results])
-    right = np.concatenate(
-        [group[result[1]] for group, result in zip(groups, results, strict=True)]
-    )
-    shared = np.concatenate([result[2] for result in results])
+    results = []
+    for group in groups:
+        left, right, shared = overlaps(one, other.where(group))
+        results.append((left, group[right], shared))
+    left, right, shared = map(np.concatenate, zip(*results, strict=True))
     order = np.argsort(left, kind="stable")
     return left[order], right[order], shared[order]
 

@@ -278,7 +278,7 @@ _FUZZY_MATCHERS = {
 def _match_by_function(pairs: _Pairs, judge: Judge, threshold: float) -> Flags:
     is_match = np.zeros(pairs.evidence.size, np.bool_)
     for row, (evidence, chunk) in enumerate(zip(*pairs.texts, strict=True)):
-        answer: Any = judge(evidence, chunk)
+        answer = judge(evidence, chunk)
         if not isinstance(answer, (bool, np.bool_, Real)) or answer != answer:
             raise InputError(
                 f"expected the function to return a bool or a number, got {answer!r}",
