@@ -513,7 +513,7 @@ def ends_of(row):
 def test_block_size_changes_no_bit(monkeypatch):
     tables = random_tables(n=24, k=2)
     first, first_summary = compare_pairs(tables), summary(tables["run 0"])
-    monkeypatch.setattr(resampling, "_CELLS", 1_000)
+    monkeypatch.setattr(resampling, "_BLOCK_CELLS", 1_000)
     resampling.draw_counts.cache_clear()
     assert_frame_equal(first, compare_pairs(tables), check_exact=True)
     assert_frame_equal(first_summary, summary(tables["run 0"]), check_exact=True)
@@ -522,11 +522,11 @@ def test_block_size_changes_no_bit(monkeypatch):
 
 def test_number_of_threads_changes_no_bit():
     program = (
-        "from karat.stats.pairwise import Choices, compared\n"
+        "from karat.stats.pairwise import ComparisonOptions, compare_pairs\n"
         "from karat.stats.summary import summary\n"
         "from support.score_tables import random_tables\n"
         "tables = random_tables(n=200, k=2)\n"
-        "print(compared(tables, Choices(correction='tukey')).rows())\n"
+        "print(compare_pairs(tables, ComparisonOptions(correction='tukey')).rows())\n"
         "print(summary(tables['run 1']).rows())\n"
     )
     outputs = set()

@@ -377,8 +377,8 @@ def test_block_size_does_not_change_the_draws(monkeypatch, cells):
     sizes = [*range(1, 35), 64, 65, 129]  # odd and even rows, whole and partial words
     resamples = [np.concatenate(list(resampling.resamples(n))) for n in sizes]
     coins = [np.concatenate(list(coin_flips(n, 300))) for n in sizes]
-    monkeypatch.setattr(resampling, "_CELLS", cells)
-    monkeypatch.setattr(resampling, "_ROWS", 1)
+    monkeypatch.setattr(resampling, "_BLOCK_CELLS", cells)
+    monkeypatch.setattr(resampling, "_BLOCK_ROWS", 1)
     for n, drawn, flipped in zip(sizes, resamples, coins, strict=True):
         assert drawn.shape == flipped.shape == (300, n)
         assert (np.concatenate(list(resampling.resamples(n))) == drawn).all()
@@ -404,6 +404,6 @@ def test_whole_numbers_have_the_same_sum_in_every_order(values, exponent, roundi
 def test_block_size_does_not_change_the_result(monkeypatch):
     differences = np.random.default_rng(2).normal(0.0002, 0.1, (20_000, 2))
     found = randomization(differences)
-    monkeypatch.setattr(resampling, "_ROWS", 1)
+    monkeypatch.setattr(resampling, "_BLOCK_ROWS", 1)
     assert randomization(differences).tolist() == found.tolist()
     assert 0.001 < found.min() < 1

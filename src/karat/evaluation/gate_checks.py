@@ -268,7 +268,7 @@ def _of_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
         )
     passed = is_same or bound is None or rule.holds_at(bound)
     only_run = table.frame[rule.measure].count() - both.n
-    gains = both.apart if rule.kind == "max_drop" else -both.apart
+    gains = both.value_differences if rule.kind == "max_drop" else -both.value_differences
     worst = () if passed else _worst(gains, gains < 0)
     return Check(
         rule,
