@@ -62,7 +62,7 @@ class EvidenceMatches:
     ids: list[str | None] | None
     """The ids of the items, if the run has ids."""
     is_repeat: Flags
-    """Which items have an id that occurs at a higher rank of the same query."""
+    """Which items have an id that occurs at an earlier rank of the same query."""
     rank: Ints
     covering: Covering
     matching: Matching

@@ -183,8 +183,8 @@ def prepare(gold: Gold) -> PreparedGold:
     if prepared.mapping is None and (repeats := gold.judgments.height - prepared.table.height):
         warnings.warn(
             KaratWarning(
-                f"{counted(repeats, 'judgment')} of an item that is already judged for the same "
-                "query; the highest grade counts"
+                f"found {counted(repeats, 'repeated judgment')} of the same query and item; "
+                "the highest grade counts"
             ),
             stacklevel=2,
         )

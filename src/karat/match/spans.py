@@ -118,7 +118,7 @@ class Coverage:
     def item_characters(self, cutoff: int | Budget | None) -> tuple[Ints, Ints, Ints]:
         """Return for each item: characters, new characters, new gold characters.
 
-        Characters are new if no higher rank has them. A budget cuts the item that crosses it, and
+        Characters are new if no earlier rank has them. A budget cuts the item that crosses it, and
         leaves no characters to the items after it.
         """
         if not isinstance(cutoff, Budget):
@@ -250,8 +250,7 @@ def require_code_points(source: Gold | Run) -> None:
     if source.offsets != "codepoint":
         name = "gold" if isinstance(source, Gold) else "the run"
         raise InputError(
-            f"offsets of {name} are counted in {source.offsets}, "
-            "but spans are scored in code points",
+            f"{name} counts offsets in {source.offsets}, but spans are scored in code points",
             field="offsets",
             hint="provide the documents to convert the offsets: corpus=…, --corpus DIR",
         )

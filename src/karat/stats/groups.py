@@ -162,9 +162,9 @@ def _function_column(
         column = pl.Series([None], dtype=pl.Object)
     if column.dtype == pl.Object or column.dtype.is_nested():
         raise InputError(
-            "the function returned labels of different types, or lists or objects",
+            "the function must return a string, a number or None for every query",
             field="by",
-            hint="return a string, a number or None for every query",
+            hint="return labels of one type, for example with str(label)",
         )
     return column
 

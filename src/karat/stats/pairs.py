@@ -122,9 +122,8 @@ def _require_same_gold(joined: pl.DataFrame, measure: Measure) -> None:
     different = joined.filter(pl.col("weight") != pl.col("weight_b"))
     if different.height:
         raise InputError(
-            "the runs were scored with different gold: "
-            f"{counted(different.height, 'query')}, such as "
-            f"{printable(different['query_id'][0])}, differ in the denominator of {measure}",
+            f"the runs were scored with different gold: the denominator of {measure} differs for "
+            f"{counted(different.height, 'query')}, such as {printable(different['query_id'][0])}",
             hint="score both runs with the same gold",
         )
 

@@ -105,13 +105,13 @@ class Matching:
             )
         if self.autojunk and self.matcher != "ratio":
             raise InputError(
-                "autojunk requires the matcher 'ratio'",
+                "requires the matcher 'ratio'",
                 field="autojunk",
                 hint="remove autojunk, or use the matcher 'ratio'",
             )
         if callable(self.matcher) and self.direction != "evidence":
             raise InputError(
-                "direction has no effect if the matcher is a function",
+                "has no effect if the matcher is a function",
                 field="direction",
                 hint="remove direction, and let the function compare both ways",
             )
