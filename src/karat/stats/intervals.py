@@ -28,7 +28,7 @@ _STEPS = 200
 """The largest number of Newton steps; about 10 are needed."""
 METHODS = {
     "flips": "inversion of the sign-flip test",
-    "few": "limits for too few differing queries",
+    "few": "Clopper-Pearson limits (too few queries differ)",
     "logit-t": "Student's t on the logit scale",
     "bca": "BCa bootstrap over queries, 10,000 resamples",
     "t": "Student's t over queries",
