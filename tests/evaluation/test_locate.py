@@ -89,7 +89,7 @@ def test_strand_starts_give_the_common_length_with_each_stretch(text, other):
 )
 def test_no_window_with_enough_in_common_is_left_out(text, long, size, common, block):
     with mock.patch.object(occurrences, "_BLOCK", block):
-        stretches = list(occurrences.windows(text, long, size, common))
+        stretches = list(occurrences.similar_windows(text, long, size, common))
     for start in range(max(1, len(long) - size + 1)):
         if locate_oracle.common(text, long[start : start + size])[-1] >= common:
             assert any(begin <= start and start + size <= end for begin, end in stretches)

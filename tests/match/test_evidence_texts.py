@@ -28,8 +28,8 @@ from karat.match.text import (
     ratio,
     ratios,
 )
-from karat.match.text.cascade import decide
-from karat.match.text.normalize import places
+from karat.match.text.cascade import classify_pairs
+from karat.match.text.normalize import original_offsets
 from oracles import texts as text_oracle
 from support.effort import FULL, examples
 from support.errors import refused
@@ -64,7 +64,9 @@ pairs = edited() | st.tuples(texts, texts)
 
 
 def decided(pair, **rule):
-    code = decide(*(np.array([one], object) for one in pair), Matching(**rule), workers=1)[0]
+    code = classify_pairs(*(np.array([one], object) for one in pair), Matching(**rule), workers=1)[
+        0
+    ]
     return MATCH_KINDS[code] if code else None
 
 
@@ -109,7 +111,7 @@ def test_normalising_options(text, options, normal):
 def test_every_normalised_character_is_traced_to_its_source(text, casefold, nfkc, zero_width, data):
     options = {"casefold": casefold, "nfkc": nfkc, "zero_width": zero_width}
     normal = normalize(text, **options)
-    starts, ends = places(text, **options)
+    starts, ends = original_offsets(text, **options)
     assert starts.size == ends.size == len(normal)
     assume(normal)
     first = data.draw(st.integers(0, len(normal) - 1))
@@ -131,7 +133,7 @@ def test_every_normalised_character_is_traced_to_its_source(text, casefold, nfkc
 def test_composed_character_is_traced_to_all_its_parts(parts):
     options = {"casefold": False, "nfkc": True, "zero_width": False}
     assert len(normalize(f"a{parts}b", **options)) == 3
-    starts, ends = places(f"a{parts}b", **options)
+    starts, ends = original_offsets(f"a{parts}b", **options)
     end = 1 + len(parts)
     assert (starts.tolist(), ends.tolist()) == ([0, 1, end], [1, end, end + 1])
 
@@ -211,7 +213,7 @@ def test_many_random_and_near_duplicate_pairs_match_difflib(autojunk, longest):
     columns = np.array(evidence, object), np.array(chunks, object)
     for threshold in (0.5, 0.7, 0.9):
         rule = Matching(fuzzy_threshold=threshold, autojunk=autojunk)
-        codes = decide(*columns, rule, workers=2)
+        codes = classify_pairs(*columns, rule, workers=2)
         expected = [
             text_oracle.how(*pair, threshold, number=ratio_once)
             for pair in zip(evidence, chunks, strict=True)
@@ -443,7 +445,7 @@ def test_rule_is_described_in_words():
         "a substring of the chunk, or SequenceMatcher's ratio ≥ 0.7; lower case"
     )
     assert str(Matching(autojunk=True, direction="either", nfkc=True, zero_width=True)) == (
-        "a substring of the chunk or the other way round, or SequenceMatcher's ratio with autojunk"
+        "a substring of the chunk or vice versa, or SequenceMatcher's ratio with autojunk"
         " ≥ 0.7; lower case, NFKC, without zero-width characters"
     )
     assert str(Matching("partial", casefold=True)) == (
@@ -451,7 +453,7 @@ def test_rule_is_described_in_words():
         " case folded"
     )
     assert "share of its tokens" in str(Matching("tokens"))
-    assert str(Matching(max)) == "max says so, or ≥ 0.7; lower case"
+    assert str(Matching(max)) == "max returns True, or a number ≥ 0.7; lower case"
 
 
 # --- all queries at once -------------------------------------------------------------------------

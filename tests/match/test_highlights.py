@@ -5,7 +5,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karat.match.highlights import DocumentMarks, DocumentPiece, limited, pieces
+from karat.match.highlights import DocumentPart, KnownText, limit_text, mark_document
 from support.effort import examples
 
 TEXT = "Refunds take 14 days. 😀 By card."
@@ -35,7 +35,7 @@ def character_by_character(gold, runs, given_texts, length, context):
     for (is_gold, ranks, shown), group in groupby(characters, key=lambda one: one[1]):
         places = [at for at, _ in group]
         text = "".join(known[at] for at in places) if shown else None
-        joined.append(DocumentPiece(places[0], places[-1] + 1, is_gold, ranks, text))
+        joined.append(DocumentPart(places[0], places[-1] + 1, is_gold, ranks, text))
     return joined
 
 
@@ -49,13 +49,13 @@ def character_by_character(gold, runs, given_texts, length, context):
 )
 def test_pieces_match_a_walk_over_all_characters(gold, runs, given_texts, length, context):
     filled = [(start, text) for start, text in given_texts if text]
-    split = pieces(gold, runs, DocumentMarks().joined(filled), length, context)
+    split = mark_document(gold, runs, KnownText().joined(filled), length, context)
     assert split == character_by_character(gold, runs, filled, length, context)
 
 
 def test_gold_retrieved_and_both_are_separate_pieces():
-    split = pieces(
-        [(8, 21)], [[(2, 0, 12), (5, 0, 12)], [(1, 22, 23)]], DocumentMarks(((0, TEXT),))
+    split = mark_document(
+        [(8, 21)], [[(2, 0, 12), (5, 0, 12)], [(1, 22, 23)]], KnownText(((0, TEXT),))
     )
     assert [(piece.gold, piece.ranks, piece.text) for piece in split] == [
         (False, ((2, 5), ()), "Refunds "),
@@ -68,7 +68,7 @@ def test_gold_retrieved_and_both_are_separate_pieces():
 
 
 def test_text_far_from_gold_and_results_is_not_shown():
-    split = pieces([(1000, 1001)], [], DocumentMarks(((0, "x" * 3000),)), 3000)
+    split = mark_document([(1000, 1001)], [], KnownText(((0, "x" * 3000),)), 3000)
     assert [(piece.start, piece.end, piece.text is None) for piece in split] == [
         (0, 800, True),
         (800, 1000, False),
@@ -79,18 +79,18 @@ def test_text_far_from_gold_and_results_is_not_shown():
 
 
 def test_unmarked_document_has_no_text_and_an_empty_one_no_pieces():
-    assert pieces([(3, 3)], [[]], DocumentMarks(((0, "abc"),))) == [
-        DocumentPiece(0, 3, False, ((),), None)
+    assert mark_document([(3, 3)], [[]], KnownText(((0, "abc"),))) == [
+        DocumentPart(0, 3, False, ((),), None)
     ]
-    assert pieces([], [[], []], DocumentMarks()) == []
+    assert mark_document([], [[], []], KnownText()) == []
 
 
 def test_limited_text_is_kept_for_gold_first_then_for_retrieved_pieces():
-    plain = DocumentPiece(0, 4, False, ((),), "aaaa")
-    brought = DocumentPiece(4, 8, False, ((1,),), "bbbb")
-    wanted = DocumentPiece(8, 12, True, ((),), "cccc")
-    unknown = DocumentPiece(12, 99, True, ((),), None)
-    (shown,) = limited([[plain, brought, wanted, unknown]], 6)
+    plain = DocumentPart(0, 4, False, ((),), "aaaa")
+    brought = DocumentPart(4, 8, False, ((1,),), "bbbb")
+    wanted = DocumentPart(8, 12, True, ((),), "cccc")
+    unknown = DocumentPart(12, 99, True, ((),), None)
+    (shown,) = limit_text([[plain, brought, wanted, unknown]], 6)
     assert [(piece.start, piece.end, piece.text) for piece in shown] == [
         (0, 4, None),
         (4, 6, "bb"),
@@ -98,7 +98,7 @@ def test_limited_text_is_kept_for_gold_first_then_for_retrieved_pieces():
         (8, 12, "cccc"),
         (12, 99, None),
     ]
-    assert limited([[plain], [wanted]], 8) == [[plain], [wanted]]
+    assert limit_text([[plain], [wanted]], 8) == [[plain], [wanted]]
 
 
 @examples(60, 600)
@@ -106,12 +106,12 @@ def test_limited_text_is_kept_for_gold_first_then_for_retrieved_pieces():
 def test_limit_is_used_up_and_not_exceeded(sizes, most):
     documents = [
         [
-            DocumentPiece(at * 10, at * 10 + n, n % 2 == 0, ((n,) * (n % 3),), "x" * n)
+            DocumentPart(at * 10, at * 10 + n, n % 2 == 0, ((n,) * (n % 3),), "x" * n)
             for at, n in enumerate(lengths)
         ]
         for lengths in sizes
     ]
-    shown = limited(documents, most)
+    shown = limit_text(documents, most)
     kept = sum(len(piece.text or "") for document in shown for piece in document)
     assert kept == min(most, sum(map(sum, sizes)))
     for before, after in zip(documents, shown, strict=True):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import karat
 from karat.data import Gold
 from karat.errors import KaratWarning, MeasureError
-from karat.match import span_intervals as match_stretches
+from karat.match import span_intervals
 from karat.match.span_intervals import Intervals
 from karat.measures import Plan, parse, score
 from oracles import spans as span_oracle
@@ -242,7 +242,7 @@ def test_query_without_a_chunk_is_warned_about_and_scores_zero():
     with pytest.warns(KaratWarning) as warnings:
         judged = karat.to_judgments(gold, chunk_table([("d", 0, 5)]))
     (warning,) = warnings
-    assert re.findall(r"\d+|'\w+'", str(warning.message))[:3] == ["2", "1", "'p'"]
+    assert re.findall(r"\d+|'\w+'", str(warning.message))[:3] == ["1", "2", "'p'"]
     scores = karat.evaluate(judged, {"q": ["c0"], "p": ["c0"]}, "Success@1")
     assert scores.per_query.rows() == [("n", 0.0), ("o", 0.0), ("p", 0.0), ("q", 1.0)]
 
@@ -296,7 +296,7 @@ def test_convert_makes_judgments_of_chunks(tmp_path, command, monkeypatch):
         assert all(value in err for value in values)
 
 
-# Which stretches overlap.
+# Which intervals overlap.
 
 flat = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 30), st.sampled_from([0, 1, 2, 3, 9, 30])),
@@ -304,7 +304,7 @@ flat = st.lists(
 )
 
 
-def stretches_of(rows):
+def intervals_of(rows):
     text, start, length = np.array(rows, np.int64).reshape(-1, 3).T
     return Intervals(text, start, start + length)
 
@@ -313,8 +313,8 @@ def stretches_of(rows):
 @examples(100, 1000)
 def test_every_pair_that_shares_characters_is_found(one, other, many):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(match_stretches, "_MANY", many)
-        overlaps = match_stretches.overlaps(stretches_of(one), stretches_of(other))
+        patch.setattr(span_intervals, "_MAX_CANDIDATES", many)
+        overlaps = span_intervals.overlaps(intervals_of(one), intervals_of(other))
     pairs = [
         (left, right, min(a + n, b + m) - max(a, b))
         for left, (text, a, n) in enumerate(one)
@@ -328,15 +328,15 @@ def test_every_pair_that_shares_characters_is_found(one, other, many):
 def test_document_among_its_chunks_does_not_slow_the_search(monkeypatch):
     """Tables often contain parents and children, and a long document has many children."""
     looked_at = []
-    pieces = match_stretches._pieces
+    expand_ranges = span_intervals._expand_ranges
 
     def counting(first, stop):
         looked_at.append(int((stop - first).sum()))
-        return pieces(first, stop)
+        return expand_ranges(first, stop)
 
-    monkeypatch.setattr(match_stretches, "_pieces", counting)
+    monkeypatch.setattr(span_intervals, "_expand_ranges", counting)
     chunks = [(0, at * 10, 10) for at in range(1000)]
-    spans = stretches_of([(0, at * 10 + 2, 5) for at in range(1000)])
-    overlaps = match_stretches.overlaps(spans, stretches_of([(0, 0, 10_000), *chunks]))
+    spans = intervals_of([(0, at * 10 + 2, 5) for at in range(1000)])
+    overlaps = span_intervals.overlaps(spans, intervals_of([(0, 0, 10_000), *chunks]))
     assert overlaps[0].size == 2000
     assert sum(looked_at) == 2000

@@ -1,4 +1,4 @@
-"""How gold and run are brought together: ids, places, evidence texts, judgments of chunks."""
+"""Matching of gold and run: ids, spans, evidence texts, judgments of chunks."""
 
 from functools import partial
 
@@ -20,12 +20,12 @@ JUDGED = Gold.of({"q1": {"a": 1}})
 
 
 def chunks(**columns) -> Chunks:
-    placed = {"item_id": ["c1"], "doc_id": ["d"], "start": [50], "end": [60]}
-    return Chunks.of(pl.DataFrame(placed | columns))
+    table = {"item_id": ["c1"], "doc_id": ["d"], "start": [50], "end": [60]}
+    return Chunks.of(pl.DataFrame(table | columns))
 
 
-def results(*results, **header) -> Run:
-    return Run.of([{"query_id": "q1", "results": list(results)}])
+def results(*items) -> Run:
+    return Run.of([{"query_id": "q1", "results": list(items)}])
 
 
 # Runs that lack something
@@ -35,7 +35,7 @@ case(
     lambda: evaluate(JUDGED, results({"doc_id": "d", "start": 0, "end": 5}), "P@5"),
 )
 case("a run has no documents", lambda: evaluate(JUDGED, results("a"), "P@5", level="doc"))
-case("a run has no places", lambda: evaluate(SPANS, results("a"), "span.recall@5"))
+case("a run has no offsets", lambda: evaluate(SPANS, results("a"), "span.recall@5"))
 case("a run has no texts", lambda: evaluate(TEXTS, results("a"), "evidence.recall@5"))
 case(
     "a run has an item that is not in the table of chunks",
@@ -77,37 +77,37 @@ case(
 # Judgments of chunks
 
 case("gold has no spans to judge chunks by", lambda: to_judgments(JUDGED, chunks()))
-case("a least overlap is 0", lambda: MinOverlap.of(0))
+case("a minimum overlap is 0", lambda: MinOverlap.of(0))
 case("shares are not a list", lambda: to_judgments(SPANS, chunks(), shares=0.5))
 case("a share is above 1", lambda: to_judgments(SPANS, chunks(), shares=[2]))
-case("no chunk holds enough of a span", lambda: to_judgments(SPANS, chunks()))
+case("no chunk contains enough of a span", lambda: to_judgments(SPANS, chunks()))
 
-# Places of evidence
+# Location of evidence texts
 
 CORPUS = {"d1": "One text here. Another text there. Another text again."}
 
 
-def located(name: str, *texts: str, **how) -> None:
+def location_case(name: str, *texts: str, **how) -> None:
     case(name, lambda: locate(Gold.of(evidence={"q1": list(texts)}), CORPUS, **how))
 
 
-located("a similarity is 0", "One text", threshold=0)
+location_case("a similarity is 0", "One text", threshold=0)
 case("gold has no evidence to locate", lambda: locate(JUDGED, CORPUS))
-located("an evidence text is not found", "One text here", "Something else altogether")
-located("evidence texts are found at several places", "Another text", "nothing alike")
+location_case("an evidence text is not found", "One text here", "Something else altogether")
+location_case("an evidence text is found several times", "Another text", "nothing alike")
 
 # How texts are compared
 
 
-def matching(name: str, **how) -> None:
+def matching_case(name: str, **how) -> None:
     case(name, partial(Matching, **how))
 
 
-matching("a threshold for similar texts is 0", fuzzy_threshold=0)
-matching("a matcher is unknown", matcher="levenshtein")
-matching("a direction is unknown", direction="both")
-matching("autojunk is set for another matcher", matcher="partial", autojunk=True)
-matching("a function has a direction", matcher=lambda a, b: True, direction="either")
+matching_case("a threshold for similar texts is 0", fuzzy_threshold=0)
+matching_case("a matcher is unknown", matcher="levenshtein")
+matching_case("a direction is unknown", direction="both")
+matching_case("autojunk is set for another matcher", matcher="partial", autojunk=True)
+matching_case("a function has a direction", matcher=lambda a, b: True, direction="either")
 case(
     "a function that compares texts returns text",
     lambda: evaluate(
@@ -121,27 +121,27 @@ case(
 # Documents and chunks of spans
 
 
-def placed(*doc_ids):
-    places = [{"doc_id": doc_id, "start": 0, "end": 5} for doc_id in doc_ids]
-    return [{"query_id": "q", "results": places}]
+def results_in(*doc_ids):
+    items = [{"doc_id": doc_id, "start": 0, "end": 5} for doc_id in doc_ids]
+    return [{"query_id": "q", "results": items}]
 
 
 def spans_in(*doc_ids):
-    places = [{"doc_id": doc_id, "start": 0, "end": 5} for doc_id in doc_ids]
-    return [{"query_id": "q", "query": "?", "spans": places}]
+    spans = [{"doc_id": doc_id, "start": 0, "end": 5} for doc_id in doc_ids]
+    return [{"query_id": "q", "query": "?", "spans": spans}]
 
 
 case(
     "a document of the run fits two documents of gold",
-    lambda: evaluate(spans_in("a/x", "b/x"), placed("x"), "span.recall"),
+    lambda: evaluate(spans_in("a/x", "b/x"), results_in("x"), "span.recall"),
 )
 case(
     "two documents of the run fit one document of gold",
-    lambda: evaluate(spans_in("x"), placed("a/x", "b/x"), "span.recall"),
+    lambda: evaluate(spans_in("x"), results_in("a/x", "b/x"), "span.recall"),
 )
 case(
     "no document of gold is in the run",
-    lambda: evaluate(spans_in("x"), placed("y"), "span.recall"),
+    lambda: evaluate(spans_in("x"), results_in("y"), "span.recall"),
 )
 TABLE = pl.DataFrame({"id": ["a"], "doc_id": ["d"], "start": [0], "end": [5]})
 case(
@@ -149,7 +149,7 @@ case(
     lambda: evaluate(spans_in("d"), {"q": ["a", "b"]}, "span.recall", chunks=TABLE),
 )
 case(
-    "the table of chunks lacks the place of an item",
+    "the table of chunks lacks the offsets of an item",
     lambda: score(spans_in("d"), {"q": ["a", "b"]}, Plan.of("span.recall", chunks=TABLE)),
 )
 case(
@@ -158,9 +158,9 @@ case(
 )
 
 
-def one_short():
+def spans_shorter_than_texts():
     spans = [{"doc_id": "d", "start": n, "end": n + 4, "text": "hello"} for n in range(3)]
-    evaluate([{"query_id": "q", "spans": spans}], placed("d"), "span.recall")
+    evaluate([{"query_id": "q", "spans": spans}], results_in("d"), "span.recall")
 
 
-case("the texts of spans are longer than the spans", one_short)
+case("the texts of spans are longer than the spans", spans_shorter_than_texts)

@@ -1,9 +1,9 @@
-"""Statistics: choices of a comparison, and groups of queries."""
+"""Statistics: options of a comparison, and groups of queries."""
 
 import polars as pl
 
 from karat import compare, evaluate
-from karat.stats.pairwise import ComparisonOptions, compared_by
+from karat.stats.pairwise import ComparisonOptions, compare_groups
 from messages.cases import Section
 
 SECTION = Section("stats")
@@ -20,24 +20,24 @@ case("a correction is unknown", lambda: ComparisonOptions(correction="sidak"))
 case("a confidence is above 1", lambda: ComparisonOptions(confidence=95))
 
 
-def grouped(name: str, *fields, **how) -> None:
+def group_case(name: str, *fields, **how) -> None:
     case(name, lambda: compare(GOLD, RUNS, "RR", by=list(fields), **how))
 
 
-grouped("groups are corrected by Tukey's test", "kind", correction="tukey")
-grouped("a field of queries is unknown", "topic")
-grouped("a field of queries is misspelled", "kinds")
-grouped("queries are grouped by a column of the result", "p")
-grouped("queries are grouped by lists", "tags")
-grouped("a function gives no plain values", lambda query: [query["kind"]])
+group_case("groups are corrected by Tukey's test", "kind", correction="tukey")
+group_case("a field of queries is unknown", "topic")
+group_case("a field of queries is misspelled", "kinds")
+group_case("queries are grouped by a column of the result", "p")
+group_case("queries are grouped by lists", "tags")
+group_case("a function returns lists as labels", lambda query: [query["kind"]])
 case("no field is named", lambda: evaluate(GOLD, RUNS["old"], "RR").by())
 case(
     "there are no queries to group",
-    lambda: compared_by({}, pl.DataFrame({"query_id": [], "kind": []}), ["kind"]),
+    lambda: compare_groups({}, pl.DataFrame({"query_id": [], "kind": []}), ["kind"]),
 )
 
 
-def different_gold():
+def compare_different_gold():
     run = [{"query_id": "q1", "results": [{"id": "a", "text": "one text"}]}]
     old, new = (
         evaluate([{"query_id": "q1", "evidence": texts}], run, "evidence.recall@5")
@@ -46,4 +46,4 @@ def different_gold():
     compare(None, {"old": old, "new": new})
 
 
-case("two runs were scored with different gold", different_gold)
+case("two runs were scored with different gold", compare_different_gold)

@@ -90,7 +90,7 @@ def test_common_interval_method_is_shown_once(command, files):
     assert "95% intervals of RR: Student's t on the logit scale\n" in out
     assert "95% intervals of Success@5: Wilson's score interval\n" in out
     assert "intervals of differences in RR: inversion of the sign-flip test" in out
-    assert "intervals of differences in Success@5: limits of what so few" in out
+    assert "intervals of differences in Success@5: Clopper-Pearson limits" in out
 
 
 def test_runs_with_another_interval_method_are_named():

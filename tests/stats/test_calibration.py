@@ -13,7 +13,7 @@ from karat.stats import paired_tests
 from karat.stats.corrections import correct, tukey
 from karat.stats.inference import infer
 from karat.stats.intervals import intervals
-from karat.stats.paired_tests import sign_flips, student, wilcoxon
+from karat.stats.paired_tests import sign_flips, t_test, wilcoxon_test
 from karat.stats.samples import Sample
 from support import calibration
 from support.effort import FULL
@@ -59,14 +59,14 @@ def test_type_one_error_is_five_percent(test):
     if test == "randomization":
         p = randomization(columns, draws=DRAWS)
     elif test == "t":
-        p = np.array([student(Sample("mean", one)) for one in columns.T])
+        p = np.array([t_test(Sample("mean", one)) for one in columns.T])
     else:
-        p = np.array([wilcoxon(one) for one in columns.T])
+        p = np.array([wilcoxon_test(one) for one in columns.T])
     assert within(float((p <= ALPHA).mean()), 0.04, 0.06)
 
 
 def test_type_one_error_of_wilcoxon_s_normal_approximation_is_five_percent():
-    p = np.array([wilcoxon(one) for one in differences(62, 80).T])
+    p = np.array([wilcoxon_test(one) for one in differences(62, 80).T])
     assert within(float((p <= ALPHA).mean()), 0.04, 0.06)
 
 

@@ -23,9 +23,9 @@ from polars.testing import assert_frame_equal
 import karat
 from karat.measures import parse
 from karat.stats import groups, resampling
-from karat.stats.inference import infer, swapped
+from karat.stats.inference import infer, swap_test
 from karat.stats.pairs import pair
-from karat.stats.pairwise import ComparisonOptions, compared, compared_by, queries_needed
+from karat.stats.pairwise import ComparisonOptions, compare_groups, compare_pairs, queries_needed
 from karat.stats.summary import summary
 from oracles import sign_flips as flips_oracle
 from oracles import stats as oracle
@@ -47,7 +47,7 @@ SUMMED = ("mean", "geometric", "sum", "micro")
 
 
 def row_of(columns_a, columns_b, choices=None):
-    rows = compared({"a": table_of(columns_a), "b": table_of(columns_b)}, choices)
+    rows = compare_pairs({"a": table_of(columns_a), "b": table_of(columns_b)}, choices)
     assert rows.height == 1
     return rows.row(0, named=True)
 
@@ -81,7 +81,7 @@ def test_every_number_of_a_row(run_a, run_b, whole):
                 for name in COMBINED_BY
             }
             tables[label] = table_of(columns, run, [6] * len(run))
-        rows = compared(tables).rows(named=True)
+        rows = compare_pairs(tables).rows(named=True)
     assert [row["measure"] for row in rows] == list(COMBINED_BY)
     for row in rows:
         check_row(row, run_a, run_b, 6 if row["measure"] == MICRO else whole)
@@ -163,9 +163,9 @@ def p_of_quantiles(how, a, b):
 def few_resamples():
     """Let the bootstrap draw 300 resamples, which the oracle can follow one by one."""
     with patch.object(resampling, "RESAMPLES", 300):
-        resampling.times_drawn.cache_clear()
+        resampling.draw_counts.cache_clear()
         yield
-    resampling.times_drawn.cache_clear()
+    resampling.draw_counts.cache_clear()
 
 
 @examples(15, 200)
@@ -281,7 +281,7 @@ def test_swapping_a_few_of_many_queries_needs_little_memory():
     b[-10:] += 5_000
     tracemalloc.start()
     slowest = (table_of({"latency.max": values}) for values in (a, b))
-    p = swapped(pair(*slowest, parse("latency.max")))
+    p = swap_test(pair(*slowest, parse("latency.max")))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert p == 2 / 2**10  # the maxima are as far apart only if all are swapped, or none
@@ -354,7 +354,7 @@ def test_scores_of_different_gold_are_refused():
     one = table_of({MICRO: [0.5, 1.0]}, weights=[2, 3])
     other = table_of({MICRO: [0.5, 1.0]}, weights=[2, 1])
     with refused(path=None, field=None) as caught:
-        compared({"a": one, "b": other})
+        compare_pairs({"a": one, "b": other})
     assert all(word in caught.value.problem for word in (MICRO, " 1 ", "q001"))
     assert caught.value.hint
 
@@ -362,9 +362,9 @@ def test_scores_of_different_gold_are_refused():
 def test_all_pairs_are_compared_or_all_with_the_baseline():
     tables = random_tables(n=10, k=4, names=("GMAP", "nDCG@10"))
     names = list(tables)
-    rows = compared(tables).filter(measure="GMAP").select("a", "b").rows()
+    rows = compare_pairs(tables).filter(measure="GMAP").select("a", "b").rows()
     assert rows == [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    rows = compared(tables, ComparisonOptions(baseline="run 2")).filter(measure="GMAP")
+    rows = compare_pairs(tables, ComparisonOptions(baseline="run 2")).filter(measure="GMAP")
     assert rows.select("a", "b").rows() == [("run 2", b) for b in names if b != "run 2"]
 
 
@@ -373,7 +373,7 @@ def test_all_pairs_are_compared_or_all_with_the_baseline():
 def test_p_is_corrected_over_the_pairs_of_a_measure(test, how):
     plain = {"holm": oracle.holm, "bh": oracle.benjamini_hochberg, "bonferroni": oracle.bonferroni}
     tables = random_tables(n=12, k=3, names=("nDCG@10", "latency.p90", MICRO))
-    rows = compared(tables, ComparisonOptions(test=test, correction=how))
+    rows = compare_pairs(tables, ComparisonOptions(test=test, correction=how))
     assert rows["p"].equals(rows[f"p_{test}"].rename("p"))
     for (measure,), part in rows.group_by("measure"):
         p = part["p"].to_list()
@@ -387,7 +387,7 @@ def test_p_is_corrected_over_the_pairs_of_a_measure(test, how):
 def test_undefined_p_is_not_counted_as_a_test():
     a, b, c = [0.1, 0.2, 0.3], [0.2, 0.3, 0.4], [0.9, 0.2, 0.4]
     tables = {name: table_of({"RR": values}) for name, values in zip("abc", (a, b, c), strict=True)}
-    rows = compared(tables, ComparisonOptions(test="t", correction="bonferroni"))
+    rows = compare_pairs(tables, ComparisonOptions(test="t", correction="bonferroni"))
     assert rows["p"][0] is rows["p_corrected"][0] is None
     assert rows["p_corrected"][1:].to_list() == [min(1, 2 * p) for p in rows["p"][1:]]
 
@@ -395,8 +395,8 @@ def test_undefined_p_is_not_counted_as_a_test():
 def test_tukey_s_p_uses_the_queries_that_all_runs_have():
     # With this seed the p are far apart: from 0.14 to 0.99.
     tables = random_tables(n=24, k=4, names=("nDCG@10", "latency.p90"), seed=10)
-    rows = compared(tables, ComparisonOptions(correction="tukey"))
-    assert rows["p"].equals(compared(tables)["p"])
+    rows = compare_pairs(tables, ComparisonOptions(correction="tukey"))
+    assert rows["p"].equals(compare_pairs(tables)["p"])
     assert rows.filter(measure="latency.p90")["p_corrected"].to_list() == [None] * 6
     frames = [t.frame.select("query_id", pl.col("nDCG@10").alias(n)) for n, t in tables.items()]
     common = frames[0]
@@ -420,7 +420,7 @@ def shuffled(items, chance):
 
 def test_order_of_rows_changes_no_bit():
     chance, tables = random.Random(17), random_tables(n=24, k=2)
-    first = compared(tables)
+    first = compare_pairs(tables)
     for _ in range(3 if FULL else 1):
         other = {
             name: table.rows(pl.Series(shuffled(range(table.frame.height), chance)))
@@ -429,7 +429,7 @@ def test_order_of_rows_changes_no_bit():
         assert other["run 0"].frame["query_id"].to_list() != sorted(
             other["run 0"].frame["query_id"]
         )
-        assert_frame_equal(first, compared(other), check_exact=True)
+        assert_frame_equal(first, compare_pairs(other), check_exact=True)
 
 
 def test_order_of_gold_and_runs_changes_no_bit():
@@ -484,15 +484,15 @@ def test_row_of_a_pair_does_not_depend_on_other_runs(name, n):
         tables[f"run {size}"] = table_of(
             {name: np.minimum(values, 1) if is_bounded else values}, weights=[8] * n
         )
-    for row in compared(tables, ComparisonOptions(correction="none")).rows(named=True):
+    for row in compare_pairs(tables, ComparisonOptions(correction="none")).rows(named=True):
         alone = {run: tables[run] for run in (row["a"], row["b"])}
-        assert compared(alone).row(0, named=True) == row
+        assert compare_pairs(alone).row(0, named=True) == row
 
 
 def test_swapped_runs_change_only_signs():
     tables = random_tables(n=24, k=2)
-    one = compared(tables).rows(named=True)
-    other = compared(dict(reversed(tables.items()))).rows(named=True)
+    one = compare_pairs(tables).rows(named=True)
+    other = compare_pairs(dict(reversed(tables.items()))).rows(named=True)
     for here, there in zip(one, other, strict=True):
         assert there["difference"] == -here["difference"]
         assert (there["wins"], there["losses"]) == (here["losses"], here["wins"])
@@ -512,21 +512,21 @@ def ends_of(row):
 
 def test_block_size_changes_no_bit(monkeypatch):
     tables = random_tables(n=24, k=2)
-    first, first_summary = compared(tables), summary(tables["run 0"])
-    monkeypatch.setattr(resampling, "_CELLS", 1_000)
-    resampling.times_drawn.cache_clear()
-    assert_frame_equal(first, compared(tables), check_exact=True)
+    first, first_summary = compare_pairs(tables), summary(tables["run 0"])
+    monkeypatch.setattr(resampling, "_BLOCK_CELLS", 1_000)
+    resampling.draw_counts.cache_clear()
+    assert_frame_equal(first, compare_pairs(tables), check_exact=True)
     assert_frame_equal(first_summary, summary(tables["run 0"]), check_exact=True)
-    resampling.times_drawn.cache_clear()
+    resampling.draw_counts.cache_clear()
 
 
 def test_number_of_threads_changes_no_bit():
     program = (
-        "from karat.stats.pairwise import ComparisonOptions, compared\n"
+        "from karat.stats.pairwise import ComparisonOptions, compare_pairs\n"
         "from karat.stats.summary import summary\n"
         "from support.score_tables import random_tables\n"
         "tables = random_tables(n=200, k=2)\n"
-        "print(compared(tables, ComparisonOptions(correction='tukey')).rows())\n"
+        "print(compare_pairs(tables, ComparisonOptions(correction='tukey')).rows())\n"
         "print(summary(tables['run 1']).rows())\n"
     )
     outputs = set()
@@ -569,7 +569,7 @@ def test_detectable_difference_of_a_sum_and_of_a_micro_mean():
         name: table_of({MICRO: counts / weights}, weights=weights)
         for name, counts in (("a", x), ("b", y))
     }
-    row = compared(tables).row(0, named=True)
+    row = compare_pairs(tables).row(0, named=True)
     ratio = (y - x).sum() / sum(weights)
     residual = ((y - x) - ratio * np.array(weights)) / statistics.fmean(weights)
     spread = statistics.stdev(residual.tolist())
@@ -629,21 +629,21 @@ def test_each_group_is_summarized_and_compared_by_itself(fields, names, label):
     members = {}
     for query in QUERIES.iter_rows(named=True):
         members.setdefault(label(query), set()).add(query["query_id"])
-    rows = compared_by(tables, QUERIES, fields)
-    summaries = groups.by(tables["run 0"], QUERIES, fields)
+    rows = compare_groups(tables, QUERIES, fields)
+    summaries = groups.summary_by(tables["run 0"], QUERIES, fields)
     assert rows.columns[: len(names)] == names
     assert list(dict.fromkeys(rows.select(names).rows())) == sorted(members, key=missing_last)
     p_by_measure = {}
     for key, query_ids in members.items():
         part = {
-            name: groups.of_queries(table, pl.Series(sorted(query_ids)))
+            name: groups.select_queries(table, pl.Series(sorted(query_ids)))
             for name, table in tables.items()
         }
         in_group = pl.all_horizontal(
             pl.col(n).eq_missing(pl.lit(v)) for n, v in zip(names, key, strict=True)
         )
         here = rows.filter(in_group).drop(names)
-        assert_frame_equal(here.drop("p_corrected"), compared(part).drop("p_corrected"))
+        assert_frame_equal(here.drop("p_corrected"), compare_pairs(part).drop("p_corrected"))
         for name, *both in here.select("measure", "p", "p_corrected").iter_rows():
             p_by_measure.setdefault(name, []).append(both)
         expected = summary(part["run 0"]).with_columns(small=pl.col("n") < 5)
@@ -657,26 +657,26 @@ def test_each_group_is_summarized_and_compared_by_itself(fields, names, label):
 def test_group_is_small_below_five_queries():
     table = table_of({"RR": [0.1] * 9}, QUERIES["query_id"][:9])
     queries = QUERIES[:9].with_columns(side=pl.Series(["x"] * 5 + ["y"] * 4))
-    assert groups.by(table, queries, ["side"])["small"].to_list() == [False, True]
+    assert groups.summary_by(table, queries, ["side"])["small"].to_list() == [False, True]
 
 
 def test_field_with_the_name_of_a_result_column_is_refused():
     tables = random_tables(n=10, k=2)
     with refused(path=None, field="by") as caught:
-        compared_by(tables, QUERIES, ["p"])
+        compare_groups(tables, QUERIES, ["p"])
     assert re.search(r"\bp\b", caught.value.problem)
-    assert groups.by(tables["run 0"], QUERIES, ["p"])["p"].to_list() == ["x"] * 4
+    assert groups.summary_by(tables["run 0"], QUERIES, ["p"])["p"].to_list() == ["x"] * 4
 
 
 def test_grouping_without_queries_is_refused():
     with refused(path=None, field="by") as caught:
-        compared_by(random_tables(n=10, k=2), QUERIES.clear(), ["level"])
+        compare_groups(random_tables(n=10, k=2), QUERIES.clear(), ["level"])
     assert "level" not in caught.value.problem  # the field itself is fine
 
 
 def test_tukey_s_test_of_groups_is_refused():
     with refused(path=None, field="correction") as caught:
-        compared_by(
+        compare_groups(
             random_tables(n=10, k=2), QUERIES, ["level"], ComparisonOptions(correction="tukey")
         )
     assert caught.value.hint
@@ -686,7 +686,7 @@ def test_group_function_must_return_plain_values():
     table = random_tables(n=10, k=1)["run 0"]
     for function in (lambda query: [query["level"]], lambda query: object()):
         with refused(path=None, field="by") as caught:
-            groups.by(table, QUERIES, [function])
+            groups.summary_by(table, QUERIES, [function])
         assert caught.value.hint
 
 

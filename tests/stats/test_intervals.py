@@ -33,9 +33,9 @@ def few_resamples(monkeypatch):
     monkeypatch.setattr(resampling, "RESAMPLES", 300)
     monkeypatch.setattr(intervals_module, "FEWEST", 2)
     monkeypatch.setattr(intervals_module, "FEWEST_RESAMPLED", 2)
-    resampling.times_drawn.cache_clear()
+    resampling.draw_counts.cache_clear()
     yield
-    resampling.times_drawn.cache_clear()
+    resampling.draw_counts.cache_clear()
 
 
 def sample(how, values, weights=None, **facts):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
-from karat.stats.groups import groups_apart
+from karat.stats.groups import outlying_groups
 from support.effort import examples
 
 VALUES = st.lists(st.sampled_from([0.0, 0.125, 0.25, 0.5, 0.75, 1.0]), min_size=0, max_size=14)
@@ -28,7 +28,7 @@ def test_groups_are_compared_with_all_other_queries_by_welch_s_t(lists: dict[str
         p = ttest_ind(values, rest, equal_var=False).pvalue * len(large_enough)
         if p < 0.05:
             expected[label] = (np.mean(values) - np.mean(rest), p)
-    found = groups_apart(groups)
+    found = outlying_groups(groups)
     assert {group.label for group in found} == set(expected)
     for group in found:
         assert (group.difference, group.p) == pytest.approx(expected[group.label])
@@ -38,7 +38,7 @@ def test_groups_are_compared_with_all_other_queries_by_welch_s_t(lists: dict[str
 def test_p_is_corrected_for_the_groups_that_are_large_enough():
     low, high = np.array([0.0, 0.25, 0.125, 0.0, 0.5]), np.array([0.75, 0.5, 1.0, 0.75, 1.0, 0.5])
     small = np.array([0.75, 0.5])
-    first, second = groups_apart({"low": low, "high": high, "small": small})
+    first, second = outlying_groups({"low": low, "high": high, "small": small})
     assert (first.label, second.label) == ("low", "high")
     for group, values, others in ((first, low, high), (second, high, low)):
         rest = np.concatenate([others, small])
@@ -48,10 +48,10 @@ def test_p_is_corrected_for_the_groups_that_are_large_enough():
 
 
 def test_two_constant_groups_are_not_reported():
-    assert groups_apart({"a": np.zeros(5), "b": np.ones(5)}) == []
+    assert outlying_groups({"a": np.zeros(5), "b": np.ones(5)}) == []
 
 
 def test_small_groups_are_not_reported():
     low, high = np.array([0.0, 0.1, 0.0, 0.1]), np.array([0.9, 1.0] * 20)
-    assert groups_apart({"a": low}) == []
-    assert [group.label for group in groups_apart({"a": low, "b": high})] == []
+    assert outlying_groups({"a": low}) == []
+    assert [group.label for group in outlying_groups({"a": low, "b": high})] == []

@@ -19,11 +19,11 @@ from karat.stats.paired_tests import (
     DRAWS_OF_MANY,
     effect_size,
     sign_flips,
-    student,
-    wilcoxon,
+    t_test,
+    wilcoxon_test,
 )
-from karat.stats.power import detectable, needed
-from karat.stats.resampling import coin_flips, every_pattern, to_integers
+from karat.stats.power import detectable_difference, required_queries
+from karat.stats.resampling import all_sign_patterns, coin_flips, to_integers
 from karat.stats.samples import Sample
 from oracles import stats as oracle
 from support.effort import examples
@@ -148,7 +148,7 @@ def test_coins_are_fair_and_every_pattern_occurs_once():
     assert np.abs(coins.mean(axis=0) - 0.5).max() < 5 * 0.5 / math.sqrt(8_000)
     together = np.corrcoef(coins.T) - np.eye(130)
     assert np.abs(together).max() < 6 / math.sqrt(8_000)
-    assert len({tuple(row) for row in every_pattern(7).tolist()}) == 128
+    assert len({tuple(row) for row in all_sign_patterns(7).tolist()}) == 128
 
 
 @examples(100, 1_000)
@@ -157,11 +157,11 @@ def test_student_s_p_is_scipy_s(counts, scale):
     values = [count / 10 * scale for count in counts]
     made = differences_of(values)
     if len(set(counts)) == 1:
-        assert student(made) == (1.0 if counts[0] == 0 else None)
+        assert t_test(made) == (1.0 if counts[0] == 0 else None)
         assert effect_size(made) == (0.0 if counts[0] == 0 else None)
         return
     expected = stats.ttest_rel(values, [0.0] * len(values))
-    assert student(made) == pytest.approx(expected.pvalue, rel=1e-9)
+    assert t_test(made) == pytest.approx(expected.pvalue, rel=1e-9)
     assert effect_size(made) == pytest.approx(
         expected.statistic / math.sqrt(len(values)), rel=1e-9, abs=1e-9
     )
@@ -169,27 +169,27 @@ def test_student_s_p_is_scipy_s(counts, scale):
 
 @pytest.mark.parametrize("values", [[], [0.0], [0.5]])
 def test_fewer_than_two_differences_have_no_t(values):
-    assert student(differences_of(values)) is None
+    assert t_test(differences_of(values)) is None
     assert effect_size(differences_of(values)) is None
 
 
 def test_equal_differences_have_no_t_despite_rounding():
     values = [(x + 1) / 10 - x / 10 for x in range(20)]
     assert len(set(values)) > 1
-    assert student(differences_of(values)) is None
+    assert t_test(differences_of(values)) is None
 
 
 @examples(100, 1_000)
 @given(COUNTS, st.sampled_from(SCALES))
 def test_wilcoxon_p_of_few_differences_is_exact(counts, scale):
-    found = wilcoxon(np.array(counts) * scale)
+    found = wilcoxon_test(np.array(counts) * scale)
     assert found == pytest.approx(float(oracle.wilcoxon(counts)), rel=1e-12)
 
 
 @examples(60, 600)
 @given(st.lists(st.integers(-20, 25), min_size=1, max_size=50))
 def test_wilcoxon_p_of_up_to_fifty_differences_is_exact(counts):
-    found = wilcoxon(np.array(counts, dtype=float))
+    found = wilcoxon_test(np.array(counts, dtype=float))
     expected = oracle.wilcoxon_by_counts(counts) if any(counts) else 1
     assert found == pytest.approx(float(expected), rel=1e-9)
 
@@ -199,7 +199,7 @@ def test_wilcoxon_p_of_up_to_fifty_differences_is_exact(counts):
 def test_wilcoxon_p_without_ties_is_scipy_s_exact_one(counts):
     counts = [count for count in counts if count] or [1]
     expected = stats.wilcoxon(counts, method="exact").pvalue
-    assert wilcoxon(np.array(counts, dtype=float)) == pytest.approx(expected, rel=1e-9)
+    assert wilcoxon_test(np.array(counts, dtype=float)) == pytest.approx(expected, rel=1e-9)
 
 
 @examples(25, 300)
@@ -208,7 +208,7 @@ def test_wilcoxon_p_of_many_differences_is_the_normal_approximation(n, most, see
     counts = np.random.default_rng(seed).integers(1, most + 1, n)
     counts = counts * np.where(np.random.default_rng(seed + 1).random(n) < 0.6, 1, -1)
     expected = stats.wilcoxon(counts, method="approx", correction=False).pvalue
-    found = wilcoxon(np.append(counts, [0, 0]).astype(float))
+    found = wilcoxon_test(np.append(counts, [0, 0]).astype(float))
     assert found == pytest.approx(expected, rel=1e-9)
     assert found == pytest.approx(oracle.wilcoxon_by_normal(counts.tolist()), rel=1e-9)
 
@@ -216,24 +216,26 @@ def test_wilcoxon_p_of_many_differences_is_the_normal_approximation(n, most, see
 def test_wilcoxon_p_of_millions_of_ties_is_that_of_a_sign_test():
     up, down = 1_101_000, 1_099_000
     expected = 2 * stats.norm.sf((up - down) / math.sqrt(up + down))
-    assert wilcoxon(np.repeat([1.0, -1.0], [up, down])) == pytest.approx(expected, rel=1e-6)
+    assert wilcoxon_test(np.repeat([1.0, -1.0], [up, down])) == pytest.approx(expected, rel=1e-6)
 
 
 def test_wilcoxon_p_is_exact_up_to_fifty_nonzero_differences():
     counts = list(range(-20, 31))
     exact, normal = oracle.wilcoxon_by_counts(counts), oracle.wilcoxon_by_normal(counts)
-    assert wilcoxon(np.array(counts, float)) == pytest.approx(float(exact), rel=1e-9)  # 50 of 51
+    assert wilcoxon_test(np.array(counts, float)) == pytest.approx(
+        float(exact), rel=1e-9
+    )  # 50 of 51
     counts = [count for count in range(-20, 32) if count]
     exact, normal = oracle.wilcoxon_by_counts(counts), oracle.wilcoxon_by_normal(counts)
     assert normal != pytest.approx(float(exact), rel=1e-6)
-    assert wilcoxon(np.array(counts, float)) == pytest.approx(normal, rel=1e-9)
+    assert wilcoxon_test(np.array(counts, float)) == pytest.approx(normal, rel=1e-9)
 
 
 def test_differences_that_differ_by_rounding_share_their_rank():
     blurred = np.array([0.1, 0.1 + 1e-14, 0.1 - 1e-14, -0.1, 0.2, -0.2 - 1e-14])
     plain = float(oracle.wilcoxon([1, 1, 1, -1, 2, -2]))
-    assert wilcoxon(blurred, rounding=1e-12) == pytest.approx(plain, rel=1e-12)
-    assert wilcoxon(blurred, rounding=0.0) != pytest.approx(plain, rel=1e-3)
+    assert wilcoxon_test(blurred, rounding=1e-12) == pytest.approx(plain, rel=1e-12)
+    assert wilcoxon_test(blurred, rounding=0.0) != pytest.approx(plain, rel=1e-3)
 
 
 RUNS = st.integers(2, 4).flatmap(
@@ -308,23 +310,23 @@ def test_no_correction_keeps_p_and_no_p_gives_no_p():
 @pytest.mark.parametrize("n", [3, 4, 5, 8, 20, 50, 300, 5_000])
 @pytest.mark.parametrize("spread", [1e-9, 0.3, 1e6])
 def test_detectable_difference_is_that_of_statsmodels(n, spread):
-    found = detectable(spread, n)
+    found = detectable_difference(spread, n)
     assert TTestPower().power(found / spread, n, 0.05) == pytest.approx(0.8, rel=1e-9)
     assert found == pytest.approx(oracle.detectable(spread, n), rel=1e-9)
 
 
 def test_detectable_difference_needs_two_queries_and_a_spread():
-    assert detectable(2.0, 2) == pytest.approx(oracle.detectable(2.0, 2), rel=1e-9)
-    assert detectable(2.0, 1) is None
-    assert detectable(0.0, 10) is None
+    assert detectable_difference(2.0, 2) == pytest.approx(oracle.detectable(2.0, 2), rel=1e-9)
+    assert detectable_difference(2.0, 1) is None
+    assert detectable_difference(0.0, 10) is None
 
 
 @examples(50, 500)
 @given(st.integers(1, 400), st.sampled_from(SCALES))
 def test_queries_needed_are_the_fewest_with_the_power(parts, scale):
     difference = parts / 40 * scale
-    found = needed(scale, difference)
-    assert needed(scale, -difference) == found
+    found = required_queries(scale, difference)
+    assert required_queries(scale, -difference) == found
     assert oracle.power(difference / scale, found) >= 0.8
     assert found == 2 or oracle.power(difference / scale, found - 1) < 0.8
 
@@ -332,16 +334,16 @@ def test_queries_needed_are_the_fewest_with_the_power(parts, scale):
 def test_queries_needed_for_a_small_difference_are_those_of_the_normal_formula():
     both = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
     for effect in (1e-2, 1e-3, 1e-4):
-        assert needed(1.0, effect) == pytest.approx((both / effect) ** 2, rel=1e-4)
-    assert needed(1.0, 0.0) is None
-    assert needed(0.0, 0.1) is None
-    assert needed(1.0, 1e-9) is None
+        assert required_queries(1.0, effect) == pytest.approx((both / effect) ** 2, rel=1e-4)
+    assert required_queries(1.0, 0.0) is None
+    assert required_queries(0.0, 0.1) is None
+    assert required_queries(1.0, 1e-9) is None
 
 
 @examples(30, 99)
 @given(st.integers(2, 100))
 def test_detectable_difference_of_n_queries_needs_n_queries(n):
-    assert needed(1.0, detectable(1.0, n) * (1 + 1e-9)) == n
+    assert required_queries(1.0, detectable_difference(1.0, n) * (1 + 1e-9)) == n
 
 
 def test_both_exact_oracles_of_wilcoxon_agree():
@@ -375,8 +377,8 @@ def test_block_size_does_not_change_the_draws(monkeypatch, cells):
     sizes = [*range(1, 35), 64, 65, 129]  # odd and even rows, whole and partial words
     resamples = [np.concatenate(list(resampling.resamples(n))) for n in sizes]
     coins = [np.concatenate(list(coin_flips(n, 300))) for n in sizes]
-    monkeypatch.setattr(resampling, "_CELLS", cells)
-    monkeypatch.setattr(resampling, "_ROWS", 1)
+    monkeypatch.setattr(resampling, "_BLOCK_CELLS", cells)
+    monkeypatch.setattr(resampling, "_BLOCK_ROWS", 1)
     for n, drawn, flipped in zip(sizes, resamples, coins, strict=True):
         assert drawn.shape == flipped.shape == (300, n)
         assert (np.concatenate(list(resampling.resamples(n))) == drawn).all()
@@ -402,6 +404,6 @@ def test_whole_numbers_have_the_same_sum_in_every_order(values, exponent, roundi
 def test_block_size_does_not_change_the_result(monkeypatch):
     differences = np.random.default_rng(2).normal(0.0002, 0.1, (20_000, 2))
     found = randomization(differences)
-    monkeypatch.setattr(resampling, "_ROWS", 1)
+    monkeypatch.setattr(resampling, "_BLOCK_ROWS", 1)
     assert randomization(differences).tolist() == found.tolist()
     assert 0.001 < found.min() < 1

@@ -35,7 +35,7 @@ from karat.match.id_overlap import (
     overlap,
     with_renamed_documents,
 )
-from karat.match.spans import distinct_gold_spans, require_code_points
+from karat.match.spans import relevant_spans, require_code_points
 from karat.measures import DEFAULT_MEASURES, Measure, Plan, ScoreTable
 from karat.measures.families import BY_GOLD, FAMILIES, UNKNOWN, FamilyInput, FamilyName, read_inputs
 from karat.measures.name_parser import AnyMeasure, parse_all, resolve_measure
@@ -123,7 +123,7 @@ class LocalSession:
     @cached_property
     def document_ids(self) -> DocumentIds:
         """The document ids of the spans of gold."""
-        return DocumentIds.of(distinct_gold_spans(self.gold)["doc_id"])
+        return DocumentIds.of(relevant_spans(self.gold)["doc_id"])
 
     def only(self, measures: Iterable[Measure]) -> LocalSession:
         """Return this session with only some of its measures."""

@@ -15,7 +15,7 @@ from karat.data.run import Run
 from karat.errors import InputError
 from karat.evaluation.list_rows import QueryRows, Row, TraceNotes, query_rows
 from karat.evaluation.scores import Scores
-from karat.match.evidence import EvidenceMatches, evidence_matches
+from karat.match.evidence import EvidenceMatches, evidence_table
 from karat.match.gold_index import PreparedGold
 from karat.measures import Measure, Plan
 from karat.measures.array_math import gain_of_grades
@@ -196,7 +196,7 @@ def _matches_by_query(
     gold: PreparedGold, reading: FamilyInput, exactly: float
 ) -> dict[str, list[Row]]:
     matches: dict[str, list[Row]] = {}
-    table = evidence_matches(reading.data_as(EvidenceMatches), gold.query_ids, exactly=exactly)
+    table = evidence_table(reading.data_as(EvidenceMatches), gold.query_ids, exactly=exactly)
     for row in table.to_dicts():
         matches.setdefault(row.pop("query_id"), []).append(row)
     return matches

@@ -341,14 +341,14 @@ class Comparison(Result):
     @cached_property
     def pairs(self) -> pl.DataFrame:
         """One row per pair and measure: difference, confidence interval, tests and power."""
-        return statistics.compared(self._tables, self.choices)
+        return statistics.compare_pairs(self._tables, self.choices)
 
     @cached_property
     def groups(self) -> pl.DataFrame | None:
         """The same as `pairs` for each group of queries; None without `by`."""
         if not self.by:
             return None
-        return statistics.compared_by(self._tables, self._queries, self.by, self.choices)
+        return statistics.compare_groups(self._tables, self._queries, self.by, self.choices)
 
     @property
     def pair_names(self) -> list[tuple[str, str]]:

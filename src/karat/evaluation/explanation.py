@@ -20,7 +20,7 @@ from karat.evaluation.result import Result
 from karat.live.failures import MAX_FAILED, checked_share, too_many_failed
 from karat.match.gold_index import PreparedGold, prepare
 from karat.match.id_overlap import DocumentIds, document_ids, with_renamed_documents
-from karat.match.spans import distinct_gold_spans
+from karat.match.spans import relevant_spans
 from karat.match.text import Matching
 from karat.measures import Measure, Plan, parse, score
 from karat.measures.name_parser import AnyMeasure
@@ -210,7 +210,7 @@ def _explain_query(
     parsed = parse(measure)
     plans = [_plan(parsed, opened_gold, options, run.name) for run in opened_runs]
     if parsed.declaration.reads.compares_documents:
-        ids = DocumentIds.of(distinct_gold_spans(opened_gold)["doc_id"])
+        ids = DocumentIds.of(relevant_spans(opened_gold)["doc_id"])
         opened_runs = [
             run.with_results(with_renamed_documents(run.results, ids.renamed(document_ids(run))))
             for run in opened_runs

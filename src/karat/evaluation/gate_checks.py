@@ -14,7 +14,7 @@ from karat.evaluation.scores import Scores
 from karat.evaluation.thresholds import Rule, plain_number
 from karat.format import probability
 from karat.measures import Measure, ScoreTable, parse
-from karat.stats.groups import groups, of_queries
+from karat.stats.groups import group_queries, select_queries
 from karat.stats.inference import infer
 from karat.stats.pairs import Pair, pair
 from karat.stats.samples import Sample
@@ -205,13 +205,13 @@ def check_rule(rule: Rule, scores: Scores, baseline: Scores | None) -> Check:
     measure, table = parse(rule.measure), scores.table
     members = None if rule.field is None else _group_members(scores.queries, rule)
     if members is not None:
-        table = of_queries(table, members)
+        table = select_queries(table, members)
     if not rule.compares:
         return _check_value(rule, table, measure)
     assert baseline is not None
     baseline_table = baseline.table
     if members is not None:
-        baseline_table = of_queries(baseline_table, members)
+        baseline_table = select_queries(baseline_table, members)
     return _check_change(rule, pair(baseline_table, table, measure), table)
 
 
@@ -219,7 +219,7 @@ def _group_members(queries: pl.DataFrame, rule: Rule) -> pl.Series:
     """Return the ids of the queries in the group of a rule; labels are compared as text."""
     assert rule.field is not None
     try:
-        query_groups = list(groups(queries, [rule.field]))
+        query_groups = list(group_queries(queries, [rule.field]))
     except InputError as error:
         error.path, error.field = rule.path, rule.key
         raise
@@ -274,7 +274,7 @@ def _check_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
         )
     passed = is_same or bound is None or rule.holds_at(bound)
     only_run = table.frame[rule.measure].count() - both.n
-    gains = both.apart if rule.kind == "max_drop" else -both.apart
+    gains = both.value_differences if rule.kind == "max_drop" else -both.value_differences
     worst = [] if passed else _worst(gains, gains < 0)
     return Check(
         rule,

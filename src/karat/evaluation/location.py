@@ -174,7 +174,7 @@ def _find_positions(texts: pl.Series, corpus: Corpus, threshold: float) -> pl.Da
 def _find_exact(texts: pl.Series, corpus: Corpus, _: float) -> pl.DataFrame:
     positions = occurrences(texts, corpus.documents["text"])
     return positions.select(
-        evidence="wanted",
+        evidence="text",
         doc_id=corpus.doc_ids.gather(positions["document"]),
         start="start",
         end="end",
@@ -183,11 +183,11 @@ def _find_exact(texts: pl.Series, corpus: Corpus, _: float) -> pl.DataFrame:
 
 
 def _find_without_white_space(texts: pl.Series, corpus: Corpus, _: float) -> pl.DataFrame:
-    dense_texts = pl.DataFrame({"evidence": texts, "wanted": [dense(text) for text in texts]})
+    dense_texts = pl.DataFrame({"evidence": texts, "text": [dense(text) for text in texts]})
     documents = [DenseText(text) for text in corpus.documents["text"]]
     dense_documents = pl.Series([document.dense for document in documents], dtype=pl.String)
-    positions = occurrences(dense_texts["wanted"].unique(), dense_documents)
-    positions = positions.join(dense_texts, on="wanted")
+    positions = occurrences(dense_texts["text"].unique(), dense_documents)
+    positions = positions.join(dense_texts, on="text")
     rows = [
         (evidence, corpus.doc_ids[document], *documents[document].stretch(start, end), 1.0)
         for evidence, document, start, end in positions.select(

@@ -18,7 +18,7 @@ from karat.engines.local import ScoredRun
 from karat.errors import InputError
 from karat.evaluation.remarks import counted_notes, left_out
 from karat.evaluation.result import Result
-from karat.match.evidence import EvidenceMatches, evidence_matches
+from karat.match.evidence import EvidenceMatches, evidence_table
 from karat.measures import Measure, ScoreTable
 from karat.measures.families import EVIDENCE
 from karat.measures.name_parser import AnyMeasure
@@ -125,7 +125,7 @@ class Scores(Result):
 
         Not available for scores that were read from a file.
         """
-        return evidence_matches(self._evidence, self.table.frame["query_id"])
+        return evidence_table(self._evidence, self.table.frame["query_id"])
 
     def matches_of(self, query: str | int) -> pl.DataFrame:
         """Return the rows of `matches` for one query, with exact ratios for the nearest texts.
@@ -142,7 +142,7 @@ class Scores(Result):
             raise InputError(
                 f"gold has no query {query!r}", field="query", hint=f"its queries are {examples}, …"
             )
-        return evidence_matches(matches, query_ids, number, exactly=math.inf)
+        return evidence_table(matches, query_ids, number, exactly=math.inf)
 
     @property
     def _evidence(self) -> EvidenceMatches:
@@ -179,7 +179,7 @@ class Scores(Result):
         >>> scores.by("topic").select("topic", "measure", "value", "small").rows()
         [('billing', 'RR', 1.0, True)]
         """
-        return groups.by(self.table, self.queries, fields, intervals=intervals)
+        return groups.summary_by(self.table, self.queries, fields, intervals=intervals)
 
     def __getitem__(self, measure: str) -> float | None:
         """Return the value of a measure; any spelling of its name is accepted."""

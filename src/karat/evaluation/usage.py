@@ -187,7 +187,7 @@ def by_stage(timings: UsageTable) -> dict[str, Floats]:
     for stage in sorted(stages, key=lambda name: name != TOTAL):
         timed = timings.where(stage=stage)
         total = timed.total(timed.table["ms"].to_numpy())
-        times[stage] = total[timed.places.count > 0]
+        times[stage] = total[timed.rows.count > 0]
     return times
 
 

@@ -1,1 +1,1 @@
-"""What counts as found: gold and run brought together into hits."""
+"""Match runs against gold by item id, by span or by evidence text."""

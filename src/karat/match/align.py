@@ -1,4 +1,10 @@
-"""What a run says only by ids, told by the table of all chunks."""
+"""Align the rows of a run with the queries of gold and with the table of chunks.
+
+Queries are aligned by their position in gold: `query_numbers`, `query_and_rank`,
+`answered_queries` and `failed_queries`. Items are aligned by hashes of (query, item) pairs:
+`pair_hashes` and `all_distinct`. `with_chunk_columns` and `fill_from_chunks` add what a run lacks
+from the table of chunks, and `collapse_to_documents` turns a run of chunks into one of documents.
+"""
 
 from __future__ import annotations
 
@@ -11,44 +17,16 @@ from karat.data.chunks import Chunks
 from karat.data.run import Run
 from karat.errors import InputError
 
-_BLOCK = 1 << 16  # rows
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: sets the hashes of queries apart
+_BLOCK_ROWS = 1 << 16
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""Knuth's multiplier for multiplicative hashing: it spreads consecutive query numbers."""
 
 
-def pair_hashes(
-    items: pl.Series, query: NDArray[np.uint64], lengths: NDArray[np.int64]
-) -> pl.Series:
-    """Return a hash of each item and its query, which stand one after the other.
-
-    Equal pairs have equal keys. Unequal ones may have, by chance: who finds equal keys must still
-    compare what they stand for.
-    """
-    spread = np.repeat(query * _SPREAD, lengths)
-    spread ^= items.hash().to_numpy()
-    return pl.Series("key", spread)
-
-
-def surely_distinct(pairs: pl.Series, starts: NDArray[np.int64]) -> bool:
-    """Tell whether no pair stands twice in its list; a False may be a chance collision.
-
-    Goes by blocks of whole lists, since tables that fit the cache are several times as fast.
-    """
-    ends = np.append(starts[1:], pairs.len())
-    first = 0
-    while first < starts.size:
-        last = max(int(np.searchsorted(ends, starts[first] + _BLOCK, "right")), first + 1)
-        block = pairs.slice(int(starts[first]), int(ends[last - 1] - starts[first]))
-        if block.n_unique() < block.len():
-            return False
-        first = last
-    return True
-
-
-def query_numbers(query_ids: pl.Series, wanted: pl.Series) -> Ints:
-    """Return the number of each wanted query in gold, -1 where gold does not know it."""
+def query_numbers(query_ids: pl.Series, ids: pl.Series) -> Ints:
+    """Return the position of each id in `query_ids`, or -1 if it is not there."""
     numbered = query_ids.alias("query_id").to_frame().with_row_index("number")
     joined = (
-        wanted.alias("query_id")
+        ids.alias("query_id")
         .to_frame()
         .join(numbered, on="query_id", how="left", maintain_order="left")
     )
@@ -57,7 +35,7 @@ def query_numbers(query_ids: pl.Series, wanted: pl.Series) -> Ints:
 
 
 def query_and_rank(query_ids: pl.Series, run: Run) -> tuple[Ints, Ints]:
-    """Return for each result of a run the number of its query in gold, or -1, and its rank."""
+    """Return the query number (-1 if gold does not have the query) and the rank of each result."""
     segments = run.segments
     query = np.repeat(query_numbers(query_ids, segments.query_ids), segments.lengths)
     rank = np.arange(1, query.size + 1) - np.repeat(segments.starts, segments.lengths)
@@ -65,11 +43,11 @@ def query_and_rank(query_ids: pl.Series, run: Run) -> tuple[Ints, Ints]:
 
 
 def answered_queries(query_ids: pl.Series, run: Run) -> tuple[Flags, int]:
-    """Tell which gold queries a run was asked, and how many of its queries gold does not know."""
-    number = query_numbers(query_ids, run.query_ids)
+    """Return which gold queries are in the run, and how many queries of the run are not in gold."""
+    numbers = query_numbers(query_ids, run.query_ids)
     present = np.zeros(query_ids.len(), np.bool_)
-    present[number[number >= 0]] = True
-    return present, int(np.count_nonzero(number < 0))
+    present[numbers[numbers >= 0]] = True
+    return present, int(np.count_nonzero(numbers < 0))
 
 
 def failed_queries(query_ids: pl.Series, run: Run) -> Flags:
@@ -80,16 +58,46 @@ def failed_queries(query_ids: pl.Series, run: Run) -> Flags:
     return flags
 
 
+def pair_hashes(
+    items: pl.Series, query: NDArray[np.uint64], lengths: NDArray[np.int64]
+) -> pl.Series:
+    """Return a hash of each (query, item) pair.
+
+    `items` holds the lists of all queries one after the other, and `lengths` the length of each.
+    Equal pairs have equal hashes. Different pairs may collide, so compare the ids as well.
+    """
+    hashes = np.repeat(query * _MULTIPLIER, lengths)
+    hashes ^= items.hash().to_numpy()
+    return pl.Series("key", hashes)
+
+
+def all_distinct(pairs: pl.Series, starts: NDArray[np.int64]) -> bool:
+    """Return whether no list contains the same pair twice; False may be a hash collision.
+
+    The check runs on blocks of whole lists: hash tables that fit into the cache are several times
+    as fast.
+    """
+    ends = np.append(starts[1:], pairs.len())
+    first = 0
+    while first < starts.size:
+        last = max(int(np.searchsorted(ends, starts[first] + _BLOCK_ROWS, "right")), first + 1)
+        block = pairs.slice(int(starts[first]), int(ends[last - 1] - starts[first]))
+        if block.n_unique() < block.len():
+            return False
+        first = last
+    return True
+
+
 def collapse_to_documents(run: Run) -> Run:
-    """Collapse each list of chunks to the first of each document."""
+    """Replace each list of chunks by the list of their documents, each at its first rank."""
     results = run.results
     if not results.height:
         return run
     if "doc_id" not in results.columns or results["doc_id"].null_count():
         raise InputError(
-            "the run does not say which document each item is from",
+            "scoring documents requires a doc_id for every result of the run",
             field="doc_id",
-            hint="add doc_id to every result, or score items",
+            hint="add doc_id to every result, or score items instead (level='item')",
         )
     first = results.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
     return Run(
@@ -102,35 +110,40 @@ def collapse_to_documents(run: Run) -> Run:
 
 
 def with_chunk_columns(run: Run, chunks: Chunks | None, *columns: str) -> pl.DataFrame:
-    """Return the results of a run, with columns that it lacks taken from the table of all chunks.
+    """Return the results of a run, with missing values filled in from the table of chunks.
 
-    What the run says itself counts, item by item.
+    Values of the run take precedence. Raise an InputError if an item is in neither of them.
     """
     results = run.results
-    found = fill_from_chunks(results, chunks, *columns)
-    if chunks is None or found is results:
+    filled = fill_from_chunks(results, chunks, *columns)
+    if chunks is None or filled is results:
         return results
     for name in columns:
-        if name in chunks.frame.columns and found[name].null_count():
-            unknown = found.filter(pl.col(name).is_null())
+        if name in chunks.frame.columns and filled[name].null_count():
+            unknown = filled.filter(pl.col(name).is_null())
             raise InputError(
-                f"the run does not say {name} of {unknown['item_id'][0]!r}, "
-                "and the table of all chunks does not hold it",
+                f"item {unknown['item_id'][0]!r} of the run has no {name} "
+                "and was not found in the table of chunks",
                 field=name,
-                hint="give the table that the run was made with",
+                hint="use the table of chunks that the run was made with",
             )
-    return found
+    return filled
 
 
 def fill_from_chunks(results: pl.DataFrame, chunks: Chunks | None, *columns: str) -> pl.DataFrame:
-    """Do so as far as the table of all chunks knows the items."""
-    lacking = [c for c in columns if c not in results.columns or results[c].null_count()]
-    if not lacking or chunks is None or "item_id" not in results.columns:
+    """Fill in missing values from the table of chunks; they stay null for items not in it."""
+    missing = [c for c in columns if c not in results.columns or results[c].null_count()]
+    if not missing or chunks is None or "item_id" not in results.columns:
         return results
-    known = chunks.frame.select("item_id", *(c for c in lacking if c in chunks.frame.columns))
-    found = results.join(
-        known, on="item_id", how="left", suffix=":chunk", maintain_order="left"
-    ).with_columns(
-        pl.coalesce(c, f"{c}:chunk").alias(c) for c in known.columns[1:] if c in results.columns
+    available = [c for c in missing if c in chunks.frame.columns]
+    joined = results.join(
+        chunks.frame.select("item_id", *available),
+        on="item_id",
+        how="left",
+        suffix=":chunk",
+        maintain_order="left",
     )
-    return found.select(*results.columns, *(c for c in known.columns[1:] if c not in results))
+    filled = joined.with_columns(
+        pl.coalesce(c, f"{c}:chunk").alias(c) for c in available if c in results.columns
+    )
+    return filled.select(*results.columns, *(c for c in available if c not in results.columns))

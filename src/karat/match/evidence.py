@@ -1,4 +1,8 @@
-"""Matching by text: which evidence of gold the retrieved items cover, rank by rank."""
+"""Matching by text: which evidence texts the retrieved items cover, rank by rank.
+
+`match_evidence` returns `EvidenceMatches`, which evidence measures read. `evidence_table` converts
+it to a table that shows, for each evidence text, the item that covers it or the nearest miss.
+"""
 
 from __future__ import annotations
 
@@ -29,113 +33,6 @@ from karat.match.text import (
     shared_characters,
 )
 
-
-@dataclass(frozen=True, eq=False)
-class EvidenceMatches:
-    """The evidence of all queries, the retrieved texts in rank order, and which covers which.
-
-    `given` says which queries have evidence at all, be it none; `length` how many items each
-    query has retrieved; `ids` are those of the items, where they have some; `again` marks the
-    items whose id stands above them already.
-    """
-
-    given: Flags
-    length: Ints
-    evidence: TextLists
-    items: TextLists
-    ids: list[str | None] | None
-    again: Flags
-    rank: Ints
-    covering: Covering
-    matching: Matching
-    _shared: dict[int, tuple[Ints, Ints, Ints]] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def pieces(self) -> Targets:
-        """Each evidence that counts as a piece to find."""
-        counted, covering = self.covering.counted, self.covering
-        piece = np.searchsorted(counted, covering.evidence)
-        item = covering.chunk
-        return Targets(
-            self.given.size,
-            self.evidence.query[counted],
-            self.items.query[item],
-            self.rank[item],
-            piece,
-        )
-
-    @cached_property
-    def covering_items(self) -> RankedRows:
-        """The items that cover an evidence, each at its first place."""
-        covering = self.pieces.covering
-        again = (self.items.query[self.again] << 32) | self.rank[self.again]
-        return covering.where(~np.isin((covering.query << 32) | covering.rank, again))
-
-    def counting_repeats(self) -> EvidenceMatches:
-        """Return what was found if an item that stands again counts again."""
-        return replace(self, again=np.zeros_like(self.again))
-
-    def shared(self, least: int) -> tuple[Ints, Ints, Ints]:
-        """Return which characters of a piece a rank is the first to hold word for word.
-
-        Piece, rank and how many characters: those that stand in a stretch of `least` or more that
-        both texts have; of a shorter evidence, all of it.
-        """
-        if least not in self._shared:
-            self._shared[least] = shared_characters(
-                self.evidence, self.items, self.rank, self.covering, self.matching, least
-            )
-        return self._shared[least]
-
-    @cached_property
-    def characters(self) -> Ints:
-        """How many characters each piece has as it is compared, spaces not counted."""
-        texts = (self.matching.normalize(self.evidence.text[at]) for at in self.covering.counted)
-        lengths = (len(text) - text.count(" ") for text in texts)
-        return np.fromiter(lengths, np.int64, self.covering.counted.size)
-
-
-def match_evidence(
-    gold: PreparedGold, run: Run, matching: Matching | None = None, chunks: Chunks | None = None
-) -> EvidenceMatches:
-    """Bring gold's evidence and the texts of the run together, each query's own."""
-    matching = matching or Matching()
-    wanted, given = gold.evidence(matching), gold.evidenced
-    query = query_numbers(gold.query_ids, wanted["query_id"])
-    number, rank = query_and_rank(gold.query_ids, run)
-    known = np.flatnonzero(number >= 0)
-    length = np.bincount(number[known], minlength=given.size)
-    known = known[given[number[known]]]
-    known = known[np.argsort(number[known], kind="stable")]
-    results = with_chunk_columns(run, chunks, "text")[known]
-    evidence = TextLists(query, wanted["text"].to_list())
-    items = TextLists(number[known], _texts(results))
-    again = np.zeros(known.size, np.bool_)
-    ids = None
-    if "item_id" in results.columns:
-        ids = results["item_id"].to_list()
-        named = pl.struct(pl.lit(pl.Series("query", items.query)), "item_id")
-        repeats = ~named.is_first_distinct() & pl.col("item_id").is_not_null()
-        again = results.select(repeats).to_series().to_numpy()
-    covering = cover(evidence, items, matching)
-    return EvidenceMatches(
-        given, length, evidence, items, ids, again, rank[known], covering, matching
-    )
-
-
-def _texts(results: pl.DataFrame) -> list[str]:
-    if not results.height:
-        return []
-    if "text" not in results.columns or results["text"].null_count():
-        raise InputError(
-            "evidence measures need the text of every retrieved item",
-            field="text",
-            hint="write the text of each chunk, or give the table of all chunks with their texts: "
-            "chunks=…, --chunks FILE; or name measures that need no texts",
-        )
-    return results["text"].to_list()
-
-
 COLUMNS = {
     "query_id": pl.String,
     "evidence": pl.String,
@@ -151,67 +48,183 @@ COLUMNS = {
 }
 
 
-def evidence_matches(
-    found: EvidenceMatches, query_ids: pl.Series, query: int | None = None, *, exactly: float = 0
-) -> pl.DataFrame:
-    """Return a row for each evidence that counts: what covers it first, or what comes nearest.
+@dataclass(frozen=True, eq=False)
+class EvidenceMatches:
+    """The evidence texts of all queries, the retrieved texts, and which item covers which text."""
 
-    `how` is exact, substring, fuzzy, function or missed. `ratio` is the matcher's number where it
-    decided, 1 for exact; `start` and `end` say where in the chunk as it came. The nearest chunk of
-    a missed evidence is so by Indel similarity, which decides nothing. Its exact `nearest_ratio`
-    stands beside where two texts have at most `exactly` pairs of characters, since it takes time to
-    compute. `query` is the number of the only one that is looked at.
+    has_gold: Flags
+    """Which queries have a list of evidence texts, even an empty one."""
+    length: Ints
+    """The number of retrieved items of each query."""
+    evidence: TextLists
+    items: TextLists
+    """The retrieved texts, by query and rank."""
+    ids: list[str | None] | None
+    """The ids of the items, if the run has ids."""
+    is_repeat: Flags
+    """Which items have an id that occurs at an earlier rank of the same query."""
+    rank: Ints
+    covering: Covering
+    matching: Matching
+    _verbatim: dict[int, tuple[Ints, Ints, Ints]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def targets(self) -> Targets:
+        """The evidence texts that count, as targets."""
+        counted, item = self.covering.counted, self.covering.chunk
+        return Targets(
+            self.has_gold.size,
+            self.evidence.query[counted],
+            self.items.query[item],
+            self.rank[item],
+            np.searchsorted(counted, self.covering.evidence),
+        )
+
+    @cached_property
+    def covering_items(self) -> RankedRows:
+        """The items that cover an evidence text, without repeated items."""
+        covering = self.targets.covering
+        repeats = (self.items.query[self.is_repeat] << 32) | self.rank[self.is_repeat]
+        return covering.where(~np.isin((covering.query << 32) | covering.rank, repeats))
+
+    def counting_repeats(self) -> EvidenceMatches:
+        """Return matches in which a repeated item counts again at each of its ranks."""
+        return replace(self, is_repeat=np.zeros_like(self.is_repeat))
+
+    def verbatim_characters(self, least: int) -> tuple[Ints, Ints, Ints]:
+        """Return (target, rank, characters): the characters that a rank is the first to contain.
+
+        A character counts if it is part of at least `least` consecutive characters that both texts
+        have in common. An evidence text that is shorter must be contained as a whole.
+        """
+        if least not in self._verbatim:
+            self._verbatim[least] = shared_characters(
+                self.evidence, self.items, self.rank, self.covering, self.matching, least
+            )
+        return self._verbatim[least]
+
+    @cached_property
+    def characters(self) -> Ints:
+        """The number of characters of each target after normalisation, without spaces."""
+        texts = (self.matching.normalize(self.evidence.text[at]) for at in self.covering.counted)
+        lengths = (len(text) - text.count(" ") for text in texts)
+        return np.fromiter(lengths, np.int64, self.covering.counted.size)
+
+
+def match_evidence(
+    gold: PreparedGold, run: Run, matching: Matching | None = None, chunks: Chunks | None = None
+) -> EvidenceMatches:
+    """Match the retrieved texts against the evidence texts of their query."""
+    matching = matching or Matching()
+    evidence_rows, has_gold = gold.evidence(matching), gold.has_evidence
+    query, rank = query_and_rank(gold.query_ids, run)
+    rows = np.flatnonzero(query >= 0)
+    length = np.bincount(query[rows], minlength=has_gold.size)
+    rows = rows[has_gold[query[rows]]]
+    rows = rows[np.argsort(query[rows], kind="stable")]
+    results = with_chunk_columns(run, chunks, "text")[rows]
+    evidence = TextLists(
+        query_numbers(gold.query_ids, evidence_rows["query_id"]), evidence_rows["text"].to_list()
+    )
+    items = TextLists(query[rows], _require_texts(results))
+    is_repeat = np.zeros(rows.size, np.bool_)
+    ids = None
+    if "item_id" in results.columns:
+        ids = results["item_id"].to_list()
+        pairs = pl.struct(pl.lit(pl.Series("query", items.query)), "item_id")
+        repeated = ~pairs.is_first_distinct() & pl.col("item_id").is_not_null()
+        is_repeat = results.select(repeated).to_series().to_numpy()
+    covering = cover(evidence, items, matching)
+    return EvidenceMatches(
+        has_gold, length, evidence, items, ids, is_repeat, rank[rows], covering, matching
+    )
+
+
+def _require_texts(results: pl.DataFrame) -> list[str]:
+    if not results.height:
+        return []
+    if "text" not in results.columns or results["text"].null_count():
+        raise InputError(
+            "evidence measures require the text of every retrieved item",
+            field="text",
+            hint="add the text to every result, provide the table of chunks with their texts "
+            "(chunks=…, --chunks FILE), or choose measures that do not need texts",
+        )
+    return results["text"].to_list()
+
+
+def evidence_table(
+    matches: EvidenceMatches, query_ids: pl.Series, query: int | None = None, *, exactly: float = 0
+) -> pl.DataFrame:
+    """Return one row per evidence text: the first item that covers it, or the nearest item.
+
+    `how` is exact, substring, fuzzy, function or missed. `ratio` is the similarity that decided, 1
+    for exact matches. `start` and `end` are offsets in the text of the item before normalisation.
+    The nearest item of a missed text is the one with the highest Indel similarity, which is only
+    shown and decides nothing.
+
+    Parameters
+    ----------
+    matches : EvidenceMatches
+        The result of `match_evidence`.
+    query_ids : Series
+        The ids of all gold queries.
+    query : int, default None
+        Number of a query, to return only its rows.
+    exactly : float, default 0
+        Add the column `nearest_ratio`, the similarity by the rule of `matching`. Computing it is
+        slow, so it is null if the product of the lengths of both texts is larger than this.
     """
-    covering = found.covering
-    first, leads = np.unique(covering.evidence, return_index=True)
-    lead_of = dict(zip(first.tolist(), leads.tolist(), strict=True))
-    stops = np.searchsorted(found.items.query, np.arange(found.given.size), "right")
+    covering = matches.covering
+    covered, first_rows = np.unique(covering.evidence, return_index=True)
+    first_row = dict(zip(covered.tolist(), first_rows.tolist(), strict=True))
+    stops = np.searchsorted(matches.items.query, np.arange(matches.has_gold.size), "right")
     rows = []
     for evidence in covering.counted.tolist():
-        asked = int(found.evidence.query[evidence])
-        if query is not None and asked != query:
+        number = int(matches.evidence.query[evidence])
+        if query is not None and number != query:
             continue
         row: dict[str, Any] = {
-            "query_id": query_ids[asked],
-            "evidence": found.evidence.text[evidence],
+            "query_id": query_ids[number],
+            "evidence": matches.evidence.text[evidence],
         }
-        if evidence in lead_of:
-            row |= _covered(found, evidence, lead_of[evidence])
+        if evidence in first_row:
+            row |= _covered_columns(matches, evidence, first_row[evidence])
         else:
-            begin = int(stops[asked - 1]) if asked else 0
-            row |= _missed(found, evidence, begin, int(stops[asked]), exactly)
+            start = int(stops[number - 1]) if number else 0
+            row |= _missed_columns(matches, evidence, start, int(stops[number]), exactly)
         rows.append(row)
     schema = COLUMNS | ({"nearest_ratio": pl.Float64} if exactly else {})
     return pl.DataFrame(rows, schema=schema)
 
 
-def _covered(found: EvidenceMatches, evidence: int, lead: int) -> dict[str, Any]:
-    item = int(found.covering.chunk[lead])
-    how = MATCH_KINDS[found.covering.how[lead]]
-    wanted, text = found.evidence.text[evidence], found.items.text[item]
-    place = locate_in_chunk(wanted, text, found.matching) or (None, None)
-    row = {"how": how, "start": place[0], "end": place[1]} | _item(found, item, "")
+def _covered_columns(matches: EvidenceMatches, evidence: int, covering_row: int) -> dict[str, Any]:
+    item = int(matches.covering.chunk[covering_row])
+    how = MATCH_KINDS[matches.covering.how[covering_row]]
+    evidence_text, item_text = matches.evidence.text[evidence], matches.items.text[item]
+    start, end = locate_in_chunk(evidence_text, item_text, matches.matching) or (None, None)
+    row = {"how": how, "start": start, "end": end} | _item_columns(matches, item)
     if how in ("fuzzy", "function"):
-        row["ratio"] = ratio(wanted, text, found.matching)
+        row["ratio"] = ratio(evidence_text, item_text, matches.matching)
     elif how == "exact":
         row["ratio"] = 1.0
     return row
 
 
-def _missed(
-    found: EvidenceMatches, evidence: int, start: int, stop: int, exactly: float
+def _missed_columns(
+    matches: EvidenceMatches, evidence: int, start: int, stop: int, exactly: float
 ) -> dict[str, Any]:
-    wanted, texts = found.evidence.text[evidence], found.items.text[start:stop]
-    near = nearest(wanted, texts, found.matching)
+    evidence_text, item_texts = matches.evidence.text[evidence], matches.items.text[start:stop]
+    near = nearest(evidence_text, item_texts, matches.matching)
     if near is None:
         return {"how": "missed"}
     row = {"how": "missed", "nearest_indel": near.indel}
-    row |= _item(found, start + near.chunk, "nearest_")
-    if len(wanted) * len(texts[near.chunk]) <= exactly:
-        row["nearest_ratio"] = ratio(wanted, texts[near.chunk], found.matching)
+    row |= _item_columns(matches, start + near.chunk, "nearest_")
+    if len(evidence_text) * len(item_texts[near.chunk]) <= exactly:
+        row["nearest_ratio"] = ratio(evidence_text, item_texts[near.chunk], matches.matching)
     return row
 
 
-def _item(found: EvidenceMatches, item: int, before: str) -> dict[str, Any]:
-    ids = None if found.ids is None else found.ids[item]
-    return {f"{before}rank": int(found.rank[item]), f"{before}item_id": ids}
+def _item_columns(matches: EvidenceMatches, item: int, prefix: str = "") -> dict[str, Any]:
+    item_id = None if matches.ids is None else matches.ids[item]
+    return {f"{prefix}rank": int(matches.rank[item]), f"{prefix}item_id": item_id}

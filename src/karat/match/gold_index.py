@@ -1,4 +1,4 @@
-"""Gold made ready once, for any number of runs."""
+"""Gold indexed by query, prepared once and used for any number of runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class PreparedGold:
-    """Judgments indexed by query, whichever way they came.
+    """Gold with an index of its queries, judgments and evidence texts.
 
-    Queries are numbered in the order of `query_ids`, sorted as bytes.
+    Queries are numbered in the order of `query_ids`, which are sorted as bytes.
     """
 
     def __init__(self, gold: Gold) -> None:
@@ -36,7 +36,7 @@ class PreparedGold:
 
     @property
     def mapping(self) -> Mapping[str, Mapping[str, int]] | None:
-        """The judgments as dicts, where they came so."""
+        """The judgments as dicts, or None if gold was read from a table."""
         return self.gold.mapping
 
     @cached_property
@@ -46,50 +46,51 @@ class PreparedGold:
 
     @cached_property
     def number(self) -> dict[str, int]:
-        """The number of each query."""
+        """The number of each query, by id."""
         return dict(zip(self.query_ids.to_list(), range(self.query_ids.len()), strict=True))
 
     @cached_property
     def judged(self) -> Flags:
-        """Which queries have judgments at all, be it none."""
+        """Which queries have a list of judgments, even an empty one."""
         flags: Flags = self.query_ids.is_in(self.gold.query_ids_judged.implode()).to_numpy()
         return flags
 
     @cached_property
-    def evidenced(self) -> Flags:
-        """Which queries have evidence at all, be it none or without text."""
+    def has_evidence(self) -> Flags:
+        """Which queries have a list of evidence texts, even an empty one."""
         evidence = NO_EVIDENCE if self.gold.evidence is None else self.gold.evidence
         empty = pl.Series("query_id", self.gold.empty_evidence, pl.String)
-        known = pl.concat([evidence["query_id"], empty])
-        flags: Flags = self.query_ids.is_in(known.implode()).to_numpy()
+        with_evidence = pl.concat([evidence["query_id"], empty])
+        flags: Flags = self.query_ids.is_in(with_evidence.implode()).to_numpy()
         return flags
 
     def evidence(self, matching: Matching) -> pl.DataFrame:
-        """Return the evidence (query_id, text) sorted, less what holds no text once normalised.
+        """Return the evidence texts (query_id, text), sorted, without those that are empty.
 
-        A warning says so, once for each way to normalise.
+        A text is empty if nothing is left after normalisation. A warning counts the empty texts,
+        once for each way to normalise.
         """
-        normalising = matching.casefold, matching.nfkc, matching.zero_width
-        if normalising not in self._evidence:
-            self._evidence[normalising] = _with_text(self.gold, matching)
-        return self._evidence[normalising]
+        key = matching.casefold, matching.nfkc, matching.zero_width
+        if key not in self._evidence:
+            self._evidence[key] = _nonempty_evidence(self.gold, matching)
+        return self._evidence[key]
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """The judgments (item_id, query, grade, key), an item once a query."""
+        """The judgments (item_id, query, grade, key), with one row per query and item."""
         numbers = self.query_ids.to_frame().with_row_index("query")
         table = self.gold.judgments.join(numbers, on="query_id").select(
             "item_id", pl.col("query").cast(pl.Int64), "grade"
         )
-        table = table.with_columns(_keyed(table))
+        table = table.with_columns(_hash_column(table))
         if table["key"].n_unique() == table.height:
             return table
         table = table.group_by("query", "item_id").agg(pl.col("grade").max())
-        return table.with_columns(_keyed(table))
+        return table.with_columns(_hash_column(table))
 
     @cached_property
     def alternatives(self) -> Alternatives | None:
-        """The groups of interchangeable items; `rank` holds rows of `table` instead of ranks."""
+        """The groups of interchangeable items; `rank` holds row numbers of `table`, not ranks."""
         if self.gold.any_of is None:
             return None
         rows = self.table.select("query", "item_id", "grade").with_row_index("row")
@@ -105,44 +106,47 @@ class PreparedGold:
         members = pairs.select("query", "row", "grade").unique().sort("row")
         groups = pairs.select("query", "group").unique().sort("query", "group")
         group = pairs.join(
-            groups.with_row_index("at"), on=["query", "group"], maintain_order="left"
+            groups.with_row_index("number"), on=["query", "group"], maintain_order="left"
         )
         return Alternatives(
             query=members["query"].to_numpy(),
             rank=members["row"].to_numpy(),
             grade=members["grade"].to_numpy(),
             member=np.searchsorted(members["row"].to_numpy(), pairs["row"].to_numpy()),
-            group=group["at"].cast(pl.Int64).to_numpy(),
+            group=group["number"].cast(pl.Int64).to_numpy(),
             group_query=groups["query"].to_numpy(),
         )
 
     @cached_property
     def ideal(self) -> RankedRows:
-        """The grades of each query from the highest: the best list there could be."""
+        """The ideal list of each query: its grades, highest first."""
         query, grade = self.flat
-        if grade.size and (grade.max() >= LARGEST_GRADE or grade.min() <= -LARGEST_GRADE):
+        extreme = max(int(grade.max(initial=0)), int(grade.min(initial=0)), key=abs)
+        if abs(extreme) >= LARGEST_GRADE:
             raise InputError(
-                "a grade is too large to be one",
+                f"must be between {-LARGEST_GRADE + 1} and {LARGEST_GRADE - 1}, got {extreme}",
                 field="grade",
-                hint="grades are small whole numbers such as 0, 1, 2, 3",
+                hint="use small integers such as 0, 1, 2, 3",
             )
         return ideal_rows(self.query_ids.len(), query, grade)
 
     @cached_property
     def relevant_ids(self) -> pl.Series:
-        """The different ids of all relevant items; of all judged ones if none is relevant."""
+        """The distinct ids of all relevant items, or of all judged items if none is relevant."""
         judgments = self.gold.judgments
         relevant = judgments.filter(pl.col("grade") > 0)
-        return (relevant if relevant.height else judgments)["item_id"].unique().sort()
+        if relevant.height:
+            judgments = relevant
+        return judgments["item_id"].unique().sort()
 
     @cached_property
     def largest_grade(self) -> int:
-        """The highest grade of all, at least 1."""
+        """The highest grade of all judgments, at least 1."""
         return int(self.ideal.grade.max(initial=1))
 
     @cached_property
     def flat(self) -> tuple[Ints, Ints]:
-        """The query and the grade of every judgment; from dicts, in their order."""
+        """The query number and the grade of all judgments, in the order of `mapping` or `table`."""
         if self.mapping is None:
             return self.table["query"].to_numpy(), self.table["grade"].to_numpy()
         counts = np.fromiter(map(len, self.mapping.values()), np.int64, len(self.mapping))
@@ -152,34 +156,34 @@ class PreparedGold:
         return np.repeat(numbers, counts), grade
 
 
-def _with_text(gold: Gold, matching: Matching) -> pl.DataFrame:
+def _nonempty_evidence(gold: Gold, matching: Matching) -> pl.DataFrame:
     evidence = NO_EVIDENCE if gold.evidence is None else gold.evidence
     texts = evidence["text"].to_list()
-    filled = pl.Series([matching.normalize(text) != "" for text in texts], dtype=pl.Boolean)
-    if not filled.all():
-        first = evidence.filter(~filled)["query_id"][0]
+    nonempty = pl.Series([matching.normalize(text) != "" for text in texts], dtype=pl.Boolean)
+    if not nonempty.all():
+        first = evidence.filter(~nonempty)["query_id"][0]
         warnings.warn(
             KaratWarning(
-                f"{counted(int((~filled).sum()), 'evidence')} without text, such as in query "
-                f"{first!r}, left out"
+                f"ignored {counted(int((~nonempty).sum()), 'empty evidence text')}, "
+                f"such as in query {first!r}"
             ),
             stacklevel=2,
         )
-    return evidence.filter(filled).sort("query_id", "text")
+    return evidence.filter(nonempty).sort("query_id", "text")
 
 
-def _keyed(table: pl.DataFrame) -> pl.Series:
+def _hash_column(table: pl.DataFrame) -> pl.Series:
     query = table["query"].to_numpy().astype(np.uint64)
     return pair_hashes(table["item_id"], query, np.ones(query.size, np.int64))
 
 
 def prepare(gold: Gold) -> PreparedGold:
-    """Index gold by query; an item judged twice keeps its highest grade, with a warning."""
+    """Index gold by query, and warn of items that are judged twice (the highest grade counts)."""
     prepared = PreparedGold(gold)
-    if prepared.mapping is None and (twice := gold.judgments.height - prepared.table.height):
+    if prepared.mapping is None and (repeats := gold.judgments.height - prepared.table.height):
         warnings.warn(
             KaratWarning(
-                f"{counted(twice, 'judgment')} for an item that is judged already; "
+                f"found {counted(repeats, 'repeated judgment')} of the same query and item; "
                 "the highest grade counts"
             ),
             stacklevel=2,

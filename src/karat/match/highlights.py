@@ -1,4 +1,7 @@
-"""A document cut into pieces: which gold wants, which ranks brought them, and what they say."""
+"""Split a document into parts: which of them are gold, which ranks retrieved them, and their text.
+
+The HTML report shows these parts as highlighted documents.
+"""
 
 from __future__ import annotations
 
@@ -8,50 +11,52 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-CONTEXT = 200
-"""How many characters are shown before and after what is marked."""
-MOST_TEXT = 20_000
-"""How many characters are shown at most, of all documents of a query."""
+from karat.match.span_intervals import Span
 
-Stretch = tuple[int, int]
-Ranked = tuple[int, int, int]
-"""A rank, and the start and the end of what it brought."""
-_GOLD, _NEAR = -1, -2  # stand where the number of a run does
+CONTEXT = 200
+"""How many characters are shown before and after a marked part."""
+MOST_TEXT = 20_000
+"""How many characters are shown at most, in all documents of a query together."""
+
+RankedSpan = tuple[int, int, int]
+"""Rank, start and end of a retrieved span."""
+_GOLD, _CONTEXT = -1, -2
+"""Used in place of the number of a run for gold spans and for the context of marked parts."""
 
 
 @dataclass(frozen=True)
-class DocumentPiece:
-    """Characters in a row of which the same is true."""
+class DocumentPart:
+    """Consecutive characters of a document with the same marks."""
 
     start: int
     end: int
     gold: bool
     ranks: tuple[tuple[int, ...], ...]
-    """The ranks of each run that hold the piece."""
+    """For each run, the ranks that retrieved this part."""
     text: str | None
-    """None where it is not known, or stands too far from anything to be shown."""
+    """None if the text is not known, or too far from any marked part to be shown."""
 
     @property
     def marked(self) -> bool:
-        """Whether gold or a run holds it."""
+        """Whether the part is gold or was retrieved by a run."""
         return self.gold or any(self.ranks)
 
-    def cut(self, at: int) -> list[DocumentPiece]:
-        """Return what stands before so many characters with its text, and the rest without."""
+    def cut(self, length: int) -> list[DocumentPart]:
+        """Split the part after `length` characters; the second part has no text."""
         assert self.text is not None
-        middle = self.start + at
-        head = [replace(self, end=middle, text=self.text[:at])] if at else []
+        middle = self.start + length
+        head = [replace(self, end=middle, text=self.text[:length])] if length else []
         return [*head, replace(self, start=middle, text=None)]
 
 
 @dataclass(frozen=True)
-class DocumentMarks:
-    """What is known of the text of a document: parts in order, none touching another."""
+class KnownText:
+    """The known text of a document: sorted (start, text) pairs that do not touch each other."""
 
     parts: tuple[tuple[int, str], ...] = ()
 
-    def joined(self, texts: Iterable[tuple[int, str]]) -> DocumentMarks:
-        """Return what is known with some texts, each with its start; what came first is right."""
+    def joined(self, texts: Iterable[tuple[int, str]]) -> KnownText:
+        """Add texts with their starts; where texts overlap, the earlier one takes precedence."""
         parts = list(self.parts)
         for start, text in texts:
             parts.extend(_uncovered(parts, start, text))
@@ -62,112 +67,121 @@ class DocumentMarks:
                 merged[-1] = (merged[-1][0], merged[-1][1] + text)
             else:
                 merged.append((start, text))
-        return DocumentMarks(tuple(merged))
+        return KnownText(tuple(merged))
 
     @property
     def bounds(self) -> list[int]:
-        """Where parts begin and end."""
-        return [at for start, text in self.parts for at in (start, start + len(text))]
+        """The starts and ends of the known parts."""
+        return [bound for start, text in self.parts for bound in (start, start + len(text))]
 
     def text(self, start: int, end: int) -> str | None:
-        """Return what stands in a place; None if it is not known in full."""
-        at = bisect_right(self.parts, start, key=lambda part: part[0]) - 1
-        if at < 0:
+        """Return the text of a span, or None if it is not known completely."""
+        position = bisect_right(self.parts, start, key=lambda part: part[0]) - 1
+        if position < 0:
             return None
-        begin, text = self.parts[at]
-        return text[start - begin : end - begin] if end <= begin + len(text) else None
+        part_start, text = self.parts[position]
+        if end > part_start + len(text):
+            return None
+        return text[start - part_start : end - part_start]
 
 
 def _uncovered(parts: list[tuple[int, str]], start: int, text: str) -> list[tuple[int, str]]:
-    """Return what of a text stands in none of some ordered parts."""
-    fresh, at, end = [], start, start + len(text)
+    """Return the parts of a text that none of the sorted `parts` covers."""
+    uncovered, position, end = [], start, start + len(text)
     first = max(0, bisect_left(parts, start, key=lambda part: part[0]) - 1)
-    for begin, held in parts[first:]:
-        if begin >= end:
+    for part_start, part_text in parts[first:]:
+        if part_start >= end:
             break
-        if begin > at:
-            fresh.append((at, text[at - start : begin - start]))
-        at = max(at, begin + len(held))
-    return [*fresh, (at, text[at - start :])] if at < end else fresh
+        if part_start > position:
+            uncovered.append((position, text[position - start : part_start - start]))
+        position = max(position, part_start + len(part_text))
+    if position < end:
+        uncovered.append((position, text[position - start :]))
+    return uncovered
 
 
-def pieces(
-    gold: Sequence[Stretch],
-    runs: Sequence[Sequence[Ranked]],
-    known: DocumentMarks,
+def mark_document(
+    gold: Sequence[Span],
+    runs: Sequence[Sequence[RankedSpan]],
+    known: KnownText,
     length: int | None = None,
     context: int = CONTEXT,
-) -> list[DocumentPiece]:
-    """Cut a document at all ends, from its start to its end or to the last that is known of it.
+) -> list[DocumentPart]:
+    """Split a document at the starts and ends of all spans.
 
-    Plain text is shown where it stands no further than the context from what is marked.
+    The parts reach to `length`, or to the last known offset if it is None. Unmarked text is
+    included only within `context` characters of a marked part.
 
-    >>> text = Known(((0, "Refunds take 14 days."),))
-    >>> for piece in pieces([(13, 20)], [[(1, 0, 16)]], text):
-    ...     print(piece.gold, piece.ranks, repr(piece.text))
+    >>> known = KnownText(((0, "Refunds take 14 days."),))
+    >>> for part in mark_document([(13, 20)], [[(1, 0, 16)]], known):
+    ...     print(part.gold, part.ranks, repr(part.text))
     False ((1,),) 'Refunds take '
     True ((1,),) '14 '
     True ((),) 'days'
     False ((),) '.'
     """
     marks = [(_GOLD, 0, start, end) for start, end in gold]
-    marks += [(run, *one) for run, ranked in enumerate(runs) for one in ranked]
-    ends = [at for _, _, start, end in marks for at in (start, end)]
-    last = max([0, *ends, *known.bounds]) if length is None else length
+    marks += [(run, *ranked_span) for run, spans in enumerate(runs) for ranked_span in spans]
+    if length is None:
+        length = max([0, *known.bounds, *(max(start, end) for _, _, start, end in marks)])
     marks += [
-        (_NEAR, 0, max(0, start - context), min(last, end + context))
+        (_CONTEXT, 0, max(0, start - context), min(length, end + context))
         for _, _, start, end in marks
         if start < end
     ]
+    # At each offset, how many marks of each kind start (positive) or end (negative).
     changes: dict[int, Counter[tuple[int, int]]] = {
-        at: Counter() for at in (0, last, *known.bounds)
+        offset: Counter() for offset in (0, length, *known.bounds)
     }
     for run, rank, start, end in marks:
         changes.setdefault(start, Counter())[run, rank] += 1
         changes.setdefault(end, Counter())[run, rank] -= 1
-    found, held = [], Counter[tuple[int, int]]()
+    parts, active = [], Counter[tuple[int, int]]()
     for start, end in pairwise(sorted(changes)):
-        held.update(changes[start])
-        here = sorted(mark for mark, times in held.items() if times > 0)
+        active.update(changes[start])
+        here = sorted(mark for mark, count in active.items() if count > 0)
         ranks = [tuple(rank for run, rank in here if run == number) for number in range(len(runs))]
-        text = known.text(start, end) if (_NEAR, 0) in here else None
-        found.append(DocumentPiece(start, end, (_GOLD, 0) in here, tuple(ranks), text))
-    return list(_joined(found))
+        text = known.text(start, end) if (_CONTEXT, 0) in here else None
+        parts.append(DocumentPart(start, end, (_GOLD, 0) in here, tuple(ranks), text))
+    return list(_join_equal_parts(parts))
 
 
-def _joined(found: list[DocumentPiece]) -> Iterator[DocumentPiece]:
-    """Join neighbours of which the same is true."""
-    before: DocumentPiece | None = None
-    for piece in found:
-        if before is not None and _alike(before, piece):
-            text = None if before.text is None else before.text + (piece.text or "")
-            before = replace(before, end=piece.end, text=text)
+def _join_equal_parts(parts: list[DocumentPart]) -> Iterator[DocumentPart]:
+    """Join neighbours that have the same marks."""
+    joined: DocumentPart | None = None
+    for part in parts:
+        if joined is not None and _has_same_marks(joined, part):
+            text = None if joined.text is None else joined.text + (part.text or "")
+            joined = replace(joined, end=part.end, text=text)
             continue
-        if before is not None:
-            yield before
-        before = piece
-    if before is not None:
-        yield before
+        if joined is not None:
+            yield joined
+        joined = part
+    if joined is not None:
+        yield joined
 
 
-def _alike(one: DocumentPiece, other: DocumentPiece) -> bool:
+def _has_same_marks(one: DocumentPart, other: DocumentPart) -> bool:
     same = one.gold == other.gold and one.ranks == other.ranks
     return same and (one.text is None) == (other.text is None)
 
 
-def limited(
-    documents: Sequence[list[DocumentPiece]], most: int = MOST_TEXT
-) -> list[list[DocumentPiece]]:
-    """Leave out text where there is too much: first of plain text, then of what runs brought."""
-    every = [(at, piece) for at, pieces in enumerate(documents) for piece in pieces]
-    first = sorted(range(len(every)), key=lambda n: (not every[n][1].gold, not every[n][1].marked))
-    left, kept = most, {}
-    for number in first:
-        piece = every[number][1]
-        size = 0 if piece.text is None else len(piece.text)
-        kept[number] = [piece] if size <= left else piece.cut(left)
-        left -= min(size, left)
-    shown: list[list[DocumentPiece]] = [[] for _ in documents]
-    for number, (at, _) in enumerate(every):
-        shown[at] += kept[number]
-    return shown
+def limit_text(
+    documents: Sequence[list[DocumentPart]], most: int = MOST_TEXT
+) -> list[list[DocumentPart]]:
+    """Remove text beyond a limit: first unmarked text, then retrieved text, then gold."""
+    all_parts = [(document, part) for document, parts in enumerate(documents) for part in parts]
+    by_priority = sorted(
+        range(len(all_parts)),
+        key=lambda number: (not all_parts[number][1].gold, not all_parts[number][1].marked),
+    )
+    remaining, shortened = most, {}
+    for number in by_priority:
+        part = all_parts[number][1]
+        size = 0 if part.text is None else len(part.text)
+        shortened[number] = [part] if size <= remaining else part.cut(remaining)
+        remaining -= min(size, remaining)
+    limited: list[list[DocumentPart]] = [[] for _ in documents]
+    for number, (document, _) in enumerate(all_parts):
+        limited[document] += shortened[number]
+    return limited

@@ -1,4 +1,4 @@
-"""Hits: where each query's list meets gold, flat arrays that every rank measure reads."""
+"""Hits: the judged items in the list of each query, as flat arrays that rank measures read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from karat.arrays import Flags, Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class RankedRows:
-    """Some ranked places, sorted by query and rank."""
+    """Rows with a query, a rank and a grade, sorted by query and rank."""
 
     n_queries: int
     query: Ints
@@ -21,62 +21,62 @@ class RankedRows:
 
     @cached_property
     def count(self) -> Ints:
-        """How many there are in each query."""
+        """The number of rows of each query."""
         return np.bincount(self.query, minlength=self.n_queries)
 
     @cached_property
     def ordinal(self) -> Ints:
-        """The how-manieth each is in its query, from 1."""
+        """The position of each row among the rows of its query, from 1."""
         return _ordinal(self.query, self.count)
 
     @cached_property
     def first_rank(self) -> Ints:
-        """The rank of the first in each query, 0 where there is none."""
+        """The rank of the first row of each query, 0 if it has none."""
         first = np.zeros(self.n_queries, np.int64)
-        leads = self.ordinal == 1
-        first[self.query[leads]] = self.rank[leads]
+        is_first = self.ordinal == 1
+        first[self.query[is_first]] = self.rank[is_first]
         return first
 
     @cached_property
     def first_gap(self) -> Ints:
-        """The first rank in each query at which none of them stands."""
-        # As long as no rank was passed over, each is the how-manieth its rank says.
+        """The first rank of each query that has no row."""
+        # Up to the first gap, the rank of a row equals its position.
         unbroken = self.query[self.rank == self.ordinal]
         return np.bincount(unbroken, minlength=self.n_queries) + 1
 
     def within(self, cutoff: int | Ints | None) -> RankedRows:
-        """Keep the ranks up to a cutoff: one for all queries, or one for each."""
+        """Keep the ranks up to a cutoff, which is one number or one per query."""
         if cutoff is None:
             return self
         limit = cutoff if isinstance(cutoff, int) else cutoff[self.query]
         return self.where(self.rank <= limit)
 
     def where(self, keep: Flags) -> RankedRows:
-        """Keep some of the places."""
+        """Keep the rows that a mask selects."""
         return RankedRows(self.n_queries, self.query[keep], self.rank[keep], self.grade[keep])
 
     def read_only(self) -> RankedRows:
-        """Return the same places with arrays that nobody can change."""
-        arrays = [each.view() for each in (self.query, self.rank, self.grade)]
-        for each in arrays:
-            each.flags.writeable = False
+        """Return the same rows with read-only arrays."""
+        arrays = [array.view() for array in (self.query, self.rank, self.grade)]
+        for array in arrays:
+            array.flags.writeable = False
         return RankedRows(self.n_queries, *arrays)
 
     def total(self, weights: Floats) -> Floats:
-        """Sum weights in each query, one after the other in rank order, never across queries.
+        """Sum the weights of each query, in rank order.
 
-        `np.bincount` adds in the order of the array, so the digits do not depend on what other
-        queries are scored beside.
+        `np.bincount` adds in the order of the array, so the digits of a query do not depend on
+        which other queries are scored.
         """
         return np.bincount(self.query, weights, self.n_queries).astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Alternatives:
-    """Groups of interchangeable items, of which one is enough.
+    """Groups of interchangeable items: finding one item of a group is enough.
 
-    `query`, `rank` (0 where it was not retrieved) and `grade` describe the items that are in any
-    group, each once per query. `member` and `group` are pairs: this item is in this group.
+    `query`, `rank` (0 if not retrieved) and `grade` describe the items that are in a group, each
+    once per query. `member` and `group` form pairs: the item `member` is in the group `group`.
     `group_query` is the query of each group.
     """
 
@@ -88,11 +88,14 @@ class Alternatives:
     group_query: Ints
 
     def counted(self, needed: Ints, reached: Ints, k: int | None, rel: int) -> tuple[Ints, Ints]:
-        """Count a group as one item, among all relevant items and among those in the top k."""
+        """Correct two counts of items so that each group counts as one item.
+
+        `needed` is the number of relevant items per query, `reached` that of the top k.
+        """
         relevant = self.grade >= rel
-        found = relevant & (self.rank > 0)
+        retrieved = relevant & (self.rank > 0)
         if k is not None:
-            found &= self.rank <= k
+            retrieved &= self.rank <= k
         n_queries, n_groups = needed.size, self.group_query.size
 
         def with_groups(count: Ints, items: Flags) -> Ints:
@@ -100,22 +103,21 @@ class Alternatives:
             alone = count - np.bincount(self.query[items], minlength=n_queries)
             return alone + np.bincount(self.group_query[groups], minlength=n_queries)
 
-        return with_groups(needed, relevant), with_groups(reached, found)
+        return with_groups(needed, relevant), with_groups(reached, retrieved)
 
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """Every retrieved item that is judged, and per query what the list and gold amount to.
-
-    `found` holds the judged items at their first place, grade 0 and below included. `repeats`
-    holds the places where an item stands again (grade -1 where it is not judged). `gold` holds
-    the grades of all judgments, highest first, `rank` being the place in that ideal list.
-    """
+    """The retrieved items that are judged, and the ideal list, for all queries."""
 
     found: RankedRows
+    """The judged items at their first rank, including those of grade 0 or below."""
     repeats: RankedRows
+    """The ranks at which an item occurs again; the grade is -1 if the item is unjudged."""
     gold: RankedRows
+    """The grades of all judgments, highest first; `rank` is the rank in this ideal list."""
     length: Ints
+    """The number of retrieved items of each query."""
     largest_grade: int | None = None
     alternatives: Alternatives | None = None
     _relevant: dict[int, RankedRows] = field(default_factory=dict, repr=False)
@@ -124,7 +126,7 @@ class Hits:
 
     @property
     def n_queries(self) -> int:
-        """How many queries there are."""
+        """The number of queries."""
         return self.found.n_queries
 
     def relevant(self, rel: int) -> RankedRows:
@@ -134,15 +136,15 @@ class Hits:
         return self._relevant[rel]
 
     def n_relevant(self, rel: int) -> Ints:
-        """Return how many items of this grade or higher gold holds."""
+        """Return per query how many items gold judges with this grade or higher."""
         if rel not in self._n_relevant:
             self._n_relevant[rel] = self.gold.where(self.gold.grade >= rel).count
         return self._n_relevant[rel]
 
     def ruled_out(self, rel: int) -> RankedRows:
-        """Return the places at which nothing counts, whatever the unjudged items turn out to be.
+        """Return the ranks that cannot be relevant, however the unjudged items are judged.
 
-        Items judged below this grade stand there, or items that stand again.
+        These are the ranks of repeated items and of items judged below this grade.
         """
         if rel not in self._ruled_out:
             irrelevant = self.judged.where(self.judged.grade < rel)
@@ -151,7 +153,7 @@ class Hits:
 
     @cached_property
     def judged(self) -> RankedRows:
-        """The hits with a grade of 0 or more; a grade below 0 is a judgment not made."""
+        """The hits with a grade of 0 or more; items with a negative grade count as unjudged."""
         return self.found.where(self.found.grade >= 0)
 
     def grades(self, k: int | None = None, unjudged: int = 0) -> list[Ints]:
@@ -162,10 +164,11 @@ class Hits:
         length = self.slots(k)
         start = np.cumsum(length) - length
         flat = np.full(int(length.sum()), unjudged)
-        for places, grades in ((self.judged, self.judged.grade), (self.repeats, 0)):
-            top = places.rank <= length[places.query]
-            at = start[places.query[top]] + places.rank[top] - 1
-            flat[at] = grades[top] if isinstance(grades, np.ndarray) else grades
+        judged, repeats = (
+            rows.where(rows.rank <= length[rows.query]) for rows in (self.judged, self.repeats)
+        )
+        flat[start[judged.query] + judged.rank - 1] = judged.grade
+        flat[start[repeats.query] + repeats.rank - 1] = 0
         return np.split(flat, start[1:])
 
     def gold_grades(self) -> list[Ints]:
@@ -174,29 +177,29 @@ class Hits:
         return np.split(self.gold.grade.copy(), (np.cumsum(count) - count)[1:])
 
     def read_only(self) -> Hits:
-        """Return the same hits with arrays that nobody can change."""
+        """Return the same hits with read-only arrays."""
         length = self.length.view()
         length.flags.writeable = False
-        found, repeats, gold = (each.read_only() for each in (self.found, self.repeats, self.gold))
+        found, repeats, gold = (rows.read_only() for rows in (self.found, self.repeats, self.gold))
         return Hits(found, repeats, gold, length, self.largest_grade, self.alternatives)
 
     def slots(self, cutoff: int | None) -> Ints:
-        """Return how many places the list has, up to a cutoff."""
+        """Return the number of ranks of each list, up to a cutoff."""
         return self.length if cutoff is None else np.minimum(self.length, cutoff)
 
     def items(self, cutoff: int | None) -> Ints:
-        """Return how many different items the list has, up to a cutoff."""
+        """Return the number of distinct items of each list, up to a cutoff."""
         return self.slots(cutoff) - self.repeats.within(cutoff).count
 
     def within(self, cutoff: int | None) -> Hits:
-        """Return what would be left if lists ended at a cutoff."""
+        """Return the hits of the lists cut at a rank."""
         found, repeats = self.found.within(cutoff), self.repeats.within(cutoff)
         return Hits(
             found, repeats, self.gold, self.slots(cutoff), self.largest_grade, self.alternatives
         )
 
     def counting_repeats(self) -> Hits:
-        """Return hits in which an item that stands again is found again, like any other."""
+        """Return hits in which a repeated item counts again at each of its ranks."""
         if not self.repeats.query.size:
             return self
         none = self.repeats.where(np.zeros(self.repeats.query.size, np.bool_))
@@ -211,14 +214,14 @@ class Hits:
 
 
 def ranked_rows(n_queries: int, query: Ints, rank: Ints, grade: Ints) -> RankedRows:
-    """Sort places by query and rank."""
-    # One key for both sorts three times faster than two keys would.
+    """Build rows from unsorted arrays."""
+    # Sorting by one combined key is three times as fast as sorting by two keys.
     order = np.argsort(query * (rank.max(initial=0) + 1) + rank)
     return RankedRows(n_queries, query[order], rank[order], grade[order])
 
 
 def merge_rows(one: RankedRows, other: RankedRows) -> RankedRows:
-    """Bring the places of both together, sorted by query and rank."""
+    """Return the rows of both, sorted by query and rank."""
     if not other.query.size:
         return one
     return ranked_rows(
@@ -230,17 +233,18 @@ def merge_rows(one: RankedRows, other: RankedRows) -> RankedRows:
 
 
 def ideal_rows(n_queries: int, query: Ints, grade: Ints) -> RankedRows:
-    """Order the grades of each query from the highest: the best list there could be."""
+    """Return the ideal list of each query: its grades, highest first."""
     top = int(grade.max(initial=0))
-    span = top - int(grade.min(initial=0)) + 1
-    keys = query * span + (top - grade)
-    if n_queries * span <= 16 * keys.size:  # grades are few: counting them beats sorting
-        keys = np.repeat(np.arange(n_queries * span), np.bincount(keys, minlength=n_queries * span))
+    n_grades = top - int(grade.min(initial=0)) + 1
+    n_keys = n_queries * n_grades
+    keys = query * n_grades + (top - grade)
+    if n_keys <= 16 * keys.size:  # with few distinct grades, counting is faster than sorting
+        keys = np.repeat(np.arange(n_keys), np.bincount(keys, minlength=n_keys))
     else:
         keys = np.sort(keys)
-    query = keys // span
+    query = keys // n_grades
     count = np.bincount(query, minlength=n_queries)
-    return RankedRows(n_queries, query, _ordinal(query, count), top - (keys - query * span))
+    return RankedRows(n_queries, query, _ordinal(query, count), top - (keys - query * n_grades))
 
 
 def _ordinal(query: Ints, count: Ints) -> Ints:
@@ -248,32 +252,31 @@ def _ordinal(query: Ints, count: Ints) -> Ints:
 
 
 def judged_only(hits: Hits) -> Hits:
-    """Return what would be left if lists held judged items only, ranks closed up."""
-    again = hits.repeats.where(hits.repeats.grade >= 0)
-    both = merge_rows(hits.judged, again)
-    is_again = np.isin(_keys(both), _keys(again))
-    closed = RankedRows(both.n_queries, both.query, both.ordinal, both.grade)
+    """Return the hits of the lists without unjudged items, with the ranks renumbered."""
+    repeats = hits.repeats.where(hits.repeats.grade >= 0)
+    judged = merge_rows(hits.judged, repeats)
+    is_repeat = np.isin(_keys(judged), _keys(repeats))
+    renumbered = RankedRows(judged.n_queries, judged.query, judged.ordinal, judged.grade)
     alternatives = hits.alternatives
     if alternatives is not None:
-        ranks = _closed_up(alternatives, both)
-        alternatives = replace(alternatives, rank=ranks)
+        alternatives = replace(alternatives, rank=_new_ranks(alternatives, judged))
     return Hits(
-        closed.where(~is_again),
-        closed.where(is_again),
+        renumbered.where(~is_repeat),
+        renumbered.where(is_repeat),
         hits.gold,
-        both.count,
+        judged.count,
         hits.largest_grade,
         alternatives,
     )
 
 
-def _closed_up(alternatives: Alternatives, judged: RankedRows) -> Ints:
-    """Return the ranks of alternatives in lists of judged items only; 0 where one is not there."""
+def _new_ranks(alternatives: Alternatives, judged: RankedRows) -> Ints:
+    """Return the ranks of the alternatives among the judged items, 0 for those not retrieved."""
     keys = np.append(_keys(judged), -1)
-    wanted = (alternatives.query << 32) | alternatives.rank
-    at = np.searchsorted(keys[:-1], wanted)
-    return np.where(keys[at] == wanted, np.append(judged.ordinal, 0)[at], 0)
+    old_keys = (alternatives.query << 32) | alternatives.rank
+    position = np.searchsorted(keys[:-1], old_keys)
+    return np.where(keys[position] == old_keys, np.append(judged.ordinal, 0)[position], 0)
 
 
-def _keys(places: RankedRows) -> Ints:
-    return (places.query << 32) | places.rank
+def _keys(rows: RankedRows) -> Ints:
+    return (rows.query << 32) | rows.rank

@@ -1,4 +1,8 @@
-"""Document ids of a run that differ from those of gold only by a path prefix."""
+"""Compare the ids of gold with those of a run, to explain why nothing matches.
+
+`DocumentIds` finds document ids that differ only by a path prefix, such as `docs/a.md` and `a.md`.
+`overlap` and `document_overlap` return which ids of gold occur anywhere in a run.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,12 @@ from karat.data.run import Run
 from karat.errors import InputError, counted
 from karat.match.gold_index import PreparedGold
 
-HINT = "use the same document ids in gold and run"
+_HINT = "use the same document ids in gold and run"
 
 
 @dataclass(frozen=True)
 class DocumentIds:
-    """The document ids of the whole gold: what a run's ids are compared with, once per run."""
+    """All document ids of gold, with an index of their path suffixes."""
 
     gold: frozenset[str]
     _by_suffix: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list), repr=False)
@@ -37,40 +41,39 @@ class DocumentIds:
     def renamed(self, run_ids: Iterable[str]) -> dict[str, str]:
         """Return the gold id for each run id that equals one only up to a path prefix.
 
-        `docs/alder.md` is `alder.md` where no other id of gold fits. An exact match takes
-        precedence: a gold id that occurs in the run as it is stands for no other document.
+        `docs/alder.md` is renamed to `alder.md` if no other id of gold fits. Exact matches take
+        precedence: a gold id that occurs unchanged in the run is not matched with another id.
         """
-        known = frozenset(run_ids)
-        exact = known & self.gold
+        distinct_ids = frozenset(run_ids)
+        exact = distinct_ids & self.gold
         renamed: dict[str, str] = {}
-        taken: dict[str, str] = {}
-        for run_id in sorted(known - exact):
+        run_id_of: dict[str, str] = {}
+        for run_id in sorted(distinct_ids - exact):
             shorter = [suffix for suffix in _suffixes(run_id) if suffix in self.gold]
-            fitting = [*shorter, *self._by_suffix.get(run_id, ())]
-            open_ids = [doc_id for doc_id in fitting if doc_id not in exact]
-            if not open_ids:
+            candidates = [*shorter, *self._by_suffix.get(run_id, ())]
+            if exact.issuperset(candidates):
                 continue
-            if len(fitting) > 1:
+            if len(candidates) > 1:
                 raise InputError(
-                    f"document {run_id!r} of the run could be any of "
-                    f"{', '.join(map(repr, fitting[:3]))} in gold",
+                    f"document {run_id!r} of the run matches several documents of gold: "
+                    f"{', '.join(map(repr, candidates[:3]))}",
                     field="doc_id",
-                    hint=HINT,
+                    hint=_HINT,
                 )
-            (doc_id,) = open_ids
-            if doc_id in taken:
+            (doc_id,) = candidates
+            if doc_id in run_id_of:
                 raise InputError(
-                    f"documents {taken[doc_id]!r} and {run_id!r} of the run could both be "
-                    f"{doc_id!r} in gold",
+                    f"documents {run_id_of[doc_id]!r} and {run_id!r} of the run both match "
+                    f"document {doc_id!r} of gold",
                     field="doc_id",
-                    hint=HINT,
+                    hint=_HINT,
                 )
-            renamed[run_id], taken[doc_id] = doc_id, run_id
+            renamed[run_id], run_id_of[doc_id] = doc_id, run_id
         return renamed
 
 
 def _suffixes(doc_id: str) -> Iterator[str]:
-    """Yield what remains of an id after each slash."""
+    """Yield the part of an id after each slash."""
     rest = doc_id
     while "/" in rest:
         rest = rest.partition("/")[2]
@@ -79,21 +82,21 @@ def _suffixes(doc_id: str) -> Iterator[str]:
 
 
 def with_renamed_documents(table: pl.DataFrame, renamed: Mapping[str, str]) -> pl.DataFrame:
-    """Return a table with some document ids replaced."""
+    """Return a table with the renamed ids in its column doc_id."""
     if not renamed or "doc_id" not in table.columns:
         return table
     return table.with_columns(pl.col("doc_id").replace(dict(renamed)))
 
 
 def document_ids(run: Run) -> list[str]:
-    """Return the document ids of a run that places its items in documents."""
+    """Return the distinct document ids of a run with offsets, and none for other runs."""
     if run.lists is not None or not {"doc_id", "start"} <= set(run.results.columns):
         return []
     return run.results["doc_id"].drop_nulls().unique(maintain_order=True).to_list()
 
 
 def document_ids_note(renamed: Mapping[str, str]) -> str:
-    """Return a sentence about ids that were matched by their path suffix."""
+    """Return a note on the ids that were matched by their path suffix."""
     run_id, gold_id = next(iter(renamed.items()))
     return (
         f"{counted(len(renamed), 'document id')} matched by path suffix, "
@@ -103,34 +106,36 @@ def document_ids_note(renamed: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Which ids of gold occur anywhere in a run, and some ids of the run."""
+    """Which ids of gold occur anywhere in a run."""
 
     ids: pl.Series
-    """The ids of gold: of relevant items, or of the documents that spans are in."""
+    """The ids of gold: of relevant items, or of the documents of spans."""
     found: Flags
     sample: tuple[str, ...]
+    """Some ids of the run, as examples."""
 
 
 def overlap(gold: PreparedGold, run: Run) -> Overlap:
-    """Look for every relevant id in all lists, whatever the query."""
-    wanted = gold.relevant_ids
+    """Search for each relevant id in the lists of all queries."""
+    gold_ids = gold.relevant_ids
     if run.lists is None:
         items = run.results["item_id"]
-        found = wanted.to_frame().join(items.to_frame(), on="item_id", how="semi").to_series()
-        flags = wanted.is_in(found.implode()).to_numpy()
-        return Overlap(wanted, flags, tuple(items.head(1000).unique(maintain_order=True).head(3)))
-    relevant = set(wanted)
-    seen: set[str] = set()
-    for retrieved in run.lists.by_query.values():
-        seen |= relevant.intersection(retrieved)
-    flags = np.fromiter((item in seen for item in wanted), np.bool_, wanted.len())
+        common = gold_ids.to_frame().join(items.to_frame(), on="item_id", how="semi").to_series()
+        found = gold_ids.is_in(common.implode()).to_numpy()
+        sample = items.head(1000).unique(maintain_order=True).head(3)
+        return Overlap(gold_ids, found, tuple(sample))
+    relevant = set(gold_ids)
+    retrieved: set[str] = set()
+    for items_of_query in run.lists.by_query.values():
+        retrieved |= relevant.intersection(items_of_query)
+    found = np.fromiter((item in retrieved for item in gold_ids), np.bool_, gold_ids.len())
     first = islice(chain.from_iterable(run.lists.by_query.values()), 1000)
-    return Overlap(wanted, flags, tuple(dict.fromkeys(first))[:3])
+    return Overlap(gold_ids, found, tuple(dict.fromkeys(first))[:3])
 
 
 def document_overlap(doc_ids: frozenset[str], run_ids: list[str]) -> Overlap:
-    """Look for every document of gold's spans in all lists, whatever the query."""
-    wanted = pl.Series("doc_id", sorted(doc_ids), pl.String)
-    known = set(run_ids)
-    flags = np.fromiter((doc_id in known for doc_id in wanted), np.bool_, wanted.len())
-    return Overlap(wanted, flags, tuple(run_ids[:3]))
+    """Search for each document of gold in the lists of all queries."""
+    gold_ids = pl.Series("doc_id", sorted(doc_ids), pl.String)
+    retrieved = set(run_ids)
+    found = np.fromiter((doc_id in retrieved for doc_id in gold_ids), np.bool_, gold_ids.len())
+    return Overlap(gold_ids, found, tuple(run_ids[:3]))

@@ -1,4 +1,4 @@
-"""Matching by place: which characters of gold's spans the retrieved items cover, rank by rank."""
+"""Matching by span: which characters of gold spans the retrieved items cover, rank by rank."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ from karat.errors import InputError
 from karat.match.align import query_and_rank, query_numbers, with_chunk_columns
 from karat.match.gold_index import PreparedGold
 from karat.match.hits import RankedRows
-from karat.match.span_intervals import Intervals, first_to_cover, overlaps
+from karat.match.span_intervals import Intervals, added_characters, overlaps
 from karat.match.targets import Targets
 
 GOLD_SPANS = pl.col("grade") > 0
-"""Which spans should be found: like an item, one of grade 0 need not be."""
+"""Selects the spans that should be found; as with items, those of grade 0 need not be."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A cutoff in characters: in rank order, repeats included, the item that crosses it cut."""
+    """A cutoff in characters.
+
+    Items count in rank order, repeated items included. The item that crosses the budget is cut.
+    """
 
     characters: int
 
@@ -36,19 +39,19 @@ class Budget:
 
 @dataclass(frozen=True)
 class MinOverlap:
-    """How much of a gold span an item must hold: so many characters, or a share of the span."""
+    """How much of a gold span an item must contain: a number of characters or a share."""
 
     characters: int = 1
     share: float = 0.0
 
     @classmethod
     def of(cls, amount: int | float | str | MinOverlap) -> MinOverlap:
-        """Take a whole number as characters, and a number with a point, up to 1.0, as a share."""
+        """Read an integer as characters, and a number with a decimal point as a share up to 1.0."""
         if isinstance(amount, MinOverlap):
             return amount
-        pointed = isinstance(amount, float) or "." in str(amount)
+        is_share = isinstance(amount, float) or "." in str(amount)
         try:
-            number = float(amount) if pointed else int(amount)
+            number = float(amount) if is_share else int(amount)
         except (TypeError, ValueError):
             number = 0
         if isinstance(number, int) and number > 0 and not isinstance(amount, bool):
@@ -56,15 +59,17 @@ class MinOverlap:
         if isinstance(number, float) and 0 < number <= 1:
             return cls(share=number)
         raise InputError(
-            f"{amount!r} is no least overlap",
+            f"expected a number of characters or a share of a span, got {amount!r}",
             field="min_overlap",
-            hint="give characters as a whole number from 1 up, such as 20, or a share of the gold "
-            "span from above 0 to 1.0, such as 0.5",
+            hint="use an integer of at least 1 for characters, such as 20, or a number above 0 and "
+            "up to 1.0 for a share of the gold span, such as 0.5",
         )
 
-    def reached(self, shared: Ints, length: Ints) -> Flags:
-        """Tell where what is shared with a span of some length is enough."""
-        enough: Flags = shared / length >= self.share if self.share else shared >= self.characters
+    def is_reached(self, shared: Ints, length: Ints) -> Flags:
+        """Return where an item shares enough characters with a span of the given length."""
+        enough: Flags = shared >= self.characters
+        if self.share:
+            enough = shared / length >= self.share
         return enough
 
     def __str__(self) -> str:
@@ -73,193 +78,219 @@ class MinOverlap:
 
 @dataclass(frozen=True, eq=False)
 class CoveredCharacters:
-    """Per query, up to a cutoff: characters retrieved, each of them once, and those of gold."""
+    """Characters per query that the ranks up to a cutoff retrieve."""
 
     raw: Ints
+    """All retrieved characters."""
     merged: Ints
+    """Retrieved characters, each counted once."""
     gold: Ints
+    """Retrieved characters of gold spans, each counted once."""
 
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """The retrieved stretches of all queries in rank order, and gold's.
+    """The intervals of all retrieved items, in rank order, and those of gold."""
 
-    `whose` is the query of each gold span; `given` says which queries have spans at all, be it
-    none. `chunks`, where the table of all chunks is known, holds those that touch gold.
-    """
-
-    places: RankedRows
+    rows: RankedRows
+    """Query and rank of each item."""
     items: Intervals
     spans: Intervals
-    whose: Ints
-    given: Flags
+    span_query: Ints
+    """The query of each gold span."""
+    has_gold: Flags
+    """Which queries have a list of spans, even an empty one."""
     chunks: Intervals | None = None
+    """The chunks that touch gold, if the table of chunks is known."""
     _covered: dict[int | Budget | None, CoveredCharacters] = field(default_factory=dict, repr=False)
-    _pieces: dict[MinOverlap, Targets] = field(default_factory=dict, repr=False)
+    _targets: dict[MinOverlap, Targets] = field(default_factory=dict, repr=False)
 
     @cached_property
     def gold(self) -> Intervals:
-        """Gold with every character once."""
+        """The gold spans merged, so that each character occurs once."""
         return self.spans.merged
 
     @cached_property
     def gold_characters(self) -> Ints:
-        """How many characters gold holds in each query."""
-        return self._summed_by_query(self.gold)
+        """The number of gold characters of each query."""
+        return self._sum_by_query(self.gold)
 
-    def parts(self, cutoff: int | Budget | None) -> tuple[Ints, Ints, Ints]:
-        """Return for each item its characters, and those and the gold ones that no rank had before.
+    def item_characters(self, cutoff: int | Budget | None) -> tuple[Ints, Ints, Ints]:
+        """Return for each item: characters, new characters, new gold characters.
 
-        An item behind a budget holds none; of one that crosses it, the first ones count.
+        Characters are new if no earlier rank has them. A budget cuts the item that crosses it, and
+        leaves no characters to the items after it.
         """
         if not isinstance(cutoff, Budget):
             return (self.items.length, *self._added)
         items = self._cut(cutoff.characters)
-        return (items.length, *first_to_cover(items, self.gold))
+        return (items.length, *added_characters(items, self.gold))
 
     @cached_property
     def _added(self) -> tuple[Ints, Ints]:
-        return first_to_cover(self.items, self.gold)
+        return added_characters(self.items, self.gold)
 
     def within(self, cutoff: int | Budget | None) -> CoveredCharacters:
-        """Return what the top of each list covers: cut first, then merged."""
+        """Return what each list covers up to a cutoff; items are cut first and merged then."""
         if cutoff not in self._covered:
-            sums = _through(self.parts(cutoff)) if isinstance(cutoff, Budget) else self._sums
-            count = self.places.count  # every item has its place, so rank k is the k-th of its list
+            if isinstance(cutoff, Budget):
+                sums = _running_sums(self.item_characters(cutoff))
+            else:
+                sums = self._sums
+            count = self.rows.count  # every item has a row, so rank k is the k-th row of its query
             first = np.cumsum(count) - count
             stop = first + (np.minimum(count, cutoff) if isinstance(cutoff, int) else count)
-            self._covered[cutoff] = CoveredCharacters(*(each[stop] - each[first] for each in sums))
+            raw, merged, gold = (column[stop] - column[first] for column in sums)
+            self._covered[cutoff] = CoveredCharacters(raw, merged, gold)
         return self._covered[cutoff]
 
     @cached_property
     def _sums(self) -> list[Ints]:
-        return _through(self.parts(None))
+        return _running_sums(self.item_characters(None))
 
-    def pieces(self, least: MinOverlap) -> Targets:
-        """Return which items hold enough of which gold span, each distinct span being a piece."""
-        if least not in self._pieces:
-            held, at = self.spans.distinct
-            item, span, shared = overlaps(self.items, held)
-            enough = least.reached(shared, held.length[span])
+    def targets(self, min_overlap: MinOverlap) -> Targets:
+        """Return which items contain enough of which gold span; each distinct span is a target."""
+        if min_overlap not in self._targets:
+            distinct, row = self.spans.distinct
+            item, span, shared = overlaps(self.items, distinct)
+            enough = min_overlap.is_reached(shared, distinct.length[span])
             item, span = item[enough], span[enough]
-            query, rank = self.places.query[item], self.places.rank[item]
-            n = self.places.n_queries
-            self._pieces[least] = Targets(n, self.whose[at], query, rank, span)
-        return self._pieces[least]
+            self._targets[min_overlap] = Targets(
+                self.rows.n_queries,
+                self.span_query[row],
+                self.rows.query[item],
+                self.rows.rank[item],
+                span,
+            )
+        return self._targets[min_overlap]
 
     @cached_property
-    def touched(self) -> tuple[Ints, Ints]:
-        """Per query, the characters of all chunks that touch gold, and those of gold in them."""
+    def touching_characters(self) -> tuple[Ints, Ints]:
+        """Per query, the characters of all chunks that touch gold, and the gold ones of these."""
         assert self.chunks is not None, "a plan that needs chunks has them"
         merged = self.chunks.merged
-        _, at, shared = overlaps(self.gold, merged)
-        held = Intervals(merged.text[at], np.zeros_like(shared), shared)
-        return self._summed_by_query(merged), self._summed_by_query(held)
+        _, chunk, shared = overlaps(self.gold, merged)
+        gold_in_chunks = Intervals(merged.text[chunk], np.zeros_like(shared), shared)
+        return self._sum_by_query(merged), self._sum_by_query(gold_in_chunks)
 
-    def _summed_by_query(self, stretches: Intervals) -> Ints:
+    def _sum_by_query(self, intervals: Intervals) -> Ints:
         order = np.argsort(self.spans.text, kind="stable")
-        at = np.searchsorted(self.spans.text[order], stretches.text)
-        query = self.whose[order][at]
-        n = self.places.n_queries
-        return np.bincount(query, stretches.length, n).astype(np.int64)
+        position = np.searchsorted(self.spans.text[order], intervals.text)
+        query = self.span_query[order][position]
+        return np.bincount(query, intervals.length, self.rows.n_queries).astype(np.int64)
 
     def _cut(self, budget: int) -> Intervals:
         length = self.items.length
-        through = np.cumsum(length)
-        first = np.searchsorted(self.places.query, self.places.query)
-        before = through - length - (through - length)[first] if length.size else length
+        before = np.cumsum(length) - length
+        if length.size:
+            first = np.searchsorted(self.rows.query, self.rows.query)
+            before = before - before[first]
         kept = np.clip(budget - before, 0, length)
         return Intervals(self.items.text, self.items.start, self.items.start + kept)
 
 
-def _through(parts: tuple[Ints, ...]) -> list[Ints]:
-    """Return the sums of everything before each item, and of all."""
-    return [np.concatenate(([0], np.cumsum(part))) for part in parts]
-
-
-def require_code_points(counted: Gold | Run) -> None:
-    """Refuse places that are counted in anything but code points."""
-    if counted.offsets != "codepoint":
-        what = "gold" if isinstance(counted, Gold) else "the run"
-        raise InputError(
-            f"{what} counts its offsets in {counted.offsets}, and spans are scored in code points",
-            field="offsets",
-            hint="give the documents, through which they are converted: corpus=…, --corpus DIR",
-        )
-
-
-def distinct_gold_spans(gold: Gold) -> pl.DataFrame:
-    """Return the spans that should be found."""
-    require_code_points(gold)
-    return (NO_SPANS if gold.spans is None else gold.spans).filter(GOLD_SPANS)
+def _running_sums(columns: tuple[Ints, ...]) -> list[Ints]:
+    """Return for each column the sums of the first 0, 1, 2, … rows."""
+    return [np.concatenate(([0], np.cumsum(column))) for column in columns]
 
 
 def match_spans(
     gold: PreparedGold, run: Run, chunks: Chunks | None = None, *, touching: bool = False
 ) -> Coverage:
-    """Bring gold's spans and the run together; texts of different queries never mix.
+    """Match the retrieved items against the gold spans of their query.
 
-    A run that has ids alone stands where the table of all chunks says; `touching` asks which of
-    those touch gold.
+    The table of chunks provides the spans of a run that has only ids. With `touching`, the result
+    also contains the chunks that touch gold.
     """
     require_code_points(gold.gold)
     require_code_points(run)
-    spans = NO_SPANS if gold.gold.spans is None else gold.gold.spans
-    wanted = query_numbers(gold.query_ids, spans["query_id"])
-    given = np.zeros(gold.query_ids.len(), np.bool_)
-    given[wanted] = True
-    given[query_numbers(gold.query_ids, pl.Series(gold.gold.empty_spans, dtype=pl.String))] = True
-    spans, wanted = (
-        spans.filter(GOLD_SPANS),
-        wanted[spans.select(GOLD_SPANS).to_series().to_numpy()],
+    all_spans = NO_SPANS if gold.gold.spans is None else gold.gold.spans
+    span_query = query_numbers(gold.query_ids, all_spans["query_id"])
+    has_gold = np.zeros(gold.query_ids.len(), np.bool_)
+    has_gold[span_query] = True
+    empty = pl.Series(gold.gold.empty_spans, dtype=pl.String)
+    has_gold[query_numbers(gold.query_ids, empty)] = True
+    spans = all_spans.filter(GOLD_SPANS)
+    span_query = span_query[all_spans.select(GOLD_SPANS).to_series().to_numpy()]
+    results, query, rank = _ranked_results(gold, run, chunks)
+    chunk_table = chunks.frame if chunks is not None and touching else NO_SPANS
+    item_document, span_document, chunk_document = number_documents(results, spans, chunk_table)
+    touched_span, touching_chunk, _ = overlaps(
+        to_intervals(span_document, spans), to_intervals(chunk_document, chunk_table)
     )
-    results = _with_places(with_chunk_columns(run, chunks, "doc_id", "start", "end"))
+    queries = np.concatenate((query, span_query, span_query[touched_span]))
+    documents = np.concatenate((item_document, span_document, span_document[touched_span]))
+    text = _number_texts(queries, documents, max(map(_last_end, (results, spans, chunk_table))))
+    texts = np.split(text, np.cumsum((query.size, span_query.size)))
+    return Coverage(
+        RankedRows(has_gold.size, query, rank, np.zeros(query.size, np.int64)),
+        to_intervals(texts[0], results),
+        to_intervals(texts[1], spans),
+        span_query,
+        has_gold,
+        to_intervals(texts[2], chunk_table[touching_chunk]) if touching else None,
+    )
+
+
+def _ranked_results(
+    gold: PreparedGold, run: Run, chunks: Chunks | None
+) -> tuple[pl.DataFrame, Ints, Ints]:
+    """Return the results of gold queries, sorted by query, with their query numbers and ranks."""
+    results = _require_spans(with_chunk_columns(run, chunks, "doc_id", "start", "end"))
     query, rank = query_and_rank(gold.query_ids, run)
     if not query.size or query[0] < 0 or np.any(query[1:] < query[:-1]):
         known = np.flatnonzero(query >= 0)
         order = known[np.argsort(query[known], kind="stable")]
         results, query, rank = results[order], query[order], rank[order]
-    cut = chunks.frame if chunks is not None and touching else NO_SPANS
-    documents = numbered_documents(results, spans, cut)
-    touched, toucher = _touching(spans, documents[1], cut, documents[2])
-    queries = np.concatenate((query, wanted, wanted[touched]))
-    document = np.concatenate((documents[0], documents[1], documents[1][touched]))
-    text = _numbered(queries, document, max(map(_last, (results, spans, cut))))
-    texts = np.split(text, np.cumsum((query.size, wanted.size)))
-    return Coverage(
-        RankedRows(given.size, query, rank, np.zeros(query.size, np.int64)),
-        intervals_of_table(texts[0], results),
-        intervals_of_table(texts[1], spans),
-        wanted,
-        given,
-        intervals_of_table(texts[2], cut[toucher]) if touching else None,
-    )
+    return results, query, rank
 
 
-def intervals_of_table(text: Ints, table: pl.DataFrame) -> Intervals:
-    """Take the places of a table, whose texts have these numbers."""
+def require_code_points(source: Gold | Run) -> None:
+    """Raise an InputError if offsets are counted in another unit than code points."""
+    if source.offsets != "codepoint":
+        name = "gold" if isinstance(source, Gold) else "the run"
+        raise InputError(
+            f"{name} counts offsets in {source.offsets}, but spans are scored in code points",
+            field="offsets",
+            hint="provide the documents to convert the offsets: corpus=…, --corpus DIR",
+        )
+
+
+def _require_spans(results: pl.DataFrame) -> pl.DataFrame:
+    if not results.height:
+        return NO_SPANS
+    for name in ("doc_id", "start", "end"):
+        if name not in results.columns or results[name].null_count():
+            raise InputError(
+                "span measures require doc_id, start and end of every retrieved item",
+                field=name,
+                hint="add doc_id, start and end to every result (LangChain splitters store the "
+                "start with add_start_index=True; karat.chunk.with_splitter finds the offsets for "
+                "any splitter), or provide the table of chunks: chunks=…, --chunks FILE",
+            )
+    return results
+
+
+def relevant_spans(gold: Gold) -> pl.DataFrame:
+    """Return the spans that should be found."""
+    require_code_points(gold)
+    return (NO_SPANS if gold.spans is None else gold.spans).filter(GOLD_SPANS)
+
+
+def to_intervals(text: Ints, table: pl.DataFrame) -> Intervals:
+    """Build intervals from the columns `start` and `end` of a table."""
     return Intervals(text, table["start"].to_numpy(), table["end"].to_numpy())
 
 
-def _touching(
-    spans: pl.DataFrame, of_span: Ints, chunks: pl.DataFrame, of_chunk: Ints
-) -> tuple[Ints, Ints]:
-    """Return the pairs of a gold span and a chunk that share characters, whatever the query."""
-    touched, toucher, _ = overlaps(
-        intervals_of_table(of_span, spans), intervals_of_table(of_chunk, chunks)
-    )
-    return touched, toucher
-
-
-def numbered_documents(*tables: pl.DataFrame) -> list[Ints]:
-    """Give the documents of some tables numbers, the same document the same one."""
-    every = pl.concat([table["doc_id"] for table in tables])
-    numbers = every.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+def number_documents(*tables: pl.DataFrame) -> list[Ints]:
+    """Assign numbers to the documents of all tables; return one array of numbers per table."""
+    doc_ids = pl.concat([table["doc_id"] for table in tables])
+    numbers = doc_ids.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
     return np.split(numbers, np.cumsum([table.height for table in tables[:-1]]))
 
 
-def _numbered(query: Ints, document: Ints, last: int) -> Ints:
-    """Give texts, a document of a query each, numbers so small that a key with a place fits."""
+def _number_texts(query: Ints, document: Ints, last: int) -> Ints:
+    """Assign numbers to (query, document) pairs, small enough for a 64-bit key with an offset."""
     pairs = query * (int(document.max(initial=0)) + 1) + document
     if int(pairs.max(initial=0)).bit_length() + last.bit_length() < 62:
         return pairs
@@ -267,21 +298,5 @@ def _numbered(query: Ints, document: Ints, last: int) -> Ints:
     return text
 
 
-def _last(table: pl.DataFrame) -> int:
+def _last_end(table: pl.DataFrame) -> int:
     return int(table["end"].max() or 0) + 1  # type: ignore[arg-type]
-
-
-def _with_places(results: pl.DataFrame) -> pl.DataFrame:
-    """Return results if each says where it stands; none need say it where there are none."""
-    if not results.height:
-        return NO_SPANS
-    for name in ("doc_id", "start", "end"):
-        if name not in results.columns or results[name].null_count():
-            raise InputError(
-                "span measures need doc_id, start and end of every retrieved item",
-                field=name,
-                hint="add doc_id, start and end to every result (LangChain splitters store it "
-                "with add_start_index=True; karat.chunk.with_splitter finds it for any splitter), "
-                "or give the table of all chunks: chunks=…, --chunks FILE",
-            )
-    return results

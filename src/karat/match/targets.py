@@ -1,4 +1,4 @@
-"""Pieces of gold, spans or texts, and which retrieved items cover which of them."""
+"""Targets: the gold spans or evidence texts to be found, and which retrieved items cover them."""
 
 from __future__ import annotations
 
@@ -13,85 +13,85 @@ from karat.match.hits import RankedRows
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Pairs of an item and a piece that it covers, sorted by query and rank.
+    """Pairs of an item and a target that it covers, sorted by query and rank.
 
-    Pieces are numbered over all queries; `whose` is the query of each. In the places below,
-    `grade` counts pieces.
+    Targets are numbered over all queries, and `target_query` is the query of each. `query`, `rank`
+    and `target` describe the pairs. In the `RankedRows` that the properties return, `grade` is a
+    number of targets.
     """
 
     n_queries: int
-    whose: Ints
+    target_query: Ints
     query: Ints
     rank: Ints
-    piece: Ints
+    target: Ints
 
     @cached_property
     def count(self) -> Ints:
-        """How many pieces gold holds in each query."""
-        return np.bincount(self.whose, minlength=self.n_queries)
+        """The number of targets of each query."""
+        return np.bincount(self.target_query, minlength=self.n_queries)
 
     @cached_property
     def covering(self) -> RankedRows:
-        """The items that cover a piece at all, with how many."""
-        return self._places(np.ones(self.piece.size, np.bool_))
+        """The items that cover at least one target; `grade` is the number of targets."""
+        return self._count_by_item(np.ones(self.target.size, np.bool_))
 
     @cached_property
-    def new(self) -> RankedRows:
-        """The items that cover a piece that none before them covers, with how many such."""
-        first = np.zeros(self.piece.size, np.bool_)
-        # Pairs stand in rank order within a query, and a piece belongs to one query.
-        first[np.unique(self.piece, return_index=True)[1]] = True
-        return self._places(first)
+    def newly_covered(self) -> RankedRows:
+        """The items that cover a target which no earlier rank covers; `grade` counts only these."""
+        first = np.zeros(self.target.size, np.bool_)
+        # Pairs are in rank order within a query, and a target belongs to one query.
+        first[np.unique(self.target, return_index=True)[1]] = True
+        return self._count_by_item(first)
 
-    def _places(self, keep: Flags) -> RankedRows:
+    def _count_by_item(self, keep: Flags) -> RankedRows:
         query, rank = self.query[keep], self.rank[keep]
-        opens = _opens(query, rank)
-        counts = np.diff(np.append(np.flatnonzero(opens), query.size))
-        return RankedRows(self.n_queries, query[opens], rank[opens], counts)
+        starts = _group_starts(query, rank)
+        counts = np.diff(np.append(np.flatnonzero(starts), query.size))
+        return RankedRows(self.n_queries, query[starts], rank[starts], counts)
 
     @cached_property
     def ideal(self) -> RankedRows:
-        """The items that were retrieved in a better order, then each other piece at its own rank.
+        """The best order of the retrieved items, then each target that is left at its own rank.
 
-        The better order is greedy: next comes the item that covers most of what is still
-        uncovered, of equal ones the first. All queries take their next step together. From the
-        step on at which no item brings two pieces, every piece that is left takes a rank.
+        The order is greedy: next comes the item that covers the most targets that are still
+        uncovered, the first of several. All queries take each step together. Once no item adds
+        two targets or more, every remaining target takes a rank of its own.
         """
         steps: list[tuple[Ints, Ints]] = []
-        left = np.ones(self.whose.size, np.bool_)
-        item = np.cumsum(_opens(self.query, self.rank)) - 1
-        query, piece = self.query, self.piece
+        uncovered = np.ones(self.target_query.size, np.bool_)
+        item = np.cumsum(_group_starts(self.query, self.rank)) - 1
+        query, target = self.query, self.target
         while True:
-            worth = np.bincount(item)
-            several = worth[item] > 1
-            query, item, piece = query[several], item[several], piece[several]
+            gain = np.bincount(item)
+            several = gain[item] > 1
+            query, item, target = query[several], item[several], target[several]
             if not item.size:
                 break
-            best = _best(query, item, worth)
-            taken = np.isin(item, best)
-            steps.append((query[np.searchsorted(item, best)], worth[best]))
-            left[piece[taken]] = False
-            keep = left[piece]
-            query, item, piece = query[keep], item[keep], piece[keep]
-        rest = self.whose[left]
-        queries = np.concatenate([*(chosen for chosen, _ in steps), np.sort(rest)])
-        counts = np.concatenate([*(brought for _, brought in steps), np.ones(rest.size, np.int64)])
+            best = _best_items(query, item, gain)
+            steps.append((query[np.searchsorted(item, best)], gain[best]))
+            uncovered[target[np.isin(item, best)]] = False
+            keep = uncovered[target]
+            query, item, target = query[keep], item[keep], target[keep]
+        rest = self.target_query[uncovered]
+        queries = np.concatenate([*(step_query for step_query, _ in steps), np.sort(rest)])
+        counts = np.concatenate([*(step_gain for _, step_gain in steps), np.ones_like(rest)])
         order = np.argsort(queries, kind="stable")
-        ranked = RankedRows(self.n_queries, queries[order], counts[order], counts[order])
-        return RankedRows(self.n_queries, ranked.query, ranked.ordinal, ranked.grade)
+        rows = RankedRows(self.n_queries, queries[order], counts[order], counts[order])
+        return RankedRows(self.n_queries, rows.query, rows.ordinal, rows.grade)
 
 
-def _best(query: Ints, item: Ints, worth: Ints) -> Ints:
-    """Return the item of each query that is worth most, of equal ones the first."""
-    candidates, at = np.unique(item, return_index=True)
-    queries = query[at]
-    order = np.lexsort((candidates, -worth[candidates], queries))
-    leads = _opens(queries[order])
-    return np.sort(candidates[order][leads])
+def _best_items(query: Ints, item: Ints, gain: Ints) -> Ints:
+    """Return the item of each query with the largest gain, the first of several."""
+    candidates, first = np.unique(item, return_index=True)
+    queries = query[first]
+    order = np.lexsort((candidates, -gain[candidates], queries))
+    best = _group_starts(queries[order])
+    return np.sort(candidates[order][best])
 
 
-def _opens(*keys: Ints) -> Flags:
-    """Tell where a sorted row of keys begins anew."""
-    opens = np.ones(keys[0].size, np.bool_)
-    opens[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    return opens
+def _group_starts(*keys: Ints) -> Flags:
+    """Return where a new combination of keys starts; equal combinations must be adjacent."""
+    starts = np.ones(keys[0].size, np.bool_)
+    starts[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return starts

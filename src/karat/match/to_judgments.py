@@ -1,4 +1,4 @@
-"""From spans to judgments: which chunks of any chunker hold what should be found."""
+"""`karat.to_judgments`: convert gold spans to judgments of chunks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,9 @@ import polars as pl
 from karat.arrays import Floats
 from karat.data.chunks import Chunks
 from karat.data.gold import Gold
-from karat.errors import InputError, KaratWarning, counted
+from karat.errors import InputError, KaratWarning
 from karat.match.span_intervals import overlaps
-from karat.match.spans import (
-    MinOverlap,
-    distinct_gold_spans,
-    intervals_of_table,
-    numbered_documents,
-)
+from karat.match.spans import MinOverlap, number_documents, relevant_spans, to_intervals
 
 
 def to_judgments(
@@ -29,44 +24,75 @@ def to_judgments(
     min_overlap: int | float | str = 1,
     shares: Sequence[float | str] = (),
 ) -> Gold:
-    """Judge the chunks of any chunker by gold's spans, so that every rank measure works on them.
+    """Convert gold spans to judgments of chunks, so that rank measures work with any chunking.
 
-    A chunk is relevant if it holds at least `min_overlap` of a gold span: characters as a whole
-    number, or a share of the span as a float (1.0 is all of it). Its grade is the highest of the
-    spans it holds; with `shares`, it is 1 and one more for each share of a span that it reaches.
+    A chunk is relevant if it contains at least `min_overlap` of a gold span. A chunk that contains
+    several spans gets the highest of their grades. If no chunk contains enough of any span of a
+    query, the query keeps an empty list of judgments, and a `KaratWarning` counts these queries.
 
+    Parameters
+    ----------
+    gold : path, table, dict, records or Gold
+        Gold with spans. Offsets must be counted in code points.
+    chunks : path, table, records or Chunks
+        All chunks of the corpus, with the columns id, doc_id, start and end.
+    min_overlap : int, float or str, default 1
+        How much of a gold span a chunk must contain: an integer is a number of characters, a float
+        is a share of the span (1.0 is the whole span). A str is read the same way, so "1" is one
+        character and "1.0" is the whole span.
+    shares : sequence of float, default ()
+        If given, grades depend on the share of a span that a chunk contains: 1, plus 1 for each
+        of these shares that it reaches. If empty, a chunk gets the grade of the span.
+
+    Returns
+    -------
+    Gold
+        The same gold, with judgments of chunks.
+
+    Raises
+    ------
+    InputError
+        If gold has no spans, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from karat import Gold, to_judgments
     >>> spans = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "start": [90], "end": [130]})
+    >>> gold = Gold.of(spans=spans)
     >>> chunks = pl.DataFrame(
     ...     {"id": ["a", "b"], "doc_id": ["d", "d"], "start": [0, 100], "end": [100, 200]}
     ... )
-    >>> to_judgments(Gold.of(spans=spans), chunks, shares=[0.5]).judgments.rows()
-    [('q', 'a', 1), ('q', 'b', 2)]
-    >>> to_judgments(Gold.of(spans=spans), chunks, min_overlap=0.5).judgments.rows()
+    >>> to_judgments(gold, chunks, min_overlap=0.5).judgments.rows()
     [('q', 'b', 1)]
+    >>> to_judgments(gold, chunks, shares=[0.5]).judgments.rows()
+    [('q', 'a', 1), ('q', 'b', 2)]
     """
-    held = Gold.open(gold)
-    table, least = Chunks.open(chunks).frame, MinOverlap.of(min_overlap)
-    rising = _rising(shares)
-    if held.spans is None:
+    source = Gold.open(gold)
+    chunk_table, least = Chunks.open(chunks).frame, MinOverlap.of(min_overlap)
+    sorted_shares = _sorted_shares(shares)
+    if source.spans is None:
         raise InputError(
-            "gold holds no spans", field="spans", hint="karat.locate makes spans of evidence"
+            "gold has no spans",
+            field="spans",
+            hint="use gold with spans, or create them from evidence texts with karat.locate",
         )
-    spans = distinct_gold_spans(held)
-    of_span, of_chunk = numbered_documents(spans, table)
-    wanted = intervals_of_table(of_span, spans)
-    span, chunk, shared = overlaps(wanted, intervals_of_table(of_chunk, table))
-    enough = least.reached(shared, wanted.length[span])
+    spans = relevant_spans(source)
+    span_document, chunk_document = number_documents(spans, chunk_table)
+    span_intervals = to_intervals(span_document, spans)
+    span, chunk, shared = overlaps(span_intervals, to_intervals(chunk_document, chunk_table))
+    enough = least.is_reached(shared, span_intervals.length[span])
     span, chunk, shared = span[enough], chunk[enough], shared[enough]
-    if rising.size:
-        reached = shared / wanted.length[span]
-        grade = 1 + np.searchsorted(rising, reached, "right")
+    if sorted_shares.size:
+        share = shared / span_intervals.length[span]
+        grade = 1 + np.searchsorted(sorted_shares, share, "right")
     else:
         grade = spans["grade"].to_numpy()[span]
     judgments = (
         pl.DataFrame(
             {
                 "query_id": spans["query_id"][span],
-                "item_id": table["item_id"][chunk],
+                "item_id": chunk_table["item_id"][chunk],
                 "grade": grade,
             }
         )
@@ -74,41 +100,44 @@ def to_judgments(
         .agg(pl.col("grade").max())
         .sort("query_id", "item_id")
     )
-    given = pl.concat([held.spans["query_id"], pl.Series(held.empty_spans, dtype=pl.String)])
-    empty = given.unique().sort()
-    empty = empty.filter(~empty.is_in(judgments["query_id"].implode()))
-    _warn_of_the_unheld(spans, judgments)
-    return held.with_judgments(judgments, empty=empty.to_list())
+    empty_spans = pl.Series(source.empty_spans, dtype=pl.String)
+    query_ids = pl.concat([source.spans["query_id"], empty_spans]).unique().sort()
+    without_judgments = query_ids.filter(~query_ids.is_in(judgments["query_id"].implode()))
+    _warn_of_queries_without_chunks(spans, judgments)
+    return source.with_judgments(judgments, empty=without_judgments.to_list())
 
 
-def _rising(shares: Sequence[float | str]) -> Floats:
+def _sorted_shares(shares: Sequence[float | str]) -> Floats:
     if isinstance(shares, (int, float, str)):
         raise InputError(
-            f"{shares!r} is no list of shares", field="shares", hint="give a list, such as [0.5]"
+            f"expected a list of shares, got {shares!r}",
+            field="shares",
+            hint="use a list, such as [0.5]",
         )
-    return np.sort([_share(share) for share in shares])
+    return np.sort([_parse_share(share) for share in shares])
 
 
-def _share(value: float | str) -> float:
+def _parse_share(value: float | str) -> float:
     try:
         if 0 < float(value) <= 1:
             return float(value)
     except (TypeError, ValueError):
         pass
     raise InputError(
-        f"{value!r} is no share", field="shares", hint="a share is above 0 and at most 1"
+        f"a share must be a number above 0 and at most 1, got {value!r}",
+        field="shares",
+        hint="0.5 means half of a span",
     )
 
 
-def _warn_of_the_unheld(spans: pl.DataFrame, judgments: pl.DataFrame) -> None:
-    """Say for how many queries no chunk holds enough of any span."""
-    wanted = spans.filter(pl.col("end") > pl.col("start"))["query_id"].unique()
-    unheld = wanted.filter(~wanted.is_in(judgments["query_id"].implode())).sort()
-    if unheld.len():
+def _warn_of_queries_without_chunks(spans: pl.DataFrame, judgments: pl.DataFrame) -> None:
+    with_spans = spans.filter(pl.col("end") > pl.col("start"))["query_id"].unique()
+    missing = with_spans.filter(~with_spans.is_in(judgments["query_id"].implode())).sort()
+    if missing.len():
         warnings.warn(
             KaratWarning(
-                f"of {counted(wanted.len(), 'query')} with spans, {unheld.len()} such as "
-                f"{unheld[0]!r} have no chunk that holds enough of any; they will score 0"
+                f"{missing.len():,} of {with_spans.len():,} queries with spans, such as "
+                f"{missing[0]!r}, will score 0: no chunk contains enough of any of their spans"
             ),
             stacklevel=3,
         )

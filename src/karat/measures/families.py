@@ -23,7 +23,7 @@ from karat.match.align import collapse_to_documents, query_and_rank
 from karat.match.evidence import EvidenceMatches, match_evidence
 from karat.match.gold_index import PreparedGold
 from karat.match.hits import Hits
-from karat.match.ids import is_repeat, match_ids
+from karat.match.ids import match_ids, repeat_error
 from karat.match.spans import Coverage, match_spans
 from karat.match.usage_table import UsageTable, prices_of, tokens_of
 from karat.measures.array_math import gain_of_grades
@@ -276,7 +276,7 @@ def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     empty: Flags = coverage.gold_characters == 0
     return FamilyInput(
         coverage,
-        coverage.given,
+        coverage.has_gold,
         lambda _: empty,
         removed,
         characters=lambda k: coverage.within(k).raw,
@@ -286,20 +286,20 @@ def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
 def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     run, removed = _without_repeats(gold, run, plan)
     found = match_evidence(gold, run, plan.matching, plan.chunks)
-    if plan.conventions.duplicates == "error" and found.again.any():
-        at = found.again.argmax()
-        raise is_repeat(gold, found.items.query[at], found.rank[at])
-    empty: Flags = found.pieces.count == 0
-    repeats = np.bincount(found.items.query[found.again], minlength=found.given.size)
+    if plan.conventions.duplicates == "error" and found.is_repeat.any():
+        at = found.is_repeat.argmax()
+        raise repeat_error(gold, found.items.query[at], found.rank[at])
+    empty: Flags = found.targets.count == 0
+    repeats = np.bincount(found.items.query[found.is_repeat], minlength=found.has_gold.size)
     counts = {REPEATS.key: repeats, **removed}
     characters = partial(_characters_of_texts, found)
-    return FamilyInput(found, found.given, lambda _: empty, counts, characters=characters)
+    return FamilyInput(found, found.has_gold, lambda _: empty, counts, characters=characters)
 
 
 def _characters_of_texts(found: EvidenceMatches, k: int) -> Ints | Floats:
     lengths = np.fromiter(map(len, found.items.text), np.float64)
     kept = found.rank <= k
-    return np.bincount(found.items.query[kept], lengths[kept], found.given.size)
+    return np.bincount(found.items.query[kept], lengths[kept], found.has_gold.size)
 
 
 def _timed(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
@@ -311,7 +311,7 @@ def _timed(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
         )
     timings = UsageTable.of(gold.query_ids, run, run.timings)
     lacking = [
-        timings.present & (timings.where(**measure.params).places.count == 0)
+        timings.present & (timings.where(**measure.params).rows.count == 0)
         for measure in plan.of_family(LATENCY.name)
     ]
     return _of_the_run(timings, {NO_TIMINGS.key: np.logical_or.reduce(lacking)})
@@ -326,9 +326,9 @@ def _called(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
             '"prompt_tokens": 812, "completion_tokens": 64, "price_per_1k": 0.002}]',
         )
     calls = UsageTable.of(gold.query_ids, run, run.calls)
-    wanted = [calls.holding(measure.params) for measure in plan.of_family(COST.name)]
+    wanted = [calls.matches(measure.params) for measure in plan.of_family(COST.name)]
     unpriced = np.isnan(prices_of(calls)) & np.logical_or.reduce(wanted)
-    return _of_the_run(calls, {UNPRICED.key: calls.places.where(unpriced).count})
+    return _of_the_run(calls, {UNPRICED.key: calls.rows.where(unpriced).count})
 
 
 def _delivered(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
@@ -340,7 +340,7 @@ def _delivered(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
             "karat run --tokenizer counts them",
         )
     results = UsageTable.of(gold.query_ids, run, run.results)
-    unknown = results.places.where(np.isnan(tokens_of(results)))
+    unknown = results.rows.where(np.isnan(tokens_of(results)))
     lacking = [
         unknown.within(measure.cutoff).count > 0
         for measure in plan.of_family(CONTEXT.name)
@@ -352,8 +352,8 @@ def _delivered(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
 def _of_the_run(usage: UsageTable, counts: Counts) -> FamilyInput:
     """Return a reading of which gold has no say but for its queries."""
     every = np.ones(usage.present.size, np.bool_)
-    known = {**counts, NOT_RUN.key: ~usage.asked}
-    return FamilyInput(usage, every, lambda _: ~every, known, (usage.asked, usage.unknown))
+    known = {**counts, NOT_RUN.key: ~usage.in_run}
+    return FamilyInput(usage, every, lambda _: ~every, known, (usage.in_run, usage.unknown))
 
 
 RANK = Family(

@@ -1,1 +1,1 @@
-"""What the score table says over queries."""
+"""Statistics over queries: summaries, confidence intervals, significance tests, power."""

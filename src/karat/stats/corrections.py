@@ -1,8 +1,10 @@
-"""Randomized Tukey HSD: all pairs of runs at once, paired by query.
+"""Corrections of p-values for multiple comparisons.
 
-B. Carterette, Multiple Testing in Statistical Analysis of Systems-Based Information Retrieval
-Experiments, 2012: shuffle the values of each query among the runs, and see how often the largest
-difference between any two runs is as large as the one between these two.
+`correct` applies Holm, Benjamini-Hochberg or Bonferroni to the p-values of any test. `tukey` is the
+randomized Tukey HSD test, which compares all runs at once, paired by query: B. Carterette, Multiple
+Testing in Statistical Analysis of Systems-Based Information Retrieval Experiments, 2012. It
+shuffles the values of each query among the runs, and counts how often the largest difference
+between any two runs is at least as large as the observed one.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from karat.arrays import Floats
-from karat.stats.resampling import SEED, below, to_integers
+from karat.stats.resampling import SEED, random_integers, to_integers
 
 CORRECTIONS = ("holm", "bh", "bonferroni", "tukey", "none")
 TITLES = {
@@ -20,10 +22,12 @@ TITLES = {
     "tukey": "randomized Tukey HSD",
     "none": "nothing",
 }
+DRAWS = 10_000
+_BLOCK_CELLS = 1 << 20
 
 
 def correct(p: Floats, how: str) -> Floats:
-    """Return corrected p, in the order given; the number of tests is the number of p."""
+    """Return the corrected p-values, in the same order; the number of tests is `p.size`."""
     m = p.size
     order = np.argsort(p, kind="stable")
     ranked = p[order]
@@ -38,37 +42,33 @@ def correct(p: Floats, how: str) -> Floats:
     return corrected
 
 
-DRAWS = 10_000
-_CELLS = 1 << 20
-
-
 def tukey(values: Floats, draws: int = DRAWS) -> Floats:
-    """Return the p of every pair of columns: a row a query, a column a run."""
+    """Return the p-value of each pair of runs, for a matrix of one row per query."""
     n, k = values.shape
     rounded, _ = to_integers(values.reshape(-1, 1))
     table = rounded.reshape(n, k)
     total = table.sum(axis=0)
-    apart = np.abs(total[:, None] - total[None, :])
+    observed = np.abs(total[:, None] - total[None, :])
     ranges = []
     bits = np.random.PCG64(SEED)
-    step = max(1, _CELLS // max(n * k, 1))
-    for begin in range(0, draws, step):
-        sums = _shuffled(table, bits, min(step, draws - begin)).sum(axis=1)
+    step = max(1, _BLOCK_CELLS // max(n * k, 1))
+    for start in range(0, draws, step):
+        sums = _shuffle_rows(table, bits, min(step, draws - start)).sum(axis=1)
         ranges.append(sums.max(axis=1) - sums.min(axis=1))
-    reached = np.sort(np.concatenate(ranges))
-    # As in the sign-flip test, what is apart by the rounding of values alone is as large.
-    below_it = np.searchsorted(reached, apart - 2 * n, "left")
-    p: Floats = (draws - below_it + 1) / (draws + 1)
+    sorted_ranges = np.sort(np.concatenate(ranges))
+    # As in the sign-flip test, a range that is smaller only by rounding counts as large enough.
+    n_smaller = np.searchsorted(sorted_ranges, observed - 2 * n, "left")
+    p: Floats = (draws - n_smaller + 1) / (draws + 1)
     return p
 
 
-def _shuffled(table: Floats, bits: np.random.PCG64, draws: int) -> Floats:
-    """Shuffle each row anew in each draw, by the exchanges of R. Durstenfeld, 1964."""
+def _shuffle_rows(table: Floats, bits: np.random.PCG64, draws: int) -> Floats:
+    """Return `draws` copies of the table with each row shuffled (R. Durstenfeld, 1964)."""
     shuffled = np.broadcast_to(table, (draws, *table.shape)).reshape(-1, table.shape[1]).copy()
     rows = np.arange(len(shuffled))
     for last in range(table.shape[1] - 1, 0, -1):
-        other = below(bits, last + 1, (len(shuffled),))
-        taken = shuffled[rows, other]
+        other = random_integers(bits, last + 1, (len(shuffled),))
+        swapped = shuffled[rows, other]
         shuffled[rows, other] = shuffled[:, last]
-        shuffled[:, last] = taken
+        shuffled[:, last] = swapped
     return shuffled.reshape(draws, *table.shape)

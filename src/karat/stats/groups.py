@@ -1,4 +1,8 @@
-"""The same numbers for groups of queries."""
+"""Groups of queries: summaries per group, and groups that differ from the other queries.
+
+`group_queries` splits queries by fields or by functions, `summary_by` summarises a score table per
+group, and `outlying_groups` tests which groups score higher or lower than the rest.
+"""
 
 from __future__ import annotations
 
@@ -20,54 +24,59 @@ from karat.stats.power import ALPHA
 from karat.stats.summary import SUMMARY, summary
 
 Field = str | Callable[[Mapping[str, Any]], Any]
-"""A field of the queries, or a function that makes a label of a query's fields."""
+"""The name of a field of the queries, or a function that returns a label for a query."""
 FEW = 5
-"""Groups of fewer queries are marked: their numbers say little."""
-_TAKEN = (*SUMMARY, "small")
+"""Groups of fewer queries are marked as small: their values are unreliable."""
+_RESERVED = (*SUMMARY, "small")
+"""Names of columns of the result, which cannot be names of fields."""
 
 
 def fields_of(by: Field | Sequence[Field] | None) -> tuple[Field, ...]:
-    """Return the fields that are asked for, of which one need not be in a list."""
+    """Return the fields as a tuple; a single field need not be in a list."""
     if by is None:
         return ()
-    return (by,) if isinstance(by, str) or callable(by) else tuple(by)
+    if isinstance(by, str) or callable(by):
+        return (by,)
+    return tuple(by)
 
 
-def by(
+def summary_by(
     table: ScoreTable,
     queries: pl.DataFrame,
     fields: Sequence[Field],
     *,
     intervals: bool = True,
 ) -> pl.DataFrame:
-    """Summarise the table for each value of the fields, sorted by them.
+    """Return a summary of the table per group of queries, sorted by the fields.
 
-    `small` marks values that rest on fewer than 5 queries.
+    The column `small` marks values of fewer than 5 queries.
     """
-    known = queries.filter(pl.col("query_id").is_in(table.frame["query_id"].implode()))
+    scored = queries.filter(pl.col("query_id").is_in(table.frame["query_id"].implode()))
     parts = [
-        summary(of_queries(table, members), intervals=intervals).select(*group, pl.all())
-        for group, members in groups(known, fields)
+        summary(select_queries(table, query_ids), intervals=intervals).select(*labels, pl.all())
+        for labels, query_ids in group_queries(scored, fields)
     ]
     return pl.concat(parts).with_columns((pl.col("n") < FEW).alias("small"))
 
 
-def of_queries(table: ScoreTable, query_ids: pl.Series) -> ScoreTable:
-    """Return the rows of some queries."""
+def select_queries(table: ScoreTable, query_ids: pl.Series) -> ScoreTable:
+    """Return the rows of these queries."""
     return table.rows(table.frame["query_id"].is_in(query_ids.implode()).arg_true())
 
 
-def groups(
-    queries: pl.DataFrame, fields: Sequence[Field], taken: Collection[str] = _TAKEN
+def group_queries(
+    queries: pl.DataFrame, fields: Sequence[Field], reserved: Collection[str] = _RESERVED
 ) -> Iterator[tuple[list[pl.Expr], pl.Series]]:
-    """Yield each group, sorted: its labels as columns, and the ids of its queries.
+    """Yield the labels (as columns) and the query ids of each group, sorted by label.
 
-    `taken` are the names of the columns that the labels will stand beside.
+    `reserved` are names of other columns of the result, which the labels cannot use.
     """
-    labelled = _labelled(queries, list(dict.fromkeys(fields)), taken)
+    labelled = _label_queries(queries, list(dict.fromkeys(fields)), reserved)
     if labelled.is_empty():
         raise InputError(
-            "there is no query to group", field="by", hint="see that gold and run share queries"
+            "no queries to group",
+            field="by",
+            hint="check that gold and run contain the same query ids",
         )
     names = labelled.columns[1:]
     labelled = labelled.sort(names, nulls_last=True)
@@ -79,121 +88,137 @@ def groups(
         yield labels, part["query_id"]
 
 
-def _labelled(
-    queries: pl.DataFrame, fields: Sequence[Field], taken: Collection[str]
+def _label_queries(
+    queries: pl.DataFrame, fields: Sequence[Field], reserved: Collection[str]
 ) -> pl.DataFrame:
-    """Return the id of each query and its label by each field."""
+    """Return the id of each query and one column of labels per field."""
     if not fields:
-        raise InputError("no field is named", field="by", hint="name a field of the queries")
+        raise InputError(
+            "at least one field is required", field="by", hint="name a field of the queries"
+        )
     columns = {"query_id": queries["query_id"]}
-    named = [field for field in fields if isinstance(field, str)]
+    field_names = [field for field in fields if isinstance(field, str)]
     for field in fields:
         if isinstance(field, str):
-            columns[field] = _held(queries, field, taken)
+            columns[field] = _field_column(queries, field, reserved)
         else:
-            name = _name(field, {*taken, *columns, *named, "text"})
-            columns[name] = _made(queries, field)
+            name = _function_name(field, {*reserved, *columns, *field_names, "text"})
+            columns[name] = _function_column(queries, field)
     return pl.DataFrame(columns)
 
 
-def _name(function: Callable[..., Any], taken: Collection[str]) -> str:
-    """Return what a function is called, or `group`, with a number where that is taken."""
-    own = getattr(function, "__name__", "group")
-    if own.isidentifier() and own not in taken:
-        return own
-    numbered = (f"group_{number}" for number in count(2))
-    return next(name for name in chain(["group"], numbered) if name not in taken)
-
-
-def _held(queries: pl.DataFrame, field: str, taken: Collection[str]) -> pl.Series:
-    known = [name for name in queries.columns if name not in ("query_id", "text")]
-    if field not in known:
+def _field_column(queries: pl.DataFrame, field: str, reserved: Collection[str]) -> pl.Series:
+    available = [name for name in queries.columns if name not in ("query_id", "text")]
+    if field not in available:
         raise InputError(
-            f"the queries of gold have no field {field!r}", field="by", hint=_meant(field, known)
+            f"queries have no field {field!r}", field="by", hint=_field_hint(field, available)
         )
-    if not groupable(queries, field, taken):
+    if field in reserved:
         raise InputError(
-            f"queries cannot be grouped by {field!r}",
+            f"queries cannot be grouped by {field!r}: the result has a column of this name",
             field="by",
-            hint="rename the field, and give each query one plain value",
+            hint="rename the field",
+        )
+    if not groupable(queries, field, reserved):
+        raise InputError(
+            f"queries cannot be grouped by {field!r}: its values are lists or objects",
+            field="by",
+            hint="use a field with one string, number or bool per query",
         )
     return queries[field]
 
 
-def groupable(queries: pl.DataFrame, field: str, taken: Collection[str] = _TAKEN) -> bool:
-    """Tell whether a field can label groups: by plain values, under a name that is free."""
-    return field not in taken and not queries[field].dtype.is_nested()
+def groupable(queries: pl.DataFrame, field: str, reserved: Collection[str] = _RESERVED) -> bool:
+    """Return whether queries can be grouped by a field: its values are plain, its name is free."""
+    return field not in reserved and not queries[field].dtype.is_nested()
 
 
-def _meant(field: str, known: list[str]) -> str:
-    """Say which field may be meant by one that is not there."""
+def _field_hint(field: str, available: list[str]) -> str:
     listed = [name.strip() for name in field.split(",")]
-    if len(listed) > 1 and set(listed) <= set(known):
-        return f"name each by itself: {' '.join(f'--by {name}' for name in listed)}"
-    return did_you_mean(field, known) or f"they have {', '.join(known) or 'no fields'}"
+    if len(listed) > 1 and set(listed) <= set(available):
+        return f"use one option per field: {' '.join(f'--by {name}' for name in listed)}"
+    fields = f"available fields: {', '.join(available)}" if available else "queries have no fields"
+    return did_you_mean(field, available) or fields
 
 
-def _made(queries: pl.DataFrame, function: Callable[[Mapping[str, Any]], Any]) -> pl.Series:
-    """Call a function for each query; an Enum stands for its value."""
-    made = [function(query) for query in queries.iter_rows(named=True)]
-    plain = [label.value if isinstance(label, Enum) else label for label in made]
+def _function_name(function: Callable[..., Any], reserved: Collection[str]) -> str:
+    """Return the name of a function, or `group`, `group_2`, … if it cannot name a column."""
+    name = getattr(function, "__name__", "group")
+    if name.isidentifier() and name not in reserved:
+        return name
+    numbered = (f"group_{number}" for number in count(2))
+    return next(name for name in chain(["group"], numbered) if name not in reserved)
+
+
+def _function_column(
+    queries: pl.DataFrame, function: Callable[[Mapping[str, Any]], Any]
+) -> pl.Series:
+    """Return the label of each query; an Enum is replaced by its value."""
+    labels = [function(query) for query in queries.iter_rows(named=True)]
+    plain = [label.value if isinstance(label, Enum) else label for label in labels]
     try:
         column = pl.Series(plain, strict=True)
     except (TypeError, pl.exceptions.PolarsError):
         column = pl.Series([None], dtype=pl.Object)
     if column.dtype == pl.Object or column.dtype.is_nested():
         raise InputError(
-            "the function that groups queries gives no plain values of one kind",
+            "the function must return a string, a number or None for every query",
             field="by",
-            hint="let it return a text, a number or None for every query",
+            hint="return labels of one type, for example with str(label)",
         )
     return column
 
 
 @dataclass(frozen=True)
 class GroupDifference:
-    """A group, how it compares with all other queries, and how likely that is by chance."""
+    """The difference between a group and all other queries."""
 
     label: str
     n: int
     mean: float
     difference: float
-    """Its mean less that of the other queries."""
+    """Mean of the group − mean of all other queries."""
     p: float
-    """Corrected for all groups that were looked at."""
+    """The p-value of Welch's t-test, corrected for all groups that were tested."""
 
 
-def groups_apart(groups: Mapping[str, Floats]) -> list[GroupDifference]:
-    """Return the groups whose mean differs from that of all other queries, the lowest first.
+def outlying_groups(groups: Mapping[str, Floats]) -> list[GroupDifference]:
+    """Return the groups that differ significantly from all other queries, the lowest first.
 
-    By Welch's t, corrected by Bonferroni over all groups of 5 queries or more.
+    Groups of at least 5 queries are tested with Welch's t-test, with Bonferroni's correction.
 
     >>> low, high = np.array([0.1, 0.2, 0.1, 0.2, 0.3]), np.array([0.8, 0.9, 0.7, 0.9, 0.8, 1.0])
-    >>> [(group.label, round(group.difference, 2)) for group in apart({"a": low, "b": high})]
+    >>> outlying = outlying_groups({"a": low, "b": high})
+    >>> [(group.label, round(group.difference, 2)) for group in outlying]
     [('a', -0.67), ('b', 0.67)]
     """
-    looked_at = [label for label, own in groups.items() if own.size >= FEW]
-    found = []
-    for label in looked_at:
-        others = [values for other, values in groups.items() if other != label]
-        own, rest = groups[label], np.concatenate([np.empty(0), *others])
+    tested = [label for label, values in groups.items() if values.size >= FEW]
+    outlying = []
+    for label in tested:
+        values = groups[label]
+        other_groups = [other for name, other in groups.items() if name != label]
+        rest = np.concatenate([np.empty(0), *other_groups])
         if rest.size < FEW:
             continue
-        mean, beside = math.fsum(own) / own.size, math.fsum(rest) / rest.size
-        p = _welch(own, rest, mean - beside)
-        if p is not None and p * len(looked_at) < ALPHA:
-            found.append(GroupDifference(label, own.size, mean, mean - beside, p * len(looked_at)))
-    return sorted(found, key=lambda group: (group.difference, group.label))
+        mean = math.fsum(values) / values.size
+        difference = mean - math.fsum(rest) / rest.size
+        p = _welch_test(values, rest, difference)
+        if p is not None and p * len(tested) < ALPHA:
+            group = GroupDifference(label, values.size, mean, difference, p * len(tested))
+            outlying.append(group)
+    return sorted(outlying, key=lambda group: (group.difference, group.label))
 
 
-def _welch(one: Floats, other: Floats, difference: float) -> float | None:
-    """Return the two-sided p; None where neither varies, and few queries would look certain."""
+def _welch_test(one: Floats, other: Floats, difference: float) -> float | None:
+    """Return the two-sided p-value; None if neither group varies, which p = 0 would overstate."""
     from scipy.special import stdtr
 
-    parts = [float(values.var(ddof=1)) / values.size for values in (one, other)]
-    error = sum(parts)
-    if error == 0:
+    variances = [float(values.var(ddof=1)) / values.size for values in (one, other)]
+    total = sum(variances)
+    if total == 0:
         return None
     sizes = (one.size, other.size)
-    degrees = error**2 / sum(part**2 / (n - 1) for part, n in zip(parts, sizes, strict=True))
-    return float(2 * stdtr(degrees, -abs(difference) / math.sqrt(error)))
+    degrees_of_freedom = total**2 / sum(
+        variance**2 / (n - 1) for variance, n in zip(variances, sizes, strict=True)
+    )
+    return float(2 * stdtr(degrees_of_freedom, -abs(difference) / math.sqrt(total)))

@@ -1,4 +1,4 @@
-"""How far a value may be from what more queries of the same kind would give."""
+"""Confidence intervals of a measure over queries."""
 
 from __future__ import annotations
 
@@ -10,56 +10,59 @@ from statistics import NormalDist
 
 import numpy as np
 
-from karat.stats.resampling import corrected, resampled_sums, to_integers
+from karat.stats.resampling import bca_interval, resampled_sums, to_integers
 from karat.stats.samples import Sample, deviation
 
 CONFIDENCE = 0.95
 MOST_RESAMPLED = 2_000
-"""Up to this many queries are resampled; above, the mean is normal enough for t."""
+"""Up to this many queries are resampled; above, Student's t is accurate."""
 FEWEST = 3
-"""A single run over fewer queries has no interval."""
+"""With fewer queries, a run has no interval."""
 FEWEST_RESAMPLED = 20
-"""Resampling fewer queries gives intervals that are too narrow."""
+"""With fewer queries, resampling gives intervals that are too narrow."""
 FEW_VALUES = 6
-"""Fewer values than this away from 0 or 1 say little about how far from it the mean may be."""
+"""With fewer values different from 0 (or 1), the limit on that side is widened."""
 _MANY = 2_000
-"""Degrees of freedom from which on an expansion gives Student's quantile."""
+"""Degrees of freedom from which Student's quantile is computed by an expansion."""
 _STEPS = 200
-"""Newton steps at most; about 10 are needed."""
+"""The largest number of Newton steps; about 10 are needed."""
 METHODS = {
     "flips": "inversion of the sign-flip test",
-    "few": "limits of what so few differing queries can show",
+    "few": "Clopper-Pearson limits (too few queries differ)",
     "logit-t": "Student's t on the logit scale",
     "bca": "BCa bootstrap over queries, 10,000 resamples",
     "t": "Student's t over queries",
     "wilson": "Wilson's score interval",
     "order": "order statistics",
-    "percentile": "percentile bootstrap over queries, 10,000 resamples, which also give p",
+    "percentile": "percentile bootstrap over queries, 10,000 resamples, also used for p",
     "equal": "all values are equal",
 }
-"""How an interval came about, in words."""
+"""Descriptions of the methods."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Where a value lies with some confidence; an end is None where nothing bounds it."""
+    """A confidence interval; an end is None if it is not bounded."""
 
     low: float | None = None
     high: float | None = None
     method: str | None = None
     rounding: float = field(default=0.0, repr=False, compare=False)
-    """How far rounding alone can move an end."""
+    """The rounding error of the ends."""
 
 
 def intervals(samples: Sequence[Sample], confidence: float = CONFIDENCE) -> list[Interval]:
-    """Return an interval for each sample; those that are resampled share their draws."""
-    found = [_direct(sample, confidence) for sample in samples]
-    for n in {sample.n for sample, known in zip(samples, found, strict=True) if known is None}:
-        at = [i for i, known in enumerate(found) if known is None and samples[i].n == n]
-        ends = _resampled([samples[i] for i in at], confidence)
-        for i, (low, high) in zip(at, ends, strict=True):
-            found[i] = Interval(low, high, "bca")
-    return [known for known in found if known is not None]
+    """Return the interval of each sample; samples of the same size share their resamples."""
+    found = [_direct_interval(sample, confidence) for sample in samples]
+    rows_by_size: dict[int, list[int]] = {}
+    for row, (sample, direct) in enumerate(zip(samples, found, strict=True)):
+        if direct is None:
+            rows_by_size.setdefault(sample.n, []).append(row)
+    for rows in rows_by_size.values():
+        ends = _bca_ends([samples[row] for row in rows], confidence)
+        for row, (low, high) in zip(rows, ends, strict=True):
+            found[row] = Interval(low, high, "bca")
+    return [interval for interval in found if interval is not None]
 
 
 def interval(sample: Sample, confidence: float = CONFIDENCE) -> Interval:
@@ -67,35 +70,34 @@ def interval(sample: Sample, confidence: float = CONFIDENCE) -> Interval:
     return intervals([sample], confidence)[0]
 
 
-def _direct(sample: Sample, confidence: float) -> Interval | None:
-    """Return the interval where it needs no resampling, None where it does."""
+def _direct_interval(sample: Sample, confidence: float) -> Interval | None:
+    """Return the interval if it needs no resampling, otherwise None."""
     if sample.value is None or sample.n < FEWEST:
         return Interval()
-    if sample.how == "mean" and _is_share(sample):
+    if sample.how == "mean" and _is_binary(sample):
         return _wilson(sample, confidence)
     if sample.bounded and sample.how in ("mean", "micro"):
-        return _logit_student(sample, confidence)
+        return _logit_t(sample, confidence)
     if sample.share is not None:
         if sample.constant:
             return Interval(sample.value, sample.value, "equal")
         return _order_statistics(sample, sample.value, sample.share, confidence)
-    if not sample.summed:  # nothing bounds a maximum from above
-        return Interval()
-    if sample.n < FEWEST_RESAMPLED:
+    # A maximum has no upper bound.
+    if not sample.summed or sample.n < FEWEST_RESAMPLED:
         return Interval()
     if sample.constant:
         return Interval(sample.value, sample.value, "equal")
     if sample.n > MOST_RESAMPLED:
-        return _student(sample, confidence)
+        return _student_t(sample, confidence)
     return None
 
 
-def _logit_student(sample: Sample, confidence: float) -> Interval:
+def _logit_t(sample: Sample, confidence: float) -> Interval:
     """Return Student's interval on the logit scale, for a mean between 0 and 1.
 
-    Where fewer than 6 values are away from 1 (or 0), the mean may be further from it than the
-    values seen tell: the lower end is at most 1 − u, u being the upper limit of the share of such
-    values by Clopper and Pearson.
+    If fewer than 6 values are below 1, the sample says little about how far the mean is below 1.
+    The lower end is then at most 1 − u, where u is the upper Clopper–Pearson limit of the share of
+    values below 1. The upper end is treated in the same way for values above 0.
     """
     value = sample.ratio
     low = high = value
@@ -103,10 +105,10 @@ def _logit_student(sample: Sample, confidence: float) -> Interval:
         error = deviation(sample.influence(), 0.0) / math.sqrt(sample.n)
         reach = student_quantile(confidence, sample.n - 1) * error / (value * (1 - value))
         odds = math.exp(-reach)  # a step of `reach` on the logit scale multiplies the odds
-        low, high = value * odds / (value * odds + 1 - value), value / (value + (1 - value) * odds)
-    below_one, above_zero = (
-        int(np.count_nonzero(flags)) for flags in (sample.values < 1, sample.values > 0)
-    )
+        low = value * odds / (value * odds + 1 - value)
+        high = value / (value + (1 - value) * odds)
+    below_one = int(np.count_nonzero(sample.values < 1))
+    above_zero = int(np.count_nonzero(sample.values > 0))
     if below_one < FEW_VALUES:
         low = min(low, 1 - share_limit(below_one, sample.n, confidence))
     if above_zero < FEW_VALUES:
@@ -115,30 +117,35 @@ def _logit_student(sample: Sample, confidence: float) -> Interval:
 
 
 def share_limit(count: int, n: int, confidence: float) -> float:
-    """Return the upper Clopper–Pearson limit of a share, at 1 − α/2.
+    """Return the upper Clopper–Pearson limit of a share of `count` in n, at 1 − α/2.
 
-    This is the share at which the chance of so few among n is α/2: a short sum, since counts are
-    small here. It equals scipy.special.betaincinv, without the time to import it.
+    This is the share at which the probability of at most `count` in n is α/2. The sum is short,
+    since counts are small here. It equals scipy.special.betaincinv, without the time to import it.
     """
     if count >= n:
         return 1.0
     ways = [math.log(math.comb(n, k)) for k in range(count + 1)]
     low, high = 0.0, 1.0
     while low < (share := (low + high) / 2) < high:
-        one, other = math.log(share), math.log1p(-share)
-        chance = math.fsum(math.exp(way + k * one + (n - k) * other) for k, way in enumerate(ways))
-        low, high = (share, high) if chance > (1 - confidence) / 2 else (low, share)
+        log_p, log_q = math.log(share), math.log1p(-share)
+        probability = math.fsum(
+            math.exp(log_ways + k * log_p + (n - k) * log_q) for k, log_ways in enumerate(ways)
+        )
+        if probability > (1 - confidence) / 2:
+            low = share
+        else:
+            high = share
     return share
 
 
-def _is_share(sample: Sample) -> bool:
-    """Tell whether the mean is a share: values of 0 and 1, both seen unless there are no others."""
+def _is_binary(sample: Sample) -> bool:
+    """Return whether all values are 0 or 1; unless the measure is binary, both must occur."""
     zeros, ones = np.count_nonzero(sample.values == 0), np.count_nonzero(sample.values == 1)
     return bool(zeros + ones == sample.n and (sample.binary or (zeros and ones)))
 
 
 def _wilson(sample: Sample, confidence: float) -> Interval:
-    """E. B. Wilson, 1927: the shares that the one seen does not reject."""
+    """Return the shares that the observed share does not reject (E. B. Wilson, 1927)."""
     n, share = sample.n, float(sample.values.mean())
     z = normal_quantile(confidence)
     middle = share + z * z / (2 * n)
@@ -150,10 +157,11 @@ def _wilson(sample: Sample, confidence: float) -> Interval:
 
 
 def _order_statistics(sample: Sample, value: float, share: float, confidence: float) -> Interval:
-    """Return the values between which the quantile lies, whatever the distribution.
+    """Return the distribution-free interval of a quantile.
 
-    How many values lie below the quantile is binomial, so the chance that it lies between the
-    l-th and the u-th value is P(l ≤ B < u). An end that would need more values is None.
+    The number B of values below the quantile is binomial, so the probability that the quantile
+    lies between the l-th and the u-th value is P(l ≤ B < u). An end is None if there are too few
+    values for it.
     """
     n = sample.n
     k = np.arange(n)
@@ -164,7 +172,7 @@ def _order_statistics(sample: Sample, value: float, share: float, confidence: fl
     low = int(np.searchsorted(up_to, tail, "right"))  # P(B < low) ≤ tail
     high = int(np.searchsorted(up_to, 1 - tail, "left")) + 1  # P(B ≥ high) ≤ tail
     ordered = np.sort(sample.values).tolist()
-    # A quantile between two values may lie outside of what few values can bound: it is within.
+    # With few values, an interpolated quantile can lie outside: extend the interval to it.
     return Interval(
         min(ordered[low - 1], value) if low >= 1 else None,
         max(ordered[high - 1], value) if high <= n else None,
@@ -172,17 +180,21 @@ def _order_statistics(sample: Sample, value: float, share: float, confidence: fl
     )
 
 
-def _student(sample: Sample, confidence: float) -> Interval:
-    """Return Student's interval around Σ x / Σ w, then what it means for the number."""
+def _student_t(sample: Sample, confidence: float) -> Interval:
+    """Return Student's interval of Σ x / Σ w, converted to the combined value."""
     error = deviation(sample.influence() / sample.slope, 0.0) / math.sqrt(sample.n)
     reach = student_quantile(confidence, sample.n - 1) * error
     low, high = sample.f(np.array([sample.ratio - reach, sample.ratio + reach])).tolist()
     return Interval(low, high, "t")
 
 
-def _resampled(samples: list[Sample], confidence: float) -> list[list[float]]:
-    """Return both ends of each sample's BCa interval; only denominators that differ are summed."""
-    stacked = [column for s in samples for column in ((s.x,) if s.weights is None else (s.x, s.w))]
+def _bca_ends(samples: list[Sample], confidence: float) -> list[list[float]]:
+    """Return both ends of the BCa interval of each sample; all samples have the same size."""
+    stacked = []
+    for sample in samples:
+        stacked.append(sample.x)
+        if sample.weights is not None:  # without weights, Σ w is always n
+            stacked.append(sample.w)
     columns, exponents = to_integers(np.column_stack(stacked))
     sums = iter(np.ldexp(resampled_sums(columns), -exponents).T)
     ends = []
@@ -190,39 +202,39 @@ def _resampled(samples: list[Sample], confidence: float) -> list[list[float]]:
         x = next(sums)
         w = np.full_like(x, sample.n) if sample.weights is None else next(sums)
         value = float(sample.f(np.array([sample.ratio]))[0])
-        drawn = sample.finish(x, w)
-        ends.append(corrected(value, drawn, sample.without_each(), confidence).tolist())
+        resampled = sample.finish(x, w)
+        ends.append(bca_interval(value, resampled, sample.without_each(), confidence).tolist())
     return ends
 
 
 def normal_quantile(confidence: float) -> float:
-    """Return between what ± a normal value lies with this confidence."""
+    """Return the z for which a standard normal value is between −z and z."""
     return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
 @lru_cache
 def student_quantile(confidence: float, df: int) -> float:
-    """Return the t for which Student's t lies between −t and t with this confidence.
+    """Return the t for which a value of Student's distribution is between −t and t.
 
-    It equals scipy.special.stdtrit to 12 digits, without importing scipy.special, which takes
-    about a quarter of the time of an evaluation of a dozen queries.
+    It equals scipy.special.stdtrit to 12 digits. Importing scipy.special would take about a
+    quarter of the time of an evaluation of a dozen queries.
     """
     z = normal_quantile(confidence)
     if df >= _MANY:
         return _expanded_quantile(z, df)
     scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
     t = z
-    for _ in range(_STEPS):  # they never overshoot: z is below t, and the chance is concave in t
+    for _ in range(_STEPS):  # never too far: it starts at z < t, and the probability is concave
         density = scale * (1 + t * t / df) ** (-(df + 1) / 2)
-        step = (confidence - _chance_within(t, df)) / (2 * density)
+        step = (confidence - _probability_within(t, df)) / (2 * density)
         t += step
         if step <= 1e-15 * t:
             break
     return t
 
 
-def _chance_within(t: float, df: int) -> float:
-    """Return the chance that Student's t lies between −t and t.
+def _probability_within(t: float, df: int) -> float:
+    """Return the probability that a value of Student's distribution is between −t and t.
 
     M. Abramowitz and I. A. Stegun, 1964, formulas 26.7.3 and 26.7.4: finite sums of positive terms.
     """
@@ -240,7 +252,8 @@ def _chance_within(t: float, df: int) -> float:
 def _expanded_quantile(z: float, df: int) -> float:
     """Return the quantile of Student's t by expansion around the normal quantile.
 
-    R. A. Fisher and E. A. Cornish, 1960. From 2,000 degrees of freedom on it is right to 12 digits.
+    R. A. Fisher and E. A. Cornish, 1960. It is accurate to 12 digits from 2,000
+    degrees of freedom on.
     """
     terms = (
         (z**3 + z) / 4,

@@ -1,4 +1,4 @@
-"""Pair: two runs on the queries that both have a value for, joined by id."""
+"""Pair: the values of two runs, joined by query id, and which queries differ most."""
 
 from __future__ import annotations
 
@@ -12,89 +12,87 @@ from karat.arrays import Floats
 from karat.errors import InputError, counted, printable
 from karat.measures.registry import Measure
 from karat.measures.score_table import ScoreTable
-from karat.stats.samples import SAME, Sample
+from karat.stats.samples import RELATIVE_ROUNDING, Sample
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """One measure of two runs, query by query."""
+    """The values of one measure for two runs, on the queries that both have a value for."""
 
     measure: Measure
     query_ids: pl.Series
     a: Sample
     b: Sample
     left_out: int
-    """How many queries have a value in only one of the two."""
+    """How many queries have a value in only one of the runs."""
     names: tuple[str, str] | None = None
-    """The names of the runs, where several pairs of the same runs are tested together."""
+    """The names of the runs, if several pairs of the same runs are tested together."""
 
     @property
     def n(self) -> int:
-        """How many queries are compared."""
+        """The number of queries that are compared."""
         return self.a.n
 
     @property
     def difference(self) -> float | None:
-        """The value of b less that of a, over these queries."""
-        one, other = self.a.value, self.b.value
-        return None if one is None or other is None else other - one
+        """The value of b − the value of a."""
+        if self.a.value is None or self.b.value is None:
+            return None
+        return self.b.value - self.a.value
 
     @cached_property
     def differences(self) -> Sample:
-        """What each query adds to the difference, as a sample of its own.
+        """The differences per query, as a sample.
 
-        Of a micro mean they are weighed as the values are; of a geometric mean they are
+        For a micro mean they have the weights of the values; for a geometric mean they are
         differences of logarithms.
         """
-        how = "mean" if self.a.how == "geometric" else self.a.how
-        one, other = (s.x if s.how == "geometric" else s.values for s in (self.a, self.b))
-        differ = self.apart != 0
+        how, one, other = self.a.how, self.a.values, self.b.values
+        if how == "geometric":
+            how, one, other = "mean", self.a.x, self.b.x
+        differ = self.value_differences != 0
         size = np.maximum(np.abs(one), np.abs(other)).max(where=differ, initial=0.0)
-        apart = np.where(differ, other - one, 0.0)
-        return Sample(how, apart, self.a.weights, size=float(size))
+        differences = np.where(differ, other - one, 0.0)
+        return Sample(how, differences, self.a.weights, size=float(size))
 
     @cached_property
-    def apart(self) -> Floats:
-        """How far b lies above a on each query, 0 where that is no more than rounding."""
-        same = np.isclose(self.a.values, self.b.values, rtol=SAME, atol=0.0)
+    def value_differences(self) -> Floats:
+        """The value of b − the value of a per query, 0 if they differ only by rounding."""
+        same = np.isclose(self.a.values, self.b.values, rtol=RELATIVE_ROUNDING, atol=0.0)
         return np.where(same, 0.0, self.b.values - self.a.values)
 
     @cached_property
     def n_differing(self) -> int:
-        """On how many queries the two runs differ."""
-        return int(np.count_nonzero(self.apart))
+        """The number of queries on which the runs differ."""
+        return int(np.count_nonzero(self.value_differences))
 
     def counts(self) -> tuple[int, int, int]:
-        """Return for how many queries b is better than a, the same, and worse."""
-        gains = self.apart if self.measure.declaration.higher_is_better else -self.apart
+        """Return the number of wins, ties and losses of b against a."""
+        gains = self.value_differences
+        if not self.measure.declaration.higher_is_better:
+            gains = -gains
         wins = int(np.count_nonzero(gains > 0))
         losses = int(np.count_nonzero(gains < 0))
         return wins, self.n - wins - losses, losses
 
     def influence(self) -> Floats:
-        """Return how much each query moves a difference of sums, to first order."""
+        """Return the influence of each query on the difference, to first order."""
         return self.b.influence() - self.a.influence()
 
 
 def pair(
     a: ScoreTable, b: ScoreTable, measure: Measure, names: tuple[str, str] | None = None
 ) -> Pair:
-    """Join the values of two runs by query, never by position."""
-    name = measure.name
-    one, other = (
-        table.frame.select("query_id", value=name).hstack(
-            table.weights.select(weight=name) if name in table.weights.columns else []
-        )
-        for table in (a, b)
-    )
-    if one["query_id"].equals(other["query_id"]):  # as it is for runs of one gold
+    """Join the values of two runs by query id."""
+    one, other = _values_and_weights(a, measure), _values_and_weights(b, measure)
+    if one["query_id"].equals(other["query_id"]):  # the usual case: both runs have the same gold
         both = one.hstack(other.drop("query_id").rename(lambda column: f"{column}_b"))
     else:
         both = one.join(other, on="query_id", how="full", suffix="_b", coalesce=True)
     both = both.sort("query_id")
-    known, known_b = both["value"].is_not_null(), both["value_b"].is_not_null()
-    joined = both.filter(known & known_b)
-    _refuse_other_gold(joined, measure)
+    has_a, has_b = both["value"].is_not_null(), both["value_b"].is_not_null()
+    joined = both.filter(has_a & has_b)
+    _require_same_gold(joined, measure)
     combine = measure.declaration.combine
     weights = [
         joined[column].to_numpy().astype(np.float64) if column in joined.columns else None
@@ -105,45 +103,51 @@ def pair(
         joined["query_id"],
         Sample(combine, joined["value"].to_numpy(), weights[0]),
         Sample(combine, joined["value_b"].to_numpy(), weights[1]),
-        int((known != known_b).sum()),
+        int((has_a != has_b).sum()),
         names,
     )
 
 
-def _refuse_other_gold(joined: pl.DataFrame, measure: Measure) -> None:
-    """Refuse saved scores of another gold: a query must weigh the same in both."""
+def _values_and_weights(table: ScoreTable, measure: Measure) -> pl.DataFrame:
+    values = table.frame.select("query_id", value=measure.name)
+    if measure.name not in table.weights.columns:
+        return values
+    return values.hstack(table.weights.select(weight=measure.name))
+
+
+def _require_same_gold(joined: pl.DataFrame, measure: Measure) -> None:
+    """Raise an InputError if a query has different weights, as in saved scores of other gold."""
     if "weight" not in joined.columns:
         return
-    other = joined.filter(pl.col("weight") != pl.col("weight_b"))
-    if other.height:
+    different = joined.filter(pl.col("weight") != pl.col("weight_b"))
+    if different.height:
         raise InputError(
-            f"the scores rest on different gold: by {measure}, "
-            f"{counted(other.height, 'query')} count differently, "
-            f"such as {printable(other['query_id'][0])}",
+            f"the runs were scored with different gold: the denominator of {measure} differs for "
+            f"{counted(different.height, 'query')}, such as {printable(different['query_id'][0])}",
             hint="score both runs with the same gold",
         )
 
 
-def differing(pair: Pair) -> pl.DataFrame:
-    """Return a row a query: query_id, value_a, value_b, and the difference, 0 if it is rounding."""
+def difference_table(pair: Pair) -> pl.DataFrame:
+    """Return one row per query: query_id, value_a, value_b, difference (0 if only rounding)."""
     return pl.DataFrame(
         {
             "query_id": pair.query_ids,
             "value_a": pair.a.values,
             "value_b": pair.b.values,
-            "difference": pair.apart,
+            "difference": pair.value_differences,
         }
     )
 
 
 def moved_queries(pair: Pair, n: int) -> pl.DataFrame:
-    """Return the queries that rose most, then those that fell most, at most n of each.
+    """Return the n queries with the largest increase, then the n with the largest decrease.
 
-    Of queries that moved alike, the ids decide.
+    Equal differences are sorted by query id.
     """
-    both = differing(pair)
-    rose = both.filter(pl.col("difference") > 0)
-    fell = both.filter(pl.col("difference") < 0)
+    table = difference_table(pair)
+    rose = table.filter(pl.col("difference") > 0)
+    fell = table.filter(pl.col("difference") < 0)
     return pl.concat(
         [
             rose.sort("difference", "query_id", descending=[True, False]).head(n),

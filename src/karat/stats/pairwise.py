@@ -1,4 +1,4 @@
-"""Runs compared pair by pair: one row a pair and measure."""
+"""Comparison of runs: one row per pair of runs and measure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from karat.errors import InputError
 from karat.measures.registry import Measure
 from karat.measures.score_table import ScoreTable
 from karat.stats.corrections import CORRECTIONS, correct, tukey
-from karat.stats.groups import Field, groups, of_queries
+from karat.stats.groups import Field, group_queries, select_queries
 from karat.stats.inference import TESTS, infer
 from karat.stats.intervals import CONFIDENCE
 from karat.stats.paired_tests import effect_size
 from karat.stats.pairs import Pair, pair
-from karat.stats.power import detectable, needed
+from karat.stats.power import detectable_difference, required_queries
 from karat.stats.samples import Sample, deviation
 
 PAIRS = {
@@ -51,7 +51,7 @@ Tables = Mapping[str, ScoreTable]
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """Which pairs are compared, by which test, corrected how."""
+    """Which runs are compared, with which test and which correction."""
 
     baseline: str | None = None
     test: str = "randomization"
@@ -59,92 +59,93 @@ class ComparisonOptions:
     confidence: float = CONFIDENCE
 
     def __post_init__(self) -> None:
-        for field, words in (("test", TESTS), ("correction", CORRECTIONS)):
-            if getattr(self, field) not in words:
+        for field, names in (("test", TESTS), ("correction", CORRECTIONS)):
+            if getattr(self, field) not in names:
                 raise InputError(
-                    f"there is no {field} {getattr(self, field)!r}",
+                    f"unknown {field} {getattr(self, field)!r}",
                     field=field,
-                    hint=f"choose one of {', '.join(words)}",
+                    hint=f"use one of {', '.join(names)}",
                 )
         if not 0 < self.confidence < 1:
             raise InputError(
-                f"{self.confidence!r} does not lie between 0 and 1",
+                f"must be between 0 and 1, got {self.confidence!r}",
                 field="confidence",
-                hint="0.95 is usual",
+                hint="0.95 is the default",
             )
 
     def pairs(self, names: Sequence[str]) -> list[tuple[str, str]]:
-        """Return which runs are compared: all with the baseline, or all with each other."""
+        """Return the pairs to compare: each run with the baseline, or all runs with each other."""
         if self.baseline is None:
             return list(combinations(names, 2))
         return [(self.baseline, name) for name in names if name != self.baseline]
 
 
-def compared(tables: Tables, choices: ComparisonOptions | None = None) -> pl.DataFrame:
-    """Compare runs: a row a pair and measure, p corrected over the pairs of a measure."""
-    choices = choices or ComparisonOptions()
-    rows = _rows(tables, choices)
-    if choices.correction == "tukey":
-        return _tukey(rows, tables)
-    return _corrected(rows, choices.correction)
+def compare_pairs(tables: Tables, options: ComparisonOptions | None = None) -> pl.DataFrame:
+    """Compare runs; p-values are corrected over the pairs of each measure."""
+    options = options or ComparisonOptions()
+    rows = _comparison_rows(tables, options)
+    if options.correction == "tukey":
+        return _add_tukey(rows, tables)
+    return _add_corrected(rows, options.correction)
 
 
-def compared_by(
+def compare_groups(
     tables: Tables,
     queries: pl.DataFrame,
     fields: Sequence[Field],
-    choices: ComparisonOptions | None = None,
+    options: ComparisonOptions | None = None,
 ) -> pl.DataFrame:
-    """Compare runs in each group of queries; p is corrected over the groups as well."""
-    choices = choices or ComparisonOptions()
-    if choices.correction == "tukey":
+    """Compare runs per group of queries; p-values are corrected over pairs and groups."""
+    options = options or ComparisonOptions()
+    if options.correction == "tukey":
         raise InputError(
-            "randomized Tukey HSD corrects over the pairs of all queries, not over groups",
+            "the correction 'tukey' cannot be used with groups of queries",
             field="correction",
-            hint="choose holm, bh or bonferroni where queries are grouped",
+            hint="use holm, bh or bonferroni",
         )
     frames = []
-    for group, members in groups(queries, fields, taken=PAIRS):
-        some = {name: of_queries(table, members) for name, table in tables.items()}
-        frames.append(_rows(some, choices).select(*group, pl.all()))
-    return _corrected(pl.concat(frames), choices.correction)
+    for labels, query_ids in group_queries(queries, fields, reserved=PAIRS):
+        selected = {name: select_queries(table, query_ids) for name, table in tables.items()}
+        frames.append(_comparison_rows(selected, options).select(*labels, pl.all()))
+    return _add_corrected(pl.concat(frames), options.correction)
 
 
 def queries_needed(
-    tables: Tables, difference: float, choices: ComparisonOptions | None = None
+    tables: Tables, difference: float, options: ComparisonOptions | None = None
 ) -> pl.DataFrame:
-    """Return for each pair and measure how many queries it takes to show a difference."""
-    rows = [
-        {
-            "a": a,
-            "b": b,
-            "measure": p.measure.name,
-            "difference": difference,
-            "queries": None if (spread := _spread(p)) is None else needed(spread, difference),
-        }
-        for a, b, p in _pairs(tables, choices or ComparisonOptions())
-    ]
+    """Return for each pair and measure how many queries are needed to detect a difference."""
+    rows = []
+    for a, b, p in _pairs(tables, options or ComparisonOptions()):
+        spread = _spread(p)
+        rows.append(
+            {
+                "a": a,
+                "b": b,
+                "measure": p.measure.name,
+                "difference": difference,
+                "queries": None if spread is None else required_queries(spread, difference),
+            }
+        )
     schema = {key: PAIRS[key] for key in ("a", "b", "measure", "difference")}
     return pl.DataFrame(rows, schema=schema | {"queries": pl.Int64})
 
 
-def _pairs(tables: Tables, choices: ComparisonOptions) -> list[tuple[str, str, Pair]]:
+def _pairs(tables: Tables, options: ComparisonOptions) -> list[tuple[str, str, Pair]]:
     measures: tuple[Measure, ...] = next(iter(tables.values())).measures
     return [
         (a, b, pair(tables[a], tables[b], measure, (a, b)))
-        for a, b in choices.pairs(list(tables))
+        for a, b in options.pairs(list(tables))
         for measure in measures
     ]
 
 
-def _rows(tables: Tables, choices: ComparisonOptions) -> pl.DataFrame:
-    named = _pairs(tables, choices)
-    pairs = [p for _, _, p in named]
+def _comparison_rows(tables: Tables, options: ComparisonOptions) -> pl.DataFrame:
+    named_pairs = _pairs(tables, options)
+    inferences = infer([p for _, _, p in named_pairs], options.test, options.confidence)
     rows = []
-    for (a, b, p), found in zip(named, infer(pairs, choices.test, choices.confidence), strict=True):
-        apart = p.differences
+    for (a, b, p), inference in zip(named_pairs, inferences, strict=True):
         wins, ties, losses = p.counts()
-        one, other, difference = p.a.value, p.b.value, p.difference
+        value_a, value_b, difference = p.a.value, p.b.value, p.difference
         spread = _spread(p)
         rows.append(
             {
@@ -153,58 +154,59 @@ def _rows(tables: Tables, choices: ComparisonOptions) -> pl.DataFrame:
                 "measure": p.measure.name,
                 "n": p.n,
                 "left_out": p.left_out,
-                "value_a": one,
-                "value_b": other,
+                "value_a": value_a,
+                "value_b": value_b,
                 "difference": difference,
-                "low": found.interval.low,
-                "high": found.interval.high,
-                "method": found.interval.method,
-                "relative": difference / abs(one) if difference is not None and one else None,
+                "low": inference.interval.low,
+                "high": inference.interval.high,
+                "method": inference.interval.method,
+                "relative": difference / abs(value_a)
+                if difference is not None and value_a
+                else None,
                 "wins": wins,
                 "ties": ties,
                 "losses": losses,
-                "effect": effect_size(apart) if p.a.summed else None,
-                "p": found.p[choices.test],
+                "effect": effect_size(p.differences) if p.a.summed else None,
+                "p": inference.p[options.test],
                 "p_corrected": None,
-                **{f"p_{test}": value for test, value in found.p.items()},
-                "detectable": None if spread is None else detectable(spread, p.n),
+                **{f"p_{test}": value for test, value in inference.p.items()},
+                "detectable": None if spread is None else detectable_difference(spread, p.n),
             }
         )
     return pl.DataFrame(rows, schema=PAIRS)
 
 
 def _spread(p: Pair) -> float | None:
-    """Return the standard deviation of what queries add to the difference, if they differ in it."""
+    """Return the standard deviation of the influences on the difference, None if it is 0."""
     if not p.a.summed or p.n < 2 or p.difference is None:
         return None
-    # The sum over n queries is n times their mean, and so is its spread.
+    # For a sum over n queries, the difference and its spread are n times those of the mean.
     spread = deviation(p.influence())
     rounding = p.a.rounding * p.a.slope + p.b.rounding * p.b.slope
     return spread if spread > rounding else None
 
 
-def _corrected(rows: pl.DataFrame, how: str) -> pl.DataFrame:
-    """Fill in the corrected p, each measure by itself; a p that is undefined is no test."""
+def _add_corrected(rows: pl.DataFrame, how: str) -> pl.DataFrame:
+    """Add the p-values corrected per measure; an undefined p-value does not count as a test."""
     p = rows["p"].to_numpy().copy()
     for measure in rows["measure"].unique():
-        own = ((rows["measure"] == measure) & rows["p"].is_not_null()).to_numpy()
-        p[own] = correct(p[own], how)
+        selected = ((rows["measure"] == measure) & rows["p"].is_not_null()).to_numpy()
+        p[selected] = correct(p[selected], how)
     return rows.with_columns(pl.Series("p_corrected", p, nan_to_null=True))
 
 
-def _tukey(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Put the p of Tukey's test beside the raw one, over the queries that all runs have."""
+def _add_tukey(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Add the p-values of Tukey's test, over the queries that all runs have a value for."""
     names, corrected = list(tables), []
-    of_measure: dict[str, Floats] = {}
+    p_by_measure: dict[str, Floats] = {}
     for measure in next(iter(tables.values())).measures:
-        known = [
-            t.frame.filter(pl.col(measure.name).is_not_null())["query_id"] for t in tables.values()
-        ]
-        common = pl.concat(known).value_counts().filter(pl.col("count") == len(names))["query_id"]
-        samples = [Sample.of(of_queries(table, common), measure) for table in tables.values()]
+        has_value = pl.col(measure.name).is_not_null()
+        query_ids = pl.concat([t.frame.filter(has_value)["query_id"] for t in tables.values()])
+        common = query_ids.value_counts().filter(pl.col("count") == len(names))["query_id"]
+        samples = [Sample.of(select_queries(table, common), measure) for table in tables.values()]
         if samples[0].summed and samples[0].n:
-            of_measure[measure.name] = tukey(np.column_stack([sample.x for sample in samples]))
+            p_by_measure[measure.name] = tukey(np.column_stack([sample.x for sample in samples]))
     for a, b, name in rows.select("a", "b", "measure").iter_rows():
-        p = of_measure.get(name)
+        p = p_by_measure.get(name)
         corrected.append(None if p is None else p[names.index(a), names.index(b)])
     return rows.with_columns(pl.Series("p_corrected", corrected, pl.Float64))

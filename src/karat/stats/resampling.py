@@ -1,4 +1,8 @@
-"""Random draws that are the same everywhere: from raw bits, whose stream NumPy guarantees."""
+"""Random draws for resampling and sign flips, and bootstrap intervals from resampled values.
+
+All draws start from the raw bits of PCG64, whose stream NumPy guarantees, so that results are the
+same on every machine and with every version. `to_integers` makes sums exact for the same reason.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,16 @@ from karat.stats.samples import Sample
 
 SEED = 20261115
 RESAMPLES = 10_000
-_CELLS = 1 << 18  # of a block: 2 MiB of floats, which the cache of a core holds
-_ROWS = 16
+_BLOCK_CELLS = 1 << 18
+"""Cells of a block: 2 MiB of floats, which fit into the cache of a core."""
+_BLOCK_ROWS = 16
+"""Rows of a block at least."""
+_TIE = 1e-9
+"""Resampled values closer than this share of their range are equal, such as 1/3 + 1/3 and 2/3."""
 
 
-def below(bits: np.random.PCG64, limit: int, shape: tuple[int, ...]) -> Ints:
-    """Draw whole numbers from 0 up to a limit; uneven by at most limit / 2^32."""
+def random_integers(bits: np.random.PCG64, limit: int, shape: tuple[int, ...]) -> Ints:
+    """Draw integers from 0 to limit − 1; probabilities are uneven by at most limit / 2^32."""
     size = int(np.prod(shape))
     raw = bits.random_raw(-(-size // 2)).astype("<u8", copy=False).view("<u4")[:size]
     drawn: Ints = ((raw.astype(np.uint64) * np.uint64(limit)) >> np.uint64(32)).astype(np.int64)
@@ -28,15 +36,16 @@ def below(bits: np.random.PCG64, limit: int, shape: tuple[int, ...]) -> Ints:
 
 
 def resamples(n: int) -> Iterator[Ints]:
-    """Draw n of n queries with replacement, in blocks of rows; RESAMPLES rows in all."""
+    """Draw n of n queries with replacement, RESAMPLES times; yield blocks of rows."""
     bits = np.random.PCG64(SEED)
-    for rows in _blocks(RESAMPLES, n + n % 2):  # an odd row would leave half a word behind
-        yield below(bits, n, (rows, n + n % 2))[:, :n]
+    columns = n + n % 2  # rows of even length use whole 64-bit words
+    for rows in _block_sizes(RESAMPLES, columns):
+        yield random_integers(bits, n, (rows, columns))[:, :n]
 
 
 @lru_cache(maxsize=2)
-def times_drawn(n: int) -> NDArray[np.uint16]:
-    """Return how often each resample holds each query; kept, as every measure asks for it."""
+def draw_counts(n: int) -> NDArray[np.uint16]:
+    """Return how often each resample contains each query; cached, since all measures use it."""
     blocks = []
     for drawn in resamples(n):
         rows = np.arange(len(drawn))[:, None]
@@ -46,104 +55,107 @@ def times_drawn(n: int) -> NDArray[np.uint16]:
 
 
 def resampled_sums(columns: Floats) -> Floats:
-    """Sum each column over the queries of each resample: exact, RESAMPLES rows."""
-    times = times_drawn(len(columns))
-    sums = [times[at].astype(np.float64) @ columns for at in slices(RESAMPLES, len(columns))]
-    return np.concatenate(sums)
+    """Return the sum of each column over the queries of each resample."""
+    counts = draw_counts(len(columns))
+    blocks = row_blocks(RESAMPLES, len(columns))
+    return np.concatenate([counts[block].astype(np.float64) @ columns for block in blocks])
 
 
 def coin_flips(n: int, draws: int) -> Iterator[Floats]:
-    """Flip a coin for each of n queries: blocks of rows of 0 and 1."""
+    """Flip a coin for each of n queries, `draws` times; yield blocks of rows of 0 and 1."""
     bits = np.random.PCG64(SEED)
     words = -(-n // 64)
-    for rows in _blocks(draws, n):
+    for rows in _block_sizes(draws, n):
         raw = bits.random_raw(rows * words).astype("<u8", copy=False).view(np.uint8)
         yield np.unpackbits(raw.reshape(rows, -1), axis=1, count=n).astype(np.float64)
 
 
-def every_pattern(n: int) -> Floats:
+def all_sign_patterns(n: int) -> Floats:
     """Return all 2^n rows of n zeros and ones."""
     numbers = np.arange(1 << n)[:, None]
     return ((numbers >> np.arange(n)) & 1).astype(np.float64)
 
 
-def _blocks(rows: int, columns: int) -> Iterator[int]:
-    for part in slices(rows, columns):
-        yield part.stop - part.start
+def row_blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Split the rows of a matrix into blocks that fit into the cache, of at least a few rows.
 
-
-def slices(rows: int, columns: int) -> Iterator[slice]:
-    """Cut rows into blocks that a cache holds, or of a few rows where none does.
-
-    A product of one row reads all of the other matrix; of several, it is read once for them all.
+    A matrix product reads the whole other matrix once per block, so blocks of one row are slow.
     """
-    step = max(_ROWS, _CELLS // max(columns, 1))
-    for begin in range(0, rows, step):
-        yield slice(begin, min(begin + step, rows))
+    step = max(_BLOCK_ROWS, _BLOCK_CELLS // max(columns, 1))
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
+
+
+def _block_sizes(rows: int, columns: int) -> Iterator[int]:
+    for block in row_blocks(rows, columns):
+        yield block.stop - block.start
 
 
 def to_integers(columns: Floats, rounding: Floats | float = 0.0) -> tuple[Floats, Ints]:
-    """Return each column times 2^e, rounded to whole numbers, and the e of each.
+    """Return each column times 2^e, rounded to integers, and the exponent e of each column.
 
-    Matrix products add in an order that depends on the processor and the number of its cores.
-    A sum of up to n of these numbers stays below 2^53, so every order gives the same digits. What
-    rounding changes is at most 2^-51 · n of the largest value, far below the error of any draw.
-    No unit is smaller than what is known to be `rounding` of the values already.
+    Matrix products add in an order that depends on the processor and its number of cores. A sum of
+    up to n of these integers stays below 2^53, so every order gives the same digits. Rounding
+    changes a sum by at most 2^-51 · n of the largest value, far less than the error of any draw.
+    The unit 2^-e is never smaller than `rounding`, the rounding error that the values already have.
     """
-    room = 52 - int(np.ceil(np.log2(max(len(columns), 2))))
+    bits = 52 - int(np.ceil(np.log2(max(len(columns), 2))))
     largest = np.abs(columns).max(axis=0, initial=0.0)
-    exponents = room - np.frexp(largest)[1]
+    exponents = bits - np.frexp(largest)[1]
     exponents = np.where(
         np.greater(rounding, 0), np.minimum(exponents, -np.frexp(rounding)[1]), exponents
     )
     return np.rint(np.ldexp(columns, exponents)), exponents
 
 
-_ROUNDING = 1e-9
-"""What is as close as this, of the whole range, is the same number: 1/3 + 1/3 and 2/3."""
+def bca_interval(
+    value: float, resampled: Floats, without_each: Floats, confidence: float
+) -> Floats:
+    """Return both ends of the BCa bootstrap interval.
 
-
-def corrected(value: float, resampled: Floats, without_each: Floats, confidence: float) -> Floats:
-    """Return both ends of the BCa interval.
-
-    B. Efron, Better Bootstrap Confidence Intervals, 1987. The bias is how far the resampled
-    numbers lie to one side (ties to both), the acceleration comes from leaving each query out.
+    B. Efron, Better Bootstrap Confidence Intervals, 1987. The bias is the share of the resampled
+    values below the value (ties count half); the acceleration comes from the values without one
+    query each.
     """
     normal = NormalDist()
-    known = resampled[~np.isnan(resampled)]
-    apart = known - value
-    apart[np.abs(apart) <= _ROUNDING * np.ptp(known)] = 0.0
-    below, same = np.count_nonzero(apart < 0), np.count_nonzero(apart == 0)
-    # Never quite 0 or 1, of which the normal quantile is infinite.
-    share = (below + same / 2 + 0.5) / (known.size + 1)
-    bias = normal.inv_cdf(share)
+    defined = resampled[~np.isnan(resampled)]
+    differences = defined - value
+    differences[np.abs(differences) <= _TIE * np.ptp(defined)] = 0.0
+    n_below, n_equal = np.count_nonzero(differences < 0), np.count_nonzero(differences == 0)
+    # Never exactly 0 or 1, where the normal quantile is infinite.
+    share_below = (n_below + n_equal / 2 + 0.5) / (defined.size + 1)
+    bias = normal.inv_cdf(share_below)
     acceleration = _acceleration(without_each[~np.isnan(without_each)])
-    ends = []
+    quantiles = []
     tail = normal.inv_cdf((1 - confidence) / 2)
     for step in (bias + tail, bias - tail):
-        room = 1 - acceleration * step
-        # At a confidence near 1 the correction may reach past infinity: then nothing is left out.
-        ends.append(normal.cdf(bias + step / room) if room > 0 else float(step > 0))
-    return np.quantile(known, ends)
-
-
-def percentile(resampled: Floats, confidence: float) -> Floats:
-    """Return both ends of the plain percentile interval."""
-    return np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+        denominator = 1 - acceleration * step
+        # With a confidence near 1, the correction can pass infinity: use the extreme value then.
+        if denominator > 0:
+            quantiles.append(normal.cdf(bias + step / denominator))
+        else:
+            quantiles.append(float(step > 0))
+    return np.quantile(defined, quantiles)
 
 
 def _acceleration(without_each: Floats) -> float:
-    middle = math.fsum(without_each.tolist()) / without_each.size
-    apart = middle - without_each
-    # It has no unit: in units of the largest, no cube vanishes or grows beyond all numbers.
-    parts = np.ldexp(apart, -np.frexp(np.abs(apart).max(initial=0.0))[1]).tolist()
-    spread = math.fsum(a * a for a in parts) ** 1.5
-    return math.fsum(a * a * a for a in parts) / (6 * spread) if spread else 0.0
+    mean = math.fsum(without_each.tolist()) / without_each.size
+    differences = mean - without_each
+    # The result has no unit. Scaling by the largest difference avoids underflow and overflow.
+    exponent = np.frexp(np.abs(differences).max(initial=0.0))[1]
+    scaled = np.ldexp(differences, -exponent).tolist()
+    denominator = 6 * math.fsum(d * d for d in scaled) ** 1.5
+    return math.fsum(d * d * d for d in scaled) / denominator if denominator else 0.0
 
 
-def over_rows(sample: Sample, rows: Floats) -> Floats:
-    """Combine each row as a sample says: to a quantile, or to the largest value."""
-    found: Floats = (
-        rows.max(axis=1) if sample.share is None else np.quantile(rows, sample.share, axis=1)
-    )
-    return found
+def percentile_interval(resampled: Floats, confidence: float) -> Floats:
+    """Return both ends of the percentile bootstrap interval."""
+    return np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+
+
+def combine_rows(sample: Sample, rows: Floats) -> Floats:
+    """Return the quantile of the sample, or the maximum, for each row of values."""
+    if sample.share is None:
+        maxima: Floats = rows.max(axis=1)
+        return maxima
+    return np.quantile(rows, sample.share, axis=1)

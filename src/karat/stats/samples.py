@@ -1,4 +1,4 @@
-"""Sample: the values of one measure, and how they become one number."""
+"""Sample: the values of one measure per query, and how they are combined to one number."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from karat.measures.registry import Combine, Measure
 from karat.measures.score_table import ScoreTable
 
 SUMMED = ("mean", "micro", "sum", "geometric")
-"""What is a function of two sums over queries: f(Σ x / Σ w)."""
-SAME = 1e-12
-"""Values that are as close as this, of their size, differ by rounding alone."""
+"""The ways to combine values that are a function of two sums over queries: f(Σ x / Σ w)."""
+RELATIVE_ROUNDING = 1e-12
+"""A relative difference up to this is rounding: the values are equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What the queries that count are worth, in the order of their ids.
+    """The values of a measure for the queries that count, in the order of their ids.
 
-    Mean, micro mean, sum and geometric mean are all f(Σ x / Σ w): x is the value, the numerator
-    or the logarithm, w is 1 or the denominator, and f is the identity, n times it, or exp. So one
-    way of resampling, of leaving one out and of estimating the variance serves them all.
+    Mean, micro mean, sum and geometric mean are all f(Σ x / Σ w): x is the value, the numerator or
+    the logarithm; w is 1 or the denominator; and f is the identity, multiplication by n, or exp.
+    So resampling, leaving one query out and estimating the variance are the same for all of them.
     """
 
     how: Combine
@@ -34,24 +34,24 @@ class Sample:
     weights: Floats | None = None
     """The denominators, for micro means."""
     binary: bool = False
-    """Whether a query's value can only be 0 or 1, whatever was seen."""
+    """Whether the measure only has the values 0 and 1."""
     bounded: bool = False
-    """Whether a query's value can only be between 0 and 1."""
+    """Whether the measure only has values from 0 to 1."""
     size: float | None = None
-    """How large the values were of which these are differences: it says how much is rounding."""
+    """For differences: the largest of the original values, which determines the rounding error."""
 
     @classmethod
     def of(cls, table: ScoreTable, measure: Measure) -> Sample:
-        """Take a measure's values from a table, without the queries that are left out."""
+        """Read the values of a measure from a table, without the queries that are left out."""
         column = table.frame[measure.name]
-        known = column.is_not_null()
+        counts = column.is_not_null()
         declaration = measure.declaration
         weights = None
         if declaration.combine == "micro":
-            weights = table.weights[measure.name].filter(known).to_numpy().astype(np.float64)
+            weights = table.weights[measure.name].filter(counts).to_numpy().astype(np.float64)
         return cls(
             declaration.combine,
-            column.filter(known).to_numpy(),
+            column.filter(counts).to_numpy(),
             weights,
             declaration.binary,
             declaration.bounded,
@@ -59,50 +59,50 @@ class Sample:
 
     @property
     def n(self) -> int:
-        """How many queries count."""
+        """The number of queries that count."""
         return self.values.size
 
     @property
     def summed(self) -> bool:
-        """Whether the number is a function of two sums."""
+        """Whether the combined value is a function of two sums."""
         return self.how in SUMMED
 
     @property
     def share(self) -> float | None:
-        """Which share of the queries lies below, where the number is a quantile."""
+        """For quantiles: the share of the queries below it, such as 0.5 for the median."""
         return SHARES.get(self.how)
 
     @property
     def constant(self) -> bool:
-        """Whether all queries have the same value, but for rounding."""
-        return bool(np.ptp(self._as_added) <= self.rounding)
+        """Whether all queries have the same value, apart from rounding."""
+        return bool(np.ptp(self._unweighted) <= self.rounding)
 
     @cached_property
     def rounding(self) -> float:
-        """How far apart values can be, or means of them, that are the same but for rounding."""
-        size = np.abs(self._as_added).max(initial=0.0) if self.size is None else self.size
-        return SAME * float(size)
+        """The largest difference of values, or of means, that is still rounding."""
+        size = np.abs(self._unweighted).max(initial=0.0) if self.size is None else self.size
+        return RELATIVE_ROUNDING * float(size)
 
     @property
-    def _as_added(self) -> Floats:
+    def _unweighted(self) -> Floats:
         return self.x if self.how == "geometric" else self.values
 
     @cached_property
     def value(self) -> float | None:
-        """The measure over these queries."""
+        """The combined value of these queries."""
         if self.weights is not None:
             return micro(self.values.tolist(), self.weights.astype(np.int64).tolist())
         return combine(self.how, self.values.tolist())
 
     @property
     def spread(self) -> float | None:
-        """The standard deviation of the values; None of fewer than two."""
-        middle = self.value if self.how == "mean" else None
-        return deviation(self.values, middle) if self.n > 1 else None
+        """The standard deviation of the values; None for fewer than two."""
+        mean = self.value if self.how == "mean" else None
+        return deviation(self.values, mean) if self.n > 1 else None
 
     @cached_property
     def x(self) -> Floats:
-        """What is summed."""
+        """The terms of the numerator."""
         if self.weights is not None:
             return np.rint(self.values * self.weights)
         if self.how == "geometric":
@@ -111,40 +111,40 @@ class Sample:
 
     @cached_property
     def w(self) -> Floats:
-        """What the sum is divided by."""
+        """The terms of the denominator."""
         return np.ones(self.n) if self.weights is None else self.weights
 
     @cached_property
     def ratio(self) -> float:
-        """Σ x / Σ w; not a number where nothing is weighed."""
+        """Σ x / Σ w; NaN if Σ w is 0."""
         return self._sum_x / self._sum_w if self._sum_w else math.nan
 
     def finish(self, x: Floats, w: Floats) -> Floats:
-        """Return the numbers that sums of x and of w give; not a number where w is 0."""
+        """Return the combined values for sums of x and of w; NaN where w is 0."""
         ratio = np.divide(x, w, out=np.full_like(x, np.nan), where=w > 0)
         return self.f(ratio)
 
     def f(self, ratio: Floats) -> Floats:
-        """Make of Σ x / Σ w what is shown."""
+        """Convert Σ x / Σ w to the combined value."""
         if self.how == "geometric":
             return np.exp(ratio)
         return ratio * self.n if self.how == "sum" else ratio
 
     @property
     def slope(self) -> float:
-        """How fast the number changes with Σ x / Σ w."""
+        """The derivative of `f` at Σ x / Σ w."""
         if self.how == "geometric":
             return math.exp(self.ratio)
         return float(self.n) if self.how == "sum" else 1.0
 
     def without_each(self) -> Floats:
-        """Return the number without one query, for each query."""
+        """Return, for each query, the combined value without it."""
         return self.finish(self._sum_x - self.x, self._sum_w - self.w)
 
     def influence(self) -> Floats:
-        """Return how much each query moves the number, to first order: 0 on average.
+        """Return the influence of each query on the combined value, to first order; its mean is 0.
 
-        Of a mean it is value − mean; of a ratio of sums the usual linear form.
+        For a mean this is value − mean; for a ratio of sums, the usual linearisation.
         """
         residual: Floats = self.slope * (self.x - self.ratio * self.w)
         return residual / (self._sum_w / self.n)
@@ -158,9 +158,9 @@ class Sample:
         return float(self.n) if self.weights is None else math.fsum(self.weights.tolist())
 
 
-def deviation(values: Floats, middle: float | None = None) -> float:
-    """Return the standard deviation, over n − 1, from exact sums; the mean may be known."""
-    if middle is None:
-        middle = math.fsum(values.tolist()) / values.size
-    apart = values - middle
-    return math.sqrt(math.fsum((apart * apart).tolist()) / (values.size - 1))
+def deviation(values: Floats, mean: float | None = None) -> float:
+    """Return the standard deviation with denominator n − 1, computed from exact sums."""
+    if mean is None:
+        mean = math.fsum(values.tolist()) / values.size
+    differences = values - mean
+    return math.sqrt(math.fsum((differences * differences).tolist()) / (values.size - 1))

@@ -1,4 +1,4 @@
-"""One row a measure."""
+"""Summary of a score table: one row per measure."""
 
 from __future__ import annotations
 
@@ -24,35 +24,37 @@ SUMMARY = {
     "bound_low": pl.Float64,
     "bound_high": pl.Float64,
 }
-_INTERVAL = ("low", "high", "method")
+_INTERVAL_COLUMNS = ("low", "high", "method")
 
 
 def summary(table: ScoreTable, *, intervals: bool = True) -> pl.DataFrame:
-    """Return for each measure its value, a 95% interval, and how the queries spread.
+    """Return the value, the 95% confidence interval and the spread over queries of each measure.
 
-    `low`, `high` and `method` are absent if intervals are not wanted. `judged` says how much of
-    the top k was judged, `bound_low` and `bound_high` what the value is if no unjudged item is
-    relevant, and if all are: another question than where the value lies for other queries.
+    Without `intervals`, the columns `low`, `high` and `method` are missing. `judged` is the share
+    of the top k that is judged. `bound_low` and `bound_high` are the value if no unjudged item is
+    relevant and if all are; unlike the interval, they concern the same queries.
     """
     samples = [Sample.of(table, measure) for measure in table.measures]
-    found = intervals_of(samples) if intervals else [Interval()] * len(samples)
+    ends = intervals_of(samples) if intervals else [Interval()] * len(samples)
     bounds = [table.bound(measure) for measure in table.measures]
     rows = [
         {
             "measure": measure.name,
             "value": sample.value,
-            "low": ends.low,
-            "high": ends.high,
-            "method": ends.method,
+            "low": interval.low,
+            "high": interval.high,
+            "method": interval.method,
             "sd": sample.spread,
             "median": float(np.median(sample.values)) if sample.n else None,
             "n": sample.n,
             "left_out": table.frame.height - sample.n,
             "judged": table.judged(measure),
-            "bound_low": None if most is None else sample.value,
-            "bound_high": most,
+            "bound_low": None if bound is None else sample.value,
+            "bound_high": bound,
         }
-        for measure, sample, ends, most in zip(table.measures, samples, found, bounds, strict=True)
+        for measure, sample, interval, bound in zip(
+            table.measures, samples, ends, bounds, strict=True
+        )
     ]
     frame = pl.DataFrame(rows, schema=SUMMARY)
-    return frame if intervals else frame.drop(_INTERVAL)
+    return frame if intervals else frame.drop(_INTERVAL_COLUMNS)

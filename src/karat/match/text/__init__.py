@@ -1,6 +1,7 @@
-"""Matching by text: which evidence a chunk covers, how, and where.
+"""Compare evidence texts with chunks: which text a chunk covers, how, and at which offsets.
 
-Decisions are exactly those of the rule that `Matching` names; `cascade` only skips work.
+`rule` defines `Matching`, `ratios` computes similarities of one pair of texts, and `cascade`
+decides many pairs with the same result but hardly any similarity computed.
 """
 
 from karat.match.text.cascade import (

@@ -1,4 +1,9 @@
-"""Deciding many pairs exactly while computing hardly any ratio."""
+"""Decide for many pairs of texts whether the chunk covers the evidence text.
+
+`cover` compares the evidence texts of each query with its chunks, `covers` compares one pair, and
+`shared_characters` counts the characters that chunks contain verbatim. `classify_pairs` is the
+cascade: cheap tests settle most pairs, so that a similarity is computed for hardly any.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +25,146 @@ from karat.errors import InputError
 from karat.match.text.ratios import sequence_ratio, token_share, tokens, window_ratio
 from karat.match.text.rule import Judge, Matching
 
-MATCH_KINDS = ("not", "exact", "substring", "fuzzy", "function")
-"""What the codes of a decision mean."""
-_NOT, _EXACT, _SUBSTRING, _FUZZY, _FUNCTION = range(5)
-
-_SLACK = 1e-5  # rapidfuzz rounds its cutoffs to 32 bits: 1e-8 lost pairs that reach a threshold
-_MANY = 256  # pairs from which on a second thread is worth starting
-
 Texts = NDArray[np.object_]
 Codes = NDArray[np.uint8]
+
+MATCH_KINDS = ("not", "exact", "substring", "fuzzy", "function")
+"""The names of the codes that `classify_pairs` returns."""
+_NOT, _EXACT, _SUBSTRING, _FUZZY, _FUNCTION = range(5)
+
+_SLACK = 1e-5
+"""rapidfuzz rounds cutoffs to 32 bits; with 1e-8, pairs that reach the threshold were lost."""
+_PAIRS_FOR_THREADS = 256
+"""The number of pairs from which more than one thread is worthwhile."""
+_BLOCK = 1 << 16
+"""How many pairs are compared at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextLists:
+    """The texts of all queries in one list, with the query of each; the order is arbitrary."""
+
+    query: Ints
+    text: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Covering:
+    """Which chunks cover which evidence texts, sorted by chunk and evidence text.
+
+    `chunk` and `evidence` are row numbers of the input, and `how` is a code of MATCH_KINDS. If a
+    query has several evidence texts that are equal after normalisation, only the first counts.
+    """
+
+    chunk: Ints
+    evidence: Ints
+    how: Codes
+    counted: Ints
+    """The rows of the evidence texts that count: neither empty nor repeated."""
+    empty: Ints
+    """The rows of empty evidence texts."""
+    repeated: Ints
+    """The rows of evidence texts that repeat an earlier one of the same query."""
+
+
+def covers(evidence: str, chunk: str, matching: Matching | None = None) -> bool:
+    r"""Return whether a chunk covers an evidence text.
+
+    >>> covers("paid within 14 days", "The refund is paid\nwithin 14 days.")
+    True
+    """
+    matching = matching or Matching()
+    normal_evidence, normal_chunk = matching.normalize(evidence), matching.normalize(chunk)
+    if not normal_evidence:
+        return False
+    pair = np.array([normal_evidence, normal_chunk], object)
+    return bool(classify_pairs(pair[:1], pair[1:], matching, workers=1)[0])
+
+
+def cover(
+    evidence: TextLists, chunks: TextLists, matching: Matching | None = None, *, workers: int = -1
+) -> Covering:
+    """Find all chunks that cover an evidence text of the same query.
+
+    `workers` is the number of threads, -1 for all cores. It does not affect the result.
+    """
+    matching = matching or Matching()
+    texts, (evidence_text, chunk_text) = _distinct_texts(matching, evidence.text, chunks.text)
+    nonempty = texts[evidence_text] != ""
+    is_first = np.zeros(evidence_text.size, np.bool_)
+    keys = evidence.query * texts.size + evidence_text
+    is_first[np.unique(keys, return_index=True)[1]] = True
+    counted = np.flatnonzero(is_first & nonempty)
+
+    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8))]
+    for row, chunk in _pair_blocks(evidence.query, chunks.query, counted, evidence_text):
+        # Queries often share texts, and all pairs of an evidence text are in the same block, so
+        # each distinct pair of texts is compared once.
+        pair_keys, pair = np.unique(
+            evidence_text[row] * texts.size + chunk_text[chunk], return_inverse=True
+        )
+        left, right = np.divmod(pair_keys, texts.size)
+        how = classify_pairs(texts[left], texts[right], matching, workers=workers)[pair]
+        parts.append((chunk[how > 0], row[how > 0], how[how > 0]))
+    chunk, row, how = map(np.concatenate, zip(*parts, strict=True))
+    order = np.lexsort((row, chunk))
+    return Covering(
+        chunk[order],
+        row[order],
+        how[order],
+        counted=counted,
+        empty=np.flatnonzero(~nonempty),
+        repeated=np.flatnonzero(nonempty & ~is_first),
+    )
+
+
+def _distinct_texts(matching: Matching, *columns: Sequence[str]) -> tuple[Texts, list[Ints]]:
+    """Return the distinct normalised texts, and the number of the text in each row."""
+    number_by_normal: dict[str, int] = {}
+    number_by_text: dict[str, int] = {}
+
+    def number_of(text: str) -> int:
+        if text not in number_by_text:
+            normal = matching.normalize(text)
+            number_by_text[text] = number_by_normal.setdefault(normal, len(number_by_normal))
+        return number_by_text[text]
+
+    rows = [np.fromiter(map(number_of, column), np.int64, len(column)) for column in columns]
+    return np.fromiter(number_by_normal, object, len(number_by_normal)), rows
+
+
+def _pair_blocks(
+    evidence_query: Ints, chunk_query: Ints, counted: Ints, evidence_text: Ints
+) -> Iterator[tuple[Ints, Ints]]:
+    """Yield the pairs of an evidence text and a chunk of its query, in blocks.
+
+    All pairs of the same evidence text are in the same block.
+    """
+    order = np.argsort(chunk_query, kind="stable")
+    ordered = chunk_query[order]
+    rows = counted[np.argsort(evidence_text[counted], kind="stable")]
+    first = np.searchsorted(ordered, evidence_query[rows], "left")
+    n_chunks = np.searchsorted(ordered, evidence_query[rows], "right") - first
+    text = evidence_text[rows]
+    cuts = np.append(np.flatnonzero(text[1:] != text[:-1]) + 1, rows.size)
+    n_pairs = np.cumsum(n_chunks)
+    start = 0
+    while start < rows.size:
+        full = np.searchsorted(n_pairs, n_pairs[start] - n_chunks[start] + _BLOCK, "right")
+        least, most = np.searchsorted(cuts, (start, full), "right")
+        end = int(cuts[max(least, most - 1)])
+        counts = n_chunks[start:end]
+        offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        yield (
+            np.repeat(rows[start:end], counts),
+            order[np.repeat(first[start:end], counts) + offset],
+        )
+        start = end
 
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Normalised texts side by side."""
+    """Pairs of normalised texts."""
 
     evidence: Texts
     chunks: Texts
@@ -45,224 +176,118 @@ class _Pairs:
     @cached_property
     def lengths(self) -> tuple[Ints, Ints]:
         size = self.evidence.size
-        evidence, chunks = (np.fromiter(map(len, side), np.int64, size) for side in self.texts)
+        evidence, chunks = (np.fromiter(map(len, texts), np.int64, size) for texts in self.texts)
         return evidence, chunks
 
     def where(self, keep: Flags) -> _Pairs:
         return _Pairs(self.evidence[keep], self.chunks[keep])
 
-    def at_least(self, threshold: float, scorer: Any, scale: int, workers: int) -> Flags:
-        """Tell which may reach the threshold by a score of rapidfuzz, in threads if many."""
+    def can_reach(self, threshold: float, scorer: Any, scale: int, workers: int) -> Flags:
+        """Return which pairs may reach the threshold according to a scorer of rapidfuzz."""
         cutoff = scale * max(threshold - _SLACK, 0.0)
         scores = process.cpdist(
             *self.texts,
             scorer=scorer,
             score_cutoff=cutoff,
             dtype=np.float64,
-            workers=workers if self.evidence.size >= _MANY else 1,
+            workers=workers if self.evidence.size >= _PAIRS_FOR_THREADS else 1,
         )
-        return scores >= cutoff  # a score below the cutoff comes back as 0
+        return scores >= cutoff  # rapidfuzz returns 0 for scores below the cutoff
 
 
-def covers(evidence: str, chunk: str, matching: Matching | None = None) -> bool:
-    r"""Tell whether a chunk covers an evidence.
+def classify_pairs(evidence: Texts, chunks: Texts, matching: Matching, *, workers: int) -> Codes:
+    """Return a code of MATCH_KINDS for each pair of normalised texts; no evidence text is empty.
 
-    >>> covers("paid within 14 days", "The refund is paid\nwithin 14 days.")
-    True
+    Each step settles some pairs and leaves the others to the next step, which is more expensive.
+    The bounds are safe: they reject a pair only if its similarity cannot reach the threshold.
     """
-    matching = matching or Matching()
-    wanted = matching.normalize(evidence)
-    pair = np.array([wanted, matching.normalize(chunk)], object)
-    return bool(wanted) and bool(decide(pair[:1], pair[1:], matching, workers=1)[0])
-
-
-def decide(evidence: Texts, chunks: Texts, matching: Matching, *, workers: int) -> Codes:
-    """Decide pairs of normalised texts, of which no evidence is empty.
-
-    Each step settles what it can and leaves the rest to the next, which is dearer. A bound may
-    only say no, and only where the matcher's number could not reach the threshold.
-    """
-    how = np.zeros(evidence.size, np.uint8)
-    left = chunks != ""
+    how = np.full(evidence.size, _NOT, np.uint8)
+    is_open = chunks != ""
     pairs = _Pairs(evidence, chunks)
     if matching.judge:
-        left[left] = _by_function(pairs.where(left), matching.judge, matching.fuzzy_threshold)
-        how[left] = _FUNCTION
+        is_open[is_open] = _match_by_function(
+            pairs.where(is_open), matching.judge, matching.fuzzy_threshold
+        )
+        how[is_open] = _FUNCTION
         return how
-    _settle(how, left, _EXACT, operator.eq, chunks, evidence)
-    _settle(how, left, _SUBSTRING, operator.contains, chunks, evidence)
+    _settle(how, is_open, _EXACT, operator.eq, chunks, evidence)
+    _settle(how, is_open, _SUBSTRING, operator.contains, chunks, evidence)
     if matching.either:
-        _settle(how, left, _SUBSTRING, operator.contains, evidence, chunks)
-    left[left] = _FUZZILY[str(matching.matcher)](pairs.where(left), matching, workers)
-    how[left] = _FUZZY
+        _settle(how, is_open, _SUBSTRING, operator.contains, evidence, chunks)
+    match_fuzzily = _FUZZY_MATCHERS[str(matching.matcher)]
+    is_open[is_open] = match_fuzzily(pairs.where(is_open), matching, workers)
+    how[is_open] = _FUZZY
     return how
 
 
 def _settle(
-    how: Codes, left: Flags, code: int, found: Callable[..., bool], one: Texts, other: Texts
+    how: Codes, is_open: Flags, code: int, test: Callable[..., bool], left: Texts, right: Texts
 ) -> None:
-    """Mark those that are found so, and leave the others."""
-    at = np.flatnonzero(left)
-    at = at[np.fromiter(map(found, one[at], other[at]), np.bool_, at.size)]
-    how[at] = code
-    left[at] = False
+    """Assign the code to the open pairs that pass the test, and close them."""
+    rows = np.flatnonzero(is_open)
+    rows = rows[np.fromiter(map(test, left[rows], right[rows]), np.bool_, rows.size)]
+    how[rows] = code
+    is_open[rows] = False
 
 
-def _by_ratio(pairs: _Pairs, matching: Matching, workers: int) -> Flags:
-    # The blocks of SequenceMatcher are a common subsequence of both texts, with autojunk too. So
-    # they hold no more characters than the shorter text (the same formula as SequenceMatcher's,
-    # so that they round alike), nor than the longest common subsequence, which Indel counts.
+def _match_by_ratio(pairs: _Pairs, matching: Matching, workers: int) -> Flags:
+    # The matching blocks of SequenceMatcher form a common subsequence of both texts, with autojunk
+    # too. So they contain at most as many characters as the shorter text (computed with the same
+    # formula as SequenceMatcher's, so that both round alike), and at most as many as the longest
+    # common subsequence, which Indel counts.
     threshold = matching.fuzzy_threshold
-    short, both = np.minimum(*pairs.lengths), np.add(*pairs.lengths)
-    able = 2.0 * short / both >= threshold
-    able[able] = pairs.where(able).at_least(threshold, Indel.normalized_similarity, 1, workers)
-    ratios = map(sequence_ratio, *pairs.where(able).texts, repeat(matching.autojunk))
-    able[able] = np.fromiter(ratios, np.float64) >= threshold
-    return able
+    shorter, total = np.minimum(*pairs.lengths), np.add(*pairs.lengths)
+    possible = 2.0 * shorter / total >= threshold
+    possible[possible] = pairs.where(possible).can_reach(
+        threshold, Indel.normalized_similarity, 1, workers
+    )
+    ratios = map(sequence_ratio, *pairs.where(possible).texts, repeat(matching.autojunk))
+    possible[possible] = np.fromiter(ratios, np.float64) >= threshold
+    return possible
 
 
-def _by_window(pairs: _Pairs, matching: Matching, workers: int) -> Flags:
+def _match_by_window(pairs: _Pairs, matching: Matching, workers: int) -> Flags:
     threshold = matching.fuzzy_threshold
     size, chunk_size = pairs.lengths
-    slides = chunk_size != size if matching.either else chunk_size > size
-    able = np.empty(slides.size, np.bool_)
-    # Where there is nothing to slide along, the window is the whole chunk, and Indel its ratio.
-    for some, scorer, scale in (
-        (slides, fuzz.partial_ratio, 100),
-        (~slides, Indel.normalized_similarity, 1),
+    has_windows = chunk_size != size if matching.either else chunk_size > size
+    possible = np.empty(has_windows.size, np.bool_)
+    # Without windows the whole chunk is compared, and Indel similarity is its ratio.
+    for group, scorer, scale in (
+        (has_windows, fuzz.partial_ratio, 100),
+        (~has_windows, Indel.normalized_similarity, 1),
     ):
-        able[some] = pairs.where(some).at_least(threshold, scorer, scale, workers)
-    ratios = map(window_ratio, *pairs.where(able).texts, repeat(matching.either))
-    able[able] = np.fromiter(ratios, np.float64) >= threshold
-    return able
+        possible[group] = pairs.where(group).can_reach(threshold, scorer, scale, workers)
+    ratios = map(window_ratio, *pairs.where(possible).texts, repeat(matching.either))
+    possible[possible] = np.fromiter(ratios, np.float64) >= threshold
+    return possible
 
 
-def _by_tokens(pairs: _Pairs, matching: Matching, workers: int) -> Flags:  # noqa: ARG001
-    split = cache(tokens)  # a chunk comes back for each evidence of its query
+def _match_by_tokens(pairs: _Pairs, matching: Matching, workers: int) -> Flags:  # noqa: ARG001
+    split = cache(tokens)  # a chunk occurs once for each evidence text of its query
     shares = map(token_share, map(split, pairs.evidence), map(split, pairs.chunks))
     return np.fromiter(shares, np.float64) >= matching.fuzzy_threshold
 
 
-_FUZZILY = {"ratio": _by_ratio, "partial": _by_window, "tokens": _by_tokens}
+_FUZZY_MATCHERS = {
+    "ratio": _match_by_ratio,
+    "partial": _match_by_window,
+    "tokens": _match_by_tokens,
+}
 
 
-def _by_function(pairs: _Pairs, judge: Judge, threshold: float) -> Flags:
-    """Ask the function, which may answer with a decision or with a number."""
-    answers = np.zeros(pairs.evidence.size, np.bool_)
-    for at, pair in enumerate(zip(*pairs.texts, strict=True)):
-        answer = judge(*pair)
+def _match_by_function(pairs: _Pairs, judge: Judge, threshold: float) -> Flags:
+    is_match = np.zeros(pairs.evidence.size, np.bool_)
+    for row, (evidence, chunk) in enumerate(zip(*pairs.texts, strict=True)):
+        answer = judge(evidence, chunk)
         if not isinstance(answer, (bool, np.bool_, Real)) or answer != answer:
             raise InputError(
-                f"the function answered {answer!r} for an evidence and a chunk",
+                f"expected the function to return a bool or a number, got {answer!r}",
                 field="matcher",
                 hint="return True or False, or a number to compare with fuzzy_threshold",
             )
         is_decision = isinstance(answer, (bool, np.bool_))
-        answers[at] = answer if is_decision else answer >= threshold
-    return answers
-
-
-_BLOCK = 1 << 16  # pairs that are looked at together
-
-
-@dataclass(frozen=True, eq=False)
-class TextLists:
-    """Texts of all queries one after the other, in any order: a row each."""
-
-    query: Ints
-    text: Sequence[str]
-
-
-@dataclass(frozen=True, eq=False)
-class Covering:
-    """Which chunks cover which evidence, in the order of the chunks' rows, then the evidence's.
-
-    `chunk` and `evidence` are row numbers of what came in, and `how` their code in HOW. Of
-    evidence that is the same after normalisation only the first row of a query counts.
-    """
-
-    chunk: Ints
-    evidence: Ints
-    how: Codes
-    counted: Ints
-    """The rows of evidence that count: neither empty nor repeated."""
-    empty: Ints
-    """The rows of evidence that have no text."""
-    repeated: Ints
-    """The rows of evidence that their query has already."""
-
-
-def cover(
-    evidence: TextLists, chunks: TextLists, matching: Matching | None = None, *, workers: int = -1
-) -> Covering:
-    """Find every chunk that covers an evidence of its own query.
-
-    `workers` is the number of threads, all cores by default; it changes nothing else.
-    """
-    matching = matching or Matching()
-    texts, (wanted, given) = _numbered(matching, evidence.text, chunks.text)
-    filled = texts[wanted] != ""
-    first = np.zeros(wanted.size, np.bool_)
-    first[np.unique(evidence.query * texts.size + wanted, return_index=True)[1]] = True
-    counted = np.flatnonzero(first & filled)
-
-    parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8))]
-    for row, chunk in _pairs(evidence.query, chunks.query, counted, wanted):
-        # Queries often share an evidence and chunks; all their pairs stand in the same block.
-        pairs, which = np.unique(wanted[row] * texts.size + given[chunk], return_inverse=True)
-        one, other = np.divmod(pairs, texts.size)
-        how = decide(texts[one], texts[other], matching, workers=workers)[which]
-        parts.append((chunk[how > 0], row[how > 0], how[how > 0]))
-    chunk, row, how = map(np.concatenate, zip(*parts, strict=True))
-    order = np.lexsort((row, chunk))
-    return Covering(
-        chunk[order],
-        row[order],
-        how[order],
-        counted=counted,
-        empty=np.flatnonzero(~filled),
-        repeated=np.flatnonzero(filled & ~first),
-    )
-
-
-def _numbered(matching: Matching, *columns: Sequence[str]) -> tuple[Texts, list[Ints]]:
-    """Return the distinct normalised texts, and which of them stands in each row."""
-    number: dict[str, int] = {}
-    seen: dict[str, int] = {}
-
-    def number_of(text: str) -> int:
-        if text not in seen:
-            seen[text] = number.setdefault(matching.normalize(text), len(number))
-        return seen[text]
-
-    rows = [np.fromiter(map(number_of, column), np.int64, len(column)) for column in columns]
-    return np.fromiter(number, object, len(number)), rows
-
-
-def _pairs(
-    evidence_query: Ints, chunk_query: Ints, counted: Ints, wanted: Ints
-) -> Iterator[tuple[Ints, Ints]]:
-    """Yield every evidence with every chunk of its query, by blocks of whole evidence texts."""
-    order = np.argsort(chunk_query, kind="stable")
-    ordered = chunk_query[order]
-    rows = counted[np.argsort(wanted[counted], kind="stable")]
-    first = np.searchsorted(ordered, evidence_query[rows], "left")
-    each = np.searchsorted(ordered, evidence_query[rows], "right") - first
-    text = wanted[rows]
-    cuts = np.append(np.flatnonzero(text[1:] != text[:-1]) + 1, rows.size)
-    through = np.cumsum(each)
-    start = 0
-    while start < rows.size:
-        full = np.searchsorted(through, through[start] - each[start] + _BLOCK, "right")
-        least, most = np.searchsorted(cuts, (start, full), "right")
-        end = int(cuts[max(least, most - 1)])
-        repeats = each[start:end]
-        offset = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-        yield (
-            np.repeat(rows[start:end], repeats),
-            order[np.repeat(first[start:end], repeats) + offset],
-        )
-        start = end
+        is_match[row] = answer if is_decision else answer >= threshold
+    return is_match
 
 
 def shared_characters(
@@ -273,44 +298,45 @@ def shared_characters(
     matching: Matching,
     least: int,
 ) -> tuple[Ints, Ints, Ints]:
-    """Return for each evidence that counts, rank by rank, how many characters are held first there.
+    """Return (target, rank, characters): the characters that a rank is the first to contain.
 
-    A character is held where it stands in a stretch of at least `least` characters that the chunk
-    has too; of an evidence that is shorter, all of it must be there. Spaces are not counted, since
-    one is lost where a text is cut. Chunks stand in rank order.
+    Targets are the evidence texts that count. A character counts if it is part of at least `least`
+    consecutive characters that the chunk contains; an evidence text that is shorter must be
+    contained as a whole. Spaces do not count, since they are lost where a text is cut. Chunks must
+    be sorted by query and rank.
     """
     stops = np.searchsorted(chunks.query, evidence.query[covering.counted], "right")
     starts = np.searchsorted(chunks.query, evidence.query[covering.counted], "left")
-    texts: dict[int, str] = {}
+    chunk_texts: dict[int, str] = {}
     rows: list[tuple[int, int, int]] = []
-    for piece, (row, start, stop) in enumerate(
+    for target, (row, start, stop) in enumerate(
         zip(covering.counted.tolist(), starts.tolist(), stops.tolist(), strict=True)
     ):
-        wanted = matching.normalize(evidence.text[row])
-        size = min(least, len(wanted))
-        first = np.zeros(len(wanted), np.int64)
-        for at in range(start, stop):
-            if at not in texts:
-                texts[at] = matching.normalize(chunks.text[at])
-            for place in _held(wanted, texts[at], size):
-                held = first[place : place + size]
-                held[held == 0] = rank[at]
-        inked = np.fromiter((character != " " for character in wanted), np.bool_, len(wanted))
-        ranks, characters = np.unique(first[inked & (first > 0)], return_counts=True)
-        rows += [(piece, *each) for each in zip(ranks.tolist(), characters.tolist(), strict=True)]
+        text = matching.normalize(evidence.text[row])
+        size = min(least, len(text))
+        first_rank = np.zeros(len(text), np.int64)
+        for chunk in range(start, stop):
+            if chunk not in chunk_texts:
+                chunk_texts[chunk] = matching.normalize(chunks.text[chunk])
+            for offset in _shared_offsets(text, chunk_texts[chunk], size):
+                window = first_rank[offset : offset + size]
+                window[window == 0] = rank[chunk]
+        not_space = np.fromiter((character != " " for character in text), np.bool_, len(text))
+        ranks, counts = np.unique(first_rank[not_space & (first_rank > 0)], return_counts=True)
+        rows += zip([target] * ranks.size, ranks.tolist(), counts.tolist(), strict=True)
     table = np.array(rows, np.int64).reshape(-1, 3)
     return table[:, 0], table[:, 1], table[:, 2]
 
 
-def _held(text: str, chunk: str, size: int) -> list[int]:
-    """Return where the stretches of a size begin that the chunk has too.
+def _shared_offsets(text: str, chunk: str, size: int) -> list[int]:
+    """Return the offsets of the windows of `size` characters that the chunk contains.
 
-    However a text is cut into blocks of half that size, a stretch holds one whole; so only those
-    around a block that the chunk has are looked for.
+    If a text is cut into blocks of half that size, every window contains a whole block. So only
+    the windows around blocks that the chunk contains are candidates.
     """
     half, last = (size + 1) // 2, len(text) - size
-    starts: set[int] = set()
-    for at in range(0, len(text) - half + 1, half):
-        if text[at : at + half] in chunk:
-            starts.update(range(max(at + half - size, 0), min(at, last) + 1))
-    return [start for start in starts if text[start : start + size] in chunk]
+    offsets: set[int] = set()
+    for block in range(0, len(text) - half + 1, half):
+        if text[block : block + half] in chunk:
+            offsets.update(range(max(block + half - size, 0), min(block, last) + 1))
+    return [offset for offset in offsets if text[offset : offset + size] in chunk]

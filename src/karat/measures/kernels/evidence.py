@@ -21,15 +21,15 @@ LEFT_OUT = "a query without evidence is left out, and counted"
 
 def _covered(found: EvidenceMatches, k: int | None) -> Ints:
     """Return how many evidences of each query the top k covers."""
-    new = found.pieces.new.within(k)
+    new = found.targets.newly_covered.within(k)
     trace_rows(new, newly_covered=new.grade)
     covered = np.bincount(new.query, new.grade, new.n_queries).astype(np.int64)
-    trace_numbers(covered=covered, evidences=found.pieces.count)
+    trace_numbers(covered=covered, evidences=found.targets.count)
     return covered
 
 
 def _share(found: EvidenceMatches, k: int | None) -> Floats:
-    covered, count = _covered(found, k), found.pieces.count
+    covered, count = _covered(found, k), found.targets.count
     return np.where(count > 0, divide(covered, count), np.nan)
 
 
@@ -41,7 +41,7 @@ def _share(found: EvidenceMatches, k: int | None) -> Floats:
     edges=f"micro: a query counts by its evidences; for one query it is its share; {LEFT_OUT}",
     differs="Ragas and DeepEval call a mean over queries context recall: evidence.coverage",
     combine="micro",
-    weight=lambda found: found.pieces.count,
+    weight=lambda found: found.targets.count,
     recall=True,
 )
 def recall(found: EvidenceMatches, k: int | None) -> Floats:
@@ -71,7 +71,7 @@ def coverage(found: EvidenceMatches, k: int | None) -> Floats:
     binary=True,
 )
 def full(found: EvidenceMatches, k: int | None) -> Floats:
-    covered, count = _covered(found, k), found.pieces.count
+    covered, count = _covered(found, k), found.targets.count
     return np.where(count > 0, covered == count, np.nan)
 
 
@@ -87,10 +87,10 @@ def full(found: EvidenceMatches, k: int | None) -> Floats:
 )
 def precision(found: EvidenceMatches, k: int | None) -> Floats:
     covering = found.covering_items.within(k)
-    slots = found.length if k is None else np.full(found.given.size, k)
+    slots = found.length if k is None else np.full(found.has_gold.size, k)
     trace_rows(covering, evidences=covering.grade)
     trace_numbers(covering=covering.count, divided_by=slots)
-    return np.where(found.pieces.count > 0, divide(covering.count, slots), np.nan)
+    return np.where(found.targets.count > 0, divide(covering.count, slots), np.nan)
 
 
 @_evidence(
@@ -105,10 +105,10 @@ def precision(found: EvidenceMatches, k: int | None) -> Floats:
     no_gold=False,
 )
 def rank_of_full_coverage(found: EvidenceMatches, k: int | None) -> Floats:
-    new = found.pieces.new.within(k)
+    new = found.targets.newly_covered.within(k)
     last = np.zeros(new.n_queries, np.int64)
     last[new.query] = new.rank  # ranks rise within a query, and the last one written stays
-    whole = (found.pieces.count > 0) & (_covered(found, k) == found.pieces.count)
+    whole = (found.targets.count > 0) & (_covered(found, k) == found.targets.count)
     return np.where(whole, last, np.nan)
 
 
@@ -125,7 +125,7 @@ _piecewise = partial(measure, family=EVIDENCE.name)
     differs="no other common tool has it for texts",
 )
 def reciprocal_rank(found: EvidenceMatches, k: int | None) -> Floats:
-    return targets.reciprocal_rank(found.pieces, k)
+    return targets.reciprocal_rank(found.targets, k)
 
 
 @_piecewise(
@@ -138,7 +138,7 @@ def reciprocal_rank(found: EvidenceMatches, k: int | None) -> Floats:
     binary=True,
 )
 def success(found: EvidenceMatches, k: int | None) -> Floats:
-    return targets.success(found.pieces, k)
+    return targets.success(found.targets, k)
 
 
 @_piecewise(
@@ -152,7 +152,7 @@ def success(found: EvidenceMatches, k: int | None) -> Floats:
     differs="Ragas' context precision divides by the relevant items retrieved",
 )
 def average_precision(found: EvidenceMatches, k: int | None) -> Floats:
-    return targets.average_precision(found.pieces, k)
+    return targets.average_precision(found.targets, k)
 
 
 @_piecewise(
@@ -165,7 +165,7 @@ def average_precision(found: EvidenceMatches, k: int | None) -> Floats:
     differs="α-nDCG discounts repeated evidence instead of not counting it",
 )
 def ndcg(found: EvidenceMatches, k: int | None) -> Floats:
-    return targets.ndcg(found.pieces, k)
+    return targets.ndcg(found.targets, k)
 
 
 _LEAST = Param(
@@ -188,15 +188,15 @@ _LEAST = Param(
     params=(_LEAST,),
 )
 def union(found: EvidenceMatches, k: int | None, least: int) -> Floats:
-    pieces = found.pieces
-    piece, rank, characters = found.shared(least)
+    pieces = found.targets
+    piece, rank, characters = found.verbatim_characters(least)
     within = rank <= (np.inf if k is None else k)
-    held = np.bincount(piece[within], characters[within], pieces.whose.size)
+    held = np.bincount(piece[within], characters[within], pieces.target_query.size)
     share = divide(held, found.characters)
-    covered = pieces.piece[pieces.rank <= (np.inf if k is None else k)]
+    covered = pieces.target[pieces.rank <= (np.inf if k is None else k)]
     share[covered] = 1.0
     # From the smallest share up, so that no order of the evidence changes a digit.
     order = np.argsort(share, kind="stable")
-    total = np.bincount(pieces.whose[order], share[order], pieces.n_queries)
+    total = np.bincount(pieces.target_query[order], share[order], pieces.n_queries)
     trace_numbers(sum_of_shares=total, evidences=pieces.count)
     return np.where(pieces.count > 0, divide(total, pieces.count), np.nan)

@@ -68,8 +68,8 @@ _latency = partial(
 )
 def latency(timings: UsageTable, _: None, stage: str) -> Floats:
     timed = timings.where(stage=stage)
-    trace_rows(timed.places)
-    return np.where(timed.places.count > 0, timed.total(timed.table["ms"].to_numpy()), np.nan)
+    trace_rows(timed.rows)
+    return np.where(timed.rows.count > 0, timed.total(timed.table["ms"].to_numpy()), np.nan)
 
 
 _cost = partial(
@@ -110,7 +110,7 @@ _FORMULA = (
 def cost(calls: UsageTable, _: None, stage: str | None, model: str | None) -> Floats:
     made = calls.where(stage=stage, model=model)
     prices = prices_of(made)
-    trace_rows(made.places, USD=prices)
+    trace_rows(made.rows, USD=prices)
     return np.where(calls.present, made.total(prices), np.nan)
 
 
@@ -130,8 +130,8 @@ def cost(calls: UsageTable, _: None, stage: str | None, model: str | None) -> Fl
 )
 def context_tokens(results: UsageTable, k: int | None) -> Floats:
     tokens = tokens_of(results)
-    kept = results.places.rank <= (tokens.size if k is None else k)
-    delivered = results.places.where(kept)
+    kept = results.rows.rank <= (tokens.size if k is None else k)
+    delivered = results.rows.where(kept)
     if is_tracing():
         whole = results.table["tokens"].filter(kept).to_list()
         trace_rows(delivered, tokens=np.array(whole, object))

@@ -113,7 +113,7 @@ def redundancy(coverage: Coverage, k: Cutoff) -> Floats:
     needs_chunks=True,
 )
 def precision_omega(coverage: Coverage, _: None) -> Floats:
-    characters, gold = coverage.touched
+    characters, gold = coverage.touching_characters
     trace_numbers(characters_of_chunks_that_touch_gold=characters, of_gold=gold)
     return divide(gold, characters)
 
@@ -121,10 +121,10 @@ def precision_omega(coverage: Coverage, _: None) -> Floats:
 def _covered(coverage: Coverage, k: Cutoff) -> CoveredCharacters:
     covered = coverage.within(k)
     if is_tracing():
-        raw, added, gold = coverage.parts(k)
+        raw, added, gold = coverage.item_characters(k)
         # A budget ends within an item, and what stands below it was not read.
-        keep = raw > 0 if isinstance(k, Budget) else coverage.places.rank <= (k or np.inf)
-        places = coverage.places.where(keep)
+        keep = raw > 0 if isinstance(k, Budget) else coverage.rows.rank <= (k or np.inf)
+        places = coverage.rows.where(keep)
         trace_rows(places, characters=raw[keep], new=added[keep], new_gold=gold[keep])
     trace_numbers(
         gold_characters=coverage.gold_characters,
@@ -153,7 +153,7 @@ _piecewise = partial(
     edges=_LEFT_OUT,
 )
 def reciprocal_rank(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
-    return targets.reciprocal_rank(coverage.pieces(min_overlap), k)
+    return targets.reciprocal_rank(coverage.targets(min_overlap), k)
 
 
 @_piecewise(
@@ -165,7 +165,7 @@ def reciprocal_rank(coverage: Coverage, k: int | None, min_overlap: MinOverlap) 
     binary=True,
 )
 def success(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
-    return targets.success(coverage.pieces(min_overlap), k)
+    return targets.success(coverage.targets(min_overlap), k)
 
 
 @_piecewise(
@@ -176,7 +176,7 @@ def success(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Float
     edges=f"never above 1; spans are found by one item each, not by several; {_LEFT_OUT}",
 )
 def average_precision(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
-    return targets.average_precision(coverage.pieces(min_overlap), k)
+    return targets.average_precision(coverage.targets(min_overlap), k)
 
 
 @_piecewise(
@@ -188,4 +188,4 @@ def average_precision(coverage: Coverage, k: int | None, min_overlap: MinOverlap
     f"each span that none finds at a rank of its own; {_LEFT_OUT}",
 )
 def ndcg(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
-    return targets.ndcg(coverage.pieces(min_overlap), k)
+    return targets.ndcg(coverage.targets(min_overlap), k)

@@ -29,7 +29,7 @@ def success(pieces: Targets, k: int | None) -> Floats:
 
 def average_precision(pieces: Targets, k: int | None) -> Floats:
     """Return Σ new pieces · ranks so far that brought something new / rank, / pieces."""
-    new = pieces.new.within(k)
+    new = pieces.newly_covered.within(k)
     precision = new.ordinal / new.rank
     trace_rows(new, new_pieces=new.grade, precision=precision, product=new.grade * precision)
     total = new.total(new.grade * precision)
@@ -39,7 +39,7 @@ def average_precision(pieces: Targets, k: int | None) -> Floats:
 
 def ndcg(pieces: Targets, k: int | None) -> Floats:
     """Return the DCG of new pieces / that of the ideal order, which a lucky list can pass."""
-    reached = _discounted(pieces.new.within(k))
+    reached = _discounted(pieces.newly_covered.within(k))
     best = _discounted(pieces.ideal.within(k), ideal=True)
     trace_numbers(DCG=reached, ideal_DCG=best)
     return _where_any(pieces, np.minimum(divide(reached, best), 1.0))

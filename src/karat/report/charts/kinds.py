@@ -19,7 +19,7 @@ from karat.report.charts.speed import cost, latency, latency_histogram
 from karat.report.charts.tradeoff import tradeoffs
 from karat.report.page.model import Page, Picture
 from karat.report.sheet import Sheet
-from karat.stats.pairs import differing, pair
+from karat.stats.pairs import difference_table, pair
 
 MOST_DISTRIBUTIONS = 6
 MOST_PAIRS = 10
@@ -142,7 +142,7 @@ def _scatter(of: Subject) -> list[Drawing]:
         for sheet in of.sheets
     }
     drawn = [
-        scatter(a, b, measure, differing(pair(tables[a], tables[b], measure)), of.runs, at)
+        scatter(a, b, measure, difference_table(pair(tables[a], tables[b], measure)), of.runs, at)
         for at, (a, b) in enumerate(of.pairs[:MOST_PAIRS], 1)
     ]
     return [drawing for drawing in drawn if drawing is not None]

@@ -190,7 +190,7 @@ def _context_tokens(opened: LoadedRun) -> float | None:
     if calls is None:
         return None
     made = calls.where(stage=GENERATION)
-    counted = made.total(made.floats("prompt_tokens"))[made.places.count > 0]
+    counted = made.total(made.floats("prompt_tokens"))[made.rows.count > 0]
     known = counted[~np.isnan(counted)].tolist()
     return mean(known) if known else None
 

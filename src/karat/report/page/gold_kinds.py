@@ -14,7 +14,7 @@ from karat.match.align import collapse_to_documents
 from karat.match.evidence import EvidenceMatches
 from karat.match.hits import Hits, merge_rows
 from karat.match.span_intervals import overlaps
-from karat.match.spans import Coverage, MinOverlap, distinct_gold_spans
+from karat.match.spans import Coverage, MinOverlap, relevant_spans
 from karat.match.targets import Targets
 from karat.measures import Measure
 from karat.measures.families import EVIDENCE, RANK, SPAN, FamilyInput, FamilyName
@@ -111,19 +111,19 @@ def _unfound_items(opened: Sequence[LoadedRun]) -> Unfound:
 def _new_characters(opened: LoadedRun) -> pl.DataFrame:
     """Return how many characters of gold each rank has that no rank above has."""
     coverage = opened.readings[SPAN.name].data_as(Coverage)
-    brought = coverage.parts(None)[2]
-    places = coverage.places.where(brought > 0)
+    brought = coverage.item_characters(None)[2]
+    places = coverage.rows.where(brought > 0)
     held = {"query": places.query, "rank": places.rank, "characters": brought[brought > 0]}
     return pl.DataFrame(held)
 
 
 def _found_spans(reading: FamilyInput, measure: Measure | None) -> GoldFound:
     params = {} if measure is None else measure.params
-    return _found_pieces(reading.data_as(Coverage).pieces(params.get("min_overlap", MinOverlap())))
+    return _found_pieces(reading.data_as(Coverage).targets(params.get("min_overlap", MinOverlap())))
 
 
 def _unfound_spans(opened: Sequence[LoadedRun]) -> Unfound:
-    spans = distinct_gold_spans(opened[0].gold)
+    spans = relevant_spans(opened[0].gold)
     touched = np.zeros(spans.height, np.bool_)
     for each in opened:
         coverage = each.readings[SPAN.name].data_as(Coverage)
@@ -145,15 +145,15 @@ def _repeated_characters(reading: FamilyInput) -> float:
 
 def _covered_texts(opened: LoadedRun) -> pl.DataFrame:
     """Return the numbers of the evidence texts that each rank covers."""
-    pieces = opened.readings[EVIDENCE.name].data_as(EvidenceMatches).pieces
+    pieces = opened.readings[EVIDENCE.name].data_as(EvidenceMatches).targets
     first = np.cumsum(pieces.count) - pieces.count
     pairs = {"query": pieces.query, "rank": pieces.rank}
-    pairs["evidence"] = pieces.piece - first[pieces.query]
+    pairs["evidence"] = pieces.target - first[pieces.query]
     return pl.DataFrame(pairs).group_by("query", "rank").agg(pl.col("evidence").sort())
 
 
 def _found_texts(reading: FamilyInput, _: Measure | None) -> GoldFound:
-    return _found_pieces(reading.data_as(EvidenceMatches).pieces)
+    return _found_pieces(reading.data_as(EvidenceMatches).targets)
 
 
 def _unfound_texts(opened: Sequence[LoadedRun]) -> Unfound:
@@ -167,7 +167,7 @@ def _unfound_texts(opened: Sequence[LoadedRun]) -> Unfound:
 
 
 def _found_pieces(pieces: Targets) -> GoldFound:
-    new = pieces.new
+    new = pieces.newly_covered
     found = np.bincount(new.query, new.grade, new.n_queries).astype(np.int64)
     return GoldFound(pieces.count, found, pieces.covering.first_rank)
 

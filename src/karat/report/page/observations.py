@@ -24,7 +24,7 @@ from karat.report.page.model import Notice, Queries
 from karat.report.page.query_status import ANSWERED, NOT_AT_HAND
 from karat.report.tables import measure_named, number
 from karat.report.terminal import short
-from karat.stats.groups import groups_apart
+from karat.stats.groups import outlying_groups
 
 _SHOWN = 3  # of one kind: whoever has 37 runs does not read 37 sentences
 _MOST_LABELS = 20  # a field with more values names queries rather than kinds of them
@@ -141,7 +141,7 @@ def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
         (score.name, field, group)
         for score in scores
         for field, groups in _labelled(score, measure, queries)
-        for group in groups_apart(groups)
+        for group in outlying_groups(groups)
         if (group.difference < 0) == higher
     ]
     for run, field, group in sorted(found, key=lambda each: -abs(each[2].difference)):

@@ -18,7 +18,7 @@ from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.match.align import fill_from_chunks, query_numbers
 from karat.match.evidence import EvidenceMatches
-from karat.match.highlights import DocumentMarks, DocumentPiece, limited, pieces
+from karat.match.highlights import DocumentPart, KnownText, limit_text, mark_document
 from karat.match.spans import GOLD_SPANS
 from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.families import EVIDENCE
@@ -117,7 +117,7 @@ def _of_run(
         calls = UsageTable.of(ids, run, run.calls)
         priced = calls.table.with_columns(usd=pl.Series(prices_of(calls), nan_to_null=True))
         columns = ("stage", "model", "prompt_tokens", "completion_tokens", "usd")
-        for at, call in zip(calls.places.query, priced.select(columns).to_dicts(), strict=True):
+        for at, call in zip(calls.rows.query, priced.select(columns).to_dicts(), strict=True):
             details[numbers[at]].setdefault("calls", []).append(call)
     readings = shown.opened.readings
     for (query, measure), calculation in trace(score, run, ids, score.table.measures):
@@ -169,7 +169,7 @@ class Texts:
 
     corpus: Corpus | None
     chunks: Chunks | None
-    _by_document: dict[str, DocumentMarks] = field(default_factory=dict, repr=False)
+    _by_document: dict[str, KnownText] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, opened: LoadedRun) -> Texts:
@@ -182,10 +182,10 @@ class Texts:
             return None
         return len(self.corpus[document])
 
-    def known(self, document: str) -> DocumentMarks:
+    def known(self, document: str) -> KnownText:
         """Return what is known of the text of a document."""
         if document not in self._by_document:
-            self._by_document[document] = DocumentMarks().joined(self._parts(document))
+            self._by_document[document] = KnownText().joined(self._parts(document))
         return self._by_document[document]
 
     def _parts(self, document: str) -> list[tuple[int, str]]:
@@ -310,7 +310,7 @@ def documents(spans: Sequence[Row], runs: Sequence[Sequence[Row]], texts: Texts)
         return []
     placed = [[item for item in items if item["start"] is not None] for items in runs]
     chosen = _chosen(spans, placed)
-    cut = limited([_pieces(document, spans, placed, texts) for document in chosen])
+    cut = limit_text([_pieces(document, spans, placed, texts) for document in chosen])
     return [
         {
             "doc_id": document,
@@ -333,11 +333,11 @@ def _chosen(spans: Sequence[Row], placed: Sequence[Sequence[Row]]) -> list[str]:
 
 def _pieces(
     document: str, spans: Sequence[Row], placed: Sequence[Sequence[Row]], texts: Texts
-) -> list[DocumentPiece]:
+) -> list[DocumentPart]:
     own = [span for span in spans if span["doc_id"] == document]
     items = [[item for item in run if item["doc_id"] == document] for run in placed]
     known = texts.known(document).joined(parts([*own, *(item for run in items for item in run)]))
-    return pieces(
+    return mark_document(
         [(span["start"], span["end"]) for span in own],
         [[(item["rank"], item["start"], item["end"]) for item in run] for run in items],
         known,
