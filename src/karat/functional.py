@@ -13,10 +13,10 @@ from typing import Any
 from karat.measures.single_query import (
     AnySpan,
     Relevant,
-    Span,
+    ParsedSpan,
     coverage_of,
-    listed_spans,
-    spans_of,
+    span_list,
+    parse_spans,
     value_of,
 )
 
@@ -99,15 +99,15 @@ def merge_overlapping_spans(spans: Sequence[AnySpan]) -> list[AnySpan]:
     >>> merge_overlapping_spans([("a", 0, 50), ("a", 50, 100), ("b", 0, 10)])
     [('a', 0, 100), ('b', 0, 10)]
     """
-    given = listed_spans(spans, "spans")
-    (read,) = spans_of(spans=given)
+    given = span_list(spans, "spans")
+    (read,) = parse_spans(spans=given)
     make = _maker(given)
     return [make(_joined(group)) for group in _groups(read)]
 
 
-def _groups(spans: list[Span]) -> list[list[Span]]:
+def _groups(spans: list[ParsedSpan]) -> list[list[ParsedSpan]]:
     """Return the spans that hold characters, those that overlap or touch together."""
-    groups: list[list[Span]] = []
+    groups: list[list[ParsedSpan]] = []
     reached = 0
     with_characters = [span for span in spans if span.end > span.start]
     for span in sorted(with_characters, key=lambda s: (s.doc_id or "", s.start, -s.end)):
@@ -120,12 +120,12 @@ def _groups(spans: list[Span]) -> list[list[Span]]:
     return groups
 
 
-def _joined(group: list[Span]) -> Span:
+def _joined(group: list[ParsedSpan]) -> ParsedSpan:
     """Return the span that a group makes, with its text where that is certain."""
     start, end = group[0].start, max(span.end for span in group)
     texts = {span.text for span in group}
     if len(texts) == 1 and all((span.start, span.end) == (start, end) for span in group):
-        return Span(group[0].doc_id, start, end, texts.pop())
+        return ParsedSpan(group[0].doc_id, start, end, texts.pop())
     text = ""
     for span in group:
         if span.text is None or len(span.text) != span.end - span.start:
@@ -134,9 +134,9 @@ def _joined(group: list[Span]) -> Span:
         gap = span.start - start > len(text)
         overlap = min(len(known), len(span.text))
         if gap or known[:overlap] != span.text[:overlap]:
-            return Span(group[0].doc_id, start, end)
+            return ParsedSpan(group[0].doc_id, start, end)
         text += span.text[overlap:]
-    return Span(group[0].doc_id, start, end, text if len(text) == end - start else None)
+    return ParsedSpan(group[0].doc_id, start, end, text if len(text) == end - start else None)
 
 
 def calculate_overlap(a: Sequence[AnySpan], b: Sequence[AnySpan]) -> int:
@@ -149,10 +149,10 @@ def calculate_overlap(a: Sequence[AnySpan], b: Sequence[AnySpan]) -> int:
     >>> calculate_overlap([("a", 0, 100)], [("b", 0, 100)])
     0
     """
-    return int(coverage_of(*spans_of(a=a, b=b)).within(None).gold[0])
+    return int(coverage_of(*parse_spans(a=a, b=b)).within(None).gold[0])
 
 
-def _maker(spans: Sequence[AnySpan]) -> Callable[[Span], AnySpan]:
+def _maker(spans: Sequence[AnySpan]) -> Callable[[ParsedSpan], AnySpan]:
     """Return what makes spans of the kind that was given."""
     kinds = {type(span) for span in spans}
     kind: Any = kinds.pop() if len(kinds) == 1 else tuple

@@ -375,8 +375,8 @@ def _delivered(plan: Plan, readings: dict[FamilyName, FamilyInput]) -> Iterator[
     """Yield the mean number of characters that a run returns up to the rank of each measure."""
     for measure in plan.measures:
         reading, k = readings[measure.declaration.family], measure.cutoff
-        if reading.characters is not None and isinstance(k, int) and reading.given.any():
-            yield measure.name, float(reading.characters(k)[reading.given].mean())
+        if reading.characters is not None and isinstance(k, int) and reading.has_gold.any():
+            yield measure.name, float(reading.characters(k)[reading.has_gold].mean())
 
 
 def _chosen_kind(plan: Plan, kinds: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from karat.errors import InputError
 from karat.match.hits import Hits
 from karat.measures.presets import PRESETS
-from karat.measures.single_query import hits_of, ids_of, value
+from karat.measures.single_query import hits_of, parse_ids, value
 
 MEASURES = PRESETS["benchmark"].measures
 CONVENTIONS = PRESETS["benchmark"].conventions
@@ -167,7 +167,7 @@ class ReportAggregator:
 
 def _ndcg(retrieved: Sequence[str], expected: Collection[str], grades: Mapping[str, int]) -> float:
     hits = hits_of(retrieved, grades)
-    ungraded = set(ids_of(expected, "expected")) - {str(item) for item in grades}
+    ungraded = set(parse_ids(expected, "expected")) - {str(item) for item in grades}
     if ungraded:
         raise InputError(
             f"the expected id {min(ungraded)!r} has no grade",

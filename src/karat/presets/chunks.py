@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from karat.measures.presets import PRESETS
-from karat.measures.single_query import hits_of, ids_of, value
+from karat.measures.single_query import hits_of, parse_ids, value
 
 MEASURES = PRESETS["chunks"].measures
 CONVENTIONS = PRESETS["chunks"].conventions
@@ -49,8 +49,8 @@ class _ChunkMetric:
             The ids of the chunks that should be retrieved.
         """
         # As duplicates=set and no_gold=recall do it for whole runs.
-        distinct = dict.fromkeys(ids_of(retrieved, "retrieved"))
-        relevant = set(ids_of(ground_truth, "ground_truth"))
+        distinct = dict.fromkeys(parse_ids(retrieved, "retrieved"))
+        relevant = set(parse_ids(ground_truth, "ground_truth"))
         if not relevant and self.measure == "R":
             return 1.0
         return value(self.measure, hits_of(distinct, relevant))

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from karat.functional import calculate_overlap, merge_overlapping_spans
 from karat.measures.presets import PRESETS
-from karat.measures.single_query import AnySpan, check_span, coverage_of, span_value, spans_of
+from karat.measures.single_query import AnySpan, check_span, coverage_of, span_value, parse_spans
 
 MEASURES = PRESETS["spans"].measures
 CONVENTIONS = PRESETS["spans"].conventions
@@ -100,7 +100,7 @@ class _SpanMetric:
         ground_truth
             The spans that should be retrieved, in the same forms.
         """
-        spans = spans_of(retrieved=retrieved, ground_truth=ground_truth)
+        spans = parse_spans(retrieved=retrieved, ground_truth=ground_truth)
         return span_value(f"span.{self.name}", coverage_of(*spans))
 
 

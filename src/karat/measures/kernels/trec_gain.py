@@ -14,8 +14,8 @@ from karat.measures.array_math import (
     divide,
     gain_of_grades,
     logarithm,
-    running,
-    running_at,
+    running_sum,
+    running_sum_at,
 )
 from karat.measures.kernels.ndcg import sort_by_gain
 from karat.measures.kernels.references import JARVELIN
@@ -88,10 +88,10 @@ def normalised_gain(hits: Hits, k: None, gain: Any) -> Floats:  # noqa: ARG001
     gains = gain_of_grades(found.grade, gain)
     found, gains = found.where(gains != 0), gains[gains != 0]
     best, ideal_gains = _with_gain(sort_by_gain(hits.gold, gain), gain)
-    cost = running_at(
-        best, running(best, np.maximum(ideal_gains, 1.0)), found.query, found.rank
+    cost = running_sum_at(
+        best, running_sum(best, np.maximum(ideal_gains, 1.0)), found.query, found.rank
     ) + np.maximum(found.rank - best.count[found.query], 0)
-    distance = 2 + (cost - running(found, gains))  # the gains alone may be too large for a 2
+    distance = 2 + (cost - running_sum(found, gains))  # the gains alone may be too large for a 2
     contribution = gains / logarithm(distance, math.log2)
     trace_rows(found, gain=gains, log2_of=distance, contribution=contribution)
     trace_numbers(sum_of_contributions=found.total(contribution), all_gain=best.total(ideal_gains))
@@ -123,7 +123,7 @@ class _Curve:
     def __init__(self, places: RankedRows, gains: Floats) -> None:
         self.places, self.gains = places, gains
         self.contribution = gains / discount(places.rank)
-        self.sums = running(places, self.contribution)
+        self.sums = running_sum(places, self.contribution)
         self.whole = places.total(self.contribution)
 
     @classmethod
@@ -137,7 +137,7 @@ class _Curve:
 
     def at(self, query: Ints, rank: Ints) -> Floats:
         """Return DCG at given ranks of given queries."""
-        return running_at(self.places, self.sums, query, rank)
+        return running_sum_at(self.places, self.sums, query, rank)
 
 
 def _with_gain(ideal: RankedRows, gain: Any) -> tuple[RankedRows, Floats]:

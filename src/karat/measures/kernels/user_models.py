@@ -17,7 +17,7 @@ from karat.measures.registry import REL, Param, measure, one_of, share, whole_nu
 from karat.measures.trace import trace_numbers, trace_others, trace_rows
 
 PERSISTENCE = Param(
-    "p", 0.8, "the chance that the user goes on to the next item", share, shown=True
+    "p", 0.8, "the chance that the user goes on to the next item", share, always_shown=True
 )
 BINARY = Param(
     "gain",
