@@ -455,7 +455,7 @@ def test_table_shows_units_and_unknown_values_within_80_columns(command):
     assert [line for line in remarks.splitlines()[-6:] if "marked *" not in line] == [
         "every run: 2 queries of gold without judgments left out",
         "every run: 1 query of gold not in the run left out of latency, cost and context",
-        "every run: 1 query without the timing asked for left out of latency",
+        "every run: 1 query without the requested timing left out of latency",
         "every run: latency.p99 of fewer than 100 samples (2)",
         "other: 1 call without a price or its tokens; cost of their queries unknown",
     ]
@@ -529,7 +529,7 @@ def test_cost_is_explained_call_by_call(command):
         ),
         ("latency.max(stage=rerank)", "q2", "no such timing for this query, so it is left out"),
         ("latency.max", "q3", "nothing was timed\n\nthe run lacks this query, so it is left out"),
-        ("cost.sum", "q3", "no call is known of\n\nthe run lacks this query, so it is left out"),
+        ("cost.sum", "q3", "no calls were recorded\n\nthe run lacks this query, so it is left out"),
     ],
 )
 def test_explanation_shows_timings_or_why_the_query_is_left_out(measure, query, ending):

@@ -20,7 +20,7 @@ from karat.match.gold_index import PreparedGold
 from karat.measures import Measure, Plan
 from karat.measures.array_math import gain_of_grades
 from karat.measures.families import FAMILIES, REASONS, FamilyInput, FamilyName, read_inputs
-from karat.measures.scoring import score_inputs, counts_by_query
+from karat.measures.scoring import counts_by_query, score_inputs
 from karat.measures.trace import Trace
 
 TOP = 20

@@ -234,7 +234,8 @@ def _failed(measure: Measure, error: Exception) -> MeasureError:
         path=file,
         line=own_frames[-1].lineno if own_frames else None,
         field=measure.name,
-        hint="karat --debug COMMAND … shows the traceback; in Python, see the __cause__ of this error",
+        hint="karat --debug COMMAND … shows the traceback; in Python, it is the __cause__ of this "
+        "error",
     )
 
 

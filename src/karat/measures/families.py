@@ -75,8 +75,8 @@ class Reason:
     excluded_from: str = ""
     """The measures that they are excluded from, if not all."""
     outcome: Callable[[Conventions, Collection[Family]], str] = lambda _, __: ""
-    """What happens to them if they are not excluded, given the conventions and the families that are
-    measured."""
+    """What happens to them if they are not excluded, given the conventions and the families that
+    are measured."""
     detail: Callable[[Conventions], str] | None = None
     """What `karat explain` states about one such query."""
     noun: str = "query"
@@ -92,8 +92,8 @@ class Family:
     read: Callable[[PreparedGold, Run, Plan], FamilyInput]
     """Matches gold and run into the input of its kernels."""
     gold: str | None = None
-    """The kind of gold that it reads, which is also the attribute of Gold with its table; None if it
-    reads only the ids of the queries."""
+    """The kind of gold that it reads, which is also the attribute of Gold with its table; None if
+    it reads only the ids of the queries."""
     noun: str = ""
     """The word for one piece of gold of this kind."""
     defaults: tuple[str, ...] = ()

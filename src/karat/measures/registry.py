@@ -51,11 +51,11 @@ class Declaration:
     differs: str
     """How it relates to the measures of other tools, in particular where values differ."""
     family: FamilyName = RANK.name
-    """What its kernel reads: judged items, spans, evidence texts, or the timings, calls and tokens of
-    the run."""
+    """What its kernel reads: judged items, spans, evidence texts, or the timings, calls and tokens
+    of the run."""
     cutoff: Cutoff = "optional"
-    """Whether it takes a cutoff: `optional` is a rank; `budget` is a rank or a number of characters,
-    as in `@2000c`; `share` is a required recall level from 0 to 1."""
+    """Whether it takes a cutoff: `optional` is a rank; `budget` is a rank or a number of
+    characters, as in `@2000c`; `share` is a required recall level from 0 to 1."""
     params: tuple[Param, ...] = ()
     aliases: tuple[str, ...] = ()
     cites: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Declaration:
     """Computes the value if every unjudged item of the list were relevant. Measures that divide by
     the number of relevant items have none, because their denominator would change too."""
     weight: Callable[[Any], Ints] | None = None
-    """For `micro`: computes the denominator of each query; value times denominator is an integer."""
+    """For `micro`: computes the denominator of each query; value · denominator is an integer."""
     unit: Unit | None = None
     least_queries: int = 0
     """With fewer queries than this, the combined value is marked as unreliable."""

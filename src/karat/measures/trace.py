@@ -26,7 +26,7 @@ class TracedRows:
 
 @dataclass(frozen=True)
 class TracedOthers:
-    """Values for all items up to a cutoff that are *not* in these rows, as functions of the rank."""
+    """Values for the items up to a cutoff that are not in these rows, as functions of the rank."""
 
     places: RankedRows
     cutoff: int | None

@@ -1,8 +1,8 @@
 """Recall, precision and F1 over sets of chunk ids.
 
-Lists are not cut, an id that is repeated counts once, and without any gold only recall is 1.
-Ids change with every chunker, so they cannot compare chunkers: use `karat.presets.spans` where
-the offsets of the chunks are known.
+Lists have no cutoff, and repeated ids count once. If no ids are expected, recall is 1 and the
+others are 0. The ids of chunks depend on the chunker; to compare chunkers, use
+`karat.presets.spans` with the offsets of the chunks.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ ChunkId = str
 
 @runtime_checkable
 class ChunkLevelMetric(Protocol):
-    """A metric over chunk ids."""
+    """A metric over sets of chunk ids."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the metric."""
 
     def calculate(self, retrieved: Iterable[ChunkId], ground_truth: Iterable[ChunkId]) -> float:
-        """Return its value."""
+        """Return the value for one query."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,19 @@ class _ChunkMetric:
 
         Parameters
         ----------
-        retrieved
-            The ids of the chunks that were retrieved, in any order; repeats count once. Whole
-            numbers are taken as text, so 7 and "7" are the same id.
-        ground_truth
+        retrieved : iterable of str
+            The ids of the retrieved chunks, in any order; repeated ids count once. Integers are
+            converted to text, so 7 and "7" are the same id.
+        ground_truth : iterable of str
             The ids of the chunks that should be retrieved.
+
+        Examples
+        --------
+        >>> from karat.presets import chunks
+        >>> chunks.chunk_recall.calculate(["a", "x", "a"], ["a", "b"])
+        0.5
         """
-        # As duplicates=set and no_gold=recall do it for whole runs.
+        # The same as the conventions duplicates=set and no_gold=recall for whole runs.
         distinct = dict.fromkeys(parse_ids(retrieved, "retrieved"))
         relevant = set(parse_ids(ground_truth, "ground_truth"))
         if not relevant and self.measure == "R":
