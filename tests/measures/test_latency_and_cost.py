@@ -457,7 +457,7 @@ def test_table_shows_units_and_unknown_values_within_80_columns(command):
         "every run: 1 query of gold not in the run left out of latency, cost and context",
         "every run: 1 query without the requested timing left out of latency",
         "every run: latency.p99 of fewer than 100 samples (2)",
-        "other: 1 call without a price or its tokens; cost of their queries unknown",
+        "other: 1 call without a price or token count; cost of their queries unknown",
     ]
 
 
@@ -512,7 +512,7 @@ def test_cost_is_explained_call_by_call(command):
         "stage  model  in  out  USD",
         "–          m   5    –    –",
         "",
-        "2: a call has no price, or not the tokens it is for: the cost is not known",
+        "2: a call has no price or no token count, so the cost is unknown",
         "cost.sum 1 = 5e-05",
         "cost.sum 2 = left out",
         "2 − 1 = left out",

@@ -369,8 +369,8 @@ REL = Param("rel", 1, "the lowest grade that counts as relevant", whole_number_f
 GAIN = Param(
     "gain",
     "linear",
-    "the gain of a grade: linear is the grade, exp2 is 2^grade − 1, or {grade: gain}, where "
-    "grades that are not listed stay linear",
+    "the gain of an item: its grade (linear), 2^grade − 1 (exp2), or a mapping {grade: gain}; "
+    "grades that are not in the mapping keep their linear gain",
     parse_gain,
 )
 MIN_OVERLAP = Param(

@@ -16,8 +16,8 @@ from karat.measures.trace import trace_numbers, trace_rows
 DENOMINATOR = Param(
     "denominator",
     "relevant",
-    "what to divide by: relevant, all relevant items; hits, the relevant items in the top k; min, "
-    "the smaller of k and all relevant items",
+    "what to divide by: all relevant items (relevant), the relevant items in the top k (hits), or "
+    "the smaller of k and all relevant items (min)",
     one_of("relevant", "hits", "min"),
 )
 INFERRED_EPSILON = 0.00001  # the smoothing of Yilmaz and Aslam, with the value of trec_eval
@@ -29,7 +29,7 @@ INFERRED_EPSILON = 0.00001  # the smoothing of Yilmaz and Aslam, with the value 
     several=("map_cut",),
     title="Average precision",
     cites=(MANNING,),
-    formula="Σ precision at the rank of each relevant item in the top k, / all relevant items",
+    formula="(Σ precision at the rank of each relevant item in the top k) / all relevant items",
     edges="a relevant item that is not retrieved adds 0; 0 if gold has nothing relevant",
     differs="trec_eval, ranx and ir_measures agree; torchmetrics divides by the relevant items "
     "retrieved (denominator=hits), Kaggle's MAP@k by min(k, R) (denominator=min)",
@@ -90,7 +90,7 @@ def smoothed_ap(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     "Bpref",
     title="Binary preference",
     cites=(BUCKLEY,),
-    formula="Σ over relevant items retrieved of 1 − min(n, R) / min(N, R), / R, where n is the "
+    formula="(Σ over relevant items retrieved of 1 − min(n, R) / min(N, R)) / R, where n is the "
     "number of judged irrelevant items above it, N of all judged irrelevant items, R of all "
     "relevant items",
     edges="unjudged items and grades below 0 are ignored; if N = 0, every relevant item adds 1",
@@ -131,8 +131,8 @@ def geometric_bpref(hits: Hits, k: None, rel: int) -> Floats:
     "infAP",
     title="Inferred average precision",
     cites=(YILMAZ,),
-    formula="Σ over relevant items retrieved of 1/r + (r−1)/r · (items of the pool above)/(r−1) · "
-    "(relevant above + ε) / (judged above + 2ε), / all relevant items, where r is the rank and "
+    formula="(Σ over relevant items retrieved of 1/r + (r−1)/r · (items of the pool above)/(r−1) · "
+    "(relevant above + ε) / (judged above + 2ε)) / all relevant items, where r is the rank and "
     "ε = 0.00001",
     edges="an item with a grade below 0 is in the pool but not judged; an item that is not in gold "
     "is not in the pool; a relevant item at rank 1 adds 1",

@@ -80,8 +80,8 @@ def full(matches: EvidenceMatches, k: int | None) -> Floats:
     "evidence.P",
     aliases=("evidence.precision",),
     title="Precision of chunks",
-    formula="items in the top k that cover an evidence text / k; without a cutoff, / items in the "
-    "list",
+    formula="items in the top k that cover an evidence text / k; without a cutoff, k is the "
+    "length of the list",
     edges="the denominator is k even if the list is shorter; the convention duplicates determines "
     f"how repeated items count; {LEFT_OUT}",
     differs="context precision in Ragas is an average precision, as evidence.AP",
@@ -144,8 +144,9 @@ def success(matches: EvidenceMatches, k: int | None) -> Floats:
     "evidence.AP",
     aliases=("evidence.map", "evidence.average_precision"),
     title="Average precision of evidence texts",
-    formula="Σ over ranks of evidence texts covered first at this rank · ranks so far that "
-    "covered a new one / rank, / all evidence texts",
+    formula="(Σ over ranks of n · m / rank) / all evidence texts, where n is the number of "
+    "evidence texts covered first at this rank, and m is the number of ranks so far that covered "
+    "a new one",
     edges="at most 1; equal to AP if each item covers at most one evidence text and no evidence "
     f"text is covered twice; {LEFT_OUT}",
     differs="context precision in Ragas divides by the relevant items retrieved",
@@ -158,8 +159,8 @@ def average_precision(matches: EvidenceMatches, k: int | None) -> Floats:
     "evidence.nDCG",
     title="Normalised discounted cumulative gain of evidence texts",
     cites=(JARVELIN,),
-    formula="Σ over ranks of evidence texts covered first at this rank / log2(rank + 1), / the "
-    "same for the best order; at most 1",
+    formula="(Σ over ranks of n / log2(rank + 1)) / the same sum for the best order, at most 1, "
+    "where n is the number of evidence texts covered first at this rank",
     edges="the best order takes the retrieved item that covers most new evidence texts first, and "
     f"so on, then adds one rank for each evidence text that no item covers; {LEFT_OUT}",
     differs="α-nDCG discounts evidence that is covered again, instead of ignoring it",

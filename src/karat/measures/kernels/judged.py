@@ -36,7 +36,7 @@ def judged(hits: Hits, k: int | None) -> Floats:
     aliases=("hole", "unj"),
     several=("unj",),
     title="Unjudged share",
-    formula="unjudged items in the top k / k; without a cutoff, unjudged items / items in the list",
+    formula="unjudged items in the top k / k; without a cutoff, k is the length of the list",
     edges="if a list is shorter than k, the missing items do not count as unjudged",
     differs="unj of trec_eval 10.0 agrees; hole of BEIR counts only items that are judged for no "
     "query",

@@ -88,8 +88,9 @@ _cost = partial(
     differs="the prices are those in the run; karat has no price list",
 )
 _FORMULA = (
-    "Σ over calls of price_per_call, or price_per_1k_calls / 1000, + tokens / 1000 · price_per_1k, "
-    "or prompt tokens / 1000 · price_in + completion tokens / 1000 · price_out; over queries, the "
+    "Σ over calls of price_per_call (or price_per_1k_calls / 1000) + tokens / 1000 · price_per_1k "
+    "(or prompt tokens / 1000 · price_in + completion tokens / 1000 · price_out); over queries, "
+    "the "
 )
 
 

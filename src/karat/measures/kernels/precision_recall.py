@@ -14,7 +14,7 @@ from karat.measures.trace import trace_numbers, trace_rows
 DENOMINATOR = Param(
     "denominator",
     "k",
-    "what to divide by: k, or retrieved, the number of items in the top k",
+    "what to divide by: k, or the number of items in the top k (retrieved)",
     one_of("k", "retrieved"),
 )
 MULTIPLE = Param(
@@ -35,7 +35,7 @@ def precision_upper_bound(hits: Hits, k: int | None, rel: int, denominator: str)
     aliases=("precision", "set_P"),
     title="Precision",
     cites=(MANNING,),
-    formula="relevant items in the top k / k; without a cutoff, relevant items / items in the list",
+    formula="relevant items in the top k / k; without a cutoff, k is the length of the list",
     edges="the denominator is k even if the list is shorter; 0 for an empty list",
     differs="trec_eval, ranx and ir_measures agree; context precision in Ragas and DeepEval is "
     "mostly a kind of average precision, judged by a language model",

@@ -177,8 +177,8 @@ def success(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Float
     "span.AP",
     aliases=("span.map", "span.average_precision"),
     title="Average precision of gold spans",
-    formula="Σ over ranks of spans found first at this rank · ranks so far that found a new span / "
-    "rank, / all spans",
+    formula="(Σ over ranks of n · m / rank) / all spans, where n is the number of spans found "
+    "first at this rank, and m is the number of ranks so far that found a new one",
     edges=f"at most 1; a span is found by a single item, not by several together; {_LEFT_OUT}",
 )
 def average_precision(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
@@ -189,8 +189,8 @@ def average_precision(coverage: Coverage, k: int | None, min_overlap: MinOverlap
     "span.nDCG",
     title="Normalised discounted cumulative gain of gold spans",
     cites=(JARVELIN,),
-    formula="Σ over ranks of spans found first at this rank / log2(rank + 1), / the same for the "
-    "best order; at most 1",
+    formula="(Σ over ranks of n / log2(rank + 1)) / the same sum for the best order, at most 1, "
+    "where n is the number of spans found first at this rank",
     edges="the best order takes the retrieved item that finds most new spans first, and so on, "
     f"then adds one rank for each span that no item finds; {_LEFT_OUT}",
 )

@@ -78,8 +78,8 @@ def ndcg_at_levels(hits: Hits, k: None, gain: Any) -> Floats:  # noqa: ARG001
     "G",
     aliases=("normalised_gain",),
     title="Normalised gain",
-    formula="Σ gain / log2(2 + c − s), / the sum of all gains, where s is the sum of the gains of "
-    "the list up to this rank, and c that of the ideal list with at least 1 for each rank",
+    formula="(Σ gain / log2(2 + c − s)) / the sum of all gains, where s is the sum of the gains "
+    "of the list up to this rank, and c that of the ideal list with at least 1 for each rank",
     edges="an experimental measure of trec_eval, between AP and nDCG",
     differs="trec_eval's G agrees",
     cutoff="none",
@@ -106,8 +106,8 @@ def normalised_gain(hits: Hits, k: None, gain: Any) -> Floats:  # noqa: ARG001
 @measure(
     "binG",
     title="Binary gain",
-    formula="Σ over relevant items retrieved of 1 / log2(2 + irrelevant or unjudged items above), "
-    "/ all relevant items",
+    formula="(Σ over relevant items retrieved of 1 / log2(2 + irrelevant or unjudged items "
+    "above)) / all relevant items",
     edges="an experimental measure of trec_eval; G with a gain of 1 for all relevant items",
     differs="trec_eval's binG agrees",
     cutoff="none",

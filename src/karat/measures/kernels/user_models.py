@@ -22,8 +22,8 @@ PERSISTENCE = Param(
 BINARY = Param(
     "gain",
     "binary",
-    "the gain of items with a grade of rel or higher: binary, 1; linear, grade / max_grade; query, "
-    "grade / the largest grade of the query",
+    "the gain of items with a grade of rel or higher: 1 (binary), grade / max_grade (linear), or "
+    "grade / the largest grade of the query (query)",
     one_of("binary", "linear", "query"),
 )
 MAX_GRADE = Param(
