@@ -11,9 +11,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "measures.md"
 INTRODUCTION = """\
 # Measures
 
-A name is `Name(param=value, …)@cutoff`. Case is ignored, and `_` and `-` are optional. Several names
-are separated by commas or spaces: `-m "nDCG@10 P@5 RR"`. *k* is the cutoff, relevant means a grade
-of `rel` or higher, and ranks count from 1. This page is generated from the declarations in
+A name is `Name(param=value, …)@cutoff`. Case is ignored, and `_` and `-` are optional. Several
+names are separated by commas or spaces: `-m "nDCG@10 P@5 RR"`. *k* is the cutoff, relevant means
+a grade of `rel` or higher, and ranks count from 1. This page is generated from the declarations in
 `src/karat/measures/` by `tools/build_measures_page.py`. You can also declare
 [measures of your own](own_measures.md).
 
@@ -35,8 +35,8 @@ accepted too. Output uses the names of karat, and the values are those of ir_mea
 CUTOFF = {
     "none": "takes no cutoff",
     "optional": "cutoff is optional; default: the whole list",
-    "budget": "cutoff is optional: a rank, or a budget of characters such as `@2000c`; default: the "
-    "whole list",
+    "budget": "cutoff is optional: a rank, or a budget of characters such as `@2000c`; "
+    "default: the whole list",
     "share": "requires a recall level, such as `@0.1`",
 }
 

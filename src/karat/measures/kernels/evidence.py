@@ -180,9 +180,9 @@ _LEAST = Param(
 @_evidence(
     "evidence.union",
     title="Evidence texts covered by several items together",
-    formula="the mean over evidence texts of the share of characters that are in the top k, in "
-    "shared substrings of at least `least` characters; 1 for an evidence text that a single item "
-    "covers",
+    formula="the mean over evidence texts of the share of their characters that the top k "
+    "contains, in substrings of at least `least` characters; 1 for an evidence text that a single "
+    "item covers",
     edges="spaces are not counted; an evidence text that is shorter than `least` must be "
     f"contained as a whole; at least evidence.coverage; {LEFT_OUT}",
     differs="no common tool has it",
