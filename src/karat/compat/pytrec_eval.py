@@ -266,7 +266,7 @@ def _check_query_ids(by_query: Mapping[str, Any]) -> None:
     for query in by_query:
         if not isinstance(query, str):
             raise InputError(
-                f"a query id must be text, got {query!r}",
+                f"the id must be text, got {query!r}",
                 field="query",
                 hint="convert it with str()",
             )
@@ -332,7 +332,5 @@ def _add(
     table: dict[str, dict[str, Number]], query: str, item: str, value: Number, line: int
 ) -> None:
     if item in table.setdefault(query, {}):
-        raise InputError(
-            f"item {item!r} is listed twice for query {query!r}", line=line, field="item"
-        )
+        raise InputError(f"{item!r} is listed twice for query {query!r}", line=line, field="item")
     table[query][item] = value

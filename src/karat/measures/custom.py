@@ -124,7 +124,7 @@ def measure(
     spellings = _distinct_spellings(name, [aliases] if isinstance(aliases, str) else aliases)
     if over_queries not in get_args(OverQueries):
         raise MeasureError(
-            f"over_queries must be one of {', '.join(get_args(OverQueries))}, got {over_queries!r}",
+            f"must be one of {', '.join(get_args(OverQueries))}, got {over_queries!r}",
             field=f"{name}(over_queries=)",
             hint='use the default, "mean", if you are not sure',
         )

@@ -186,9 +186,9 @@ def resolve_measure(
     return Measure(declaration, cutoff, values)
 
 
-def parse_all(measures: AnyMeasure | Iterable[AnyMeasure]) -> tuple[Measure, ...]:
+def parse_all(given: AnyMeasure | Iterable[AnyMeasure]) -> tuple[Measure, ...]:
     """Return the measures of a list of names, without repeats, in the same order."""
-    parsed = [parse(measure) for measure in measure_list(measures)]
+    parsed = [parse(measure) for measure in measure_list(given)]
     if not parsed:
         raise MeasureError("at least one measure is required", hint='name one, such as "nDCG@10"')
     return tuple(dict.fromkeys(parsed))

@@ -131,7 +131,7 @@ class Plan:
         """
         if level not in LEVELS:
             raise InputError(
-                f"the level must be one of {', '.join(LEVELS)}, got {level!r}",
+                f"must be one of {', '.join(LEVELS)}, got {level!r}",
                 field="level",
                 hint=f"write level={LEVELS[0]!r} or level={LEVELS[1]!r}",
             )

@@ -100,7 +100,7 @@ def preset_named(name: str | None) -> Preset:
         return NO_PRESET
     if name not in PRESETS:
         raise InputError(
-            f"preset {name!r} not found",
+            f"{name!r} not found",
             field="preset",
             hint=f"choose one of {', '.join(PRESETS)}",
         )

@@ -49,14 +49,14 @@ def read_groups(path: str) -> dict[tuple[str, str], dict[str, int]]:
         number = _number(source, line, "grade", grade)
         if not number.is_integer() or abs(number) >= LARGEST_GRADE:
             raise source.error(
-                f"a grade must be a small integer, got {grade!r}",
+                f"must be a small integer, got {grade!r}",
                 line=line,
                 field="grade",
                 hint="write a grade such as 0, 1 or 2",
             )
         if item in groups[query, group]:
             raise source.error(
-                f"item {item!r} is judged twice in group {group!r} of topic {query!r}",
+                f"{item!r} is judged twice in group {group!r} of topic {query!r}",
                 line=line,
                 field="item",
                 hint="remove one of the two lines",

@@ -71,7 +71,7 @@ def _of_qrels(gold: Gold, ids: list[str], run: Run, options: TrecEvalOptions) ->
     if repeated.height:
         query, item = repeated.select("query_id", "item_id").row(0)
         raise InputError(
-            f"item {item!r} is judged twice for topic {query!r}",
+            f"{item!r} is judged twice for topic {query!r}",
             path=options.files[0],
             field="item",
             hint="remove one of the two lines; karat eval would use the higher grade",
