@@ -130,7 +130,7 @@ def reciprocal_rank(matches: EvidenceMatches, k: int | None) -> Floats:
 @_evidence(
     "evidence.Success",
     aliases=("evidence.hit_rate", "evidence.hit"),
-    title="Success for evidence texts, also called hit rate",
+    title="Success, or hit rate, of evidence texts",
     formula="1 if an item in the top k covers an evidence text, else 0",
     edges=LEFT_OUT,
     differs="no common tool has it for texts",
@@ -157,7 +157,7 @@ def average_precision(matches: EvidenceMatches, k: int | None) -> Floats:
 
 @_evidence(
     "evidence.nDCG",
-    title="Normalised discounted cumulative gain of evidence texts",
+    title="Normalised DCG of evidence texts",
     cites=(JARVELIN,),
     formula="(Σ over ranks of n / log2(rank + 1)) / the same sum for the best order, at most 1, "
     "where n is the number of evidence texts covered first at this rank",
@@ -179,7 +179,7 @@ _LEAST = Param(
 
 @_evidence(
     "evidence.union",
-    title="Evidence texts covered by several items together",
+    title="Evidence texts covered by items together",
     formula="the mean over evidence texts of the share of their characters that the top k "
     "contains, in substrings of at least `least` characters; 1 for an evidence text that a single "
     "item covers",

@@ -79,9 +79,9 @@ def recall(hits: Hits, k: int | None, rel: int) -> Floats:
 @measure(
     "F1",
     aliases=("F", "f_measure"),
-    title="F1, the harmonic mean of precision and recall",
+    title="F1, the mean of precision and recall",
     cites=(MANNING,),
-    formula="2·P·R / (P + R), where P is precision and R is recall; 0 if both are 0",
+    formula="2·P·R / (P + R), the harmonic mean of precision P and recall R; 0 if both are 0",
     edges="the denominator of P is k even if the list is shorter, unless denominator=retrieved",
     differs="ranx agrees; over queries, it is the mean of F1, not F1 of the mean P and the mean R",
     params=(REL, DENOMINATOR),

@@ -22,7 +22,7 @@ def reciprocal_rank_upper_bound(hits: Hits, k: int | None, rel: int) -> Floats:
     aliases=("recip_rank", "mrr", "reciprocal_rank", "mean_reciprocal_rank"),
     title="Reciprocal rank",
     cites=(VOORHEES,),
-    formula="1 / rank of the first relevant item in the top k, or 0 if there is none",
+    formula="1 / rank of the first relevant item, 0 if there is none",
     edges="the mean over queries is usually called MRR",
     differs="trec_eval's recip_rank agrees; it has no cutoff, but -M 10 gives RR@10; ranx (mrr) "
     "agrees",

@@ -164,7 +164,7 @@ def reciprocal_rank(coverage: Coverage, k: int | None, min_overlap: MinOverlap) 
 @_target_measure(
     "span.Success",
     aliases=("span.hit_rate", "span.hit"),
-    title="Success for gold spans, also called hit rate",
+    title="Success, or hit rate, of gold spans",
     formula="1 if an item in the top k contains min_overlap of a gold span, else 0",
     edges=_LEFT_OUT,
     binary=True,
@@ -187,7 +187,7 @@ def average_precision(coverage: Coverage, k: int | None, min_overlap: MinOverlap
 
 @_target_measure(
     "span.nDCG",
-    title="Normalised discounted cumulative gain of gold spans",
+    title="Normalised DCG of gold spans",
     cites=(JARVELIN,),
     formula="(Σ over ranks of n / log2(rank + 1)) / the same sum for the best order, at most 1, "
     "where n is the number of spans found first at this rank",

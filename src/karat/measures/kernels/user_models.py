@@ -76,7 +76,7 @@ def rank_biased_precision(
 @measure(
     "RBPresid",
     aliases=("rbp_residual",),
-    title="Residual of RBP: how much unjudged items could add",
+    title="Residual of RBP, from unjudged items",
     cites=(MOFFAT,),
     formula="p^n + (1 − p) · Σ p^(rank − 1) over unjudged items, where n is the length of the list",
     edges="0 if every item of the list is judged, without p^n; repeated items are not counted "
