@@ -131,9 +131,9 @@ class Plan:
         """
         if level not in LEVELS:
             raise InputError(
-                f"must be one of {', '.join(LEVELS)}, got {level!r}",
+                f"{level!r} is not supported",
                 field="level",
-                hint=f"write level={LEVELS[0]!r} or level={LEVELS[1]!r}",
+                hint=f"choose one of {', '.join(LEVELS)}",
             )
         if not isinstance(matching, Matching | None):
             raise InputError(
