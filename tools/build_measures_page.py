@@ -1,4 +1,4 @@
-"""Writes docs/measures.md from the declarations; a test holds the two together."""
+"""Write docs/measures.md from the declarations; a test checks that the page is up to date."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ PAGE = Path(__file__).parents[1] / "docs" / "measures.md"
 INTRODUCTION = """\
 # Measures
 
-Names are `Name(param=value, …)@cutoff`, read without regard to case; `_` and `-` may be left out.
-Several names are separated by commas or spaces: `-m "nDCG@10 P@5 RR"`. *k* is the cutoff,
-relevant means a grade of `rel` or higher, and rank counts from 1. This page is made from the
-declarations in `src/karat/measures/` by `tools/build_measures_page.py`. You can also declare
+A name is `Name(param=value, …)@cutoff`. Case is ignored, and `_` and `-` are optional. Several
+names are separated by commas or spaces: `-m "nDCG@10 P@5 RR"`. *k* is the cutoff, relevant means
+a grade of `rel` or higher, and ranks count from 1. This page is generated from the declarations in
+`src/karat/measures/` by `tools/build_measures_page.py`. You can also declare
 [measures of your own](own_measures.md).
 
-trec_eval's way of writing a cutoff (`ndcg_cut_10`, `P.5,10`) is read too, and so are the
-parameters of ir_measures. They are printed in karat's spelling, and the values are those of
-ir_measures:
+Cutoffs in the style of trec_eval (`ndcg_cut_10`, `P.5,10`) and the parameters of ir_measures are
+accepted too. Output uses the names of karat, and the values are those of ir_measures:
 
 | ir_measures | karat |
 | --- | --- |
 | `nDCG(dcg='exp-log2')@10` | `nDCG(gain=exp2)@10` |
 | `nDCG(gains={1: 5, 2: 10})@10` | `nDCG(gain={1: 5, 2: 10})@10` |
-| `SetF(beta=2)` | `SetF(weight=2)`: ir_measures too uses its `beta` as the weight, which is β² |
+| `SetF(beta=2)` | `SetF(weight=2)`; the `beta` of ir_measures is also β² |
 | `SetP(relative=True)` | `R_cap` |
 | `NumRet(rel=2)` | `NumRelRet(rel=2)` |
 | `P(cutoff=5)`, `IPrec(recall=0.1)` | `P@5`, `IPrec@0.1` |
-| `P(judged_only=True)@5` | refused: `--unjudged skip` applies to all measures of a command |
-| `F(beta=2)` | refused: F1 has a fixed β of 1; `SetF(weight=4)` is F with β = 2 of the whole list |
+| `P(judged_only=True)@5` | not supported; use `--unjudged skip` for all measures of a command |
+| `F(beta=2)` | not supported; `SetF(weight=4)` is the F measure of the whole list with β = 2 |
 """
 
 CUTOFF = {
     "none": "takes no cutoff",
-    "optional": "cutoff may be left out: the whole list",
-    "budget": "cutoff may be a rank, a budget of characters such as `@2000c`, or left out",
-    "share": "needs a point of recall, such as `@0.1`",
+    "optional": "cutoff is optional; default: the whole list",
+    "budget": "cutoff is optional: a rank, or a budget of characters such as `@2000c`; "
+    "default: the whole list",
+    "share": "requires a recall level, such as `@0.1`",
 }
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the page as Markdown."""
     parts = [INTRODUCTION]
     for measure in catalogue():
         lines = [f"## {measure['name']}", "", f"{measure['title']}.", "", f"> {measure['formula']}"]

@@ -1,7 +1,8 @@
-"""Plain functions for one query: a ranked list of ids, and what is relevant.
+"""Plain functions for one query: measures of a ranked list, and operations on spans.
 
-`relevant` is a collection of ids, or a dict from id to grade. Each function is the measure of
-the same name, called on one query; k < 1 is an InputError.
+The measures have the values of the measures that `karat.evaluate` computes: `precision_at_k` is
+`P@k`, `recall_at_k` is `R@k`, `ndcg_at_k` is `nDCG@k`, `mrr` is `RR`, `average_precision` is `AP`,
+and `hit_rate` is `Success@k`.
 """
 
 from __future__ import annotations
@@ -12,18 +13,40 @@ from typing import Any
 
 from karat.measures.single_query import (
     AnySpan,
+    ParsedSpan,
     Relevant,
-    Span,
     coverage_of,
-    listed_spans,
-    spans_of,
+    parse_spans,
+    span_list,
     value_of,
 )
 
 
 def precision_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
-    """Return relevant items in the top k / k (Manning et al. 2008, section 8.4).
+    """Return the precision of the top k (Manning et al. 2008, section 8.4).
 
+    Parameters
+    ----------
+    retrieved : sequence of str
+        The ids of the retrieved items, best first. Integers are converted to text.
+    relevant : collection of str, or mapping of str to int
+        The ids of the relevant items, or the grade of each judged item; grades of 1 and higher
+        are relevant.
+    k : int
+        The cutoff, at least 1.
+
+    Returns
+    -------
+    float
+        Relevant items in the top k / k, even if fewer than k items were retrieved.
+
+    Raises
+    ------
+    InputError
+        If `k` is below 1, or an argument has the wrong type.
+
+    Examples
+    --------
     >>> precision_at_k(["a", "b"], ["a"], 5)
     0.2
     """
@@ -31,8 +54,30 @@ def precision_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> floa
 
 
 def recall_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
-    """Return relevant items in the top k / all relevant items (Manning et al. 2008, section 8.3).
+    """Return the recall of the top k (Manning et al. 2008, section 8.3).
 
+    Parameters
+    ----------
+    retrieved : sequence of str
+        The ids of the retrieved items, best first. Integers are converted to text.
+    relevant : collection of str, or mapping of str to int
+        The ids of the relevant items, or the grade of each judged item; grades of 1 and higher
+        are relevant.
+    k : int
+        The cutoff, at least 1.
+
+    Returns
+    -------
+    float
+        Relevant items in the top k / all relevant items, or 0.0 if nothing is relevant.
+
+    Raises
+    ------
+    InputError
+        If `k` is below 1, or an argument has the wrong type.
+
+    Examples
+    --------
     >>> recall_at_k(["a", "x", "b"], ["a", "b"], 2)
     0.5
     """
@@ -40,10 +85,33 @@ def recall_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
 
 
 def ndcg_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
-    """Return DCG@k / the DCG@k of the best order, gain = grade, discount log2(rank + 1).
+    """Return the normalised discounted cumulative gain of the top k.
 
-    The measure is from Järvelin and Kekäläinen 2002.
+    The gain of an item is its grade, and the discount is log2(rank + 1), as in Järvelin and
+    Kekäläinen 2002.
 
+    Parameters
+    ----------
+    retrieved : sequence of str
+        The ids of the retrieved items, best first. Integers are converted to text.
+    relevant : collection of str, or mapping of str to int
+        The ids of the relevant items, or the grade of each judged item; grades of 1 and higher
+        are relevant.
+    k : int
+        The cutoff, at least 1.
+
+    Returns
+    -------
+    float
+        DCG@k / DCG@k of the best order, or 0.0 if nothing is relevant.
+
+    Raises
+    ------
+    InputError
+        If `k` is below 1, or an argument has the wrong type.
+
+    Examples
+    --------
     >>> round(ndcg_at_k(["a", "c", "b"], {"a": 2, "b": 1, "c": 0}, 3), 3)
     0.95
     """
@@ -51,8 +119,32 @@ def ndcg_at_k(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
 
 
 def mrr(retrieved: Sequence[str], relevant: Relevant, k: int | None = None) -> float:
-    """Return 1 / rank of the first relevant item, 0 if there is none (Voorhees 1999).
+    """Return the reciprocal rank of the first relevant item (Voorhees 1999).
 
+    The mean over queries is the MRR.
+
+    Parameters
+    ----------
+    retrieved : sequence of str
+        The ids of the retrieved items, best first. Integers are converted to text.
+    relevant : collection of str, or mapping of str to int
+        The ids of the relevant items, or the grade of each judged item; grades of 1 and higher
+        are relevant.
+    k : int, optional
+        The cutoff, at least 1. Default: the whole list.
+
+    Returns
+    -------
+    float
+        1 / rank of the first relevant item, or 0.0 if there is none in the top k.
+
+    Raises
+    ------
+    InputError
+        If `k` is below 1, or an argument has the wrong type.
+
+    Examples
+    --------
     >>> mrr(["x", "a"], ["a"])
     0.5
     """
@@ -60,10 +152,33 @@ def mrr(retrieved: Sequence[str], relevant: Relevant, k: int | None = None) -> f
 
 
 def average_precision(retrieved: Sequence[str], relevant: Relevant, k: int | None = None) -> float:
-    """Return the sum of precision at each relevant item / all relevant items.
+    """Return the average precision (Manning et al. 2008, section 8.4).
 
-    Its mean over queries is MAP (Manning et al. 2008, section 8.4).
+    The mean over queries is the MAP.
 
+    Parameters
+    ----------
+    retrieved : sequence of str
+        The ids of the retrieved items, best first. Integers are converted to text.
+    relevant : collection of str, or mapping of str to int
+        The ids of the relevant items, or the grade of each judged item; grades of 1 and higher
+        are relevant.
+    k : int, optional
+        The cutoff, at least 1. Default: the whole list.
+
+    Returns
+    -------
+    float
+        The sum of precision at each relevant item in the top k / all relevant items, or 0.0 if
+        nothing is relevant.
+
+    Raises
+    ------
+    InputError
+        If `k` is below 1, or an argument has the wrong type.
+
+    Examples
+    --------
     >>> round(average_precision(["a", "x", "b", "y"], ["a", "b"]), 4)
     0.8333
     """
@@ -71,8 +186,32 @@ def average_precision(retrieved: Sequence[str], relevant: Relevant, k: int | Non
 
 
 def hit_rate(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
-    """Return 1.0 if a relevant item is in the top k, else 0.0.
+    """Return whether a relevant item is in the top k.
 
+    The mean over queries is the hit rate.
+
+    Parameters
+    ----------
+    retrieved : sequence of str
+        The ids of the retrieved items, best first. Integers are converted to text.
+    relevant : collection of str, or mapping of str to int
+        The ids of the relevant items, or the grade of each judged item; grades of 1 and higher
+        are relevant.
+    k : int
+        The cutoff, at least 1.
+
+    Returns
+    -------
+    float
+        1.0 if a relevant item is in the top k, else 0.0.
+
+    Raises
+    ------
+    InputError
+        If `k` is below 1, or an argument has the wrong type.
+
+    Examples
+    --------
     >>> hit_rate(["x", "a"], ["a"], 2)
     1.0
     """
@@ -80,80 +219,109 @@ def hit_rate(retrieved: Sequence[str], relevant: Relevant, k: int) -> float:
 
 
 def merge_overlapping_spans(spans: Sequence[AnySpan]) -> list[AnySpan]:
-    """Join spans of one document that overlap or touch, sorted by document and start.
+    """Merge spans of the same document that overlap or touch.
 
     Parameters
     ----------
-    spans
-        `(start, end)` tuples of one document, `(doc_id, start, end)` tuples, dicts with these
-        keys, or objects with these attributes that can be made from them, such as
-        `karat.presets.spans.CharacterSpan`. Spans with and without a document do not mix.
+    spans : sequence of spans
+        Each span is a `(start, end)` tuple, a `(doc_id, start, end)` tuple, a dict with these keys,
+        or an object with these attributes that can be constructed from them, such as
+        `karat.presets.spans.CharacterSpan`. Spans are half-open, `[start, end)`. Either all spans
+        have a document, or none has.
 
     Returns
     -------
-    Spans of the kind that was given, or tuples where kinds were mixed. Objects and dicts keep
-    their `text` where the texts of the joined spans give it without a gap or contradiction.
+    list of spans
+        The merged spans, sorted by document and start; empty spans are removed. They have the type
+        of the input spans, or are tuples if the types are mixed. Objects and dicts keep their
+        `text` if the texts of the merged spans determine it without gaps or contradictions.
 
+    Raises
+    ------
+    InputError
+        If a span is not valid, or only some of the spans have a document.
+
+    Examples
+    --------
     >>> merge_overlapping_spans([(30, 80), (0, 50)])
     [(0, 80)]
     >>> merge_overlapping_spans([("a", 0, 50), ("a", 50, 100), ("b", 0, 10)])
     [('a', 0, 100), ('b', 0, 10)]
     """
-    given = listed_spans(spans, "spans")
-    (read,) = spans_of(spans=given)
-    make = _maker(given)
-    return [make(_joined(group)) for group in _groups(read)]
-
-
-def _groups(spans: list[Span]) -> list[list[Span]]:
-    """Return the spans that hold characters, those that overlap or touch together."""
-    groups: list[list[Span]] = []
-    reached = 0
-    with_characters = [span for span in spans if span.end > span.start]
-    for span in sorted(with_characters, key=lambda s: (s.doc_id or "", s.start, -s.end)):
-        if groups and groups[-1][0].doc_id == span.doc_id and span.start <= reached:
-            groups[-1].append(span)
-            reached = max(reached, span.end)
-        else:
-            groups.append([span])
-            reached = span.end
-    return groups
-
-
-def _joined(group: list[Span]) -> Span:
-    """Return the span that a group makes, with its text where that is certain."""
-    start, end = group[0].start, max(span.end for span in group)
-    texts = {span.text for span in group}
-    if len(texts) == 1 and all((span.start, span.end) == (start, end) for span in group):
-        return Span(group[0].doc_id, start, end, texts.pop())
-    text = ""
-    for span in group:
-        if span.text is None or len(span.text) != span.end - span.start:
-            continue
-        known = text[span.start - start :]
-        gap = span.start - start > len(text)
-        overlap = min(len(known), len(span.text))
-        if gap or known[:overlap] != span.text[:overlap]:
-            return Span(group[0].doc_id, start, end)
-        text += span.text[overlap:]
-    return Span(group[0].doc_id, start, end, text if len(text) == end - start else None)
+    listed = span_list(spans, "spans")
+    (parsed,) = parse_spans(spans=listed)
+    make = _span_factory(listed)
+    return [make(_merge(group)) for group in _overlapping_groups(parsed)]
 
 
 def calculate_overlap(a: Sequence[AnySpan], b: Sequence[AnySpan]) -> int:
-    """Return how many characters are in both lists of spans, each counted once.
+    """Return the number of characters that are in both lists of spans.
 
-    Both take spans as `merge_overlapping_spans` does.
+    Parameters
+    ----------
+    a, b : sequence of spans
+        The spans, in the forms that `merge_overlapping_spans` accepts.
 
+    Returns
+    -------
+    int
+        The number of characters in both lists; each character counts once.
+
+    Raises
+    ------
+    InputError
+        If a span is not valid, or only some of the spans have a document.
+
+    Examples
+    --------
     >>> calculate_overlap([(0, 100)], [(50, 150)])
     50
     >>> calculate_overlap([("a", 0, 100)], [("b", 0, 100)])
     0
     """
-    return int(coverage_of(*spans_of(a=a, b=b)).within(None).gold[0])
+    return int(coverage_of(*parse_spans(a=a, b=b)).within(None).gold[0])
 
 
-def _maker(spans: Sequence[AnySpan]) -> Callable[[Span], AnySpan]:
-    """Return what makes spans of the kind that was given."""
+def _overlapping_groups(spans: list[ParsedSpan]) -> list[list[ParsedSpan]]:
+    """Group the spans that overlap or touch; empty spans are dropped."""
+    groups: list[list[ParsedSpan]] = []
+    group_end = 0
+    not_empty = [span for span in spans if span.end > span.start]
+    for span in sorted(not_empty, key=lambda span: (span.doc_id or "", span.start, -span.end)):
+        if groups and groups[-1][0].doc_id == span.doc_id and span.start <= group_end:
+            groups[-1].append(span)
+            group_end = max(group_end, span.end)
+        else:
+            groups.append([span])
+            group_end = span.end
+    return groups
+
+
+def _merge(group: list[ParsedSpan]) -> ParsedSpan:
+    start, end = group[0].start, max(span.end for span in group)
+    return ParsedSpan(group[0].doc_id, start, end, _merged_text(group, start, end))
+
+
+def _merged_text(group: list[ParsedSpan], start: int, end: int) -> str | None:
+    """Return the text of merged spans, or None if their texts do not determine it."""
+    texts = {span.text for span in group}
+    if len(texts) == 1 and all((span.start, span.end) == (start, end) for span in group):
+        return texts.pop()
+    merged = ""
+    for span in group:
+        if span.text is None or len(span.text) != span.end - span.start:
+            continue
+        shared = merged[span.start - start :]
+        has_gap = span.start - start > len(merged)
+        overlap = min(len(shared), len(span.text))
+        if has_gap or shared[:overlap] != span.text[:overlap]:
+            return None
+        merged += span.text[overlap:]
+    return merged if len(merged) == end - start else None
+
+
+def _span_factory(spans: Sequence[AnySpan]) -> Callable[[ParsedSpan], AnySpan]:
+    """Return a function that makes spans of the type of these spans."""
     kinds = {type(span) for span in spans}
     kind: Any = kinds.pop() if len(kinds) == 1 else tuple
     if issubclass(kind, tuple):

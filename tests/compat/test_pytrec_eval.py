@@ -432,10 +432,10 @@ def test_lines_of_qrels_are_read_as_by_pytrec_eval(given_lines):
 @pytest.mark.parametrize(
     ("bad", "value"),
     [
-        ("q Q0 b 2 0.5", "5 "),
-        ("q Q0 b 2 0.5 tag more", "7 "),
-        ("", "0 "),
-        ("\n", "0 "),
+        ("q Q0 b 2 0.5", "5"),
+        ("q Q0 b 2 0.5 tag more", "7"),
+        ("", "0"),
+        ("\n", "0"),
         ("q Q0 b 2 high tag", "'high'"),
     ],
 )
@@ -451,10 +451,10 @@ def test_bad_line_of_a_run_is_reported_by_its_number(bad, value):
 @pytest.mark.parametrize(
     ("bad", "value"),
     [
-        ("q 0 b", "3 "),
-        ("q 0 b 1 more", "5 "),
-        ("", "0 "),
-        ("\n", "0 "),
+        ("q 0 b", "3"),
+        ("q 0 b 1 more", "5"),
+        ("", "0"),
+        ("\n", "0"),
         ("q 0 b high", "'high'"),
         ("q 0 b 1.0", "'1.0'"),
     ],

@@ -71,7 +71,7 @@ def test_sound_files_are_evaluated(folder, judgments):
 @pytest.mark.parametrize(
     ("arguments", "beginning"),
     [
-        ("qrels run run", "error: 3 "),
+        ("qrels run run", "error: "),
         ("-x qrels run", "error: "),
         ("-m nothing qrels run", "error: -m: "),
         ("-R prefs -m map qrels run", "error: -m: "),
@@ -91,10 +91,10 @@ def test_command_ends_with_2_and_prints_only_the_error(command, folder, argument
 
 FLAGS = [
     # Arguments, kind of the error, its field, values in its message.
-    ("", InputError, None, ["0 "]),
-    ("qrels", InputError, None, ["1 "]),
-    ("qrels run run", InputError, None, ["3 "]),
-    ("-m map qrels", InputError, None, ["1 "]),
+    ("", InputError, None, ["0"]),
+    ("qrels", InputError, None, ["1"]),
+    ("qrels run run", InputError, None, ["3"]),
+    ("-m map qrels", InputError, None, ["1"]),
     ("-x qrels run", InputError, None, ["-x"]),
     ("--nothing qrels run", InputError, None, ["--nothing"]),
     ("--Re prefs qrels run", InputError, None, ["--Re"]),
@@ -227,8 +227,8 @@ BAD_FILES = [
             file_case(kind, b"", None, None),
             file_case(kind, b" \n\t\n", None, None),
             file_case(kind, b"# q1\n#\n", None, None),
-            file_case(kind, b"q1 x\n", 1, THIRD_FIELD[kind], "2 "),
-            file_case(kind, b"q1 1 1 1 1 1 1 1\n", 1, None, "8 "),
+            file_case(kind, b"q1 x\n", 1, THIRD_FIELD[kind], "2"),
+            file_case(kind, b"q1 1 1 1 1 1 1 1\n", 1, None, "8"),
             file_case(
                 kind,
                 SOUND[kind].replace(b"#3", b"\xff"),
@@ -241,17 +241,17 @@ BAD_FILES = [
             file_case(kind, gzip.compress(SOUND[kind], mtime=0)[:-9], None, None, "end-of-stream"),
         ]
     ],
-    file_case("qrels", SOUND["run"], 1, None, "6 "),
+    file_case("qrels", SOUND["run"], 1, None, "6"),
     file_case("qrels", b"q1 0 d1 1.5\n", 1, "grade", "'1.5'"),
     file_case("qrels", b"q1 0 d1 1\nq1 0 d2 x\n", 2, "grade", "'x'"),
     file_case("qrels", b"q1 0 d1 99999999999999999999\n", 1, "grade", "'99999999999999999999'"),
     file_case("qrels", b"q1 0 d1 1\nq1 0 d1 2\n", None, "item", "'q1'", "'d1'"),
-    file_case("run", SOUND["qrels"], 1, None, "4 "),
+    file_case("run", SOUND["qrels"], 1, None, "4"),
     file_case("run", b"q1 Q0 d1 1 nan t\n", 1, "score", "'nan'"),
     file_case("run", b"q1 Q0 d1 1 1e999 t\n", 1, "score", "'1e999'"),
     file_case("run", b"q1 Q0 d1 1 high t\n", 1, "score", "'high'"),
     file_case("run", b"q1 Q0 d1 1 1 t\nq1 Q0 d1 2 1 t\n", None, "item", "'q1'"),
-    file_case("prefs", b"q1 u s d1 1\nq1 u d1 1\n", 2, "level", "4 ", "5 "),
+    file_case("prefs", b"q1 u s d1 1\nq1 u d1 1\n", 2, "level", "4", "5"),
     file_case("prefs", b"q1 u s d1 x\n", 1, "level", "'x'"),
     file_case("prefs", b"q1 u s d1 1_0\n", 1, "level", "'1_0'"),
     file_case("prefs", b"q1 u s d1 inf\n", 1, "level", "'inf'"),
@@ -261,7 +261,7 @@ BAD_FILES = [
     file_case("qrels_jg", b"q1 u d1 1e300\n", 1, "grade", "'1e300'"),
     file_case("qrels_jg", b"q1 u d1 99999999999999999999\n", 1, "grade", "'99999999999999999999'"),
     file_case("zscores", b"q map 1 1\nq map 1 2\n", 2, "measure", "map", "'q'"),
-    file_case("zscores", b"q map 1\n", 1, "deviation", "3 ", "4 "),
+    file_case("zscores", b"q map 1\n", 1, "deviation", "3", "4"),
     file_case("zscores", b"q map one 1\n", 1, "mean", "'one'"),
 ]
 

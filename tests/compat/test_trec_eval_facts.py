@@ -349,7 +349,7 @@ def test_measure_that_needs_other_judgments_is_refused(evaluate, given, measure,
     with refused(MeasureError, path=None, field="-m") as error:
         evaluate(judged(a=1), ranked("a"), "-R", given, "-m", measure)
     assert given in error.value.problem
-    assert f"-R {needed} " in error.value.hint
+    assert f"-R {needed}" in error.value.hint
 
 
 # Help and version

@@ -350,8 +350,8 @@ def test_conventions_that_decide_are_named():
     assert str(skipped).endswith("RR = left out")
     assert "Conventions  missing=skip" in str(skipped)
     nothing = karat.explain("RR", gold=gold, run={"q2": ["a", "a"]}, query="q2")
-    assert "gold holds nothing relevant here: no_gold=family" in str(nothing)
-    assert "an item stands again in the list: duplicates=first" in str(nothing)
+    assert "gold has nothing relevant for this query: no_gold=family" in str(nothing)
+    assert "an item is repeated in the list: duplicates=first" in str(nothing)
 
 
 def test_documents_are_calculated_as_documents():

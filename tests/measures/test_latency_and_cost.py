@@ -517,7 +517,7 @@ def test_cost_is_explained_call_by_call(command):
         "stage  model  in  out  USD",
         "–          m   5    –    –",
         "",
-        "2: a call has no price, or not the tokens it is for: the cost is not known",
+        "2: a call has no price or no token count, so the cost is unknown",
         "cost.sum 1 = 5e-05",
         "cost.sum 2 = left out",
         "2 − 1 = left out",
@@ -534,7 +534,7 @@ def test_cost_is_explained_call_by_call(command):
         ),
         ("latency.max(stage=rerank)", "q2", "no such timing for this query, so it is left out"),
         ("latency.max", "q3", "nothing was timed\n\nthe run lacks this query, so it is left out"),
-        ("cost.sum", "q3", "no call is known of\n\nthe run lacks this query, so it is left out"),
+        ("cost.sum", "q3", "no calls were recorded\n\nthe run lacks this query, so it is left out"),
     ],
 )
 def test_explanation_shows_timings_or_why_the_query_is_left_out(measure, query, ending):

@@ -1,1 +1,1 @@
-"""Other tools' ways in: the same names and digits, so that putting karat in their place is easy."""
+"""Drop-in replacements for other tools, with the same names and the same values."""

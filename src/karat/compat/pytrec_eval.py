@@ -1,11 +1,11 @@
-"""pytrec_eval's interface over karat's kernels: changing one import is enough.
+"""The interface of pytrec_eval on the kernels of karat; to use it, change one import.
 
     from karat.compat import pytrec_eval
 
-Names, keys and values of queries are those of pytrec_eval-terrier, which contains trec_eval 9:
-scores are compared as 32-bit numbers, and points of recall are calculated as in that version.
-`trec_eval_version=10` gives the values of trec_eval 10.0 instead. A wrong measure or wrong data is
-an InputError, also where the original raises TypeError, accepts it or ends the process.
+Names, keys and values are those of pytrec_eval-terrier, which contains trec_eval 9: scores are
+compared as 32-bit numbers, and recall levels are computed as in that version. With
+`trec_eval_version=10`, the values are those of trec_eval 10.0. An invalid measure or invalid data
+raises an InputError, even if the original raises a TypeError, accepts it, or ends the process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from karat.arrays import Floats, Ints
-from karat.compat.trec_eval.catalogue import ENTRIES, NICKNAMES, Asked
+from karat.compat.trec_eval.catalogue import ENTRIES, NICKNAMES, ParsedMeasure
 from karat.compat.trec_eval.topics import Topics
 from karat.compat.trec_eval.values import Compute
 from karat.conventions import Conventions
@@ -55,23 +55,25 @@ supported_nicknames = {
 
 
 class RelevanceEvaluator:
-    """Judgments prepared for any number of runs.
+    """Evaluates runs against judgments, which are prepared once for any number of runs.
 
     Parameters
     ----------
-    query_relevance
-        `{query: {item: grade}}`.
-    measures
-        Names as pytrec_eval spells them, such as `map`, `ndcg_cut_5`, `P.1,3` or `official`.
-    relevance_level
+    query_relevance : mapping of str to mapping of str to int
+        The judgments: `{query: {item: grade}}`.
+    measures : iterable of str
+        The names of measures in pytrec_eval, such as `map`, `ndcg_cut_5`, `P.1,3` or `official`.
+    relevance_level : int, default 1
         The lowest grade that counts as relevant.
-    judged_docs_only_flag
-        Whether to drop items that are not judged.
-    trec_eval_version
-        9: the values of pytrec_eval, which contains trec_eval 9. 10: those of trec_eval 10.0, which
-        compares scores as 64-bit numbers and rounds the points of recall of `iprec_at_recall`
-        and `11pt_avg`.
+    judged_docs_only_flag : bool, default False
+        Whether to drop unjudged items.
+    trec_eval_version : {9, 10}, default 9
+        9 gives the values of pytrec_eval, which contains trec_eval 9. 10 gives those of trec_eval
+        10.0, which compares scores as 64-bit numbers, and rounds the recall levels of
+        `iprec_at_recall` and `11pt_avg`.
 
+    Examples
+    --------
     >>> evaluator = RelevanceEvaluator({"q1": {"d1": 0, "d2": 1}}, {"map", "ndcg_cut_5"})
     >>> evaluator.evaluate({"q1": {"d1": 1.0, "d2": 0.5}})
     {'q1': {'map': 0.5, 'ndcg_cut_5': 0.6309297535714575}}
@@ -88,34 +90,51 @@ class RelevanceEvaluator:
     ) -> None:
         if not isinstance(relevance_level, int) or relevance_level < 1:
             raise InputError(
-                f"{relevance_level!r} is no level",
+                f"must be an integer of at least 1, got {relevance_level!r}",
                 field="relevance_level",
-                hint="give the lowest grade that counts as relevant, a whole number from 1 up",
+                hint="set it to the lowest grade that counts as relevant",
             )
         if trec_eval_version not in (9, 10):
             raise InputError(
-                f"{trec_eval_version!r} is not a version of trec_eval known here",
+                f"must be 9 or 10, got {trec_eval_version!r}",
                 field="trec_eval_version",
-                hint="give 9, which is what pytrec_eval contains, or 10",
+                hint="use 9, the version in pytrec_eval, if you are not sure",
             )
-        _refuse_other_ids(query_relevance)
+        _check_query_ids(query_relevance)
         judged = {query: dict(grades) for query, grades in query_relevance.items() if grades}
         self._gold = prepare(Gold.of(judged)) if judged else None
-        self._asked = _asked(measures)
+        self._measures = _parse_measures(measures)
         self._level = relevance_level
         self._as_in_9 = trec_eval_version == 9
         self._conventions = Conventions(unjudged="skip" if judged_docs_only_flag else "irrelevant")
 
     def evaluate(self, scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
-        """Return the value of each measure for each query that has judgments."""
+        """Return the value of each measure for each query that has judgments.
+
+        Parameters
+        ----------
+        scores : mapping of str to mapping of str to float
+            The run: `{query: {item: score}}`.
+
+        Returns
+        -------
+        dict of str to dict of str to float
+            `{query: {measure: value}}`.
+
+        Examples
+        --------
+        >>> evaluator = RelevanceEvaluator({"q1": {"d1": 1}}, {"recip_rank"})
+        >>> evaluator.evaluate({"q1": {"d1": 0.5, "d2": 0.7}})
+        {'q1': {'recip_rank': 0.5}}
+        """
         if not scores or self._gold is None:
             return {}
-        _refuse_other_ids(scores)
+        _check_query_ids(scores)
         run = _with_32_bit_scores(scores) if self._as_in_9 else Run.of(scores)
         match = match_ids(self._gold, run, self._conventions)
-        names = [name for one in self._asked for name in _keys(one)]
+        names = [name for measure in self._measures for name in _keys(measure)]
         topics = Topics(self._gold.query_ids.to_list(), ~match.present, self._level, 0, match.hits)
-        columns = [values for one in self._asked for values in self._values(one, topics)]
+        columns = [values for measure in self._measures for values in self._values(measure, topics)]
         rows = np.column_stack(columns).tolist() if columns else [()] * len(topics.ids)
         by_query = dict(zip(topics.ids, rows, strict=True))
         return {
@@ -124,17 +143,33 @@ class RelevanceEvaluator:
             if query in by_query
         }
 
-    def _values(self, one: Asked, topics: Topics) -> list[Floats]:
-        """Return what the original returns: 1 for num_q, 0 for text."""
-        if one.entry.over == "text":
+    def _values(self, measure: ParsedMeasure, topics: Topics) -> list[Floats]:
+        """Return the values as pytrec_eval does: 1 for num_q, 0 for measures with text values."""
+        if measure.entry.over == "text":
             return [np.zeros(len(topics.ids))]
-        if self._as_in_9 and one.entry.name in _IN_9:
-            return _IN_9[one.entry.name](topics, one.params)
-        return one.compute(topics)
+        if self._as_in_9 and measure.entry.name in _IN_9:
+            return _IN_9[measure.entry.name](topics, measure.params)
+        return measure.compute(topics)
 
 
 def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Read the lines of a run: query Q0 item rank score tag."""
+    """Parse the lines of a run.
+
+    Parameters
+    ----------
+    f_run : iterable of str
+        An open file, or lines of six fields: query, Q0, item, rank, score, tag.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        `{query: {item: score}}`.
+
+    Examples
+    --------
+    >>> parse_run(["q1 Q0 d1 1 0.5 tag"])
+    {'q1': {'d1': 0.5}}
+    """
     run: dict[str, dict[str, float]] = {}
     for number, line in enumerate(f_run, 1):
         query, _, item, _, score, _ = _fields(line, number, 6)
@@ -143,7 +178,23 @@ def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
 
 
 def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
-    """Read the lines of qrels: query 0 item grade."""
+    """Parse the lines of qrels.
+
+    Parameters
+    ----------
+    f_qrel : iterable of str
+        An open file, or lines of four fields: query, 0, item, grade.
+
+    Returns
+    -------
+    dict of str to dict of str to int
+        `{query: {item: grade}}`.
+
+    Examples
+    --------
+    >>> parse_qrel(["q1 0 d1 2"])
+    {'q1': {'d1': 2}}
+    """
     qrels: dict[str, dict[str, int]] = {}
     for number, line in enumerate(f_qrel, 1):
         query, _, item, grade = _fields(line, number, 4)
@@ -152,8 +203,18 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
 
 def compute_aggregated_measure(measure: str, values: list[float]) -> float:
-    """Combine the values of queries: num_ measures by sum, gm_ by exp of the mean, others by mean.
+    """Combine the values of queries.
 
+    Parameters
+    ----------
+    measure : str
+        The name of the measure. Values of `num_` measures are added, values of `gm_` measures are
+        combined by exp of the mean, all others by the mean.
+    values : list of float
+        The values of the queries.
+
+    Examples
+    --------
     >>> compute_aggregated_measure("map", [0.5, 1.0])
     0.75
     """
@@ -163,14 +224,13 @@ def compute_aggregated_measure(measure: str, values: list[float]) -> float:
     return math.exp(mean) if measure.startswith("gm_") else mean
 
 
-def _asked(measures: Iterable[str]) -> list[Asked]:
-    """Read names as the original does: the cutoffs of one measure come together."""
-    given = [measures] if isinstance(measures, str) else list(measures)
+def _parse_measures(measures: Iterable[str]) -> list[ParsedMeasure]:
+    """Parse names as pytrec_eval does: the cutoffs of one measure are collected."""
     parameters: dict[str, set[str]] = {}
-    for name in given:
+    for name in [measures] if isinstance(measures, str) else measures:
         if name in supported_nicknames:
-            for each in supported_nicknames[name]:
-                parameters.setdefault(each, set())
+            for measure in supported_nicknames[name]:
+                parameters.setdefault(measure, set())
         elif name in supported_measures:
             parameters.setdefault(name, set())
         else:
@@ -179,12 +239,12 @@ def _asked(measures: Iterable[str]) -> list[Asked]:
     unknown = sorted(parameters.keys() - supported_measures)
     if unknown:
         raise _unsupported(unknown[0])
-    asked = []
+    parsed = []
     for entry in ENTRIES:
         if entry.name in parameters:
-            given_here = ",".join(sorted(parameters[entry.name]))
-            asked.append(Asked(entry, given_here if given_here and entry.read else None))
-    return asked
+            joined = ",".join(sorted(parameters[entry.name]))
+            parsed.append(ParsedMeasure(entry, joined if joined and entry.read else None))
+    return parsed
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -197,42 +257,47 @@ def _split(name: str) -> tuple[str, str]:
 
 def _unsupported(name: str) -> MeasureError:
     return MeasureError(
-        f"unsupported measure {name}", hint=f"supported: {', '.join(sorted(supported_measures))}"
+        f"unsupported measure {name}",  # the message of pytrec_eval
+        hint=f"use one of {', '.join(sorted(supported_measures))}",
     )
 
 
-def _refuse_other_ids(by_query: Mapping[str, Any]) -> None:
-    other = next((query for query in by_query if not isinstance(query, str)), None)
-    if other is not None:
-        raise InputError(f"the query id {other!r} is no text", field="query", hint="give str(id)")
+def _check_query_ids(by_query: Mapping[str, Any]) -> None:
+    for query in by_query:
+        if not isinstance(query, str):
+            raise InputError(
+                f"the id must be text, got {query!r}",
+                field="query",
+                hint="convert it with str()",
+            )
 
 
-def _keys(one: Asked) -> list[str]:
-    """Return the names of lines; the original shows only parameters that have a line each."""
-    return one.names if one.entry.several is not None else [one.entry.name]
+def _keys(measure: ParsedMeasure) -> list[str]:
+    """Return the keys of a measure; pytrec_eval shows only parameters that have their own line."""
+    return measure.names if measure.entry.line_format is not None else [measure.entry.name]
 
 
 def _with_32_bit_scores(scores: Mapping[str, Mapping[str, float]]) -> Run:
-    """Make a run in which scores tie that are the same 32-bit number."""
+    """Return a run with scores rounded to 32 bits, so that close scores tie as in trec_eval 9."""
     run = Run.of(scores)
     assert run.lists is not None
-    given = run.lists.scores
-    if given is None:
+    exact = run.lists.scores
+    if exact is None:
         return run
     with np.errstate(over="ignore"):
-        rounded = given.astype(np.float32).astype(np.float64)
-    if np.array_equal(rounded, given):
+        rounded = exact.astype(np.float32).astype(np.float64)
+    if np.array_equal(rounded, exact):
         return run
     values = iter(rounded.tolist())
     by_query = {
-        query: dict(zip(items, values, strict=False))  # takes as many values as there are items
+        query: dict(zip(items, values, strict=False))  # takes one value per item
         for query, items in run.lists.by_query.items()
     }
     return Run(DictRun(by_query, rounded))
 
 
 def _truncated(hits: Hits, point: float, rel: int) -> Ints:
-    """Return how many relevant items reach a point of recall, as trec_eval 9 calculates it."""
+    """Return how many relevant items reach a recall level, as trec_eval 9 computes it."""
     needed: Ints = (point * hits.n_relevant(rel) + 0.9).astype(np.int64)
     return needed
 
@@ -246,13 +311,13 @@ def _eleven_points(topics: Topics, points: tuple[float, ...]) -> list[Floats]:
 
 
 _IN_9: dict[str, Compute] = {"iprec_at_recall": _interpolated, "11pt_avg": _eleven_points}
-"""What trec_eval 9 calculates in another way than trec_eval 10."""
+"""The measures that trec_eval 9 computes differently from trec_eval 10."""
 
 
 def _fields(line: str, number: int, count: int) -> list[str]:
     fields = line.split()
     if len(fields) != count:
-        raise InputError(f"{len(fields)} fields where {count} are needed", line=number)
+        raise InputError(f"expected {count} fields, got {len(fields)}", line=number)
     return fields
 
 
@@ -260,12 +325,12 @@ def _number(kind: Callable[[str], Number], text: str, line: int) -> Number:
     try:
         return kind(text)
     except ValueError:
-        raise InputError(f"{text!r} is no number", line=line) from None
+        raise InputError(f"expected a number, got {text!r}", line=line) from None
 
 
 def _add(
     table: dict[str, dict[str, Number]], query: str, item: str, value: Number, line: int
 ) -> None:
     if item in table.setdefault(query, {}):
-        raise InputError(f"query {query!r} has {item!r} twice", line=line, field="item")
+        raise InputError(f"{item!r} is listed twice for query {query!r}", line=line, field="item")
     table[query][item] = value

@@ -382,8 +382,8 @@ def _mean_characters(
     """Yield the mean number of characters that a run returns up to the rank of each measure."""
     for measure in plan.measures:
         reading, k = readings[measure.declaration.family], measure.cutoff
-        if reading.characters is not None and isinstance(k, int) and reading.given.any():
-            yield measure.name, float(reading.characters(k)[reading.given].mean())
+        if reading.characters is not None and isinstance(k, int) and reading.has_gold.any():
+            yield measure.name, float(reading.characters(k)[reading.has_gold].mean())
 
 
 def _default_measures_note(plan: Plan, kinds: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from karat.match.gold_index import PreparedGold
 from karat.measures import Measure, Plan
 from karat.measures.array_math import gain_of_grades
 from karat.measures.families import FAMILIES, REASONS, FamilyInput, FamilyName, read_inputs
-from karat.measures.scoring import score_inputs, tallies
+from karat.measures.scoring import counts_by_query, score_inputs
 from karat.measures.trace import Trace
 
 TOP = 20
@@ -227,7 +227,7 @@ def _remarks(
     gold: PreparedGold, run: Run, plan: Plan, readings: dict[FamilyName, FamilyInput]
 ) -> dict[str, Any]:
     """Return a remark for each convention that may apply, and how often it applied per query."""
-    counts = tallies(gold, run, plan, readings)
+    counts = counts_by_query(gold, run, plan, readings)
     return {
         reason.detail(plan.conventions): counts[key]
         for key, reason in REASONS.items()

@@ -127,7 +127,7 @@ def explain(
     >>> gold, run = {"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}
     >>> print(explain("AP", gold=gold, run=run, query="q1"))
     AP: Average precision, for query 'q1'
-    Formula      Σ precision at the rank of each relevant item in the top k / all
+    Formula      (Σ precision at the rank of each relevant item in the top k) / all
                  relevant items
     <BLANKLINE>
     run

@@ -1,4 +1,4 @@
-"""What a number means: declarations, names, kernels, and the score table."""
+"""Measures: their declarations, names and kernels, and the score table they fill."""
 
 from karat.match.hits import Hits
 from karat.measures import kernels

@@ -1,4 +1,7 @@
-"""From a value for each query to one number; sums are exact, so order never matters."""
+"""Combine the values of all queries into one number.
+
+Sums are exact (`math.fsum`), so the order of the queries never changes a result.
+"""
 
 from __future__ import annotations
 
@@ -9,49 +12,57 @@ from functools import partial
 from karat.measures.registry import Combine
 
 GEOMETRIC_FLOOR = 0.00001
+"""Smaller values count as this in a geometric mean, as in trec_eval."""
 
 
 def mean(values: list[float]) -> float:
-    """Return the exact sum over the number of values."""
+    """Return the arithmetic mean, from an exact sum."""
     return math.fsum(values) / len(values)
 
 
 def median(values: list[float]) -> float:
-    """Return the middle value, or the mean of the two in the middle."""
-    ordered, half = sorted(values), len(values) // 2
-    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    """Return the middle value, or the mean of the two middle values."""
+    ordered, middle = sorted(values), len(values) // 2
+    if len(values) % 2:
+        return ordered[middle]
+    return (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def quantile(share: float, values: list[float]) -> float:
-    """Return the value below which a share of them lies, between two of them by a straight line.
+    """Return the quantile for a share between 0 and 1, with linear interpolation.
+
+    This is the default method of `numpy.quantile`.
 
     >>> quantile(0.9, [1.0, 2.0, 3.0])
     2.8
     """
     ordered = sorted(values)
-    place = (len(ordered) - 1) * share
-    below = math.floor(place)
+    position = (len(ordered) - 1) * share
+    below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
 
 def micro(values: list[float], weights: list[int]) -> float | None:
-    """Return the sum of numerators over that of denominators, which the weights are.
+    """Return the sum of all numerators / the sum of all denominators, or None if that is 0.
 
-    Numerators are whole, so a value times its weight lies next to the one it came from.
+    The weights are the denominators. Numerators are integers, so each one is its query's value
+    times its weight, rounded.
     """
-    total = sum(weights)
-    parts = zip(values, weights, strict=True)
-    return sum(round(value * weight) for value, weight in parts) / total if total else None
+    denominator = sum(weights)
+    if not denominator:
+        return None
+    numerators = (round(value * weight) for value, weight in zip(values, weights, strict=True))
+    return sum(numerators) / denominator
 
 
 def geometric(values: list[float]) -> float:
-    """Return the geometric mean; a value under 0.00001 counts as that, as in trec_eval."""
+    """Return the geometric mean; values below 0.00001 count as 0.00001, as in trec_eval."""
     return math.exp(mean([math.log(max(value, GEOMETRIC_FLOOR)) for value in values]))
 
 
 SHARES: dict[Combine, float] = {"median": 0.5, "p50": 0.5, "p90": 0.9, "p99": 0.99}
-"""What is a quantile, and of which share."""
+"""The ways to combine values that are quantiles, and their shares."""
 
 COMBINE: dict[Combine, Callable[[list[float]], float]] = {
     "mean": mean,
@@ -64,5 +75,5 @@ COMBINE: dict[Combine, Callable[[list[float]], float]] = {
 
 
 def combine(how: Combine, values: list[float]) -> float | None:
-    """Combine the values that are there; None if there is none."""
+    """Combine values; return None if there are none."""
     return COMBINE[how](values) if values else None

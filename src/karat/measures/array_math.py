@@ -1,4 +1,4 @@
-"""Small array steps that kernels share."""
+"""Array arithmetic that several kernels use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from karat.match.hits import RankedRows
 
 
 def divide(numerator: Any, denominator: Any) -> Floats:
-    """Divide query by query; 0 where the denominator is 0."""
+    """Divide element by element; the result is 0 where the denominator is 0."""
     numerator, denominator = np.asarray(numerator), np.asarray(denominator)
     out = np.zeros(np.broadcast(numerator, denominator).shape)
     quotient: Floats = np.divide(numerator, denominator, out=out, where=denominator != 0)
@@ -30,7 +30,7 @@ def _discounts(size: int) -> Floats:
 
 @cache
 def _powers(base: float, size: int) -> Floats:
-    # One multiplication after the other, as a reader would do it down the list.
+    # By repeated multiplication, in the order in which a user reads down the list.
     factors = np.full(size, base)
     factors[0] = 1.0
     powers: Floats = np.multiply.accumulate(factors)
@@ -38,59 +38,66 @@ def _powers(base: float, size: int) -> Floats:
 
 
 def _table_size(largest: int) -> int:
-    # Powers of two, so that a deeper list makes a new table only now and then.
+    # A power of two, so that longer lists rarely need a new table.
     return 1 << (largest + 1).bit_length()
 
 
 def discount(rank: Ints) -> Floats:
-    """Return log2(rank + 1), from one table of `math.log2`: the same digits on every machine."""
+    """Return log2(rank + 1).
+
+    It is looked up in a table made by `math.log2`, so that all machines give the same digits.
+    """
     return _discounts(_table_size(int(rank.max(initial=1))))[rank]
 
 
 def logarithm(values: Floats, log: Callable[[float], float]) -> Floats:
-    """Return the logarithm of numbers that no table holds, by the `math` module as well."""
+    """Return logarithms by a function of `math`, so that all machines give the same digits."""
     return np.fromiter(map(log, values.tolist()), np.float64, values.size)
 
 
-def running(places: RankedRows, weights: Floats) -> Floats:
-    """Return the sum of the weights up to each place, within its query, in rank order."""
+def running_sum(rows: RankedRows, weights: Floats) -> Floats:
+    """Return the sum of the weights up to each row, within its query, in rank order."""
     sums = weights.astype(np.float64)
-    if places.ordinal.max(initial=0) > np.count_nonzero(places.count):  # few queries, long lists
-        stops = np.cumsum(places.count).tolist()
+    if rows.ordinal.max(initial=0) > np.count_nonzero(rows.count):  # few queries with long lists
+        stops = np.cumsum(rows.count).tolist()
         for begin, end in pairwise([0, *stops]):
             np.add.accumulate(sums[begin:end], out=sums[begin:end])
         return sums
-    by_step = np.argsort(places.ordinal, kind="stable")
-    ends = np.cumsum(np.bincount(places.ordinal))
+    by_step = np.argsort(rows.ordinal, kind="stable")
+    ends = np.cumsum(np.bincount(rows.ordinal))
     for begin, end in pairwise(ends[1:].tolist()):
         step = by_step[begin:end]
         sums[step] += sums[step - 1]
     return sums
 
 
-def running_at(places: RankedRows, sums: Floats, query: Ints, rank: Ints) -> Floats:
-    """Return what a running sum amounts to at given ranks of given queries."""
-    width = max(int(places.rank.max(initial=0)), int(rank.max(initial=0))) + 1
-    before = np.searchsorted(places.query * width + places.rank, query * width + rank, "right")
-    there = (before > 0) & (places.query[before - 1] == query) if places.query.size else before > 0
-    reached = np.zeros(query.size)
-    reached[there] = sums[before[there] - 1]
-    return reached
+def running_sum_at(rows: RankedRows, sums: Floats, query: Ints, rank: Ints) -> Floats:
+    """Return the values that the running sums `sums` have at these ranks of these queries."""
+    width = max(int(rows.rank.max(initial=0)), int(rank.max(initial=0))) + 1
+    before = np.searchsorted(rows.query * width + rows.rank, query * width + rank, "right")
+    has_row = before > 0
+    if rows.query.size:
+        has_row &= rows.query[before - 1] == query
+    sums_there = np.zeros(query.size)
+    sums_there[has_row] = sums[before[has_row] - 1]
+    return sums_there
 
 
 def power(base: float, exponent: Ints) -> Floats:
-    """Return base ** exponent for whole exponents, from one table as well."""
+    """Return base ** exponent for integer exponents, looked up in a table."""
     return _powers(base, _table_size(int(exponent.max(initial=1))))[exponent]
 
 
 def gain_of_grades(grade: Ints, gain: Any) -> Floats:
-    """Return what grades are worth; grades that own gains leave out keep their linear one."""
+    """Return the gains of grades; grades that a {grade: gain} mapping omits stay linear."""
     linear = np.maximum(grade, 0).astype(np.float64)
     if gain == "linear":
         return linear
     if gain == "exp2":
         if linear.max(initial=0) > 1000:
-            raise MeasureError("2^grade is too large", hint="use gain=linear for such grades")
+            raise MeasureError(
+                "grades above 1000 are too large for gain=exp2", hint="use gain=linear"
+            )
         return np.exp2(linear) - 1
     for level, value in gain.items():
         linear[grade == level] = value

@@ -1,7 +1,8 @@
-"""Families of measures, and reasons why a query is excluded or needs a remark: each declared once.
+"""The families of measures, and the reasons why a query is excluded or gets a remark.
 
-A family is what its kernels read, which a function here makes of gold and run. A new family is one
-entry here and its kernels; a new reason is one entry here, counted by the function that knows it.
+A family is declared together with the function that matches gold and run into the input of its
+kernels. To add a family, declare it here and write its kernels. To add a reason, declare it here
+and count it in the function that detects it.
 """
 
 from __future__ import annotations
@@ -40,129 +41,131 @@ Counts = Mapping[str, Ints | Flags]
 
 @dataclass(frozen=True, eq=False)
 class FamilyInput:
-    """What the kernels of one family read: gold and run brought together, for all measures."""
+    """The input of all kernels of one family: gold and run, matched."""
 
     data: KernelInput
-    given: Flags
-    """Which queries gold has something of this kind for, even if that is nothing to find."""
-    nothing: Callable[[Measure], Flags]
-    """For which queries gold holds nothing that a measure could reward."""
+    has_gold: Flags
+    """Which queries have gold of this kind, even if it contains nothing to find."""
+    nothing_to_find: Callable[[Measure], Flags]
+    """For a measure, which queries have nothing in gold that it could reward."""
     counts: Counts = field(default_factory=dict)
-    """How often something is true of each query that a person should know, by reason."""
-    asked: tuple[Flags, int] | None = None
-    """Which gold queries are in the run, and how many others, if matching has counted them."""
+    """By reason (and for a few other counts), how often it applies to each query."""
+    presence: tuple[Flags, int] | None = None
+    """Which gold queries are in the run, and how many queries of the run are not in gold; None if
+    matching has not determined it."""
     characters: Callable[[int], Ints | Floats] | None = None
-    """How many characters of text each query has up to a rank, if texts or places are read."""
+    """For a cutoff, how many characters each query retrieved; None if ids alone are matched."""
 
     def data_as(self, kind: type[_Input]) -> _Input:
-        """Return what the kernels read, as the type that the family reads."""
+        """Return the input, which must be of this type."""
         assert isinstance(self.data, kind)
         return self.data
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Something that is true of some queries and changes how they are scored."""
+    """Something that applies to some queries and changes how they are scored."""
 
     key: str
-    """Its name in counts and documents."""
+    """Its name in counts and in JSON files."""
     text: str
-    """How many there are, with {} for the number."""
+    """What is counted, with {} for the number."""
     excluded: Callable[[Conventions], bool] = lambda _: False
     """Whether such queries are excluded."""
     excluded_from: str = ""
-    """Which measures they are excluded from, where not from all."""
+    """The measures that they are excluded from, if not all."""
     outcome: Callable[[Conventions, Collection[Family]], str] = lambda _, __: ""
-    """What happens if they are not excluded; the second argument is what is measured."""
+    """What happens to them if they are not excluded, given the conventions and the families that
+    are measured."""
     detail: Callable[[Conventions], str] | None = None
-    """What an explanation states about one such query."""
+    """What `karat explain` states about one such query."""
     noun: str = "query"
-    """What is counted."""
+    """The word for what is counted."""
 
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """A family of measures: what its kernels read, and how it is described."""
+    """A family of measures: what its kernels read, and how it is described to users."""
 
     name: FamilyName
-    """Also the prefix of its measures, except for rank measures, which have none."""
+    """Also the prefix of its measures; rank measures have no prefix."""
     read: Callable[[PreparedGold, Run, Plan], FamilyInput]
-    """Makes what its kernels read."""
+    """Matches gold and run into the input of its kernels."""
     gold: str | None = None
-    """The kind of gold that it reads, which is also the name of the table in Gold; None if it reads
-    only which queries there are."""
+    """The kind of gold that it reads, which is also the attribute of Gold with its table; None if
+    it reads only the ids of the queries."""
     noun: str = ""
-    """The word for one row of gold of this kind."""
+    """The word for one piece of gold of this kind."""
     defaults: tuple[str, ...] = ()
-    """Its measures if none are named."""
+    """The measures that are used by default."""
     example: str = ""
-    """A measure to name in hints."""
+    """The measure that hints suggest."""
     items: tuple[str, ...] = ()
-    """The columns that a run's results need."""
+    """The columns that the results of a run need."""
     nothing: Reason | None = None
-    """The reason that counts queries for which gold of this kind holds nothing to find."""
+    """The reason for queries with gold of this kind that contains nothing to find."""
     hint: str = ""
-    """How gold of this kind is given, where that is not obvious."""
+    """How to provide gold of this kind, appended to hints."""
     made_from: tuple[str, str] | None = None
     """Another kind of gold that it can be made from, and how."""
     empty: str = "nothing was retrieved"
-    """What an explanation shows instead of an empty list."""
+    """What `karat explain` shows instead of an empty list."""
     is_graded: bool = False
-    """Whether items are judged by their ids: they have grades, or are unjudged. Only such a family
-    reads other lists with level="doc" or unjudged="skip"."""
+    """Whether items have grades, or are unjudged. level="doc" and unjudged="skip" change only the
+    lists of such a family."""
 
     @property
     def reads_gold(self) -> bool:
-        """Whether it reads more of gold than which queries there are."""
+        """Whether it reads more of gold than the ids of the queries."""
         return self.gold is not None
 
     @cached_property
     def absent(self) -> Reason:
-        """The reason that counts queries without gold of this kind."""
+        """The reason for queries without gold of this kind."""
         return Reason(
             f"no_{self.gold}",
             f"{{}} of gold without {self.gold}",
-            _is_excluded,
+            _always,
             detail=lambda _: f"gold has no {self.gold} for this query, so it is left out",
         )
 
     def table(self, gold: Gold) -> pl.DataFrame | None:
-        """Return the table of gold of this kind, if there is one."""
+        """Return the table of gold of this kind, or None."""
         table: pl.DataFrame | None = None if self.gold is None else getattr(gold, self.gold)
         return table
 
     def is_in(self, gold: PreparedGold) -> bool:
         """Return whether gold of this kind is present."""
-        if self.is_graded:  # the table of judgments is empty where there are none
+        if self.is_graded:  # the table of judgments is never None, only empty
             return bool(gold.judged.any())
         return self.table(gold.gold) is not None
 
     @property
     def compares_ids(self) -> bool:
-        """Whether the ids of items are compared, and nothing else of them."""
+        """Whether only the ids of items are compared."""
         return self.items == ("item_id",)
 
     @property
     def compares_documents(self) -> bool:
-        """Whether places in documents are compared, so that document ids must agree."""
+        """Whether spans of documents are compared, so that document ids must agree."""
         return "doc_id" in self.items
 
     @property
     def compares_texts(self) -> bool:
-        """Whether texts are compared, by a rule for which texts match."""
+        """Whether texts are compared, by the rule in `Matching`."""
         return "text" in self.items
 
 
-def _is_excluded(_: Conventions) -> bool:
+def _always(_: Conventions) -> bool:
     return True
 
 
-def _nothing_to_find(conventions: Conventions, _: Collection[Family]) -> str:
+def _no_gold_outcome(conventions: Conventions, _: Collection[Family]) -> str:
     words = {"one": " scored 1", "recall": " scored 1 by recall, 0 by other measures"}
     return words.get(conventions.no_gold, " scored 0")
 
 
-def _failed(_: Conventions, families: Collection[Family]) -> str:
+def _failed_outcome(_: Conventions, families: Collection[Family]) -> str:
     parts = []
     if any(family.reads_gold for family in families):
         parts.append("scored as nothing retrieved")
@@ -171,58 +174,60 @@ def _failed(_: Conventions, families: Collection[Family]) -> str:
     return f" {', '.join(parts)}"
 
 
-def _repeated(conventions: Conventions, _: Collection[Family]) -> str:
+def _repeats_outcome(conventions: Conventions, _: Collection[Family]) -> str:
     words = {"count": " counted each time", "set": " removed"}
     return words.get(conventions.duplicates, " counted once")
 
 
-UNKNOWN = Reason("unknown", "{} of the run not in gold", _is_excluded)
+UNKNOWN = Reason("unknown", "{} of the run not in gold", _always)
 NOT_RUN = Reason(
     "not_run",
     "{} of gold not in the run",
-    _is_excluded,
+    _always,
     " of latency, cost and context",
     detail=lambda _: "the run lacks this query, so it is left out",
 )
 NO_TIMINGS = Reason(
     "no_timings",
-    "{} without the timing asked for",
-    _is_excluded,
+    "{} without the requested timing",
+    _always,
     " of latency",
     detail=lambda _: "the run has no such timing for this query, so it is left out",
 )
 NO_TOKENS = Reason(
     "no_tokens",
-    "{} with items of unknown tokens",
-    _is_excluded,
+    "{} with items without a token count",
+    _always,
     " of context",
-    detail=lambda _: "the tokens of an item are not known, so the query is left out",
+    detail=lambda _: "an item has no token count, so the query is left out",
 )
 MISSING = Reason(
     "missing",
     "{} of gold not in the run",
-    lambda words: words.missing == "skip",
+    lambda conventions: conventions.missing == "skip",
     outcome=lambda _, __: " scored as nothing retrieved",
-    detail=lambda words: f"the run lacks this query: missing={words.missing}",
+    detail=lambda conventions: f"the run lacks this query: missing={conventions.missing}",
 )
-FAILED = Reason("failed", "{} that the retriever failed on", outcome=_failed)
+FAILED = Reason("failed", "{} that the retriever failed on", outcome=_failed_outcome)
 UNPRICED = Reason(
     "unpriced",
-    "{} without a price or its tokens",
+    "{} without a price or token count",
     outcome=lambda _, __: "; cost of their queries unknown",
-    detail=lambda _: "a call has no price, or not the tokens it is for: the cost is not known",
+    detail=lambda _: "a call has no price or no token count, so the cost is unknown",
     noun="call",
 )
 REPEATS = Reason(
     "repeats",
-    "{} that stand again in a list",
-    outcome=_repeated,
-    detail=lambda words: f"an item stands again in the list: duplicates={words.duplicates}",
+    "{} repeated in a list",
+    outcome=_repeats_outcome,
+    detail=lambda conventions: (
+        f"an item is repeated in the list: duplicates={conventions.duplicates}"
+    ),
     noun="item",
 )
 
 
-def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
+def _read_hits(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     run, removed = _without_repeats(
         gold, collapse_to_documents(run) if plan.level == "doc" else run, plan
     )
@@ -230,9 +235,9 @@ def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     highest = int(gold.ideal.grade.max(initial=0))
     if plan.largest_grade is not None and plan.largest_grade < highest:
         raise MeasureError(
-            f"gold holds a grade of {highest}, above the plan's {plan.largest_grade}",
+            f"gold contains grade {highest}, but the plan has largest_grade={plan.largest_grade}",
             field="largest_grade",
-            hint="give the plan the largest grade of the whole gold",
+            hint=f"set largest_grade to the largest grade of the whole gold, at least {highest}",
         )
     hits = replace(match.hits, largest_grade=plan.largest_grade)
     counts: dict[str, Ints | Flags] = {
@@ -241,8 +246,8 @@ def _ranked(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
         "relevant_found": hits.relevant(1).count,
         **removed,
     }
-    asked = match.present, match.unknown
-    return FamilyInput(hits, gold.judged, partial(_nothing_relevant, hits=hits), counts, asked)
+    presence = match.present, match.unknown
+    return FamilyInput(hits, gold.judged, partial(_nothing_relevant, hits=hits), counts, presence)
 
 
 def _nothing_relevant(measure: Measure, *, hits: Hits) -> Flags:
@@ -258,18 +263,21 @@ def _nothing_relevant(measure: Measure, *, hits: Hits) -> Flags:
 def _without_repeats(
     gold: PreparedGold, run: Run, plan: Plan, *identity: str
 ) -> tuple[Run, dict[str, Ints | Flags]]:
-    """Remove repeated items where `duplicates=set` asks for it, and count them for each query."""
+    """Remove repeated items if the convention is `duplicates=set`, and count them per query."""
     if plan.conventions.duplicates != "set":
         return run, {}
-    kept = run.distinct(*(identity or ("item_id",)))
-    lengths = [
-        np.bincount(query[query >= 0], minlength=gold.query_ids.len())
-        for query, _ in (query_and_rank(gold.query_ids, run), query_and_rank(gold.query_ids, kept))
-    ]
-    return kept, {REPEATS.key: lengths[0] - lengths[1]}
+    distinct = run.distinct(*(identity or ("item_id",)))
+    removed = _list_lengths(gold, run) - _list_lengths(gold, distinct)
+    return distinct, {REPEATS.key: removed}
 
 
-def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
+def _list_lengths(gold: PreparedGold, run: Run) -> Ints:
+    query, _ = query_and_rank(gold.query_ids, run)
+    lengths: Ints = np.bincount(query[query >= 0], minlength=gold.query_ids.len())
+    return lengths
+
+
+def _read_spans(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     run, removed = _without_repeats(gold, run, plan, "doc_id", "start", "end")
     touching = any(measure.declaration.needs_chunks for measure in plan.measures)
     coverage = match_spans(gold, run, plan.chunks, touching=touching)
@@ -283,82 +291,82 @@ def _spanned(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     )
 
 
-def _evidenced(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
+def _read_evidence(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     run, removed = _without_repeats(gold, run, plan)
-    found = match_evidence(gold, run, plan.matching, plan.chunks)
-    if plan.conventions.duplicates == "error" and found.is_repeat.any():
-        at = found.is_repeat.argmax()
-        raise repeat_error(gold, found.items.query[at], found.rank[at])
-    empty: Flags = found.targets.count == 0
-    repeats = np.bincount(found.items.query[found.is_repeat], minlength=found.has_gold.size)
+    matches = match_evidence(gold, run, plan.matching, plan.chunks)
+    if plan.conventions.duplicates == "error" and matches.is_repeat.any():
+        at = matches.is_repeat.argmax()
+        raise repeat_error(gold, matches.items.query[at], matches.rank[at])
+    empty: Flags = matches.targets.count == 0
+    repeats = np.bincount(matches.items.query[matches.is_repeat], minlength=matches.has_gold.size)
     counts = {REPEATS.key: repeats, **removed}
-    characters = partial(_characters_of_texts, found)
-    return FamilyInput(found, found.has_gold, lambda _: empty, counts, characters=characters)
+    characters = partial(_characters_of_texts, matches)
+    return FamilyInput(matches, matches.has_gold, lambda _: empty, counts, characters=characters)
 
 
-def _characters_of_texts(found: EvidenceMatches, k: int) -> Ints | Floats:
-    lengths = np.fromiter(map(len, found.items.text), np.float64)
-    kept = found.rank <= k
-    return np.bincount(found.items.query[kept], lengths[kept], found.has_gold.size)
+def _characters_of_texts(matches: EvidenceMatches, k: int) -> Ints | Floats:
+    lengths = np.fromiter(map(len, matches.items.text), np.float64)
+    in_top = matches.rank <= k
+    return np.bincount(matches.items.query[in_top], lengths[in_top], matches.has_gold.size)
 
 
-def _timed(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
+def _read_timings(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     if run.timings is None:
         raise InputError(
-            "the run holds no timings",
+            "the run has no timings",
             field="latency_ms",
-            hint='write them into each line of a native run: "latency_ms": {"total": 123.4}',
+            hint='add them to each line of a native run: "latency_ms": {"total": 123.4}',
         )
     timings = UsageTable.of(gold.query_ids, run, run.timings)
-    lacking = [
+    untimed = [
         timings.present & (timings.where(**measure.params).rows.count == 0)
         for measure in plan.of_family(LATENCY.name)
     ]
-    return _of_the_run(timings, {NO_TIMINGS.key: np.logical_or.reduce(lacking)})
+    return _usage_input(timings, {NO_TIMINGS.key: np.logical_or.reduce(untimed)})
 
 
-def _called(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
+def _read_calls(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     if run.calls is None:
         raise InputError(
-            "the run holds no calls",
+            "the run has no model calls",
             field="calls",
-            hint='write them into the lines of a native run: "calls": [{"model": "…", '
+            hint='add them to each line of a native run: "calls": [{"model": "…", '
             '"prompt_tokens": 812, "completion_tokens": 64, "price_per_1k": 0.002}]',
         )
     calls = UsageTable.of(gold.query_ids, run, run.calls)
-    wanted = [calls.matches(measure.params) for measure in plan.of_family(COST.name)]
-    unpriced = np.isnan(prices_of(calls)) & np.logical_or.reduce(wanted)
-    return _of_the_run(calls, {UNPRICED.key: calls.rows.where(unpriced).count})
+    is_counted = [calls.matches(measure.params) for measure in plan.of_family(COST.name)]
+    unpriced = np.isnan(prices_of(calls)) & np.logical_or.reduce(is_counted)
+    return _usage_input(calls, {UNPRICED.key: calls.rows.where(unpriced).count})
 
 
-def _delivered(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
+def _read_tokens(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
     if "tokens" not in run.results.columns:
         raise InputError(
-            "the run does not say how many tokens its items hold",
+            "the run has no token counts",
             field="tokens",
-            hint='write them into the results of a native run: {"id": "…", "tokens": 128}; '
+            hint='add them to the results of a native run: {"id": "…", "tokens": 128}; '
             "karat run --tokenizer counts them",
         )
     results = UsageTable.of(gold.query_ids, run, run.results)
     unknown = results.rows.where(np.isnan(tokens_of(results)))
-    lacking = [
+    uncounted = [
         unknown.within(measure.cutoff).count > 0
         for measure in plan.of_family(CONTEXT.name)
         if isinstance(measure.cutoff, int | None)
     ]
-    return _of_the_run(results, {NO_TOKENS.key: np.logical_or.reduce(lacking)})
+    return _usage_input(results, {NO_TOKENS.key: np.logical_or.reduce(uncounted)})
 
 
-def _of_the_run(usage: UsageTable, counts: Counts) -> FamilyInput:
-    """Return a reading of which gold has no say but for its queries."""
+def _usage_input(usage: UsageTable, counts: Counts) -> FamilyInput:
+    """Return the input of a family for which gold matters only by its queries."""
     every = np.ones(usage.present.size, np.bool_)
-    known = {**counts, NOT_RUN.key: ~usage.in_run}
-    return FamilyInput(usage, every, lambda _: ~every, known, (usage.in_run, usage.unknown))
+    all_counts = {**counts, NOT_RUN.key: ~usage.in_run}
+    return FamilyInput(usage, every, lambda _: ~every, all_counts, (usage.in_run, usage.unknown))
 
 
 RANK = Family(
     "rank",
-    _ranked,
+    _read_hits,
     gold="judgments",
     noun="judgment",
     defaults=("nDCG@10", "R@10", "R@100", "RR@10", "Success@10"),
@@ -367,33 +375,37 @@ RANK = Family(
     nothing=Reason(
         "no_relevant",
         "{} with nothing relevant in gold",
-        lambda words: words.no_gold == "skip",
-        outcome=_nothing_to_find,
-        detail=lambda words: f"gold holds nothing relevant here: no_gold={words.no_gold}",
+        lambda conventions: conventions.no_gold == "skip",
+        outcome=_no_gold_outcome,
+        detail=lambda conventions: (
+            f"gold has nothing relevant for this query: no_gold={conventions.no_gold}"
+        ),
     ),
     is_graded=True,
 )
 SPAN = Family(
     "span",
-    _spanned,
+    _read_spans,
     gold="spans",
     noun="span",
-    # At equal k, larger chunks win; a budget of characters is fair to chunks of any size.
+    # With the same k, larger chunks win; a budget of characters is fair to chunks of all sizes.
     defaults=("span.recall@2000c", "span.precision@2000c", "span.iou@2000c"),
     example="span.recall@2000c",
     items=("doc_id", "start", "end"),
     nothing=Reason(
         "no_characters",
-        "{} with no characters in gold's spans",
-        lambda words: words.no_gold == "skip",
+        "{} with only empty spans in gold",
+        lambda conventions: conventions.no_gold == "skip",
         outcome=lambda _, __: " scored as nothing to find",
-        detail=lambda words: f"gold's spans hold no characters here: no_gold={words.no_gold}",
+        detail=lambda conventions: (
+            f"gold has only empty spans for this query: no_gold={conventions.no_gold}"
+        ),
     ),
-    made_from=("evidence", "karat locate makes spans of evidence"),
+    made_from=("evidence", "karat locate finds the spans of evidence texts"),
 )
 EVIDENCE = Family(
     "evidence",
-    _evidenced,
+    _read_evidence,
     gold="evidence",
     noun="evidence text",
     defaults=(
@@ -412,24 +424,27 @@ EVIDENCE = Family(
     items=("text",),
     nothing=Reason(
         "no_texts",
-        "{} with no text in gold's evidence",
-        lambda words: words.no_gold in ("family", "skip"),
-        outcome=_nothing_to_find,
-        detail=lambda words: f"gold's evidence holds no text here: no_gold={words.no_gold}",
+        "{} with only empty evidence texts in gold",
+        lambda conventions: conventions.no_gold in ("family", "skip"),
+        outcome=_no_gold_outcome,
+        detail=lambda conventions: (
+            f"gold has only empty evidence texts for this query: no_gold={conventions.no_gold}"
+        ),
     ),
-    hint='; texts are given as "evidence": ["…"] in each record of gold, or as '
-    "Gold.of(evidence={query: [text, …]})",
+    hint='; evidence texts are "evidence": ["…"] in each record of gold, or '
+    "Gold.of(evidence={query: [text, …]}) in Python",
 )
-LATENCY = Family("latency", _timed, empty="nothing was timed")
-COST = Family("cost", _called, empty="no call is known of")
-CONTEXT = Family("context", _delivered)
+LATENCY = Family("latency", _read_timings, empty="nothing was timed")
+COST = Family("cost", _read_calls, empty="no calls were recorded")
+CONTEXT = Family("context", _read_tokens)
 
-# The order in which they are read: of several that count repeats, the last one's count is shown.
+# Families are read in this order. If several count repeated items, the last count is shown.
 _ALL = (RANK, SPAN, EVIDENCE, LATENCY, COST, CONTEXT)
 FAMILIES: dict[FamilyName, Family] = {family.name: family for family in _ALL}
-# Gold has several kinds: default measures use the first of them that the run can answer.
+# If gold has several kinds, the default measures are those of the first kind that the run can
+# be matched with.
 BY_GOLD: dict[str, Family] = {str(family.gold): family for family in (SPAN, EVIDENCE, RANK)}
-"""The families that read gold, by its kind, the most specific kind first."""
+"""The families that read gold, by the kind of gold, the most specific kind first."""
 
 _REASONS = (
     UNKNOWN,
@@ -447,6 +462,9 @@ REASONS: dict[str, Reason] = {reason.key: reason for reason in _REASONS}
 
 
 def read_inputs(gold: PreparedGold, run: Run, plan: Plan) -> dict[FamilyName, FamilyInput]:
-    """Match gold and run for every family that the plan asks for."""
-    wanted = {name: family for name, family in FAMILIES.items() if name in plan.families}
-    return {name: family.read(gold, run, plan) for name, family in wanted.items()}
+    """Match gold and run for each family in the plan."""
+    return {
+        name: family.read(gold, run, plan)
+        for name, family in FAMILIES.items()
+        if name in plan.families
+    }

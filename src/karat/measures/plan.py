@@ -1,4 +1,4 @@
-"""What to compute, settled before any partition is scored."""
+"""The plan of an evaluation: measures, conventions, and facts about the whole gold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from karat.errors import InputError
 from karat.match.text import Matching
 from karat.measures.families import COST, EVIDENCE, FAMILIES, LATENCY, RANK, SPAN, FamilyName
 from karat.measures.name_parser import AnyMeasure, parse, parse_all
-from karat.measures.registry import REGISTRY, Measure, spelled
+from karat.measures.registry import REGISTRY, Measure, format_value
 
 DEFAULT_MEASURES = RANK.defaults
 DEFAULT_SPAN_MEASURES = SPAN.defaults
@@ -24,12 +24,36 @@ LEVELS = ("item", "doc")
 
 @dataclass(frozen=True)
 class Plan:
-    """Measures, conventions, and what must be known of the whole gold.
+    """The measures to compute, and everything that `score` needs besides gold and run.
 
-    `level="doc"` scores documents: a list of chunks is cut to the first of each doc_id.
-    `chunks` is the table of all that could be retrieved, for the measures that read it.
-    `matching` says when a text covers an evidence, where that is not the default rule.
-    `largest_grade` scales ERR, nERR and RBP(gain=linear); a part of gold cannot know it.
+    Use `Plan.of` to make a plan from names. A plan also holds facts about the whole gold, so that
+    parts of gold can be scored separately.
+
+    Parameters
+    ----------
+    measures : tuple of Measure
+        The measures, in the order of the columns of the score table.
+    conventions : Conventions, default Conventions()
+        How missing, unknown, repeated and unjudged items and queries are scored.
+    level : {"item", "doc"}, default "item"
+        What is ranked. "doc" keeps only the first item of each `doc_id` in a list.
+    largest_grade : int, optional
+        The largest grade of the whole gold. Required by ERR, nERR and RBP(gain=linear), unless
+        their parameter max_grade is set.
+    chunks : Chunks, optional
+        The table of all chunks, which span.precision_omega requires, and which provides texts and
+        offsets to runs that have only ids.
+    matching : Matching, optional
+        When a text covers an evidence text. Default: `Matching()`.
+
+    Examples
+    --------
+    >>> from karat import Plan
+    >>> plan = Plan.of("nDCG@10 RR", conventions={"missing": "skip"})
+    >>> plan.measures
+    (nDCG@10, RR)
+    >>> plan.conventions.missing
+    'skip'
     """
 
     measures: tuple[Measure, ...]
@@ -41,22 +65,22 @@ class Plan:
 
     @property
     def families(self) -> set[FamilyName]:
-        """What the measures ask gold for."""
+        """The names of the families that the measures belong to."""
         return {measure.declaration.family for measure in self.measures}
 
     def of_family(self, family: FamilyName) -> list[Measure]:
-        """Return the measures of one family, in the order asked."""
+        """Return the measures of one family, in the order of the plan."""
         return [measure for measure in self.measures if measure.declaration.family == family]
 
     @property
     def rule(self) -> str | None:
-        """When a text covers an evidence, in words, where evidence is measured."""
+        """When a text covers an evidence text, in words; None without evidence measures."""
         compares = any(FAMILIES[name].compares_texts for name in self.families)
         return str(self.matching or Matching()) if compares else None
 
     @property
     def compares_documents(self) -> bool:
-        """Whether places in documents are compared, so that document ids must agree."""
+        """Whether spans of documents are compared, so that document ids must agree."""
         return any(FAMILIES[name].compares_documents for name in self.families)
 
     @classmethod
@@ -71,27 +95,62 @@ class Plan:
         has_chunks: bool = False,
         matching: Matching | None = None,
     ) -> Plan:
-        """Parse names and words into a plan; `has_chunks` promises a table of chunks per run."""
+        """Make a plan from the names of measures.
+
+        Parameters
+        ----------
+        measures : str, Measure, function, or a list of these, optional
+            The measures, such as `"nDCG@10"` or `["P@5", "RR"]`. A text may contain several names,
+            separated by commas or blanks. Default: the measures in `DEFAULT_MEASURES`.
+        conventions : Conventions or dict, optional
+            The conventions, such as `{"missing": "skip"}`. Default: `Conventions()`.
+        level : {"item", "doc"}, default "item"
+            What is ranked. "doc" keeps only the first item of each `doc_id` in a list.
+        largest_grade : int, optional
+            The largest grade of the whole gold. Required by ERR, nERR and RBP(gain=linear), unless
+            their parameter max_grade is set.
+        chunks : path, table, records or Chunks, optional
+            The table of all chunks, as `karat.evaluate` accepts it.
+        has_chunks : bool, default False
+            Whether every run will come with its own table of chunks.
+        matching : Matching, optional
+            When a text covers an evidence text. Default: `Matching()`.
+
+        Raises
+        ------
+        MeasureError
+            If a measure is not found, or its cutoff or a parameter is not valid.
+        InputError
+            If the level or `matching` is not valid, or a measure requires chunks and there are
+            none.
+
+        Examples
+        --------
+        >>> Plan.of(["P@5", "map(rel=2)"]).measures
+        (P@5, AP(rel=2))
+        """
         if level not in LEVELS:
             raise InputError(
-                f"{level!r} is no level", field="level", hint=f"choose one of {', '.join(LEVELS)}"
+                f"{level!r} is not supported",
+                field="level",
+                hint=f"choose one of {', '.join(LEVELS)}",
             )
         if not isinstance(matching, Matching | None):
             raise InputError(
-                f"{matching!r} does not say how texts are compared",
+                f"expected karat.Matching, got {matching!r}",
                 field="matching",
-                hint="give karat.Matching(fuzzy_threshold=0.8), for example",
+                hint="write matching=karat.Matching(fuzzy_threshold=0.8), for example",
             )
-        asked = parse_all(DEFAULT_MEASURES if measures is None else measures)
-        for measure in asked:
+        parsed = parse_all(DEFAULT_MEASURES if measures is None else measures)
+        for measure in parsed:
             if measure.declaration.needs_chunks and chunks is None and not has_chunks:
                 raise InputError(
-                    f"{measure} needs the table of all chunks",
+                    f"{measure} requires the table of all chunks",
                     field="chunks",
-                    hint="give chunks=…, on the command line --chunks FILE",
+                    hint="pass chunks=…, or --chunks FILE on the command line",
                 )
         return cls(
-            asked,
+            parsed,
             Conventions.of(conventions),
             level,
             largest_grade,
@@ -100,63 +159,70 @@ class Plan:
         )
 
 
-_SHOWN = 5
+_NAMES_SHOWN = 5
 LATENCIES = ("latency.mean", "latency.p50", "latency.p90", "latency.p99")
 COSTS = ("cost.sum", "cost.mean")
 
 
 def timed_stages(run: Run) -> list[str]:
-    """Return the stages that a run has timings of, sorted."""
+    """Return the names of the stages that a run has timings for, sorted."""
     return [] if run.timings is None else run.timings["stage"].unique().sort().to_list()
 
 
 def latencies(stage: str) -> list[Measure]:
-    """Return the usual measures of a stage's latency."""
-    # Made, not parsed: a stage may have any name.
+    """Return the default latency measures of a stage."""
+    # Not parsed from a text, because a stage may have any name.
     return [Measure(REGISTRY[name], None, {"stage": stage}) for name in LATENCIES]
 
 
 def usage_measures(runs: Sequence[Run]) -> tuple[Measure, ...]:
-    """Return measures of latency and cost that all of the runs can answer.
+    """Return the measures of latency and cost that all runs have data for.
 
-    Latency is that of the whole query (`total`) where it was timed, else of every stage.
+    Latency is measured for the stage `total` if all runs have it, otherwise for every stage that
+    they have in common.
     """
     stages = set.intersection(*(set(timed_stages(run)) for run in runs))
-    shown = ["total"] if "total" in stages else sorted(stages)
-    measures = [measure for stage in shown for measure in latencies(stage)]
+    measured_stages = ["total"] if "total" in stages else sorted(stages)
+    measures = [measure for stage in measured_stages for measure in latencies(stage)]
     if all(run.calls is not None for run in runs):
         measures += map(parse, COSTS)
     return tuple(measures)
 
 
 def usage_notes(runs: Sequence[Run]) -> Iterator[str]:
-    """State why latency or cost is not shown although some of the runs have it."""
+    """Yield why latency or cost is not shown although some runs have it."""
     stages = [set(timed_stages(run)) for run in runs]
     if any(stages) and not set.intersection(*stages):
         yield "latency is not shown: the runs have no timed stage in common"
     has_calls = [run.calls is not None for run in runs]
     if any(has_calls) and not all(has_calls):
-        yield "cost is not shown: not all of the runs have calls"
+        yield "cost is not shown: not all runs have model calls"
 
 
 def check_run(run: Run, plan: Plan) -> None:
-    """Refuse a stage or a model that stands nowhere in a run; of a part it could not be told."""
+    """Raise an error if a measure names a stage or a model that is not in the run.
+
+    The run must be whole: a part of it may lack a stage that other parts have.
+    """
     tables = {LATENCY.name: run.timings, COST.name: run.calls}
     for measure in plan.measures:
         table = tables.get(measure.declaration.family)
         if table is None:
             continue
-        for column, word in measure.params.items():
-            held = table[column].drop_nulls().unique().sort().to_list()
-            if word is None or word in held:
-                continue
-            near = get_close_matches(word, held, n=1)
-            names = ", ".join(map(repr, held[:_SHOWN])) or "none at all"
-            more = f" and {len(held) - _SHOWN} more" if len(held) > _SHOWN else ""
-            known = spelled((near or held)[0]) if held else ""
-            hint = f"write {measure.declaration.name}({column}={known})" if held else ""
-            raise InputError(
-                f"the run has no {column} {word!r}; it has {names}{more}",
-                field=str(measure),
-                hint=hint or f"leave {column} out",
-            )
+        for column, name in measure.params.items():
+            names = table[column].drop_nulls().unique().sort().to_list()
+            if name is not None and name not in names:
+                raise _not_in_run(measure, column, name, names)
+
+
+def _not_in_run(measure: Measure, column: str, name: str, names: list[str]) -> InputError:
+    listed = ", ".join(map(repr, names[:_NAMES_SHOWN])) or "none"
+    if len(names) > _NAMES_SHOWN:
+        listed += f" and {len(names) - _NAMES_SHOWN} more"
+    hint = f"omit {column}"
+    if names:
+        suggestion = (get_close_matches(name, names, n=1) or names)[0]
+        hint = f"write {measure.declaration.name}({column}={format_value(suggestion)})"
+    return InputError(
+        f"{column} {name!r} is not in the run, which has {listed}", field=str(measure), hint=hint
+    )

@@ -1,6 +1,6 @@
-"""Presets: measures, conventions and names that belong together.
+"""Presets: sets of measures, conventions and names that belong together.
 
-The functions of each preset are in `karat.presets`; both must give the same numbers.
+The functions of each preset are in `karat.presets`; both give the same numbers.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from karat.measures.name_parser import AnyMeasure, measure_list, parse, parse_al
 from karat.measures.plan import DEFAULT_EVIDENCE_MEASURES
 from karat.measures.registry import Measure, folded
 
-# The word before a cutoff and parameters: MRR, HitRate@10, precision_at_5.
+# The name of a measure, then a cutoff and parameters: MRR, HitRate@10, precision_at_5.
 _NAME = re.compile(r"(?P<word>[A-Za-z_-]+?)(?:_at_(?P<k>\d+))?(?P<rest>[(@].*)?", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Preset:
-    """What a preset consists of."""
+    """A named set of measures, conventions and settings."""
 
     measures: tuple[str, ...]
-    """The measures that are used where none is named."""
+    """The default measures."""
     conventions: Conventions = field(default_factory=Conventions)
     names: Mapping[str, str] = field(default_factory=dict)
-    """Names that measures have inside the preset: its word, and the declared name."""
+    """From the names of measures in the preset to their names in the registry."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """For each setting, the environment variable that is read if the setting is not given."""
+    """For some settings, the environment variable that provides the default."""
     adds_usage: bool = False
-    """Whether latency and cost are measured too, where the runs have them."""
+    """Whether latency and cost are measured too, if the runs have data for them."""
 
     def parse(self, name: AnyMeasure) -> Measure:
-        """Return the measure that a name means inside the preset.
+        """Return the measure with a name, which may be a name of the preset.
 
         >>> PRESETS["coverage"].parse("HitRate@10"), PRESETS["graded"].parse("HitRate@10")
         (evidence.Success@10, Success@10)
@@ -46,21 +46,21 @@ class Preset:
         cutoff = f"@{parts['k']}" if parts["k"] else ""
         return parse(f"{declared[folded(parts['word'])]}{cutoff}{parts['rest'] or ''}")
 
-    def parse_all(self, given: AnyMeasure | Iterable[AnyMeasure]) -> tuple[Measure, ...]:
-        """Return the measures of a list of names, each once, in the order asked."""
-        return parse_all([self.parse(each) for each in measure_list(given)])
+    def parse_all(self, measures: AnyMeasure | Iterable[AnyMeasure]) -> tuple[Measure, ...]:
+        """Return the measures of a list of names, without repeats, in the same order."""
+        return parse_all([self.parse(measure) for measure in measure_list(measures)])
 
     def label(self, measure: str) -> str:
-        """Return the name that reports print for a measure.
+        """Return the name of a measure in the reports of the preset.
 
         >>> PRESETS["coverage"].label("evidence.Success@10")
         'HitRate@10'
         """
         if not self.names:
             return measure
-        declared = parse(measure).declaration.name
-        words = {name: word for word, name in self.names.items()}
-        return words.get(declared, declared) + measure[len(declared) :]
+        name = parse(measure).declaration.name
+        preset_names = {declared: word for word, declared in self.names.items()}
+        return preset_names.get(name, name) + measure[len(name) :]
 
 
 PRESETS = {
@@ -91,14 +91,17 @@ PRESETS = {
 
 
 NO_PRESET = Preset(())
+"""A preset that changes nothing."""
 
 
 def preset_named(name: str | None) -> Preset:
-    """Return a preset; without a name, one that changes nothing."""
+    """Return the preset with a name; `NO_PRESET` if the name is None."""
     if name is None:
         return NO_PRESET
     if name not in PRESETS:
         raise InputError(
-            f"there is no preset {name!r}", field="preset", hint=f"known: {', '.join(PRESETS)}"
+            f"{name!r} not found",
+            field="preset",
+            hint=f"choose one of {', '.join(PRESETS)}",
         )
     return PRESETS[name]

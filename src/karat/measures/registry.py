@@ -1,4 +1,7 @@
-"""How a measure is declared: once, as data beside its kernel."""
+"""The registry of measures: declarations, parameters, and names.
+
+A measure is declared once, as data next to its kernel. Parsing, help and docs read this data.
+"""
 
 from __future__ import annotations
 
@@ -24,64 +27,65 @@ Kernel = Callable[..., Floats]
 
 @dataclass(frozen=True)
 class Param:
-    """A parameter: its name, its default, what it takes and what it is for."""
+    """A parameter of a measure."""
 
     name: str
     default: Any
     help: str
     convert: Callable[[Any], Any]
-    shown: bool = False
-    """Whether the canonical name shows it even at its default."""
+    """Checks a value and converts it to its type."""
+    always_shown: bool = False
+    """Whether the canonical name contains it even if it has its default."""
 
 
 @dataclass(frozen=True, eq=False)
 class Declaration:
-    """Everything karat knows of a measure; parsing, help and docs come from here."""
+    """The definition of a measure, from which parsing, help and docs are derived."""
 
     name: str
     title: str
     formula: str
     kernel: Kernel
     edges: str
-    """What it is where the formula alone does not say."""
+    """The value in edge cases that the formula does not cover."""
     differs: str
-    """Where other tools give another number for the same name."""
+    """How it relates to the measures of other tools, in particular where values differ."""
     family: FamilyName = RANK.name
-    """What its kernel reads: hits of ranked items, the coverage of spans or of evidence, or what
-    the run says of its own speed, cost and length."""
+    """What its kernel reads: judged items, spans, evidence texts, or the timings, calls and tokens
+    of the run."""
     cutoff: Cutoff = "optional"
-    """Whether it takes a rank to stop at; `budget` takes characters too, as in `@2000c`; `share`
-    is a point of recall from 0 to 1 instead."""
+    """Whether it takes a cutoff: `optional` is a rank; `budget` is a rank or a number of
+    characters, as in `@2000c`; `share` is a required recall level from 0 to 1."""
     params: tuple[Param, ...] = ()
     aliases: tuple[str, ...] = ()
     cites: tuple[str, ...] = ()
     """The publications that define it."""
     several: tuple[str, ...] = ()
-    """The aliases by which trec_eval means several measures at once; a number must follow."""
+    """The aliases that trec_eval uses for several measures at once; a number must follow them."""
     tail: str | None = None
-    """The parameter that a number behind an alias sets, as in `Rprec_mult_0.2`."""
+    """The parameter that is set by a number after an alias, as in `Rprec_mult_0.2`."""
     combine: Combine = "mean"
     bound: Kernel | None = None
-    """What it would be if every unjudged item of the list were relevant, where that is known: for
-    measures that divide by what is relevant, such items would move the denominator too."""
+    """Computes the value if every unjudged item of the list were relevant. Measures that divide by
+    the number of relevant items have none, because their denominator would change too."""
     weight: Callable[[Any], Ints] | None = None
-    """For `micro`: the denominator of each query, of which its value times it is whole."""
+    """For `micro`: computes the denominator of each query; value · denominator is an integer."""
     unit: Unit | None = None
     least_queries: int = 0
-    """The fewest queries that its value over queries may rest on without being marked."""
+    """With fewer queries than this, the combined value is marked as unreliable."""
     higher_is_better: bool = True
     binary: bool = False
-    """Whether a query's value is 0 or 1."""
+    """Whether the value of a query is 0 or 1."""
     whole: bool = False
-    """Whether a query's value is a whole number, and is shown so."""
+    """Whether the value of a query is an integer, and is shown without decimals."""
     unbounded: bool = False
-    """Whether it may lie outside 0 and 1, though it is neither whole nor of a unit."""
+    """Whether values may be outside 0 and 1, for measures that are not `whole` and have no unit."""
     no_gold: bool = True
-    """Whether the convention `no_gold` sets its value where nothing is relevant."""
+    """Whether the convention `no_gold` sets the value of queries with nothing relevant."""
     recall: bool = False
-    """Whether it is a kind of recall: 1 with `no_gold=recall` where nothing is relevant."""
+    """Whether it is a kind of recall, which `no_gold=recall` sets to 1 if nothing is relevant."""
     counts_repeats: bool = False
-    """Whether `duplicates=count` lets an item that stands again count again."""
+    """Whether repeated items count each time with `duplicates=count`."""
     needs_chunks: bool = False
     """Whether it reads the table of all chunks."""
     needs_largest_grade: Callable[[dict[str, Any]], bool] = field(default=lambda _: False)
@@ -90,23 +94,23 @@ class Declaration:
 
     @property
     def reads(self) -> Family:
-        """What its family reads."""
+        """Its family."""
         return FAMILIES[self.family]
 
     @property
     def reads_gold(self) -> bool:
-        """Whether it reads more of gold than which queries there are."""
+        """Whether it reads more of gold than the ids of the queries."""
         return self.reads.reads_gold
 
     @property
     def bounded(self) -> bool:
-        """Whether its values lie between 0 and 1."""
+        """Whether all values are between 0 and 1."""
         return not self.unbounded and not self.whole and self.unit is None
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """A declaration with its parameters and cutoff settled; equal if its name is."""
+    """A declaration with a cutoff and parameters; measures with the same name are equal."""
 
     declaration: Declaration
     cutoff: int | float | Budget | None
@@ -115,18 +119,18 @@ class Measure:
     @cached_property
     def name(self) -> str:
         """The canonical name."""
-        shown = [
-            f"{param.name}={spelled(self.params[param.name])}"
+        params_shown = [
+            f"{param.name}={format_value(self.params[param.name])}"
             for param in self.declaration.params
-            if param.shown or self.params[param.name] != param.default
+            if param.always_shown or self.params[param.name] != param.default
         ]
-        params = f"({', '.join(shown)})" if shown else ""
-        cutoff = "" if self.cutoff is None else f"@{spelled(self.cutoff)}"
+        params = f"({', '.join(params_shown)})" if params_shown else ""
+        cutoff = "" if self.cutoff is None else f"@{format_value(self.cutoff)}"
         return f"{self.declaration.name}{params}{cutoff}"
 
     @property
     def command_name(self) -> str:
-        """The name that another process knows: a measure that a user declared is imported."""
+        """The name for the command line, where a measure that a user declared must be imported."""
         function, tail = self.declaration.function, self.name[len(self.declaration.name) :]
         if function is None:
             return self.name
@@ -134,11 +138,11 @@ class Measure:
 
     @property
     def needs_largest_grade(self) -> bool:
-        """Whether it is scaled by the largest grade of the whole gold."""
+        """Whether the largest grade of the whole gold is needed to compute it."""
         return self.declaration.needs_largest_grade(self.params)
 
     def format(self, value: float | None) -> str:
-        """Return a value as text: with four decimals, or as an amount of its unit."""
+        """Format a value: with four decimals, as an integer, or as an amount of its unit."""
         declaration = self.declaration
         is_amount = declaration.unit is not None
         return format_number(value, is_amount=is_amount, is_whole=declaration.whole)
@@ -148,12 +152,12 @@ class Measure:
         return value > other if self.declaration.higher_is_better else value < other
 
     def best(self, values: Iterable[float | None]) -> float | None:
-        """Return the best of some values, None if there is no value."""
-        leader = None
+        """Return the best value, or None if all are None."""
+        best = None
         for value in values:
-            if value is not None and (leader is None or self.is_better(value, leader)):
-                leader = value
-        return leader
+            if value is not None and (best is None or self.is_better(value, best)):
+                best = value
+        return best
 
     def __str__(self) -> str:
         return self.name
@@ -169,11 +173,13 @@ class Measure:
 
 
 REGISTRY: dict[str, Declaration] = {}
+"""All declarations by name."""
 _SPELLINGS: dict[str, str] = {}
+"""From each folded name or alias to the name of its declaration."""
 
 
 def measure(name: str, **facts: Any) -> Callable[[Kernel], Kernel]:
-    """Declare a measure beside its kernel."""
+    """Declare a built-in measure: decorate its kernel."""
 
     def declare(kernel: Kernel) -> Kernel:
         register(Declaration(name=name, kernel=kernel, **facts))
@@ -183,13 +189,13 @@ def measure(name: str, **facts: Any) -> Callable[[Kernel], Kernel]:
 
 
 def register(declaration: Declaration, replaced: Declaration | None = None) -> None:
-    """Make a declaration known by its names, in place of an earlier one if there is one."""
+    """Add a declaration under all of its names; `replaced` is removed first."""
     if replaced is not None:
         unregister(replaced)
     for spelling in (declaration.name, *declaration.aliases):
         key = folded(spelling)
         if key in _SPELLINGS:
-            raise AssertionError(f"{spelling} already names {_SPELLINGS[key]}")
+            raise AssertionError(f"{spelling} is already a name of {_SPELLINGS[key]}")
         _SPELLINGS[key] = declaration.name
     REGISTRY[declaration.name] = declaration
 
@@ -202,26 +208,31 @@ def unregister(declaration: Declaration) -> None:
 
 
 def folded(name: str) -> str:
-    """Return a name as it is looked up: without case, dashes and underscores."""
+    """Return a name as it is looked up: in lower case, without dashes, underscores and blanks."""
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 def declared(name: str) -> Declaration | None:
-    """Return the measure that goes by a name, in any of its spellings."""
-    found = _SPELLINGS.get(folded(name))
-    if found is None:  # span_recall is span.recall
+    """Return the declaration with a name or alias, in any spelling, or None."""
+    canonical = _SPELLINGS.get(folded(name))
+    if canonical is None:  # span_recall is span.recall
         family, _, rest = name.lower().partition("_")
-        found = _SPELLINGS.get(f"{family}.{folded(rest)}") if family in FAMILIES else None
-    return None if found is None else REGISTRY[found]
+        if family in FAMILIES:
+            canonical = _SPELLINGS.get(f"{family}.{folded(rest)}")
+    return None if canonical is None else REGISTRY[canonical]
 
 
 def spellings() -> list[str]:
-    """Return every name by which a measure can be called."""
-    return [s for d in REGISTRY.values() for s in (d.name, *d.aliases)]
+    """Return all names and aliases of all measures."""
+    return [
+        spelling
+        for declaration in REGISTRY.values()
+        for spelling in (declaration.name, *declaration.aliases)
+    ]
 
 
 def whole_number_from(least: int) -> Callable[[Any], int]:
-    """Make the check for a whole number that is not less than another."""
+    """Return a check for an integer of at least `least`."""
 
     def convert(value: Any) -> int:
         try:
@@ -230,28 +241,28 @@ def whole_number_from(least: int) -> Callable[[Any], int]:
                 return number
         except (TypeError, ValueError):
             pass
-        raise MeasureError(f"{value!r} is not a whole number from {least} up")
+        raise MeasureError(f"must be an integer of at least {least}, got {value!r}")
 
     return convert
 
 
 def integer(value: Any) -> int:
-    """Check any integer."""
+    """Check an integer."""
     try:
         checked = int(value)
         if checked == float(value):
             return checked
     except (TypeError, ValueError, OverflowError):
         pass
-    raise MeasureError(f"{value!r} is not an integer")
+    raise MeasureError(f"must be an integer, got {value!r}")
 
 
 def flag(value: Any) -> bool:
-    """Check true or false."""
+    """Check a boolean."""
     word = str(value).strip("'\"").lower()
     if word in ("true", "false"):
         return word == "true"
-    raise MeasureError(f"{value!r} is neither true nor false")
+    raise MeasureError(f"must be true or false, got {value!r}")
 
 
 def share(value: Any) -> float:
@@ -262,42 +273,42 @@ def share(value: Any) -> float:
             return number
     except (TypeError, ValueError):
         pass
-    raise MeasureError(f"{value!r} is not a number between 0 and 1")
+    raise MeasureError(f"must be a number between 0 and 1, got {value!r}")
 
 
 def number(value: Any) -> float:
-    """Check any finite number."""
+    """Check a finite number."""
     try:
         checked = float(value)
         if math.isfinite(checked):
             return checked
     except (TypeError, ValueError):
         pass
-    raise MeasureError(f"{value!r} is not a number")
+    raise MeasureError(f"must be a number, got {value!r}")
 
 
 def number_above_zero(value: Any) -> float:
-    """Check a finite number that is more than 0."""
+    """Check a finite number above 0."""
     checked = number(value)
     if checked > 0:
         return checked
-    raise MeasureError(f"{value!r} is not a number above 0")
+    raise MeasureError(f"must be a number above 0, got {value!r}")
 
 
 def one_of(*words: str) -> Callable[[Any], str]:
-    """Make the check for one of a few words."""
+    """Return a check for one of a few words."""
 
     def convert(value: Any) -> str:
         word = str(value).strip("'\"").lower()
         if word not in words:
-            raise MeasureError(f"{value!r} is none of {', '.join(words)}")
+            raise MeasureError(f"must be one of {', '.join(words)}, got {value!r}")
         return word
 
     return convert
 
 
 def word(value: Any) -> str:
-    """Check a name that only the data can know; in double quotes it may be any."""
+    """Check a name from the data, such as a stage; in double quotes it may contain anything."""
     name = str(value)
     if name[:1] == name[-1:] == '"':
         try:
@@ -307,36 +318,40 @@ def word(value: Any) -> str:
     name = name.strip("'\"")
     if name:
         return name
-    raise MeasureError("there is no name")
+    raise MeasureError("must not be empty")
 
 
-def gain(value: Any) -> Any:
-    """Check a gain: `linear`, `exp2`, or a gain for each grade."""
+def parse_gain(value: Any) -> Any:
+    """Check a gain: `linear`, `exp2`, or a mapping from grade to gain."""
     if not isinstance(value, dict):
         return one_of("linear", "exp2")(value)
     try:
-        gains = {int(grade): float(worth) for grade, worth in value.items()}
+        gains = {int(grade): float(gain) for grade, gain in value.items()}
     except (TypeError, ValueError):
         gains = {}
     if not gains or not all(
-        grade >= 0 and math.isfinite(worth) and worth >= 0 for grade, worth in gains.items()
+        grade >= 0 and math.isfinite(gain) and gain >= 0 for grade, gain in gains.items()
     ):
-        raise MeasureError(f"{value!r} is no gain for each grade, such as {{1: 1, 2: 3}}")
+        raise MeasureError(
+            f"must map grades to gains of at least 0, such as {{1: 1, 2: 3}}, got {value!r}"
+        )
     return dict(sorted(gains.items()))
 
 
-def least_overlap(value: Any) -> MinOverlap:
-    """Check a least overlap: characters as a whole number, or a share with a point."""
+def min_overlap(value: Any) -> MinOverlap:
+    """Check a minimum overlap: an integer of characters, or a share with a decimal point."""
     try:
         return MinOverlap.of(value)
     except InputError:
-        raise MeasureError(f"{value!r} is no least overlap") from None
+        raise MeasureError(
+            f"must be a number of characters (20) or a share (0.5), got {value!r}"
+        ) from None
 
 
-def spelled(value: Any) -> str:
-    """Return the value of a parameter as a name holds it."""
+def format_value(value: Any) -> str:
+    """Format the value of a parameter as it is written in a name."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}: {spelled(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{k}: {format_value(v)}" for k, v in value.items()) + "}"
     if isinstance(value, float):
         return f"{value:.15g}"
     if isinstance(value, str) and not _is_bare(value):
@@ -345,7 +360,7 @@ def spelled(value: Any) -> str:
 
 
 def _is_bare(name: str) -> bool:
-    """Tell whether a name can be read again without quotes."""
+    """Return whether a value can be parsed again without quotes."""
     plain = name.isprintable() and not set(name) & set("(){},\\'\"")
     return plain and name != "" and name == name.strip()
 
@@ -354,12 +369,14 @@ REL = Param("rel", 1, "the lowest grade that counts as relevant", whole_number_f
 GAIN = Param(
     "gain",
     "linear",
-    "what a grade is worth: linear, exp2, or {grade: gain}, in which grades left out stay linear",
-    gain,
+    "the gain of an item: its grade (linear), 2^grade − 1 (exp2), or a mapping {grade: gain}; "
+    "grades that are not in the mapping keep their linear gain",
+    parse_gain,
 )
 MIN_OVERLAP = Param(
     "min_overlap",
     MinOverlap(),
-    "how much of a gold span an item must hold: characters (20), or a share of the span (0.5, 1.0)",
-    least_overlap,
+    "how much of a gold span an item must contain: a number of characters (20) or a share of the "
+    "span (0.5, 1.0)",
+    min_overlap,
 )

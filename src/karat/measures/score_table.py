@@ -1,4 +1,4 @@
-"""The score table: query × measure."""
+"""The score table: one value per query and measure."""
 
 from __future__ import annotations
 
@@ -15,16 +15,37 @@ from karat.measures.registry import Measure
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """A value for each query and measure, null where it is left out; queries sorted as bytes.
+    """The values of all queries and measures, as returned by `score`.
 
-    `counts` holds how many queries there are (queries), how many of them are in the run
-    (in_common), how many items are relevant (relevant), how many of those were found
-    (relevant_found), and for each reason in `REASONS` of families.py how many queries, calls or
-    items it is true of, such as missing, failed, no_judgments, no_relevant, unpriced and repeats.
-    `weights` holds the denominators of the measures that are combined as `micro`, row by row.
-    `holes` holds, row by row as well, what judgments that were never made leave open: `Judged@k`
-    for each cutoff of a rank measure (null where the list is empty), and for each measure with a
-    bound, `bound:` and its name, the most it could be.
+    Parameters
+    ----------
+    measures : tuple of Measure
+        The measures, in the order of the columns.
+    frame : polars.DataFrame
+        One row per query of gold, sorted by the bytes of `query_id`, and one column per measure.
+        A value is null if the query is left out of the measure.
+    counts : dict of str to int
+        `queries` is the number of queries, `in_common` the number of those that are in the run,
+        `relevant` the number of relevant items, `relevant_found` the number of those that were
+        retrieved. For each reason such as `missing`, `failed`, `no_judgments`, `no_relevant`,
+        `unpriced` and `repeats`, it is the number of queries, calls or items to which it applies.
+    weights : polars.DataFrame, optional
+        One row per query: the denominators of the measures that are combined as `micro`.
+    holes : polars.DataFrame, optional
+        One row per query, about unjudged items: `Judged@k` for each cutoff of a rank measure, null
+        if the list is empty; and for each measure with an upper bound, `bound:` and its name, the
+        value if all unjudged items were relevant.
+
+    Examples
+    --------
+    >>> from karat import Plan, score
+    >>> gold = {"q1": {"a": 1}, "q2": {"b": 1}}
+    >>> plan = Plan.of("P@1")
+    >>> table = score(gold, {"q1": ["a"], "q2": ["x"]}, plan)
+    >>> table.frame.rows()
+    [('q1', 1.0), ('q2', 0.0)]
+    >>> table.value(plan.measures[0]), table.counts["queries"]
+    (0.5, 2)
     """
 
     measures: tuple[Measure, ...]
@@ -35,14 +56,20 @@ class ScoreTable:
 
     @classmethod
     def concat(cls, tables: Sequence[ScoreTable]) -> ScoreTable:
-        """Bring the tables of a partition of the queries together again."""
+        """Concatenate the tables of different queries that were scored by the same plan."""
         if not tables:
-            raise InputError("there is no table to bring together")
+            raise InputError(
+                "expected at least one table, got none", hint="pass the tables of all partitions"
+            )
         frame = pl.concat([table.frame for table in tables])
         order = frame["query_id"].arg_sort()
         frame = frame[order]
         if frame["query_id"].is_duplicated().any():
-            raise InputError("a query is in two of the tables", hint="partition by whole queries")
+            query = frame["query_id"].filter(frame["query_id"].is_duplicated())[0]
+            raise InputError(
+                f"query {query!r} is in more than one table",
+                hint="put all results of a query into the same partition",
+            )
         counts: Counter[str] = Counter()
         for table in tables:
             counts.update(table.counts)
@@ -55,7 +82,7 @@ class ScoreTable:
         )
 
     def rows(self, at: pl.Series) -> ScoreTable:
-        """Return some of the rows; what was counted is said of all."""
+        """Return the rows at these positions; `counts` remain those of the whole table."""
         return replace(
             self,
             frame=self.frame[at],
@@ -64,58 +91,62 @@ class ScoreTable:
         )
 
     def only(self, measures: Sequence[Measure]) -> ScoreTable:
-        """Return some of the measures."""
+        """Return the table with only these measures."""
         names = [self.measure(measure).name for measure in measures]
         return replace(self, measures=tuple(measures), frame=self.frame.select("query_id", *names))
 
     def measure(self, measure: Measure) -> Measure:
-        """Return a measure if it is in the table."""
+        """Return a measure, or raise a MeasureError if it is not in the table."""
         if measure not in self.measures:
             raise MeasureError(
-                f"{measure} was not asked for",
-                hint=f"the scores hold {', '.join(map(str, self.measures))}",
+                f"{measure} is not in the scores",
+                hint=f"they contain {', '.join(map(str, self.measures))}",
             )
         return measure
 
     def values(self, measure: Measure) -> list[float]:
-        """Return the values of a measure that are not left out, in the order of the queries."""
+        """Return the values of a measure that are not null, in the order of the queries."""
         return self.frame[measure.name].drop_nulls().to_list()
 
     def value(self, measure: Measure) -> float | None:
-        """Return a measure over all queries."""
+        """Return the combined value of a measure over all queries, None if there are no values."""
         if measure.declaration.combine == "micro":
-            known = self.frame[measure.name].is_not_null()
-            return micro(self.values(measure), self.weights[measure.name].filter(known).to_list())
+            has_value = self.frame[measure.name].is_not_null()
+            weights = self.weights[measure.name].filter(has_value).to_list()
+            return micro(self.values(measure), weights)
         return combine(measure.declaration.combine, self.values(measure))
 
     def judged(self, measure: Measure) -> float | None:
-        """Return how much of the top k was judged, as a mean over the lists that hold anything."""
-        return self._open(measure, judged_column(measure))
+        """Return the mean share of judged items in the top k, over the lists that are not empty."""
+        return self._mean_of_holes(measure, judged_column(measure))
 
     def bound(self, measure: Measure) -> float | None:
-        """Return what a measure would be if every unjudged item of the lists were relevant."""
-        return self._open(measure, upper_bound_column(measure))
+        """Return the value of a measure if every unjudged item of the lists were relevant."""
+        return self._mean_of_holes(measure, upper_bound_column(measure))
 
-    def _open(self, measure: Measure, name: str | None) -> float | None:
-        """Return the mean of a column of `holes` over the queries that the measure counts."""
+    def _mean_of_holes(self, measure: Measure, name: str | None) -> float | None:
+        """Return the mean of a column of `holes` over the queries that have a value."""
         if name not in self.holes.columns:
             return None
-        counted = self.holes[name].filter(self.frame[measure.name].is_not_null()).drop_nulls()
-        return mean(counted.to_list()) if counted.len() else None
+        has_value = self.frame[measure.name].is_not_null()
+        values = self.holes[name].filter(has_value).drop_nulls().to_list()
+        return mean(values) if values else None
 
 
 def judged_column(measure: Measure) -> str | None:
-    """Return the column of `holes` that says how much of a measure's top k was judged."""
+    """Return the column of `holes` with the judged share of the top k; None without a cutoff."""
     declaration = measure.declaration
-    is_judged = declaration.reads.is_graded and declaration.cutoff == "optional"
-    return f"Judged@{measure.cutoff}" if is_judged and measure.cutoff is not None else None
+    takes_rank = declaration.reads.is_graded and declaration.cutoff == "optional"
+    if not takes_rank or measure.cutoff is None:
+        return None
+    return f"Judged@{measure.cutoff}"
 
 
 def upper_bound_column(measure: Measure) -> str:
-    """Return the column of `holes` that says the most a measure could be."""
+    """Return the column of `holes` with the upper bound of a measure."""
     return f"bound:{measure.name}"
 
 
-def _rows(beside: pl.DataFrame, at: pl.Series) -> pl.DataFrame:
-    """Return some rows of what stands beside the values; it may have no columns."""
-    return beside[at] if beside.width else beside
+def _rows(frame: pl.DataFrame, at: pl.Series) -> pl.DataFrame:
+    # A frame without columns has no rows to select.
+    return frame[at] if frame.width else frame

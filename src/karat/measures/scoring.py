@@ -1,4 +1,4 @@
-"""The heart: one pure function over any set of whole queries."""
+"""Score a run: compute all measures of a plan for all queries at once."""
 
 from __future__ import annotations
 
@@ -36,14 +36,43 @@ from karat.measures.trace import Trace, tracing
 from karat.measures.unjudged import judged_shares, upper_bounds
 
 COUNTS = ("queries", "in_common", *REASONS, "relevant", "relevant_found")
-"""Everything that is counted for a score table."""
+"""The keys of the counts of a score table."""
 
 
 def score(gold: Any, run: Any, plan: Plan) -> ScoreTable:
-    """Score all queries at once; gold and run as `evaluate` takes them.
+    """Compute the measures of a plan for every query of gold.
 
-    Any partition of the queries, scored apart and concatenated, gives the same table, bit for
-    bit: no kernel lets one query touch another, and the plan holds what the whole gold decides.
+    Queries do not influence each other, and facts about the whole gold are part of the plan.
+    Therefore, scoring parts of the queries and concatenating the tables by `ScoreTable.concat`
+    gives the same values, bit for bit.
+
+    Parameters
+    ----------
+    gold : path, table, records, dict or Gold
+        What should be found, as `karat.evaluate` accepts it.
+    run : path, table, records, dict or Run
+        What was retrieved, as `karat.evaluate` accepts it.
+    plan : Plan
+        The measures, the conventions, and facts about the whole gold.
+
+    Returns
+    -------
+    ScoreTable
+        One row per query of gold and one column per measure.
+
+    Raises
+    ------
+    InputError
+        If gold or run cannot be read, or lacks what a measure needs.
+    ConventionError
+        If a convention is "error" and the data violates it.
+
+    Examples
+    --------
+    >>> from karat import Plan, score
+    >>> table = score({"q1": {"a": 1, "b": 2}}, {"q1": ["b", "x", "a"]}, Plan.of("RR P@2"))
+    >>> table.frame.rows(named=True)
+    [{'query_id': 'q1', 'RR': 1.0, 'P@2': 0.5}]
     """
     prepared = gold if isinstance(gold, PreparedGold) else prepare(Gold.open(gold))
     opened = Run.open(run)
@@ -57,14 +86,14 @@ def score_inputs(
     readings: dict[FamilyName, FamilyInput],
     traces: Mapping[Measure, Trace] | None = None,
 ) -> ScoreTable:
-    """Score what was brought together; `traces` collect what the kernel of each measure does."""
-    present, unknown = _asked(prepared, run, readings)
-    _refuse(prepared, _known(readings) & ~present, unknown, plan)
+    """Score matched inputs; `traces` collect the intermediate arrays of each measure's kernel."""
+    present, unknown = _presence(prepared, run, readings)
+    _check_conventions(prepared, _has_any_gold(readings) & ~present, unknown, plan)
     left_out = ~present if plan.conventions.missing == "skip" else np.zeros_like(present)
     columns, weights, holes = [], [], []
     for measure in plan.measures:
         reading, declaration = readings[measure.declaration.family], measure.declaration
-        data = _data(measure, reading, plan)
+        data = _kernel_input(measure, reading, plan)
         with nullcontext() if traces is None else tracing(traces[measure]):
             values = _values(measure, data, reading, plan, prepared.query_ids)
         values = np.where(left_out, np.nan, values)
@@ -77,78 +106,83 @@ def score_inputs(
     return ScoreTable(
         plan.measures,
         pl.DataFrame([prepared.query_ids.alias("query_id"), *columns]),
-        {name: int(each.sum()) for name, each in tallies(prepared, run, plan, readings).items()}
+        {
+            key: int(counts.sum())
+            for key, counts in counts_by_query(prepared, run, plan, readings).items()
+        }
         | {UNKNOWN.key: unknown},
         pl.DataFrame(weights),
         pl.DataFrame(holes),
     )
 
 
-def tallies(
+def counts_by_query(
     prepared: PreparedGold, run: Run, plan: Plan, readings: dict[FamilyName, FamilyInput]
 ) -> dict[str, Ints | Flags]:
-    """Count for each query what a person should know of it; the sums stand beside a table."""
-    present, _ = _asked(prepared, run, readings)
-    none = np.zeros(present.size, np.int64)
+    """Return the counts of each query; their sums are the counts of the score table."""
+    present, _ = _presence(prepared, run, readings)
+    zeros = np.zeros(present.size, np.int64)
     return (
-        dict.fromkeys(COUNTS, none)
+        dict.fromkeys(COUNTS, zeros)
         | {
             "queries": np.ones_like(present),
-            "in_common": _known(readings) & present,
-            MISSING.key: _scored(readings, present) & ~present,
+            "in_common": _has_any_gold(readings) & present,
+            MISSING.key: _is_scored_by_gold(readings, present) & ~present,
             FAILED.key: failed_queries(prepared.query_ids, run),
         }
-        | _lacking(plan, readings)
-        | {name: each for reading in readings.values() for name, each in reading.counts.items()}
+        | _gold_counts(plan, readings)
+        | {key: counts for reading in readings.values() for key, counts in reading.counts.items()}
     )
 
 
-def _asked(
+def _presence(
     prepared: PreparedGold, run: Run, readings: dict[FamilyName, FamilyInput]
 ) -> tuple[Flags, int]:
-    """Tell which gold queries the run was asked, and how many others."""
-    told = (reading.asked for reading in readings.values() if reading.asked is not None)
-    return next(told, None) or answered_queries(prepared.query_ids, run)
+    """Return which gold queries are in the run, and how many queries of the run are not in gold."""
+    for reading in readings.values():
+        if reading.presence is not None:
+            return reading.presence
+    return answered_queries(prepared.query_ids, run)
 
 
-def _known(readings: dict[FamilyName, FamilyInput]) -> Flags:
-    """Tell which queries gold says anything of."""
-    known: Flags = np.logical_or.reduce([reading.given for reading in readings.values()])
-    return known
+def _has_any_gold(readings: dict[FamilyName, FamilyInput]) -> Flags:
+    has_gold: Flags = np.logical_or.reduce([reading.has_gold for reading in readings.values()])
+    return has_gold
 
 
-def _scored(readings: dict[FamilyName, FamilyInput], present: Flags) -> Flags:
-    """Tell which queries are scored by what gold holds; what was not run took no time."""
-    given = [reading.given for family, reading in readings.items() if FAMILIES[family].reads_gold]
-    scored: Flags = np.logical_or.reduce([np.zeros_like(present), *given])
-    return scored
+def _is_scored_by_gold(readings: dict[FamilyName, FamilyInput], present: Flags) -> Flags:
+    # A query that was not run has no latency, cost or tokens, so those families do not score it.
+    has_gold = [
+        reading.has_gold for family, reading in readings.items() if FAMILIES[family].reads_gold
+    ]
+    is_scored: Flags = np.logical_or.reduce([np.zeros_like(present), *has_gold])
+    return is_scored
 
 
-def _lacking(plan: Plan, readings: dict[FamilyName, FamilyInput]) -> dict[str, Ints | Flags]:
-    """Return by family which queries have no gold, and which have nothing in it to find.
+def _gold_counts(plan: Plan, readings: dict[FamilyName, FamilyInput]) -> dict[str, Ints | Flags]:
+    """Return for each family which queries have no gold, and which have nothing to find in it.
 
-    There is nothing to find if any measure that `no_gold` applies to finds nothing to reward.
+    A query has nothing to find if this is so for any measure that `no_gold` applies to.
     """
     counts: dict[str, Ints | Flags] = {}
     for name, reading in readings.items():
         family = FAMILIES[name]
         if family.reads_gold:
-            counts[family.absent.key] = ~reading.given
+            counts[family.absent.key] = ~reading.has_gold
         flags = [
-            reading.nothing(measure)
+            reading.nothing_to_find(measure)
             for measure in plan.of_family(name)
             if measure.declaration.no_gold
         ]
         if flags and family.nothing is not None:
-            counts[family.nothing.key] = reading.given & np.logical_or.reduce(flags)
+            counts[family.nothing.key] = reading.has_gold & np.logical_or.reduce(flags)
     return counts
 
 
-def _data(measure: Measure, reading: FamilyInput, plan: Plan) -> KernelInput:
-    """Return what the kernel reads, as the convention on duplicates has it."""
+def _kernel_input(measure: Measure, reading: FamilyInput, plan: Plan) -> KernelInput:
     data = reading.data
     if measure.declaration.counts_repeats and plan.conventions.duplicates == "count":
-        assert isinstance(data, Hits | EvidenceMatches), "only such a kernel counts repeats"
+        assert isinstance(data, Hits | EvidenceMatches), "only these count repeats"
         return data.counting_repeats()
     return data
 
@@ -156,45 +190,45 @@ def _data(measure: Measure, reading: FamilyInput, plan: Plan) -> KernelInput:
 def _values(
     measure: Measure, data: KernelInput, reading: FamilyInput, plan: Plan, query_ids: pl.Series
 ) -> Floats:
-    """Return the value of each query, NaN where gold says nothing of it."""
+    """Return the value of each query, NaN if the query has no gold."""
     declaration = measure.declaration
     if measure.needs_largest_grade and plan.largest_grade is None:
         raise MeasureError(
-            f"{measure} needs the largest grade of the whole gold",
-            hint="give it to the plan: Plan.of(…, largest_grade=…)",
+            f"{measure} requires the largest grade of the whole gold",
+            hint="pass it to the plan: Plan.of(…, largest_grade=…)",
         )
-    decided = declaration.no_gold and plan.conventions.no_gold != "family"
+    is_replaced: Flags | None = None
+    if declaration.no_gold and plan.conventions.no_gold != "family":
+        is_replaced = reading.nothing_to_find(measure)
     if declaration.function is not None:
         assert isinstance(data, Hits), "measures of users are rank measures"
-        counts = reading.given & ~reading.nothing(measure) if decided else reading.given
-        values = checked_values(measure, data, query_ids, counts)
+        is_used = reading.has_gold if is_replaced is None else reading.has_gold & ~is_replaced
+        values = checked_values(measure, data, query_ids, is_used)
     else:
         values = declaration.kernel(data, measure.cutoff, **measure.params)
-    if decided:
-        by_word = {
+    if is_replaced is not None:
+        no_gold_values = {
             "zero": 0.0,
             "one": 1.0,
             "recall": float(declaration.recall),
             "skip": np.nan,
         }
-        value = by_word[plan.conventions.no_gold]
-        values = np.where(reading.nothing(measure), value, values)
-    return np.where(reading.given, values, np.nan)
+        values = np.where(is_replaced, no_gold_values[plan.conventions.no_gold], values)
+    return np.where(reading.has_gold, values, np.nan)
 
 
-def _refuse(gold: PreparedGold, missing: Flags, unknown: int, plan: Plan) -> None:
-    """Raise where a convention says that the data must not be so."""
+def _check_conventions(gold: PreparedGold, missing: Flags, unknown: int, plan: Plan) -> None:
     if plan.conventions.missing == "error" and missing.any():
         query = gold.query_ids[int(missing.argmax())]
         raise ConventionError(
-            f"{counted(int(np.count_nonzero(missing)), 'query')} of gold not in the run, "
+            f"{counted(int(np.count_nonzero(missing)), 'query')} of gold not found in the run, "
             f"such as {query!r}",
             field="missing",
-            hint="run them, or choose missing=zero or missing=skip",
+            hint="add them to the run, or set missing=zero or missing=skip",
         )
     if plan.conventions.unknown == "error" and unknown:
         raise ConventionError(
-            f"{counted(unknown, 'query')} of the run not in gold",
+            f"{counted(unknown, 'query')} of the run not found in gold",
             field="unknown",
-            hint="judge them, or choose unknown=ignore",
+            hint="add them to gold, or set unknown=ignore",
         )

@@ -1,4 +1,4 @@
-"""One query at a time: the declared kernels on a list and its grades, without any table."""
+"""Measures of one query, from plain lists, dicts and spans instead of tables."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from karat.measures.registry import REGISTRY
 
 Relevant = Collection[str] | Mapping[str, int]
 AnySpan = Any
-"""(start, end), (doc_id, start, end), a dict or an object with doc_id, start and end."""
-_SPANS = "give a list of (start, end), of (doc_id, start, end), or of objects with these three"
+"""(start, end), (doc_id, start, end), or a dict or an object with doc_id, start and end."""
+_SPANS_HINT = "pass a list of (start, end), (doc_id, start, end), or objects with these attributes"
 
 
-def ids_of(given: Iterable[Any], field: str) -> Sequence[str]:
-    """Check a list of ids; ids are text, and whole numbers become text."""
-    items = _listed(given, field, "give ids in a list")
+def parse_ids(ids: Iterable[Any], field: str) -> Sequence[str]:
+    """Check a list of ids; ids are text, and integers become text."""
+    items = _to_list(ids, field, "pass a list of ids")
     try:
         return text_list(items)
     except InputError as error:
@@ -34,60 +34,60 @@ def ids_of(given: Iterable[Any], field: str) -> Sequence[str]:
         raise
 
 
-def _listed(given: Iterable[Any], field: str, hint: str) -> list[Any]:
-    if isinstance(given, (str, bytes)):
-        raise InputError("this is one text", field=field, hint=hint)
+def _to_list(values: Iterable[Any], field: str, hint: str) -> list[Any]:
+    if isinstance(values, (str, bytes)):
+        raise InputError(f"must be a list, got the text {values!r}", field=field, hint=hint)
     try:
-        return list(given)
+        return list(values)
     except TypeError:
-        raise InputError(f"{given!r} is not a list", field=field, hint=hint) from None
+        raise InputError(f"must be a list, got {values!r}", field=field, hint=hint) from None
 
 
 def hits_of(retrieved: Iterable[str], relevant: Relevant) -> Hits:
-    """Build the hits of one query; ids are text, and whole numbers become text."""
-    retrieved = ids_of(retrieved, "retrieved")
+    """Return the hits of one query; ids are text, and integers become text."""
+    retrieved = parse_ids(retrieved, "retrieved")
     if isinstance(relevant, Mapping):
         relevant = text_keys(relevant, "relevant")
         grades = {item: grade_of(None, item, grade) for item, grade in relevant.items()}
     else:
-        grades = dict.fromkeys(ids_of(relevant, "relevant"), 1)
-    found: list[tuple[int, int]] = []
+        grades = dict.fromkeys(parse_ids(relevant, "relevant"), 1)
+    ranked_grades: list[tuple[int, int]] = []
     repeats: list[tuple[int, int]] = []
     seen: set[str] = set()
     for rank, item in enumerate(retrieved, 1):
         if item in seen:
             repeats.append((rank, grades.get(item, -1)))
         elif item in grades:
-            found.append((rank, grades[item]))
+            ranked_grades.append((rank, grades[item]))
         seen.add(item)
     gold = np.fromiter(grades.values(), np.int64, len(grades))
     return Hits(
-        _places(found),
-        _places(repeats),
+        _ranked_rows(ranked_grades),
+        _ranked_rows(repeats),
         ideal_rows(1, np.zeros(gold.size, np.int64), gold),
         np.array([len(retrieved)]),
     )
 
 
 def value(name: str, hits: Hits, k: int | None = None, **params: object) -> float:
-    """Return a declared measure of one query's hits."""
+    """Return the value of a measure for the hits of one query."""
     cutoff = None if k is None else checked_cutoff(k)
     measure = resolve_measure(REGISTRY[name], cutoff, dict(params))
     return float(measure.declaration.kernel(hits, measure.cutoff, **measure.params)[0])
 
 
 def checked_cutoff(k: Any) -> int:
-    """Return a cutoff, or refuse what is not an integer of at least 1."""
+    """Return a cutoff, which must be an integer of at least 1."""
     return checks.integer(k, "k", least=1)
 
 
 def value_of(name: str, retrieved: Sequence[str], relevant: Relevant, k: int | None) -> float:
-    """Return a declared measure of one list."""
+    """Return the value of a measure for one list."""
     return value(name, hits_of(retrieved, relevant), k)
 
 
-class Span(NamedTuple):
-    """A stretch of a document; its document is None where no span of a query has one."""
+class ParsedSpan(NamedTuple):
+    """A span of a document; `doc_id` is None if the spans of a query name no documents."""
 
     doc_id: str | None
     start: int
@@ -96,7 +96,7 @@ class Span(NamedTuple):
 
 
 def check_span(doc_id: Any, start: Any, end: Any) -> None:
-    """Refuse a document that is not an id, and offsets that do not mark a stretch of text."""
+    """Raise an InputError if `doc_id` is not an id, or the offsets are not valid."""
     text_id(doc_id, "doc_id")
     _check_offsets(start, end)
 
@@ -104,35 +104,37 @@ def check_span(doc_id: Any, start: Any, end: Any) -> None:
 def _check_offsets(start: Any, end: Any) -> None:
     for field, offset in (("start", start), ("end", end)):
         if isinstance(offset, bool) or not isinstance(offset, (int, np.integer)):
-            raise InputError(f"{offset!r} is not a whole number", field=field, hint=PLACE_HINT)
+            raise InputError(f"must be an integer, got {offset!r}", field=field, hint=PLACE_HINT)
     if not 0 <= start <= end:
-        raise InputError(f"[{start}, {end}) is no stretch of text", field="start", hint=PLACE_HINT)
+        raise InputError(
+            f"0 ≤ start ≤ end is required, got [{start}, {end})", field="start", hint=PLACE_HINT
+        )
 
 
-def spans_of(**lists: Iterable[AnySpan]) -> tuple[list[Span], ...]:
-    """Read lists of spans in any form; either all of the spans have a document, or none has."""
-    read = tuple(
-        [_span(span) for span in listed_spans(given, name)] for name, given in lists.items()
+def parse_spans(**lists: Iterable[AnySpan]) -> tuple[list[ParsedSpan], ...]:
+    """Parse lists of spans in any form; either all spans name a document, or none does."""
+    parsed = tuple(
+        [_parse_span(span) for span in span_list(spans, name)] for name, spans in lists.items()
     )
-    if len({span.doc_id is None for spans in read for span in spans}) > 1:
+    if len({span.doc_id is None for spans in parsed for span in spans}) > 1:
         raise InputError(
             "some spans have a document and some do not",
             field="doc_id",
-            hint="name the document of every span; (start, end) is for spans of one document",
+            hint="give every span a doc_id; use (start, end) only if all spans are in one document",
         )
-    return read
+    return parsed
 
 
-def listed_spans(given: Iterable[AnySpan], field: str) -> list[AnySpan]:
-    """Return spans as a list, unread; a text is not a list of spans."""
-    return _listed(given, field, _SPANS)
+def span_list(spans: Iterable[AnySpan], field: str) -> list[AnySpan]:
+    """Return spans as a list, not parsed yet; a text is not a list of spans."""
+    return _to_list(spans, field, _SPANS_HINT)
 
 
-def _span(span: AnySpan) -> Span:
+def _parse_span(span: AnySpan) -> ParsedSpan:
     if isinstance(span, tuple) and len(span) == 2:
         start, end = span
         _check_offsets(start, end)
-        return Span(None, int(start), int(end))
+        return ParsedSpan(None, int(start), int(end))
     if isinstance(span, tuple) and len(span) == 3:
         values = dict(zip(("doc_id", "start", "end"), span, strict=True))
     elif isinstance(span, Mapping):
@@ -141,16 +143,16 @@ def _span(span: AnySpan) -> Span:
         names = ("doc_id", "start", "end", "text")
         values = {name: getattr(span, name) for name in names if hasattr(span, name)}
     if "start" not in values or "end" not in values:
-        raise InputError(f"{span!r} is no span", hint=_SPANS)
+        raise InputError(f"expected a span, got {span!r}", hint=_SPANS_HINT)
     if "doc_id" not in values:
         raise InputError(
-            f"{span!r} does not name its document",
+            f"the span {span!r} has no doc_id",
             field="doc_id",
-            hint="call it doc_id; spans of one document may be given as (start, end)",
+            hint="add doc_id; spans of a single document can be written as (start, end)",
         )
     check_span(values["doc_id"], values["start"], values["end"])
     text = values.get("text")
-    return Span(
+    return ParsedSpan(
         text_id(values["doc_id"], "doc_id"),
         int(values["start"]),
         int(values["end"]),
@@ -158,43 +160,38 @@ def _span(span: AnySpan) -> Span:
     )
 
 
-def coverage_of(retrieved: Sequence[Span], gold: Sequence[Span]) -> Coverage:
-    """Build the coverage of one query, items in rank order."""
-    items, wanted = stretches_of(retrieved, gold)
+def coverage_of(retrieved: Sequence[ParsedSpan], gold: Sequence[ParsedSpan]) -> Coverage:
+    """Return the coverage of one query; `retrieved` is in rank order."""
+    items, gold_intervals = intervals_of(retrieved, gold)
     size = items.text.size
     return Coverage(
         RankedRows(1, np.zeros(size, np.int64), np.arange(1, size + 1), np.zeros(size, np.int64)),
         items,
-        wanted,
-        np.zeros(wanted.text.size, np.int64),
+        gold_intervals,
+        np.zeros(gold_intervals.text.size, np.int64),
         np.ones(1, np.bool_),
     )
 
 
-def stretches_of(*lists: Sequence[Span]) -> tuple[Intervals, ...]:
-    """Make stretches of several lists of spans, their documents numbered alike."""
-    documents = {span.doc_id: None for spans in lists for span in spans}
+def intervals_of(*lists: Sequence[ParsedSpan]) -> tuple[Intervals, ...]:
+    """Return each list of spans as arrays, with the same document numbers in all of them."""
+    documents = dict.fromkeys(span.doc_id for spans in lists for span in spans)
     number = {document: at for at, document in enumerate(documents)}
     return tuple(
         Intervals(
-            *(
-                np.array(column, np.int64)
-                for column in (
-                    [number[span.doc_id] for span in spans],
-                    [span.start for span in spans],
-                    [span.end for span in spans],
-                )
-            )
+            np.array([number[span.doc_id] for span in spans], np.int64),
+            np.array([span.start for span in spans], np.int64),
+            np.array([span.end for span in spans], np.int64),
         )
         for spans in lists
     )
 
 
 def span_value(name: str, coverage: Coverage, k: int | None = None) -> float:
-    """Return a declared span measure of one query."""
+    """Return the value of a span measure for one query."""
     return float(REGISTRY[name].kernel(coverage, k)[0])
 
 
-def _places(ranked: list[tuple[int, int]]) -> RankedRows:
-    rank, grade = np.array(ranked, np.int64).reshape(-1, 2).T
+def _ranked_rows(ranked_grades: list[tuple[int, int]]) -> RankedRows:
+    rank, grade = np.array(ranked_grades, np.int64).reshape(-1, 2).T
     return RankedRows(1, np.zeros(rank.size, np.int64), rank, grade)

@@ -1,7 +1,7 @@
-"""What a kernel did on the way to its value: noted by the kernels, read by `karat explain`.
+"""Traces: the intermediate arrays of a kernel, recorded for `karat explain`.
 
-A kernel notes the very arrays it computes with, so the explanation cannot drift from the number.
-While nobody listens, a note costs next to nothing.
+Kernels record the arrays that they compute with, so an explanation always agrees with the value.
+Without an active trace, recording costs next to nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from karat.match.hits import RankedRows
 
 @dataclass(frozen=True)
 class TracedRows:
-    """Columns beside some ranked places: of the list, or of the ideal list."""
+    """Values for some rows of the ranked list, or of the ideal list, in named columns."""
 
     places: RankedRows
     columns: dict[str, Any]
@@ -26,7 +26,7 @@ class TracedRows:
 
 @dataclass(frozen=True)
 class TracedOthers:
-    """What every item brings up to a cutoff that does not stand at these places: by its rank."""
+    """Values for the items up to a cutoff that are not in these rows, as functions of the rank."""
 
     places: RankedRows
     cutoff: int | None
@@ -35,45 +35,45 @@ class TracedOthers:
 
 @dataclass
 class Trace:
-    """Everything a kernel noted, in its order."""
+    """Everything that a kernel recorded, in order."""
 
     tables: list[TracedRows | TracedOthers] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
 
 
-_listening: ContextVar[Trace | None] = ContextVar("_listening", default=None)
+_active: ContextVar[Trace | None] = ContextVar("_active", default=None)
 
 
 @contextmanager
-def tracing(workings: Trace) -> Iterator[None]:
-    """Collect what kernels note."""
-    token = _listening.set(workings)
+def tracing(trace: Trace) -> Iterator[None]:
+    """Record the arrays of the kernels that are called in this context."""
+    token = _active.set(trace)
     try:
         yield
     finally:
-        _listening.reset(token)
+        _active.reset(token)
 
 
 def is_tracing() -> bool:
-    """Tell whether anybody listens, for notes that cost something to make."""
-    return _listening.get() is not None
+    """Return whether a trace is active, for arrays that are expensive to compute."""
+    return _active.get() is not None
 
 
-def trace_rows(places: RankedRows, /, *, ideal: bool = False, **columns: Any) -> None:
-    """Note a value for each of some places; underscores in names stand for spaces."""
-    if (workings := _listening.get()) is not None:
-        workings.tables.append(TracedRows(places, columns, ideal))
+def trace_rows(rows: RankedRows, /, *, ideal: bool = False, **columns: Any) -> None:
+    """Record values for some rows; underscores in the names are shown as spaces."""
+    if (trace := _active.get()) is not None:
+        trace.tables.append(TracedRows(rows, columns, ideal))
 
 
 def trace_others(
-    places: RankedRows, cutoff: int | None, /, **columns: Callable[[int], float]
+    rows: RankedRows, cutoff: int | None, /, **columns: Callable[[int], float]
 ) -> None:
-    """Note that the items at all other places are what counts."""
-    if (workings := _listening.get()) is not None:
-        workings.tables.append(TracedOthers(places, cutoff, columns))
+    """Record that the items that are not in these rows are the ones that count."""
+    if (trace := _active.get()) is not None:
+        trace.tables.append(TracedOthers(rows, cutoff, columns))
 
 
 def trace_numbers(**numbers: Any) -> None:
-    """Note a value for each query."""
-    if (workings := _listening.get()) is not None:
-        workings.numbers.update(numbers)
+    """Record one value per query under each name."""
+    if (trace := _active.get()) is not None:
+        trace.numbers.update(numbers)

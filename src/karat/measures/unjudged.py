@@ -1,4 +1,4 @@
-"""Judgment holes: how much of each list was judged, and what the rest could change at most."""
+"""Unjudged items: the judged share of each list, and upper bounds if the rest were relevant."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from karat.measures.score_table import judged_column, upper_bound_column
 
 
 def upper_bounds(measure: Measure, data: KernelInput, values: Floats) -> pl.Series:
-    """Return the most that each query could be, null where its value is.
+    """Return the upper bound of each query, null where its value is null.
 
-    A convention may put a value above the bound (`no_gold=one`), and so may rounding by a bit.
+    A value can exceed the bound that its kernel computes, by the convention `no_gold=one` or by
+    rounding. Then the value is the bound.
     """
     assert measure.declaration.bound is not None
-    most = measure.declaration.bound(data, measure.cutoff, **measure.params)
-    return pl.Series(upper_bound_column(measure), np.maximum(values, most), nan_to_null=True)
+    bounds = measure.declaration.bound(data, measure.cutoff, **measure.params)
+    return pl.Series(upper_bound_column(measure), np.maximum(values, bounds), nan_to_null=True)
 
 
 def judged_shares(plan: Plan, readings: dict[FamilyName, FamilyInput]) -> list[pl.Series]:
-    """Return Judged@k for each cutoff of a rank measure, null where there is no item to judge."""
+    """Return Judged@k for each cutoff of a rank measure, null where the list is empty."""
     columns: dict[str, pl.Series] = {}
     for measure in plan.of_family(RANK.name):
         name = judged_column(measure)
@@ -35,6 +36,6 @@ def judged_shares(plan: Plan, readings: dict[FamilyName, FamilyInput]) -> list[p
         reading = readings[RANK.name]
         hits = reading.data_as(Hits)
         shares = judged_share(hits, measure.cutoff)
-        shares = np.where(reading.given & (hits.length > 0), shares, np.nan)
+        shares = np.where(reading.has_gold & (hits.length > 0), shares, np.nan)
         columns[name] = pl.Series(name, shares, nan_to_null=True)
     return list(columns.values())

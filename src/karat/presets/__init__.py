@@ -1,4 +1,8 @@
-"""Ready-made sets of measures and conventions, each with a small fixed API."""
+"""Presets: ready-made sets of measures and conventions, each with a small stable API.
+
+Each module has the names that a common kind of evaluation script uses: `benchmark`, `chunks`,
+`coverage`, `graded` and `spans`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ PRESETS = tuple(presets.PRESETS)
 
 
 def __getattr__(name: str) -> Any:
-    # One at a time: coverage imports all of evaluation, which the others do without.
+    # Imported on first use: coverage imports all of karat.evaluation, the others do not need it.
     if name not in PRESETS:
         raise AttributeError(f"module 'karat.presets' has no attribute {name!r}")
     return import_module(f"karat.presets.{name}")

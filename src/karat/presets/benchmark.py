@@ -1,9 +1,8 @@
-"""The metrics of a small benchmark: which of the expected ids are near the top.
+"""The metrics of a small benchmark: how many of the expected ids are near the top.
 
-Precision always divides by k. An id that was retrieved twice counts twice for precision and
-hits, but recall never passes 1. Ids are case-sensitive; expected ids are a set. Precision and
-recall are as in Manning et al. 2008, MRR as in Voorhees 1999, nDCG as in Järvelin and
-Kekäläinen 2002.
+Precision always divides by k. An id that is retrieved twice counts twice for precision and hits,
+but recall is at most 1. Ids are case-sensitive, and expected ids are a set. Precision and recall
+are as in Manning et al. 2008, MRR as in Voorhees 1999, nDCG as in Järvelin and Kekäläinen 2002.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 from karat.errors import InputError
 from karat.match.hits import Hits
 from karat.measures.presets import PRESETS
-from karat.measures.single_query import hits_of, ids_of, value
+from karat.measures.single_query import hits_of, parse_ids, value
 
 MEASURES = PRESETS["benchmark"].measures
 CONVENTIONS = PRESETS["benchmark"].conventions
@@ -24,7 +23,23 @@ CONVENTIONS = PRESETS["benchmark"].conventions
 
 @dataclass
 class IRMetrics:
-    """The metrics of one query."""
+    """The metrics of one query.
+
+    Parameters
+    ----------
+    precision_at_3, precision_at_5 : float
+        Expected ids in the top 3 or 5 / 3 or 5.
+    recall_at_10 : float
+        Expected ids in the top 10 / all expected ids.
+    mrr : float
+        1 / rank of the first expected id, or 0.0.
+    ndcg_at_10 : float, optional
+        nDCG of the top 10; None if no grades were given.
+    hits_in_top_3, hits_in_top_5 : int, default 0
+        The number of expected ids in the top 3 or 5.
+    first_relevant_position : int, optional
+        The rank of the first expected id; None if it was not retrieved.
+    """
 
     precision_at_3: float
     precision_at_5: float
@@ -40,8 +55,13 @@ Metrics = IRMetrics | Mapping[str, Any]
 
 
 class MetricsCalculator:
-    """The metrics of one query, from the ids retrieved and the ids expected.
+    """Computes the metrics of one query from the retrieved ids and the expected ids.
 
+    In all methods, `retrieved` is a sequence of ids, best first, `expected` a collection of ids,
+    and `k` a cutoff of at least 1.
+
+    Examples
+    --------
     >>> MetricsCalculator.precision_at_k(["A", "B"], ["A"], 5)
     0.2
     """
@@ -56,14 +76,16 @@ class MetricsCalculator:
 
         Parameters
         ----------
-        retrieved
-            The ids that were retrieved, best first.
-        expected
+        retrieved : sequence of str
+            The retrieved ids, best first.
+        expected : collection of str
             The ids that should be retrieved.
-        grades
-            The grade of every expected id, and of others if they are judged; for nDCG alone.
-            Without it, `ndcg_at_10` is None.
+        grades : mapping of str to int, optional
+            The grades of all expected ids, and of other judged ids. Used only for nDCG; without
+            grades, `ndcg_at_10` is None.
 
+        Examples
+        --------
         >>> MetricsCalculator.calculate_all(["B", "A"], ["A"], grades={"A": 2, "B": 0}).ndcg_at_10
         0.6309297535714575
         """
@@ -77,48 +99,55 @@ class MetricsCalculator:
             ndcg_at_10=None if grades is None else _ndcg(retrieved, expected, grades),
             hits_in_top_3=int(value("Hits", with_repeats, 3)),
             hits_in_top_5=int(value("Hits", with_repeats, 5)),
-            first_relevant_position=_first(hits),
+            first_relevant_position=_first_rank(hits),
         )
 
     @staticmethod
     def precision_at_k(retrieved: Sequence[str], expected: Collection[str], k: int) -> float:
-        """Return expected ids in the top k / k."""
+        """Return the number of expected ids in the top k / k."""
         return value("P", hits_of(retrieved, expected).counting_repeats(), k)
 
     @staticmethod
     def recall_at_k(retrieved: Sequence[str], expected: Collection[str], k: int) -> float:
-        """Return expected ids found in the top k / all expected ids, 0.0 if there are none."""
+        """Return expected ids in the top k / all expected ids, or 0.0 if no ids are expected."""
         return value("R", hits_of(retrieved, expected), k)
 
     @staticmethod
     def mrr(retrieved: Sequence[str], expected: Collection[str]) -> float:
-        """Return 1 / rank of the first expected id, 0.0 if there is none."""
+        """Return 1 / rank of the first expected id, or 0.0 if none was retrieved."""
         return value("RR", hits_of(retrieved, expected))
 
     @staticmethod
     def count_hits(
         retrieved: Sequence[str], expected: Collection[str], k: int | None = None
     ) -> int:
-        """Return how many of the top k are expected; without k, of the whole list."""
+        """Return the number of expected ids in the top k; without k, in the whole list."""
         return int(value("Hits", hits_of(retrieved, expected).counting_repeats(), k))
 
     @staticmethod
     def first_relevant_position(retrieved: Sequence[str], expected: Collection[str]) -> int | None:
-        """Return the rank of the first expected id, from 1, or None."""
-        return _first(hits_of(retrieved, expected))
+        """Return the rank of the first expected id, counted from 1, or None."""
+        return _first_rank(hits_of(retrieved, expected))
 
 
 class ReportAggregator:
-    """The metrics of many queries, together and in groups.
+    """Aggregates the metrics of many queries, over all queries or by group.
 
-    The metrics of a query are an `IRMetrics` or a dict, with keys such as `precision_at_3` or
+    The metrics of a query are an `IRMetrics`, or a dict with keys such as `precision_at_3` or
     `precision@3`.
     """
 
     @staticmethod
     def aggregate_metrics(results: Iterable[Metrics]) -> dict[str, float | None]:
-        """Return means, and medians of precision@3 and mrr; None where there is no query.
+        """Return the means of all metrics, and the medians of precision@3 and mrr.
 
+        Parameters
+        ----------
+        results : iterable of IRMetrics or dict
+            The metrics of each query. If there are none, all values are None.
+
+        Examples
+        --------
         >>> ReportAggregator.aggregate_metrics([IRMetrics(1.0, 0.6, 1.0, 0.5)])["median_mrr"]
         0.5
         """
@@ -127,7 +156,7 @@ class ReportAggregator:
             name: _values(metrics, name)
             for name in ("precision@3", "precision@5", "recall@10", "mrr")
         }
-        return {name: _mean(known) for name, known in values.items()} | {
+        return {name: _mean(numbers) for name, numbers in values.items()} | {
             f"median_{name}": statistics.median(values[name]) if values[name] else None
             for name in ("precision@3", "mrr")
         }
@@ -136,9 +165,20 @@ class ReportAggregator:
     def group_by_category(
         detailed_results: Iterable[Mapping[str, Any]], metric_field: str
     ) -> dict[str, float | None]:
-        """Return the mean of one metric for each category; None where no query has a value.
+        """Return the mean of a metric for each category; None if no query has a value.
 
-        Each result has a `category` and its `metrics`; `metric_field` names the metric.
+        Parameters
+        ----------
+        detailed_results : iterable of dict
+            One dict per query, with the keys `category` and `metrics`.
+        metric_field : str
+            The name of the metric, such as `precision@3`.
+
+        Examples
+        --------
+        >>> results = [{"category": "faq", "metrics": {"mrr": 0.5}}]
+        >>> ReportAggregator.group_by_category(results, "mrr")
+        {'faq': 0.5}
         """
         return {
             category: _mean(_values(metrics, metric_field))
@@ -151,7 +191,17 @@ class ReportAggregator:
     ) -> dict[str, dict[str, float | None]]:
         """Return count, precision@3, precision@5 and mrr for each difficulty.
 
-        Each result has a `difficulty` and its `metrics`.
+        Parameters
+        ----------
+        detailed_results : iterable of dict
+            One dict per query, with the keys `difficulty` and `metrics`.
+
+        Examples
+        --------
+        >>> metrics = {"precision@3": 1.0, "precision@5": 0.6, "mrr": 0.5}
+        >>> results = [{"difficulty": "easy", "metrics": metrics}]
+        >>> ReportAggregator.group_by_difficulty(results)
+        {'easy': {'count': 1, 'precision@3': 1.0, 'precision@5': 0.6, 'mrr': 0.5}}
         """
         return {
             difficulty: {
@@ -167,17 +217,17 @@ class ReportAggregator:
 
 def _ndcg(retrieved: Sequence[str], expected: Collection[str], grades: Mapping[str, int]) -> float:
     hits = hits_of(retrieved, grades)
-    ungraded = set(ids_of(expected, "expected")) - {str(item) for item in grades}
+    ungraded = set(parse_ids(expected, "expected")) - {str(item) for item in grades}
     if ungraded:
         raise InputError(
             f"the expected id {min(ungraded)!r} has no grade",
             field="grades",
-            hint="give a grade for every expected id",
+            hint="add a grade for every expected id",
         )
     return value("nDCG", hits, 10)
 
 
-def _first(hits: Hits) -> int | None:
+def _first_rank(hits: Hits) -> int | None:
     rank = int(hits.relevant(1).first_rank[0])
     return rank or None
 
@@ -187,18 +237,20 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _values(metrics: Iterable[Metrics], name: str) -> list[float]:
-    """Return one metric of all queries that have a value for it."""
-    found = (_value(one, name) for one in metrics)
-    return [float(known) for known in found if known is not None]
+    """Return the values of a metric, without queries for which it is None."""
+    values = (_value(query_metrics, name) for query_metrics in metrics)
+    return [float(value) for value in values if value is not None]
 
 
 def _value(metrics: Metrics, name: str) -> Any:
-    known = metrics if isinstance(metrics, Mapping) else vars(metrics)
+    values = metrics if isinstance(metrics, Mapping) else vars(metrics)
     for spelling in (name, name.replace("@", "_at_"), name.replace("_at_", "@")):
-        if spelling in known:
-            return known[spelling]
+        if spelling in values:
+            return values[spelling]
     raise InputError(
-        f"a query has no metric {name!r}", field=name, hint=f"it has {', '.join(map(str, known))}"
+        f"metric {name!r} not found in the results of a query",
+        field=name,
+        hint=f"it has {', '.join(map(str, values))}",
     )
 
 

@@ -1,8 +1,8 @@
 """Recall, precision and F1 over sets of chunk ids.
 
-Lists are not cut, an id that is repeated counts once, and without any gold only recall is 1.
-Ids change with every chunker, so they cannot compare chunkers: use `karat.presets.spans` where
-the offsets of the chunks are known.
+Lists have no cutoff, and repeated ids count once. If no ids are expected, recall is 1 and the
+others are 0. The ids of chunks depend on the chunker; to compare chunkers, use
+`karat.presets.spans` with the offsets of the chunks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from karat.measures.presets import PRESETS
-from karat.measures.single_query import hits_of, ids_of, value
+from karat.measures.single_query import hits_of, parse_ids, value
 
 MEASURES = PRESETS["chunks"].measures
 CONVENTIONS = PRESETS["chunks"].conventions
@@ -22,14 +22,14 @@ ChunkId = str
 
 @runtime_checkable
 class ChunkLevelMetric(Protocol):
-    """A metric over chunk ids."""
+    """A metric over sets of chunk ids."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the metric."""
 
     def calculate(self, retrieved: Iterable[ChunkId], ground_truth: Iterable[ChunkId]) -> float:
-        """Return its value."""
+        """Return the value for one query."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,21 @@ class _ChunkMetric:
 
         Parameters
         ----------
-        retrieved
-            The ids of the chunks that were retrieved, in any order; repeats count once. Whole
-            numbers are taken as text, so 7 and "7" are the same id.
-        ground_truth
+        retrieved : iterable of str
+            The ids of the retrieved chunks, in any order; repeated ids count once. Integers are
+            converted to text, so 7 and "7" are the same id.
+        ground_truth : iterable of str
             The ids of the chunks that should be retrieved.
+
+        Examples
+        --------
+        >>> from karat.presets import chunks
+        >>> chunks.chunk_recall.calculate(["a", "x", "a"], ["a", "b"])
+        0.5
         """
-        # As duplicates=set and no_gold=recall do it for whole runs.
-        distinct = dict.fromkeys(ids_of(retrieved, "retrieved"))
-        relevant = set(ids_of(ground_truth, "ground_truth"))
+        # The same as the conventions duplicates=set and no_gold=recall for whole runs.
+        distinct = dict.fromkeys(parse_ids(retrieved, "retrieved"))
+        relevant = set(parse_ids(ground_truth, "ground_truth"))
         if not relevant and self.measure == "R":
             return 1.0
         return value(self.measure, hits_of(distinct, relevant))

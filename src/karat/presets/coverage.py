@@ -1,8 +1,8 @@
-"""How much of the text evidence a retriever finds, and what finding it takes.
+"""Coverage of evidence texts, with latency and cost.
 
-A chunk covers an evidence text that is a substring of it, or that is similar enough to it, both
-with single spaces and in lower case; `karat.Matching` is the rule in full. MAP is as in Manning et
-al. 2008, MRR as in Voorhees 1999, both over evidence texts instead of documents.
+A chunk covers an evidence text that is a substring of it, or that is similar enough to it. Both
+are compared with single spaces and in lower case; `karat.Matching` documents the full rule. MAP is
+as in Manning et al. 2008, MRR as in Voorhees 1999, both over evidence texts, not documents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from karat.measures.presets import PRESETS
 MEASURES = PRESETS["coverage"].measures
 CONVENTIONS = PRESETS["coverage"].conventions
 NAMES = tuple(map(PRESETS["coverage"].label, MEASURES))
-"""What the measures are called in a report, in the same order."""
+"""The names of the measures in a report, in the same order."""
 
 _SPEED = ("average", "P50", "P90", "P99")
 _COST = ("sum", "per_query")
@@ -35,23 +35,34 @@ Numbers = dict[str, float | None]
 
 @dataclass(frozen=True, eq=False)
 class CoverageReport:
-    """What a run covered; None is a number that nothing was there for."""
+    """The coverage, latency and cost of a run; a value is None if there is no data for it."""
 
     metrics: Numbers
-    """The ten metrics, by their names."""
+    """The ten metrics by name."""
     per_query: pl.DataFrame
-    """One row per query: query_id, then the ten metrics under the same names."""
+    """One row per query: query_id, then the ten metrics with the same names."""
     speed: dict[str, Numbers] | None
-    """For each stage that was timed: average, P50, P90 and P99 in milliseconds."""
+    """For each timed stage: average, P50, P90 and P99 in milliseconds."""
     cost: Numbers | None
-    """What the model calls cost in USD: sum, and per_query."""
+    """The cost of the model calls in USD: sum, and per_query."""
     scores: Scores = field(repr=False)
-    """All of it as karat's own scores, with what was left out and why."""
+    """The same values as `karat.Scores`, with the queries that were left out and the reasons."""
 
 
 def covers(chunk: str, evidence: str, fuzzy_threshold: float = 0.7) -> bool:
     r"""Return whether a chunk covers an evidence text.
 
+    Parameters
+    ----------
+    chunk : str
+        The text of the chunk.
+    evidence : str
+        The evidence text.
+    fuzzy_threshold : float, default 0.7
+        The minimum similarity if the evidence text is not a substring, above 0 and at most 1.
+
+    Examples
+    --------
     >>> covers("The refund is PAID\n within 14 days.", "paid within 14 days")
     True
     """
@@ -61,6 +72,13 @@ def covers(chunk: str, evidence: str, fuzzy_threshold: float = 0.7) -> bool:
 def normalize(text: str) -> str:
     r"""Return a text as it is compared: with single spaces and in lower case.
 
+    Parameters
+    ----------
+    text : str
+        The text.
+
+    Examples
+    --------
     >>> normalize(" Paid\n within 14 DAYS ")
     'paid within 14 days'
     """
@@ -78,30 +96,39 @@ def evaluate_coverage(
     matching: Matching | None = None,
     fail_on_error: float = MAX_FAILED,
 ) -> CoverageReport:
-    """Score a run against the evidence texts of gold, by these arguments alone.
+    """Score a run against the evidence texts of gold.
+
+    Only the arguments matter: environment variables and configuration files are not read.
 
     Parameters
     ----------
-    gold
-        Anything that `karat.evaluate` takes as gold, with evidence texts.
-    run
-        Anything that `karat.evaluate` takes as a run: a path, records, a table, or a retriever,
-        which is run for every query of gold.
-    fuzzy_threshold
-        How similar a chunk must be to cover an evidence text that is not a substring of it, above
-        0 and at most 1; 0.7 by default.
-    score_threshold
-        Leave out results that score below it. There is no threshold by default.
-    top_k
-        Then keep the first k results of each query; all by default.
-    chunks
-        The table of all chunks, which gives texts to runs that have only ids.
-    matching
-        The rule in full, such as `karat.Matching(autojunk=True, direction="either")`, instead of
+    gold : path, table, records or Gold
+        Gold with evidence texts, as `karat.evaluate` accepts it.
+    run : path, table, records, Run or retriever
+        The run, as `karat.evaluate` accepts it. A retriever is run for every query of gold.
+    fuzzy_threshold : float, optional
+        The minimum similarity of a chunk to an evidence text that is not a substring of it, above
+        0 and at most 1. Default: 0.7.
+    score_threshold : float, optional
+        Drop results with a lower score. Default: keep all results.
+    top_k : int, optional
+        Keep the first k results of each query, after `score_threshold`. Default: all results.
+    chunks : path, table, records or Chunks, optional
+        The table of all chunks, which provides texts to runs that have only ids.
+    matching : Matching, optional
+        The full rule, such as `karat.Matching(autojunk=True, direction="either")`, instead of
         `fuzzy_threshold`.
-    fail_on_error
-        The largest share of queries that may have failed; above it, a RetrieverError is raised.
+    fail_on_error : float, default 0.05
+        The largest share of queries that may have failed. If more failed, a RetrieverError is
+        raised.
 
+    Returns
+    -------
+    CoverageReport
+        The ten metrics, their values per query, latency and cost.
+
+    Examples
+    --------
     >>> gold = [{"query_id": "q", "evidence": ["paid within 14 days", "by bank transfer"]}]
     >>> run = [{"query_id": "q", "results": [{"text": "It is paid within 14 days."}]}]
     >>> evaluate_coverage(gold, run).metrics["EvidenceRecall@3"]
@@ -117,12 +144,12 @@ def evaluate_coverage(
         score_threshold=score_threshold,
         fail_on_error=fail_on_error,
     )
-    opened = evaluator.source(run).read()
-    speed = {stage: latencies(stage) for stage in timed_stages(opened)}
-    cost = [] if opened.calls is None else list(map(parse, COSTS))
-    timed = [measure for measures in speed.values() for measure in measures]
-    scored = evaluator.only([*parse_all(MEASURES), *timed, *cost])(opened)
-    scores = replace(scored, preset="coverage")  # its names, not its environment variables
+    loaded = evaluator.source(run).read()
+    speed = {stage: latencies(stage) for stage in timed_stages(loaded)}
+    cost = [] if loaded.calls is None else list(map(parse, COSTS))
+    latency = [measure for measures in speed.values() for measure in measures]
+    unnamed = evaluator.only([*parse_all(MEASURES), *latency, *cost])(loaded)
+    scores = replace(unnamed, preset="coverage")  # with the names of the preset
     names = dict(zip(MEASURES, NAMES, strict=True))
     return CoverageReport(
         metrics={name: scores[measure] for measure, name in names.items()},
@@ -139,14 +166,14 @@ def _matching(fuzzy_threshold: float | None, matching: Matching | None) -> Match
         return Matching() if fuzzy_threshold is None else Matching(fuzzy_threshold=fuzzy_threshold)
     if fuzzy_threshold is not None:
         raise InputError(
-            "fuzzy_threshold and matching are both given",
+            "fuzzy_threshold and matching cannot be used together",
             field="matching",
             hint="write matching=karat.Matching(fuzzy_threshold=…)",
         )
     return matching
 
 
-def _values(scores: Scores, words: tuple[str, ...], measures: list[Measure]) -> Numbers:
+def _values(scores: Scores, names: tuple[str, ...], measures: list[Measure]) -> Numbers:
     return {
-        word: scores.table.value(measure) for word, measure in zip(words, measures, strict=True)
+        name: scores.table.value(measure) for name, measure in zip(names, measures, strict=True)
     }

@@ -1,9 +1,9 @@
 """Six metrics over graded relevance judgments of chunks.
 
-Relevant is grade 1 and up. The list is cut to the top k first; precision is the share of what
-remains, average precision divides by all relevant chunks. Where nothing is relevant, all six are
-0.0. Recall, precision and average precision are as in Manning et al. 2008, MRR as in Voorhees
-1999, nDCG as in Järvelin and Kekäläinen 2002.
+Chunks with a grade of 1 or higher are relevant. The list is cut to the top k first. Precision
+divides by the number of chunks that remain, average precision by all relevant chunks. If nothing
+is relevant, all six are 0.0. Recall, precision and average precision are as in Manning et al.
+2008, MRR as in Voorhees 1999, nDCG as in Järvelin and Kekäläinen 2002.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONVENTIONS = PRESETS["graded"].conventions
 
 
 class QueryType(Enum):
-    """What kind of question a query asks."""
+    """The type of a query."""
 
     FACTUAL = "factual"
     CONCEPTUAL = "conceptual"
@@ -35,9 +35,21 @@ class QueryType(Enum):
 
 @dataclass(frozen=True)
 class RelevanceJudgment:
-    """How relevant a chunk is to a query; 0 is not at all.
+    """The grade of a chunk for a query.
 
-    `Gold.of({query: [judgment, …]})` takes judgments too.
+    `Gold.of({query: [judgment, …]})` accepts judgments too.
+
+    Parameters
+    ----------
+    chunk_id : str
+        The id of the chunk.
+    grade : int
+        How relevant the chunk is; 0 is not relevant.
+
+    Examples
+    --------
+    >>> RelevanceJudgment("a", 2)
+    RelevanceJudgment(chunk_id='a', grade=2)
     """
 
     chunk_id: str
@@ -63,14 +75,19 @@ class MetricsResult:
 class RetrievalMetrics:
     """The six metrics, each `(retrieved_chunk_ids, judgments, k) -> float`.
 
+    In all methods, `retrieved_chunk_ids` is a sequence of ids, best first, `judgments` a sequence
+    of `RelevanceJudgment`, and `k` a cutoff of at least 1.
+
+    Examples
+    --------
     >>> judged = [RelevanceJudgment("a", 2), RelevanceJudgment("b", 1), RelevanceJudgment("d", 2)]
     >>> round(RetrievalMetrics.recall_at_k(["a", "b", "c"], judged, 3), 4)
     0.6667
     """
 
     def __new__(cls) -> NoReturn:
-        """Refuse to be instantiated: there is no state."""
-        raise TypeError("RetrievalMetrics is not instantiated; call its functions on the class")
+        """Raise a TypeError: the class has only static methods."""
+        raise TypeError("RetrievalMetrics cannot be instantiated; call its methods on the class")
 
     @staticmethod
     def recall_at_k(
@@ -90,21 +107,21 @@ class RetrievalMetrics:
     def mrr(
         retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
     ) -> float:
-        """Return 1 / rank of the first relevant chunk in the top k, 0 if there is none."""
+        """Return 1 / rank of the first relevant chunk in the top k, or 0 if there is none."""
         return value("RR", _hits(retrieved_chunk_ids, judgments, k), k)
 
     @staticmethod
     def ndcg_at_k(
         retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
     ) -> float:
-        """Return DCG@k / ideal DCG@k, with grade / log2(rank + 1)."""
+        """Return DCG@k / ideal DCG@k, where DCG@k is Σ grade / log2(rank + 1) over the top k."""
         return value("nDCG", _hits(retrieved_chunk_ids, judgments, k), k)
 
     @staticmethod
     def average_precision(
         retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
     ) -> float:
-        """Return the sum of precision at each relevant chunk in the top k / all relevant."""
+        """Return Σ precision at each relevant chunk in the top k, / all relevant chunks."""
         return value("AP", _hits(retrieved_chunk_ids, judgments, k), k)
 
     @staticmethod
@@ -118,7 +135,7 @@ class RetrievalMetrics:
     def compute_all(
         retrieved_chunk_ids: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int
     ) -> MetricsResult:
-        """Return all six, looking grades up once."""
+        """Return all six metrics."""
         hits = _hits(retrieved_chunk_ids, judgments, k)
         return MetricsResult(
             recall_at_k=value("R", hits, k),
@@ -131,8 +148,12 @@ class RetrievalMetrics:
 
 
 def _hits(retrieved: Sequence[str], judgments: Sequence[RelevanceJudgment], k: int) -> Hits:
-    """Look up the top k alone: what is below rank k costs nothing and is not checked."""
+    """Return the hits of the top k; ids below rank k are neither looked up nor checked."""
     cutoff = checked_cutoff(k)
     if isinstance(retrieved, (str, bytes)):
-        raise InputError("this is one text", field="retrieved_chunk_ids", hint="give ids in a list")
+        raise InputError(
+            f"must be a list, got the text {retrieved!r}",
+            field="retrieved_chunk_ids",
+            hint="pass a list of ids",
+        )
     return hits_of(retrieved[:cutoff], highest_grades(judgments))

@@ -1,7 +1,7 @@
 """Recall, precision, IoU and F1 over character spans of documents.
 
-Spans are half-open, `[start, end)`, in code points of one document. Overlapping and touching
-spans count every character once. Lists are not cut.
+Spans are half-open, `[start, end)`, and count code points of a document. Each character counts
+once, even if several spans contain it. Lists have no cutoff.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from karat.functional import calculate_overlap, merge_overlapping_spans
 from karat.measures.presets import PRESETS
-from karat.measures.single_query import AnySpan, check_span, coverage_of, span_value, spans_of
+from karat.measures.single_query import AnySpan, check_span, coverage_of, parse_spans, span_value
 
 MEASURES = PRESETS["spans"].measures
 CONVENTIONS = PRESETS["spans"].conventions
@@ -35,6 +35,15 @@ __all__ = [
 class SpanRange:
     """A span of a document, without its text.
 
+    Parameters
+    ----------
+    doc_id : str
+        The id of the document.
+    start, end : int
+        The half-open span `[start, end)`, in code points.
+
+    Examples
+    --------
     >>> SpanRange("d1", 0, 50).length
     50
     """
@@ -54,8 +63,19 @@ class SpanRange:
 
 @dataclass(frozen=True)
 class CharacterSpan:
-    """A span of a document, with its text where that is known.
+    """A span of a document, optionally with its text.
 
+    Parameters
+    ----------
+    doc_id : str
+        The id of the document.
+    start, end : int
+        The half-open span `[start, end)`, in code points.
+    text : str, optional
+        The text of the span.
+
+    Examples
+    --------
     >>> CharacterSpan("d1", 0, 50).length
     50
     """
@@ -76,14 +96,14 @@ class CharacterSpan:
 
 @runtime_checkable
 class Metric(Protocol):
-    """A metric: a name, and a number from the spans retrieved and those that should be."""
+    """A metric over spans: its name, and a function of retrieved and expected spans."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the metric."""
 
     def calculate(self, retrieved: Iterable[AnySpan], ground_truth: Iterable[AnySpan]) -> float:
-        """Return its value."""
+        """Return the value for one query."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +115,18 @@ class _SpanMetric:
 
         Parameters
         ----------
-        retrieved
-            The spans that were retrieved, as `merge_overlapping_spans` takes them.
-        ground_truth
+        retrieved : iterable of spans
+            The retrieved spans, in the forms that `merge_overlapping_spans` accepts.
+        ground_truth : iterable of spans
             The spans that should be retrieved, in the same forms.
+
+        Examples
+        --------
+        >>> from karat.presets import spans
+        >>> spans.recall.calculate([(0, 50)], [(0, 100)])
+        0.5
         """
-        spans = spans_of(retrieved=retrieved, ground_truth=ground_truth)
+        spans = parse_spans(retrieved=retrieved, ground_truth=ground_truth)
         return span_value(f"span.{self.name}", coverage_of(*spans))
 
 
@@ -109,7 +135,7 @@ precision: Metric = _SpanMetric("precision")
 iou: Metric = _SpanMetric("iou")
 f1: Metric = _SpanMetric("f1")
 
-_REPLACED = {
+_NEW_NAMES = {
     "span_recall": "recall",
     "span_precision": "precision",
     "span_iou": "iou",
@@ -119,8 +145,8 @@ _REPLACED = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _REPLACED:
+    if name not in _NEW_NAMES:
         raise AttributeError(f"module 'karat.presets.spans' has no attribute {name!r}")
-    new = _REPLACED[name]
-    warnings.warn(f"{name} is now called {new}", DeprecationWarning, stacklevel=2)
-    return globals()[new]
+    new_name = _NEW_NAMES[name]
+    warnings.warn(f"{name} is deprecated, use {new_name} instead", DeprecationWarning, stacklevel=2)
+    return globals()[new_name]

@@ -13,7 +13,7 @@ from karat.evaluation.explanation import Explanation
 from karat.evaluation.list_rows import Row
 from karat.format import amount
 from karat.measures import Measure
-from karat.measures.registry import UNITS, spelled
+from karat.measures.registry import UNITS, format_value
 from karat.report.terminal import WIDTH, plain_lines, short
 
 _ITEM_WIDTH = 24
@@ -64,7 +64,7 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
     yield from _field("Formula", declaration.formula)
     for param in declaration.params:
         value = measure.params[param.name]
-        said = param.name if value is None else f"{param.name}={spelled(value)}"
+        said = param.name if value is None else f"{param.name}={format_value(value)}"
         yield from _field("Parameter", f"{said}: {param.help}")
     cutoff = {
         "none": "none: the whole list counts" if declaration.reads_gold else "none",

@@ -1,4 +1,4 @@
-"""trec_eval's measures in the order of its measures.c, and which kernel makes each."""
+"""The measures of trec_eval, in the order of its measures.c, and how each is computed."""
 
 from __future__ import annotations
 
@@ -21,43 +21,46 @@ MULTIPLES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
 
 @dataclass(frozen=True)
 class Entry:
-    """One of trec_eval's measures: how it is asked for, computed, printed and summed up."""
+    """A measure of trec_eval: how it is parsed, computed, printed and combined over topics."""
 
     name: str
     compute: Compute
     about: str
-    """The karat measure that explains it, or an explanation."""
+    """The name of the karat measure that documents it, or a description."""
     read: Callable[[str], Any] | None = None
-    """How parameters are read; None where it takes none."""
+    """Parses its parameters; None if it has none."""
     default: Any = ()
-    several: str | None = None
-    """How a parameter is spelled in the name of its own line, where each has one."""
+    line_format: str | None = None
+    """The format of a parameter in the name of its line, if each parameter has its own line."""
     whole: bool = False
     over: Literal["mean", "sum", "geometric", "count", "text"] = "mean"
     each_query: bool = True
     cleared: Literal["", "plain", "always"] = ""
-    """Whether topics that the run lacks are set to 0: where it has no parameters, or always."""
+    """Whether topics that are not in the run are set to 0: never, only without parameters, or
+    always."""
     complete: Callable[[Topics], Floats] | None = None
-    """What is summed up instead with -c."""
+    """Computes the values that are combined with -c, if they are different."""
     judgments: tuple[str, ...] = ("qrels",)
-    """What -R must name for it; nothing, where any will do."""
+    """The formats (-R) that it can be computed from; empty if all."""
 
 
-class Asked:
-    """An entry with its parameters read."""
+class ParsedMeasure:
+    """An entry with its parameters."""
 
-    def __init__(self, entry: Entry, given: str | None) -> None:
+    def __init__(self, entry: Entry, parameters: str | None) -> None:
         self.entry = entry
-        self.cleared = entry.cleared == "always" or (entry.cleared == "plain" and given is None)
-        read = None if given is None else entry.read
-        self.params = entry.default if read is None or given is None else read(given)
-        if entry.several is not None:
-            self.names = [f"{entry.name}_{value:{entry.several}}" for value in self.params]
+        is_plain = parameters is None
+        self.cleared = entry.cleared == "always" or (entry.cleared == "plain" and is_plain)
+        self.params = entry.default
+        if parameters is not None and entry.read is not None:
+            self.params = entry.read(parameters)
+        if entry.line_format is not None:
+            self.names = [f"{entry.name}_{value:{entry.line_format}}" for value in self.params]
         else:
-            self.names = [entry.name if given is None else f"{entry.name}_{given}"]
+            self.names = [entry.name if is_plain else f"{entry.name}_{parameters}"]
 
     def compute(self, topics: Topics) -> list[Any]:
-        """Return an array for each of its lines."""
+        """Return one array of values per line."""
         columns = self.entry.compute(topics, self.params)
         return [topics.without_missing(column) for column in columns] if self.cleared else columns
 
@@ -66,9 +69,9 @@ UTILITY = (1.0, -1.0, 0.0, 0.0)
 NO_PAIRS = Pairs()
 PREFERENCES = ("prefs", "qrels_prefs")
 
-_RANKED: dict[str, Any] = {"read": ranks, "default": RANKS, "several": "d"}
-_AT_POINTS: dict[str, Any] = {"read": points, "default": ELEVEN_POINTS, "several": ".2f"}
-_AT_MULTIPLES: dict[str, Any] = {"read": points, "default": MULTIPLES, "several": ".2f"}
+_RANKED: dict[str, Any] = {"read": ranks, "default": RANKS, "line_format": "d"}
+_AT_POINTS: dict[str, Any] = {"read": points, "default": ELEVEN_POINTS, "line_format": ".2f"}
+_AT_MULTIPLES: dict[str, Any] = {"read": points, "default": MULTIPLES, "line_format": ".2f"}
 _PAIRED: dict[str, Any] = {"read": pairs("gains"), "default": NO_PAIRS}
 _PERSISTENT: dict[str, Any] = {"read": pairs("p"), "default": NO_PAIRS}
 _SUMMED: dict[str, Any] = {"whole": True, "over": "sum"}
@@ -112,21 +115,21 @@ ENTRIES = (
     Entry("bpref", values.plain("Bpref"), "Bpref"),
     Entry("recip_rank", values.plain("RR"), "RR"),
     Entry("iprec_at_recall", values.interpolated, "IPrec", **_AT_POINTS),
-    Entry("P", values.each("P"), "P", **_RANKED),
+    Entry("P", values.per_parameter("P"), "P", **_RANKED),
     Entry(
         "relstring",
         values.relevance_string,
-        "The grades of the first items (10, or relstring.20) as text: 0 to 9, > above 9, - where "
-        "an item is not in the qrels, . where its grade is below 0. Only for single topics.",
+        "The grades of the first items (10, or relstring.20) as text: 0 to 9, > for a grade above "
+        "9, - for an item that is not in the qrels, . for a grade below 0. Only for single topics.",
         read=numbers(1),
         default=(10.0,),
         over="text",
         cleared="plain",
     ),
-    Entry("recall", values.each("R"), "R", **_RANKED),
+    Entry("recall", values.per_parameter("R"), "R", **_RANKED),
     Entry("infAP", values.plain("infAP"), "infAP"),
     Entry("gm_bpref", values.logarithmic("GMBpref"), "GMBpref", **_GEOMETRIC),
-    Entry("Rprec_mult", values.each("Rprec", "multiple"), "Rprec", **_AT_MULTIPLES),
+    Entry("Rprec_mult", values.per_parameter("Rprec", "multiple"), "Rprec", **_AT_MULTIPLES),
     Entry("utility", values.utility, "Utility", read=numbers(4), default=UTILITY, cleared="plain"),
     Entry("11pt_avg", values.eleven_points, "11pt", read=points, default=ELEVEN_POINTS),
     Entry("binG", values.plain("binG"), "binG"),
@@ -136,11 +139,16 @@ ENTRIES = (
     Entry("ndcg", values.gains("nDCG"), "nDCG", **_PAIRED),
     Entry("ndcg_rel", values.gains("nDCGrel"), "nDCGrel", **_PAIRED),
     Entry("Rndcg", values.at_levels, "RnDCG", **_PAIRED),
-    Entry("ndcg_cut", values.each("nDCG"), "nDCG", **_RANKED),
-    Entry("map_cut", values.each("AP"), "AP", **_RANKED),
-    Entry("relative_P", values.each("R_cap"), "R_cap", **_RANKED),
+    Entry("ndcg_cut", values.per_parameter("nDCG"), "nDCG", **_RANKED),
+    Entry("map_cut", values.per_parameter("AP"), "AP", **_RANKED),
+    Entry("relative_P", values.per_parameter("R_cap"), "R_cap", **_RANKED),
     Entry(
-        "success", values.each("Success"), "Success", read=ranks, default=(1, 5, 10), several="d"
+        "success",
+        values.per_parameter("Success"),
+        "Success",
+        read=ranks,
+        default=(1, 5, 10),
+        line_format="d",
     ),
     Entry("set_P", values.plain("P"), "P"),
     Entry("set_relative_P", values.plain("R_cap"), "R_cap"),
@@ -148,7 +156,7 @@ ENTRIES = (
     Entry("set_map", values.plain("SetAP"), "SetAP"),
     Entry(
         "set_F",
-        lambda topics, given: [topics.value("SetF", weight=given[0])],
+        lambda topics, parameters: [topics.value("SetF", weight=parameters[0])],
         "SetF",
         read=numbers(1, least=0),
         default=(1.0,),
@@ -156,34 +164,37 @@ ENTRIES = (
     Entry("num_nonrel_judged_ret", values.plain("NumNonrelRet"), "NumNonrelRet", **_SUMMED),
     _preference(
         "prefs_num_prefs_poss",
-        "The number of preferences there are, retrieved or not; summed over topics.",
+        "The number of all preferences, retrieved or not; summed over topics.",
         **_SUMMED,
     ),
     _preference(
         "prefs_num_prefs_ful",
-        "The number of preferences that the ranking fulfils: the preferred item stands above the "
-        "other, or alone is retrieved; summed over topics.",
+        "The number of preferences that the ranking fulfils: the preferred item is above the other "
+        "item, or only the preferred item is retrieved; summed over topics.",
         **_SUMMED,
     ),
     _preference(
         "prefs_num_prefs_ful_ret",
-        "The number of preferences fulfilled where both items are retrieved; summed over topics.",
+        "The number of preferences that are fulfilled and have both items retrieved; summed over "
+        "topics.",
         **_SUMMED,
     ),
     _preference("prefs_simp", "Preferences fulfilled / all preferences."),
     _preference("prefs_pair", "The mean over pairs of items of the share of judges fulfilled."),
-    _preference("prefs_avgjg", "The mean over judgment groups of preferences fulfilled / all."),
+    _preference("prefs_avgjg", "The mean of prefs_simp over judgment groups."),
     _preference(
         "prefs_avgjg_Rnonrel",
-        "prefs_avgjg, each group made to hold as many items of level 0 as relevant ones.",
+        "prefs_avgjg, with as many items of level 0 in each group as relevant items.",
     ),
-    _preference("prefs_simp_ret", "prefs_simp where both items are retrieved."),
-    _preference("prefs_pair_ret", "prefs_pair where both items are retrieved."),
-    _preference("prefs_avgjg_ret", "prefs_avgjg where both items are retrieved."),
-    _preference("prefs_avgjg_Rnonrel_ret", "prefs_avgjg_Rnonrel where both items are retrieved."),
-    _preference("prefs_simp_imp", "prefs_simp where at least one of the two is retrieved."),
-    _preference("prefs_pair_imp", "prefs_pair where at least one of the two is retrieved."),
-    _preference("prefs_avgjg_imp", "prefs_avgjg where at least one of the two is retrieved."),
+    _preference("prefs_simp_ret", "prefs_simp, only for pairs with both items retrieved."),
+    _preference("prefs_pair_ret", "prefs_pair, only for pairs with both items retrieved."),
+    _preference("prefs_avgjg_ret", "prefs_avgjg, only for pairs with both items retrieved."),
+    _preference(
+        "prefs_avgjg_Rnonrel_ret", "prefs_avgjg_Rnonrel, only for pairs with both items retrieved."
+    ),
+    _preference("prefs_simp_imp", "prefs_simp, only for pairs with at least one item retrieved."),
+    _preference("prefs_pair_imp", "prefs_pair, only for pairs with at least one item retrieved."),
+    _preference("prefs_avgjg_imp", "prefs_avgjg, only for pairs with at least one item retrieved."),
     Entry(
         "map_avgjg",
         lambda topics, _: [average(topics, "AP", denominator="relevant")],
@@ -192,14 +203,14 @@ ENTRIES = (
     ),
     Entry(
         "P_avgjg",
-        lambda topics, given: [average(topics, "P", cutoff=k) for k in given],
+        lambda topics, parameters: [average(topics, "P", cutoff=k) for k in parameters],
         "P of each judgment group, averaged.",
         judgments=("qrels_jg",),
         **_RANKED,
     ),
     Entry(
         "Rprec_mult_avgjg",
-        lambda topics, given: [average(topics, "Rprec", multiple=m) for m in given],
+        lambda topics, parameters: [average(topics, "Rprec", multiple=m) for m in parameters],
         "Rprec_mult of each judgment group, averaged.",
         judgments=("qrels_jg",),
         **_AT_MULTIPLES,
@@ -209,11 +220,11 @@ ENTRIES = (
     Entry("rbp_resid", values.residual, "RBPresid", cleared="plain", **_PERSISTENT),
     Entry(
         "unj",
-        values.each("Unjudged"),
+        values.per_parameter("Unjudged"),
         "Unjudged",
         read=ranks,
         default=(5, 10, 20),
-        several="d",
+        line_format="d",
         cleared="always",
     ),
 )

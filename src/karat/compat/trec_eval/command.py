@@ -1,4 +1,4 @@
-"""`trec_eval` from flags to printed lines."""
+"""The command `karat trec_eval`: from the command line to the printed lines."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import warnings
 from typing import IO
 
 from karat.checks import did_you_mean
-from karat.compat.trec_eval.catalogue import BY_NAME, ENTRIES, NICKNAMES, Asked, Entry
-from karat.compat.trec_eval.flags import Request, parse_flags
+from karat.compat.trec_eval.catalogue import BY_NAME, ENTRIES, NICKNAMES, Entry, ParsedMeasure
+from karat.compat.trec_eval.flags import TrecEvalOptions, parse_flags
 from karat.compat.trec_eval.inputs import read_zscores
 from karat.compat.trec_eval.load import open_run, open_topics
 from karat.compat.trec_eval.output import print_table
@@ -21,21 +21,21 @@ FLAGS = """\
 karat trec_eval [flags] QRELS RUN: what trec_eval 10.0 prints, byte for byte.
 RUN may be - for standard input.
 
-  -q              also print each topic
+  -q              print the values of each topic too
   -n              do not print the summary
   -m NAME[.PARAM,…]
-                  add a measure, with its parameters behind a dot; repeat it for more
-  -c              average over all topics of QRELS; one that RUN lacks counts as
-                  nothing found
-  -l LEVEL        the lowest grade that counts as relevant (1)
-  -M COUNT        look at the first COUNT items of a topic only
-  -J              drop items that are not judged
-  -N COUNT        how many documents there are, for utility
-  -R FORMAT       what QRELS holds: qrels, prefs, qrels_prefs or qrels_jg
+                  add a measure, with its parameters after a dot; can be repeated
+  -c              average over all topics of QRELS; a topic that is not in RUN
+                  counts as nothing retrieved
+  -l LEVEL        the lowest grade that counts as relevant (default: 1)
+  -M COUNT        use only the first COUNT items of each topic
+  -J              drop unjudged items
+  -N COUNT        the number of documents in the collection, for utility
+  -R FORMAT       the format of QRELS: qrels, prefs, qrels_prefs or qrels_jg
   -Z FILE         print z-scores: lines of FILE are topic, measure, mean, deviation
-  -T FORMAT       what RUN holds: trec_results, and nothing else
-  -o              passed over, as trec_eval does
-  -h              print this, with what -m names explained
+  -T FORMAT       the format of RUN, which must be trec_results
+  -o              ignored, as in trec_eval
+  -h              print this help, and explain the measures named by -m
   -v              print the version
 
 Measures: -m official (the default), all_trec, set, prefs, all_prefs or qrels_jg,
@@ -43,8 +43,8 @@ or by name:
 """
 
 
-def guide(entries: list[Entry]) -> str:
-    """Return the help text."""
+def help_text(entries: list[Entry]) -> str:
+    """Return the help text, with a description of these measures."""
     names = textwrap.wrap(
         " ".join(entry.name for entry in ENTRIES), 78, initial_indent="  ", subsequent_indent="  "
     )
@@ -58,13 +58,13 @@ def _about(entry: Entry) -> str:
         lines += [
             f"{declaration.title}: {declaration.formula}.",
             f"{declaration.edges}.",
-            f"karat explain {entry.about} says more.",
+            f"See also: karat explain {entry.about}.",
         ]
     else:
         lines.append(entry.about)
     if isinstance(entry.default, tuple) and entry.default:
-        shown = ",".join(f"{value:g}" for value in entry.default)
-        lines.append(f"Without parameters: {entry.name}.{shown}")
+        defaults = ",".join(f"{value:g}" for value in entry.default)
+        lines.append(f"Default parameters: {entry.name}.{defaults}")
     wrapped = [
         textwrap.fill(line, 80, initial_indent="  ", subsequent_indent="    ") for line in lines
     ]
@@ -72,72 +72,85 @@ def _about(entry: Entry) -> str:
 
 
 def trec_eval(arguments: list[str], out: IO[str]) -> None:
-    """Do what trec_eval 10.0 does with these arguments."""
-    request = parse_flags(arguments)
-    if request.version:
+    """Write what trec_eval 10.0 prints for these arguments.
+
+    Parameters
+    ----------
+    arguments : list of str
+        The command line, such as `["-m", "map", "qrels.txt", "run.txt"]`.
+    out : text file
+        The file to write to.
+    """
+    options = parse_flags(arguments)
+    if options.version:
         out.write(f"trec_eval 10.0 as karat {__version__} does it\n")
         return
-    asked = _asked(request)
-    if request.help:
-        out.write(guide([one.entry for one in asked] if request.measures else []))
+    measures = _parse_measures(options)
+    if options.help:
+        out.write(help_text([measure.entry for measure in measures] if options.measures else []))
         return
-    zscores = None if request.zscores is None else read_zscores(request.zscores)
-    source, run = open_run(request.files[1])
-    topics, lacking = open_topics(request, run)
-    summary = request.summary and lacking is None
-    print_table(out, topics, asked, request, zscores, last_tag(source), summary=summary)
-    if lacking is not None:
+    zscores = None if options.zscores is None else read_zscores(options.zscores)
+    source, run = open_run(options.files[1])
+    topics, missing_topic = open_topics(options, run)
+    summary = options.summary and missing_topic is None
+    print_table(out, topics, measures, options, zscores, last_tag(source), summary=summary)
+    if missing_topic is not None:
         raise InputError(
-            f"topic {lacking!r} of the qrels is not in the run",
-            path=request.files[1],
-            hint="trec_eval 10.0 ends here too; -c counts such topics as nothing retrieved",
+            f"topic {missing_topic!r} of the qrels is not in the run",
+            path=options.files[1],
+            hint="trec_eval 10.0 stops here too; -c counts such topics as nothing retrieved",
         )
 
 
-def _asked(request: Request) -> list[Asked]:
-    """Return the measures in trec_eval's order; of two -m for one, the first says how."""
+def _parse_measures(options: TrecEvalOptions) -> list[ParsedMeasure]:
+    """Return the measures in the order of trec_eval; the first parameters of a measure count."""
     parameters: dict[str, str] = {}
-    wanted: set[str] = set()
-    for name, given in request.measures or [("official", None)]:
-        if given is not None:
-            parameters.setdefault(name, given)
+    names: set[str] = set()
+    for name, measure_parameters in options.measures or [("official", None)]:
+        if measure_parameters is not None:
+            parameters.setdefault(name, measure_parameters)
         if name in NICKNAMES:
-            wanted.update(NICKNAMES[name].split())
+            names.update(NICKNAMES[name].split())
         elif name in BY_NAME:
-            wanted.add(name)
+            names.add(name)
         else:
             raise _unknown(name)
-    asked = []
-    for entry in ENTRIES:
-        if entry.name not in wanted:
-            continue
-        if entry.judgments and request.judgments not in entry.judgments and not request.help:
-            raise MeasureError(
-                f"{entry.name} cannot be computed from {request.judgments}",
-                field="-m",
-                hint=f"-R {entry.judgments[0]} gives what it needs",
-            )
-        given = parameters.get(entry.name)
-        if given is not None and entry.read is None:
-            warnings.warn(
-                KaratWarning(f"{entry.name} takes no parameters; {given} is passed over"),
-                stacklevel=2,
-            )
-            given = None
-        try:
-            asked.append(Asked(entry, given))
-        except MeasureError as error:
-            raise MeasureError(
-                f"{entry.name}.{given}: {error.problem}", field="-m", hint=error.hint
-            ) from None
-    return asked
+    entries = [entry for entry in ENTRIES if entry.name in names]
+    if not options.help:
+        for entry in entries:
+            _check_judgments(entry, options.judgments)
+    return [_parse_measure(entry, parameters.get(entry.name)) for entry in entries]
+
+
+def _check_judgments(entry: Entry, judgments: str) -> None:
+    if entry.judgments and judgments not in entry.judgments:
+        raise MeasureError(
+            f"{entry.name} cannot be computed from {judgments}",
+            field="-m",
+            hint=f"use -R {entry.judgments[0]} with a file in this format",
+        )
+
+
+def _parse_measure(entry: Entry, parameters: str | None) -> ParsedMeasure:
+    if parameters is not None and entry.read is None:
+        warnings.warn(
+            KaratWarning(f"{entry.name} takes no parameters; {parameters} is ignored"),
+            stacklevel=2,
+        )
+        parameters = None
+    try:
+        return ParsedMeasure(entry, parameters)
+    except MeasureError as error:
+        raise MeasureError(
+            f"{entry.name}.{parameters}: {error.problem}", field="-m", hint=error.hint
+        ) from None
 
 
 def _unknown(name: str) -> MeasureError:
     base, _, number = name.rpartition("_")
     if base in BY_NAME:
-        hint = f"parameters stand behind a dot: {base}.{number}"
+        hint = f"write parameters after a dot: {base}.{number}"
     else:
         similar = did_you_mean(name, [*NICKNAMES, *BY_NAME], count=3, show=str)
-        hint = similar or "karat trec_eval -h lists them"
-    return MeasureError(f"trec_eval has no measure {name!r}", field="-m", hint=hint)
+        hint = similar or "karat trec_eval -h lists the measures"
+    return MeasureError(f"measure {name!r} not found in trec_eval", field="-m", hint=hint)

@@ -1,4 +1,4 @@
-"""trec_eval's command line."""
+"""The command line of trec_eval."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ JUDGMENT_FORMATS = ("qrels", "prefs", "qrels_prefs", "qrels_jg")
 
 
 @dataclass
-class Request:
-    """What the command line asks for."""
+class TrecEvalOptions:
+    """The parsed command line."""
 
     files: list[str] = field(default_factory=list)
     measures: list[tuple[str, str | None]] = field(default_factory=list)
-    """Name and parameters of each -m, in the order given."""
+    """Name and parameters of each -m, in order."""
     help: bool = False
     version: bool = False
     each_query: bool = False
@@ -48,25 +48,25 @@ class Request:
     zscores: str | None = None
 
 
-def parse_flags(arguments: list[str]) -> Request:
-    """Read the command line."""
+def parse_flags(arguments: list[str]) -> TrecEvalOptions:
+    """Parse the command line."""
     try:
         options, files = getopt.gnu_getopt(arguments, SHORT, list(LONG))
     except getopt.GetoptError as error:
         raise InputError(str(error), hint="karat trec_eval -h lists the flags") from error
-    request = Request(files=files)
+    parsed = TrecEvalOptions(files=files)
     names = {f"--{name.rstrip('=')}": short for name, short in LONG.items()}
     for option, value in options:
-        _apply(request, names.get(option, option), value)
-    if len(files) != 2 and not (request.help or request.version):
+        _apply(parsed, names.get(option, option), value)
+    if len(files) != 2 and not (parsed.help or parsed.version):
         raise InputError(
-            f"{len(files)} files are named where two are needed",
-            hint="karat trec_eval [flags] QRELS RUN; a flag that takes a value needs one",
+            f"expected two files, got {len(files)}",
+            hint="write karat trec_eval [flags] QRELS RUN; a flag may lack its value",
         )
-    return request
+    return parsed
 
 
-def _apply(request: Request, option: str, value: str) -> None:
+def _apply(parsed: TrecEvalOptions, flag: str, value: str) -> None:
     switches = {
         "-h": ("help", True),
         "-v": ("version", True),
@@ -75,35 +75,39 @@ def _apply(request: Request, option: str, value: str) -> None:
         "-n": ("summary", False),
         "-J": ("judged_only", True),
     }
-    if option in switches:
-        setattr(request, *switches[option])
-    elif option == "-m":
-        name, dot, parameters = value.partition(".")
-        if not name:
-            raise MeasureError(
-                f"{value!r} names no measure",
-                field="-m",
-                hint="write a name such as map or P.5,10; karat trec_eval -h lists the measures",
-            )
-        if dot and not parameters:
-            raise InputError(
-                f"{value!r} has no parameter behind the dot", field="-m", hint=f"write {name}"
-            )
-        request.measures.append((name, parameters if dot else None))
-    elif option == "-l":
-        request.level = _whole(option, value)
-    elif option == "-N":
-        request.documents = _whole(option, value)
-    elif option == "-M":
-        request.most_retrieved = _whole(option, value)
-    elif option == "-R":
-        request.judgments = checks.one_of(value, option, JUDGMENT_FORMATS)
-    elif option == "-T":
-        checks.one_of(value, option, ["trec_results"])
-    elif option == "-Z":
-        request.zscores = value
+    if flag in switches:
+        setattr(parsed, *switches[flag])
+    elif flag == "-m":
+        parsed.measures.append(_split_measure(value))
+    elif flag == "-l":
+        parsed.level = _parse_integer(flag, value)
+    elif flag == "-N":
+        parsed.documents = _parse_integer(flag, value)
+    elif flag == "-M":
+        parsed.most_retrieved = _parse_integer(flag, value)
+    elif flag == "-R":
+        parsed.judgments = checks.one_of(value, flag, JUDGMENT_FORMATS)
+    elif flag == "-T":
+        checks.one_of(value, flag, ["trec_results"])
+    elif flag == "-Z":
+        parsed.zscores = value
 
 
-def _whole(option: str, value: str) -> int:
+def _split_measure(value: str) -> tuple[str, str | None]:
+    name, dot, parameters = value.partition(".")
+    if not name:
+        raise MeasureError(
+            f"{value!r} is not the name of a measure",
+            field="-m",
+            hint="write a name such as map or P.5,10; karat trec_eval -h lists the measures",
+        )
+    if dot and not parameters:
+        raise InputError(
+            f"{value!r} has no parameter after the dot", field="-m", hint=f"write {name}"
+        )
+    return name, parameters if dot else None
+
+
+def _parse_integer(flag: str, value: str) -> int:
     number = int(value) if re.fullmatch(r"\s*\+?[0-9]{1,18}", value) else value
-    return checks.integer(number, option, least=0, hint=f"such as {option} 1")
+    return checks.integer(number, flag, least=0, hint=f"write {flag} 1, for example")

@@ -1,4 +1,4 @@
-"""Files that only trec_eval has: preferences, judgment groups, means for z-scores."""
+"""Files that only trec_eval has: preferences, judgment groups, and means for z-scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ZSCORES = ("query", "measure", "mean", "deviation")
 
 
 class Preference(NamedTuple):
-    """A level that a judgment group gives an item, to be compared within a subgroup."""
+    """The level of an item in a judgment group; levels are compared within a subgroup."""
 
     group: str
     subgroup: str
@@ -30,7 +30,7 @@ class Preference(NamedTuple):
 
 
 def read_preferences(path: str, *, from_qrels: bool) -> dict[str, list[Preference]]:
-    """Read preferences by topic; from qrels, the second field is the group."""
+    """Read the preferences of each topic; in qrels, the second field is the group."""
     topics: dict[str, list[Preference]] = defaultdict(list)
     source = Source(path)
     for line, fields in _lines(source, JUDGMENTS if from_qrels else PREFERENCES):
@@ -49,70 +49,79 @@ def read_groups(path: str) -> dict[tuple[str, str], dict[str, int]]:
         number = _number(source, line, "grade", grade)
         if not number.is_integer() or abs(number) >= LARGEST_GRADE:
             raise source.error(
-                f"{grade!r} is no grade",
+                f"must be a small integer, got {grade!r}",
                 line=line,
                 field="grade",
-                hint="grades are small whole numbers such as 0, 1 or 2",
+                hint="write a grade such as 0, 1 or 2",
             )
         if item in groups[query, group]:
             raise source.error(
-                f"group {group!r} of topic {query!r} judges {item!r} twice",
+                f"{item!r} is judged twice in group {group!r} of topic {query!r}",
                 line=line,
                 field="item",
-                hint="drop one of the two lines",
+                hint="remove one of the two lines",
             )
         groups[query, group][item] = int(number)
     return dict(groups)
 
 
 def read_zscores(path: str) -> dict[tuple[str, str], tuple[float, float]]:
-    """Read mean and standard deviation by topic and measure."""
-    found: dict[tuple[str, str], tuple[float, float]] = {}
+    """Read the mean and standard deviation of each topic and measure."""
+    zscores: dict[tuple[str, str], tuple[float, float]] = {}
     source = Source(path)
     for line, (query, measure, mean, deviation) in _lines(source, ZSCORES):
-        if (query, measure) in found:
+        if (query, measure) in zscores:
             raise source.error(
-                f"{measure} of topic {query!r} is given twice",
+                f"{measure} of topic {query!r} is listed twice",
                 line=line,
                 field="measure",
-                hint="drop one of the two lines",
+                hint="remove one of the two lines",
             )
-        found[query, measure] = (
+        zscores[query, measure] = (
             _number(source, line, "mean", mean, finite=False),
             _number(source, line, "deviation", deviation, finite=False),
         )
-    return found
+    return zscores
 
 
 def _lines(source: Source, names: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of every line that is neither blank nor a comment."""
+    """Yield the line number and the fields of each line that is not blank or a comment."""
     content = source.read()
     refuse_unreadable(content, source)
-    held = False
+    has_lines = False
     for number, line in enumerate(content.removeprefix(BYTE_ORDER_MARK).split(b"\n"), 1):
         fields = line.split()
         if not fields or fields[0].startswith(b"#"):
             continue
         if len(fields) != len(names):
             raise source.error(
-                f"{len(fields)} fields where {len(names)} are needed",
+                f"expected {len(names)} fields, got {len(fields)}",
                 line=number,
                 field=names[len(fields)] if len(fields) < len(names) else None,
-                hint=f"a line is: {' '.join(names)}",
+                hint=f"the fields are: {' '.join(names)}",
             )
         try:
             yield number, [field.decode("utf-8") for field in fields]
         except UnicodeDecodeError as error:
             raise not_utf8(source, number, error) from error
-        held = True
-    if not held:
-        raise source.error("the file holds only comments", hint="check the command that wrote it")
+        has_lines = True
+    if not has_lines:
+        raise source.error(
+            "the file contains only comments", hint="check the command that wrote it"
+        )
 
 
 def _number(source: Source, line: int, field: str, text: str, *, finite: bool = True) -> float:
-    known = _NUMBER.fullmatch(text) is not None
-    number = float(text) if known else math.nan
-    if known and (math.isfinite(number) or not finite):
-        return number
-    problem = f"{text!r} is not {'finite' if known else 'a number'}"
-    raise source.error(problem, line=line, field=field, hint="write it as 1 or 0.5")
+    if _NUMBER.fullmatch(text) is None:
+        raise source.error(
+            f"must be a number, got {text!r}", line=line, field=field, hint="write it as 1 or 0.5"
+        )
+    number = float(text)
+    if finite and not math.isfinite(number):
+        raise source.error(
+            f"must be a finite number, got {text!r}",
+            line=line,
+            field=field,
+            hint="write it as 1 or 0.5",
+        )
+    return number

@@ -1,18 +1,18 @@
-"""From the two files to topics."""
+"""Load the two files, and match them into topics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 import polars as pl
 
 from karat.arrays import Flags
-from karat.compat.trec_eval.flags import Request
+from karat.compat.trec_eval.flags import TrecEvalOptions
 from karat.compat.trec_eval.inputs import Preference, read_groups, read_preferences
-from karat.compat.trec_eval.preferences import judge, measured
+from karat.compat.trec_eval.preferences import judge, preference_values
 from karat.compat.trec_eval.topics import Topics
 from karat.conventions import Conventions
 from karat.data.data_file import DataFile
@@ -26,61 +26,67 @@ from karat.match.ids import match_ids
 
 
 def open_run(path: str) -> tuple[DataFile, Run]:
-    """Open a run file; `-` is standard input."""
+    """Read a run file; `-` is standard input."""
     source = DataFile("/dev/stdin" if path == "-" else path)
     return source, trec.read_run(source)
 
 
-def open_topics(request: Request, run: Run) -> tuple[Topics | None, str | None]:
-    """Return the topics to evaluate, and the first one that the run lacks.
+def open_topics(options: TrecEvalOptions, run: Run) -> tuple[Topics | None, str | None]:
+    """Return the topics to evaluate, and the first topic that is not in the run.
 
-    Without -c, evaluation ends where a topic is missing, so only those before it are left.
+    Without -c, evaluation stops at that topic, so only the topics before it are returned.
     """
-    path, wanted = request.files[0], request.judgments
-    judged: Any
-    build: Callable[[Any, list[str], Run, Request], Topics]
-    if wanted == "qrels":
-        judged, build = trec.read_gold(DataFile(path)), _of_qrels
-        named = judged.query_ids
-    elif wanted == "qrels_jg":
-        judged, build = read_groups(path), _of_groups
-        named = {topic for topic, _ in judged}
+    path = options.files[0]
+    if options.judgments == "qrels":
+        gold = trec.read_gold(DataFile(path))
+        ids, missing_topic = _until_missing(gold.query_ids, run, options)
+        build = partial(_of_qrels, gold)
+    elif options.judgments == "qrels_jg":
+        groups = read_groups(path)
+        ids, missing_topic = _until_missing({topic for topic, _ in groups}, run, options)
+        build = partial(_of_groups, groups)
     else:
-        judged, build = read_preferences(path, from_qrels=wanted == "qrels_prefs"), _of_preferences
-        named = judged
-    ids, lacking = _until_missing(sorted(named), run, request)
-    return build(judged, ids, run, request) if ids else None, lacking
+        preferences = read_preferences(path, from_qrels=options.judgments == "qrels_prefs")
+        ids, missing_topic = _until_missing(preferences, run, options)
+        build = partial(_of_preferences, preferences)
+    return build(ids, run, options) if ids else None, missing_topic
 
 
-def _until_missing(ids: list[str], run: Run, request: Request) -> tuple[list[str], str | None]:
-    if request.complete:
+def _until_missing(
+    topics: Iterable[str], run: Run, options: TrecEvalOptions
+) -> tuple[list[str], str | None]:
+    ids = sorted(topics)
+    if options.complete:
         return ids, None
-    asked = set(run.query_ids)
+    in_run = set(run.query_ids)
     for at, topic in enumerate(ids):
-        if topic not in asked:
+        if topic not in in_run:
             return ids[:at], topic
     return ids, None
 
 
-def _of_qrels(gold: Gold, ids: list[str], run: Run, request: Request) -> Topics:
+def _of_qrels(gold: Gold, ids: list[str], run: Run, options: TrecEvalOptions) -> Topics:
     judgments = gold.judgments.filter(pl.col("query_id").is_in(ids))
-    twice = judgments.filter(pl.struct("query_id", "item_id").is_duplicated())
-    if twice.height:
-        query, item = twice.select("query_id", "item_id").row(0)
+    repeated = judgments.filter(pl.struct("query_id", "item_id").is_duplicated())
+    if repeated.height:
+        query, item = repeated.select("query_id", "item_id").row(0)
         raise InputError(
-            f"topic {query!r} judges {item!r} twice",
-            path=request.files[0],
+            f"{item!r} is judged twice for topic {query!r}",
+            path=options.files[0],
             field="item",
-            hint="drop one of the two lines; karat eval takes the higher grade",
+            hint="remove one of the two lines; karat eval would use the higher grade",
         )
-    hits, missing = _matched(Gold(judgments), run, request, ids)
-    return Topics(ids, missing, request.level, request.documents, hits)
+    hits, missing = _matched(Gold(judgments), run, options, ids)
+    return Topics(ids, missing, options.level, options.documents, hits)
 
 
 def _of_groups(
-    groups: dict[tuple[str, str], dict[str, int]], ids: list[str], run: Run, request: Request
+    groups: dict[tuple[str, str], dict[str, int]],
+    ids: list[str],
+    run: Run,
+    options: TrecEvalOptions,
 ) -> Topics:
-    """Make every judgment group a topic of its own, with the topic's list to itself."""
+    """Return topics where every judgment group is matched with a copy of its topic's list."""
     place = {query: at for at, query in enumerate(ids)}
     keys = sorted(key for key in groups if key[0] in place)
     names = [f"{at:012}" for at in range(len(keys))]
@@ -90,43 +96,45 @@ def _of_groups(
         pl.col("name").alias("query_id"), "item_id", "score"
     )
     gold = Gold.of({name: groups[key] for name, key in zip(names, keys, strict=True)})
-    hits, missing = _matched(gold, Run(results), request, topics)
+    hits, missing = _matched(gold, Run(results), options, topics)
     owner = np.array([place[topic] for topic in topics])
     n_groups = np.bincount(owner, minlength=len(ids))
     first = np.cumsum(n_groups) - n_groups
-    return Topics(ids, missing[first], request.level, request.documents, hits, n_groups)
+    return Topics(ids, missing[first], options.level, options.documents, hits, n_groups)
 
 
 def _of_preferences(
-    preferences: dict[str, list[Preference]], ids: list[str], run: Run, request: Request
+    preferences: dict[str, list[Preference]], ids: list[str], run: Run, options: TrecEvalOptions
 ) -> Topics:
     by_query = run.results.sort("item_id").sort("score", descending=True, maintain_order=True)
     listed = dict(by_query.group_by("query_id").agg("item_id").iter_rows())
     values = []
     for topic in ids:
-        items = listed.get(topic, [])[: request.most_retrieved]
+        items = listed.get(topic, [])[: options.most_retrieved]
         if len(set(items)) < len(items):
-            raise _again(request, topic)
-        # One topic at a time: of each, only the values are kept, not who prefers what.
-        values.append(measured(judge(topic, preferences[topic], items, request.files[0])))
+            raise _listed_twice(options, topic)
+        # One topic at a time, so that the matrices of only one topic are in memory.
+        values.append(preference_values(judge(topic, preferences[topic], items, options.files[0])))
     missing = np.array([topic not in listed for topic in ids])
-    return Topics(ids, missing, request.level, request.documents, preferences=values)
+    return Topics(ids, missing, options.level, options.documents, preferences=values)
 
 
-def _matched(gold: Gold, run: Run, request: Request, topics: list[str]) -> tuple[Hits, Flags]:
-    """Match as trec_eval reads the lists; `topics` names the topic of each query of gold."""
+def _matched(
+    gold: Gold, run: Run, options: TrecEvalOptions, topics: list[str]
+) -> tuple[Hits, Flags]:
+    """Match gold and run as trec_eval does; `topics` has the topic of each query of gold."""
     match = match_ids(PreparedGold(gold), run, Conventions())
     hits = replace(match.hits, length=np.where(match.present, match.hits.length, 1))
-    hits = hits.within(request.most_retrieved)
+    hits = hits.within(options.most_retrieved)
     if hits.repeats.query.size:
-        raise _again(request, topics[int(hits.repeats.query[0])])
-    return judged_only(hits) if request.judged_only else hits, ~match.present
+        raise _listed_twice(options, topics[int(hits.repeats.query[0])])
+    return judged_only(hits) if options.judged_only else hits, ~match.present
 
 
-def _again(request: Request, topic: str) -> InputError:
+def _listed_twice(options: TrecEvalOptions, topic: str) -> InputError:
     return InputError(
-        f"the run has an item twice for topic {topic!r}",
-        path=request.files[1],
+        f"an item is listed twice for topic {topic!r}",
+        path=options.files[1],
         field="item",
-        hint="drop one of the two lines; karat eval --duplicates says what else can be done",
+        hint="remove one of the two lines, or use karat eval with --duplicates",
     )

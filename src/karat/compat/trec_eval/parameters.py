@@ -1,4 +1,4 @@
-"""Parameters behind a measure's name: `P.5,10`, `utility.2,-1,0,0`, `ndcg.1=3,2=9`."""
+"""Parse the parameters of measures: `P.5,10`, `utility.2,-1,0,0`, `ndcg.1=3,2=9`."""
 
 from __future__ import annotations
 
@@ -8,77 +8,84 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from karat.errors import MeasureError
+from karat.errors import MeasureError, counted
 
 Number = TypeVar("Number", int, float)
 
-_LARGEST = 1e9  # beyond it, ranks and worths would no longer be exact
+_LARGEST = 1e9  # so that ranks and sums of gains remain exact
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Named parameters: gains by grade, and for rank-biased precision the persistence."""
+    """Named parameters: the gain of each grade, or the persistence of rank-biased precision."""
 
     gains: dict[int, float] = field(default_factory=dict)
     persistence: float = 0.9
 
 
-def ranks(given: str) -> tuple[int, ...]:
-    """Read cutoffs, sorted and truncated to integers as trec_eval does it: P.5.7 is P_5."""
+def ranks(text: str) -> tuple[int, ...]:
+    """Parse cutoffs, sorted and truncated to integers as in trec_eval: P.5.7 is P_5."""
     cutoffs = []
-    for part in given.split(","):
+    for part in text.split(","):
         if not re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]*)?", part) or int(float(part)) == 0:
-            raise MeasureError(f"{part!r} is not a cutoff", hint="such as P.5,10")
+            raise MeasureError(
+                f"a cutoff must be an integer of at least 1, got {part!r}", hint="write P.5,10"
+            )
         cutoffs.append(int(float(part)))
     return _distinct(tuple(sorted(cutoffs)))
 
 
-def points(given: str) -> tuple[float, ...]:
-    """Read decimal cutoffs, sorted; trec_eval sorts those of iprec_at_recall only."""
-    found = tuple(sorted(_number(part) for part in given.split(",")))
-    if found[0] < 0:
-        raise MeasureError(f"{found[0]} is below 0", hint="such as iprec_at_recall..1")
-    return _distinct(found)
+def points(text: str) -> tuple[float, ...]:
+    """Parse decimal cutoffs, sorted; trec_eval sorts only those of iprec_at_recall."""
+    cutoffs = tuple(sorted(_number(part) for part in text.split(",")))
+    if cutoffs[0] < 0:
+        raise MeasureError(
+            f"a cutoff must be at least 0, got {cutoffs[0]}", hint="write iprec_at_recall..1"
+        )
+    return _distinct(cutoffs)
 
 
 def numbers(count: int, *, least: float = -math.inf) -> Callable[[str], tuple[float, ...]]:
-    """Make the reader of so many numbers, none of them less than another."""
+    """Return a parser for `count` numbers, each at least `least`."""
 
-    def read(given: str) -> tuple[float, ...]:
-        found = tuple(_number(part) for part in given.split(","))
-        if len(found) != count:
+    def read(text: str) -> tuple[float, ...]:
+        parsed = tuple(_number(part) for part in text.split(","))
+        if len(parsed) != count:
             raise MeasureError(
-                f"{len(found)} numbers where {count} are needed: {given!r}",
-                hint="such as utility.2,-1,0,0 or set_F.0.5",
+                f"expected {counted(count, 'number')}, got {len(parsed)}: {text!r}",
+                hint="write utility.2,-1,0,0 or set_F.0.5, for example",
             )
-        if min(found) < least:
-            raise MeasureError(f"{min(found):g} is below {least:g}", hint="such as set_F.0.5")
-        return found
+        if min(parsed) < least:
+            raise MeasureError(
+                f"a number must be at least {least:g}, got {min(parsed):g}", hint="write set_F.0.5"
+            )
+        return parsed
 
     return read
 
 
 def pairs(kind: str) -> Callable[[str], Pairs]:
-    """Make the reader of gains by grade (`gains`) or of the persistence (`p`)."""
+    """Return a parser for gains by grade (`gains`) or for the persistence (`p`)."""
 
-    def read(given: str) -> Pairs:
+    def read(text: str) -> Pairs:
         gains: dict[int, float] = {}
         persistence = 0.9
-        for part in given.split(","):
+        for part in text.split(","):
             name, equals, value = part.partition("=")
-            is_grade = re.fullmatch(r"[0-9]{1,9}", name)
-            if not equals or not (is_grade if kind == "gains" else name == "p"):
-                raise MeasureError(
-                    f"{part!r} is no parameter here",
-                    hint="such as ndcg.1=3,2=9" if kind == "gains" else "such as rbp.p=0.8",
-                )
-            if kind == "gains":
+            if equals and kind == "gains" and re.fullmatch(r"[0-9]{1,9}", name):
                 gains.setdefault(int(name), _number(value))
-            else:
+            elif equals and kind == "p" and name == "p":
                 persistence = _number(value)
+            else:
+                example = "ndcg.1=3,2=9" if kind == "gains" else "rbp.p=0.8"
+                raise MeasureError(
+                    f"parameter {part!r} is not supported", hint=f"write {example}, for example"
+                )
         if not 0 < persistence < 1:
-            raise MeasureError(f"p is {persistence}", hint="0 < p < 1")
+            raise MeasureError(
+                f"p must be between 0 and 1, got {persistence}", hint="write rbp.p=0.8, for example"
+            )
         return Pairs(gains, persistence)
 
     return read
@@ -88,11 +95,13 @@ def _number(text: str) -> float:
     if _NUMBER.fullmatch(text):
         if abs(float(text)) <= _LARGEST:
             return float(text)
-        raise MeasureError(f"{text!r} is too large", hint="such as 5, 0.2 or .2")
-    raise MeasureError(f"{text!r} is no number", hint="such as 5, 0.2 or .2")
+        raise MeasureError(
+            f"a number must be at most {_LARGEST:g}, got {text!r}", hint="write 5, 0.2 or .2"
+        )
+    raise MeasureError(f"expected a number, got {text!r}", hint="write 5, 0.2 or .2")
 
 
-def _distinct(found: tuple[Number, ...]) -> tuple[Number, ...]:
-    if len(set(found)) < len(found):
-        raise MeasureError("a cutoff is given twice", hint="give each once")
-    return found
+def _distinct(cutoffs: tuple[Number, ...]) -> tuple[Number, ...]:
+    if len(set(cutoffs)) < len(cutoffs):
+        raise MeasureError("a cutoff is given twice", hint="give each cutoff once")
+    return cutoffs

@@ -1,9 +1,9 @@
-"""Preferences (-R prefs, -R qrels_prefs): which of two items should stand above the other.
+"""Measures of preferences (-R prefs, -R qrels_prefs): which of two items should be ranked higher.
 
-The items of a topic are numbered: those retrieved by rank, then the others by id. A judgment
-group with one subgroup ranks its items by level, with several it holds a partial order, closed
-under 'a over b, b over c, so a over c'. A preference is fulfilled if the preferred item's number
-is lower and it was retrieved at all.
+The items of a topic are numbered: retrieved items by rank, then the other items by id. A judgment
+group with one subgroup orders its items by level. A group with several subgroups is a partial
+order, closed under transitivity: if a is over b and b over c, then a is over c. A preference is
+fulfilled if the preferred item is retrieved and has the lower number.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Matrix = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Counts:
-    """How many preferences there are, by what was retrieved of the pair; and how many hold."""
+class PreferenceCounts:
+    """The number of preferences, and of fulfilled preferences, by how many items are retrieved."""
 
     fulfilled_both: int
     both: int
@@ -33,47 +33,54 @@ class Counts:
     none: int
 
     def fulfilled(self, kind: str) -> int:
-        """Count those fulfilled: `ret` asks for both items, `imp` and the plain kind for one."""
+        """Return the number of fulfilled preferences; for `ret`, both items must be retrieved."""
         return self.fulfilled_both + (0 if kind == "ret" else self.fulfilled_one)
 
     def possible(self, kind: str) -> int:
-        """Count those there are: of pairs retrieved, half retrieved too (`imp`), or all."""
-        return self.both + {"ret": 0, "imp": self.one}.get(kind, self.one + self.none)
+        """Return the number of preferences that count.
+
+        For `ret`, both items must be retrieved, for `imp` at least one; otherwise, all count.
+        """
+        if kind == "ret":
+            return self.both
+        if kind == "imp":
+            return self.both + self.one
+        return self.both + self.one + self.none
 
 
 @dataclass(frozen=True)
-class Group:
-    """One judge: `over[a, b]` says whether its row a is preferred to its row b."""
+class JudgmentGroup:
+    """The preferences of one judge: `over[a, b]` is whether row a is preferred to row b."""
 
     item: Matrix
     """The number of the item in each row; a partial order has a row for every item."""
     level: Matrix
-    """Level 0 and below is not relevant; nan stands for an item this judge does not know."""
+    """The level of each row: 0 and below is not relevant, NaN is an item without a level."""
     over: Matrix
     ordered: bool
-    """Whether one subgroup orders all rows by level."""
+    """Whether all rows are ordered by level, in a single subgroup."""
 
-    def counts(self, n_retrieved: int) -> Counts:
-        """Count preferences by what was retrieved."""
+    def counts(self, n_retrieved: int) -> PreferenceCounts:
+        """Return the counts of this group for a ranking."""
         return _count(self.over, self.item, n_retrieved)
 
 
 @dataclass(frozen=True)
-class Judged:
-    """The preferences of a topic against its ranking."""
+class TopicPreferences:
+    """The preferences of all judges of a topic, and its ranking."""
 
     n_items: int
     n_retrieved: int
-    groups: list[Group]
+    groups: list[JudgmentGroup]
 
     @cached_property
-    def counts(self) -> list[Counts]:
+    def counts(self) -> list[PreferenceCounts]:
         """The counts of each group."""
         return [group.counts(self.n_retrieved) for group in self.groups]
 
     @cached_property
     def judges(self) -> Matrix:
-        """How many judges prefer each item to each other."""
+        """Matrix of how many judges prefer each item to each other item."""
         total = np.zeros((self.n_items, self.n_items), np.int64)
         for group in self.groups:
             rows, columns = np.nonzero(group.over)
@@ -81,28 +88,26 @@ class Judged:
         return total
 
 
-def measured(judged: Judged) -> dict[str, float]:
-    """Return trec_eval's fourteen measures of preferences for one topic."""
-    counts = judged.counts
-    found: dict[str, float] = {
-        "prefs_num_prefs_poss": sum(each.possible("") for each in counts),
-        "prefs_num_prefs_ful": sum(each.fulfilled("") for each in counts),
-        "prefs_num_prefs_ful_ret": sum(each.fulfilled("ret") for each in counts),
-        "prefs_avgjg_Rnonrel": _mean([_balanced(each, judged, "") for each in judged.groups]),
+def preference_values(topic: TopicPreferences) -> dict[str, float]:
+    """Return the fourteen measures of preferences of trec_eval for one topic."""
+    counts = topic.counts
+    values: dict[str, float] = {
+        "prefs_num_prefs_poss": sum(group.possible("") for group in counts),
+        "prefs_num_prefs_ful": sum(group.fulfilled("") for group in counts),
+        "prefs_num_prefs_ful_ret": sum(group.fulfilled("ret") for group in counts),
+        "prefs_avgjg_Rnonrel": _mean([_balanced(group, topic, "") for group in topic.groups]),
         "prefs_avgjg_Rnonrel_ret": _mean(
-            [_balanced(each, judged, "ret") for each in judged.groups]
+            [_balanced(group, topic, "ret") for group in topic.groups]
         ),
     }
     for kind, ending in (("", ""), ("ret", "_ret"), ("imp", "_imp")):
-        fulfilled, possible = (
-            [each.fulfilled(kind) for each in counts],
-            [each.possible(kind) for each in counts],
-        )
+        fulfilled = [group.fulfilled(kind) for group in counts]
+        possible = [group.possible(kind) for group in counts]
         shares = [_share(*pair) for pair in zip(fulfilled, possible, strict=True)]
-        found[f"prefs_simp{ending}"] = _share(sum(fulfilled), sum(possible))
-        found[f"prefs_pair{ending}"] = _over_pairs(judged, kind)
-        found[f"prefs_avgjg{ending}"] = _mean(shares)
-    return found
+        values[f"prefs_simp{ending}"] = _share(sum(fulfilled), sum(possible))
+        values[f"prefs_pair{ending}"] = _over_pairs(topic, kind)
+        values[f"prefs_avgjg{ending}"] = _mean(shares)
+    return values
 
 
 def _share(part: int, whole: int) -> float:
@@ -116,34 +121,38 @@ def _mean(shares: list[float]) -> float:
     return total / len(shares) if total > 0 else 0.0
 
 
-def _over_pairs(judged: Judged, kind: str) -> float:
-    """Average, over pairs of items that anyone compares, the share of judges who are fulfilled."""
-    judges, n = judged.judges, judged.n_retrieved
+def _over_pairs(topic: TopicPreferences, kind: str) -> float:
+    """Return the mean, over compared pairs of items, of the share of judges that are fulfilled."""
+    judges, n = topic.judges, topic.n_retrieved
     upper = np.triu(judges + judges.T, 1)
     blocks = [upper[:n, :n]] if kind == "ret" else [upper[:n, :n], upper[:n, n:]]
     shares = []
     for block, before in zip(blocks, (0, n), strict=False):
         rows, columns = np.nonzero(block)
         shares.append(judges[rows, columns + before] / block[rows, columns])
-    every = np.concatenate(shares)
-    pairs = every.size + (np.count_nonzero(upper[n:, n:]) if kind == "" else 0)
-    return float(np.add.accumulate(every)[-1] / pairs) if every.size else 0.0
+    all_shares = np.concatenate(shares)
+    n_pairs = int(all_shares.size)
+    if kind == "":
+        n_pairs += int(np.count_nonzero(upper[n:, n:]))
+    # Added from left to right, as in trec_eval.
+    return float(np.add.accumulate(all_shares)[-1] / n_pairs) if all_shares.size else 0.0
 
 
-def _balanced(group: Group, judged: Judged, kind: str) -> float:
-    """Return the share fulfilled with as many irrelevant items as relevant ones, R."""
-    n = judged.n_retrieved
+def _balanced(group: JudgmentGroup, topic: TopicPreferences, kind: str) -> float:
+    """Return the share fulfilled, with as many irrelevant items as relevant items (R)."""
+    n = topic.n_retrieved
     counts = group.counts(n)
-    there = group.item < n
+    is_retrieved = group.item < n
     relevant = group.level > 0
     irrelevant = group.level <= 0 if group.ordered else group.level == 0
-    asked = there if kind == "ret" else np.ones(there.size, np.bool_)
-    n_relevant = int(np.count_nonzero(relevant & asked))
-    n_irrelevant = int(np.count_nonzero(irrelevant & asked))
+    is_counted = is_retrieved if kind == "ret" else np.ones(is_retrieved.size, np.bool_)
+    n_relevant = int(np.count_nonzero(relevant & is_counted))
+    n_irrelevant = int(np.count_nonzero(irrelevant & is_counted))
     if n_relevant >= n_irrelevant:
-        more = n_relevant - n_irrelevant
-        fulfilled = counts.fulfilled(kind) + int(np.count_nonzero(relevant & there)) * more
-        possible = counts.possible(kind) + int(np.count_nonzero(relevant)) * more
+        n_added = n_relevant - n_irrelevant
+        n_relevant_retrieved = int(np.count_nonzero(relevant & is_retrieved))
+        fulfilled = counts.fulfilled(kind) + n_relevant_retrieved * n_added
+        possible = counts.possible(kind) + int(np.count_nonzero(relevant)) * n_added
     elif group.ordered:
         fulfilled, possible = _cut_levels(group, n, n_relevant, kind)
     else:
@@ -151,73 +160,76 @@ def _balanced(group: Group, judged: Judged, kind: str) -> float:
     return _divide(fulfilled, possible)
 
 
-def _cut_levels(group: Group, n: int, n_relevant: int, kind: str) -> tuple[int, int]:
-    """Count with the first R items of the lowest level only.
+def _cut_levels(group: JudgmentGroup, n: int, n_relevant: int, kind: str) -> tuple[int, int]:
+    """Count preferences with only the first R items of the lowest level.
 
-    As trec_eval does it, that level's own items are compared with those R as well.
+    As in trec_eval, the items of the lowest level are also compared with those R items.
     """
     lowest = group.level == group.level.min()
-    kept = np.zeros(lowest.size, np.bool_)
-    kept[np.flatnonzero(lowest)[:n_relevant]] = True
-    pairs = group.over & ~lowest[None, :] & ~lowest[:, None] | kept[None, :]
+    is_included = np.zeros(lowest.size, np.bool_)
+    is_included[np.flatnonzero(lowest)[:n_relevant]] = True
+    pairs = group.over & ~lowest[None, :] & ~lowest[:, None] | is_included[None, :]
     if kind == "ret":
         pairs &= (group.item < n)[:, None] & (group.item < n)[None, :]
-    holds = (group.item[:, None] < group.item[None, :]) & (group.item < n)[:, None]
-    return int(np.count_nonzero(pairs & holds)), int(np.count_nonzero(pairs))
+    is_fulfilled = (group.item[:, None] < group.item[None, :]) & (group.item < n)[:, None]
+    return int(np.count_nonzero(pairs & is_fulfilled)), int(np.count_nonzero(pairs))
 
 
-def _cut_order(group: Group, n: int, kind: str) -> tuple[int, int]:
-    """Count without the irrelevant items after the first R, R being all relevant items."""
+def _cut_order(group: JudgmentGroup, n: int, kind: str) -> tuple[int, int]:
+    """Count preferences with only the first R irrelevant items, for R relevant items."""
     n_relevant = int(np.count_nonzero(group.level > 0))
     irrelevant = np.flatnonzero(group.level == 0)
-    kept = np.ones(group.level.size, np.bool_)
-    kept[irrelevant[n_relevant:]] = False
-    counts = _count(group.over & kept[:, None] & kept[None, :], group.item, n)
+    is_included = np.ones(group.level.size, np.bool_)
+    is_included[irrelevant[n_relevant:]] = False
+    pairs = group.over & is_included[:, None] & is_included[None, :]
+    counts = _count(pairs, group.item, n)
     return counts.fulfilled(kind), counts.possible(kind)
 
 
 def _divide(fulfilled: int, possible: int) -> float:
-    # trec_eval divides 0 by 0 here, and then finds that the sum is not above 0.
+    # trec_eval divides 0 by 0 here; a sum that is NaN is not above 0, so that the mean is 0.
     return fulfilled / possible if possible else float("nan")
 
 
-def _count(over: Matrix, item: Matrix, n: int) -> Counts:
-    there = item < n
-    both = over & there[:, None] & there[None, :]
-    one = over & (there[:, None] ^ there[None, :])
-    first = item[:, None] < item[None, :]
-    return Counts(
-        int(np.count_nonzero(both & first)),
+def _count(over: Matrix, item: Matrix, n: int) -> PreferenceCounts:
+    is_retrieved = item < n
+    both = over & is_retrieved[:, None] & is_retrieved[None, :]
+    one = over & (is_retrieved[:, None] ^ is_retrieved[None, :])
+    is_higher = item[:, None] < item[None, :]
+    return PreferenceCounts(
+        int(np.count_nonzero(both & is_higher)),
         int(np.count_nonzero(both)),
-        int(np.count_nonzero(one & first)),
+        int(np.count_nonzero(one & is_higher)),
         int(np.count_nonzero(one)),
         int(np.count_nonzero(over)) - int(np.count_nonzero(both)) - int(np.count_nonzero(one)),
     )
 
 
-def judge(topic: str, preferences: list[Preference], listed: list[str], path: str) -> Judged:
-    """Give the items of a topic numbers, and collect what each judge prefers.
+def judge(
+    topic: str, preferences: list[Preference], listed: list[str], path: str
+) -> TopicPreferences:
+    """Return the preferences of all judges of a topic, with its items numbered.
 
-    Errors name `path`, the file of the preferences.
+    `path` is the file of the preferences, for errors.
     """
-    known = {preference.item for preference in preferences}
-    retrieved = [item for item in listed if item in known]
-    others = sorted(known.difference(retrieved))
-    number = {item: at for at, item in enumerate([*retrieved, *others])}
+    judged_items = {preference.item for preference in preferences}
+    retrieved = [item for item in listed if item in judged_items]
+    not_retrieved = sorted(judged_items.difference(retrieved))
+    number = {item: at for at, item in enumerate([*retrieved, *not_retrieved])}
     groups = []
     ordered = sorted(preferences, key=lambda p: (p.group, p.subgroup, -p.level, number[p.item]))
     for name, rows in groupby(ordered, key=lambda p: p.group):
-        group = _Rows(path, topic, name, list(rows))
+        group = _GroupLines(path, topic, name, list(rows))
         if len({row.subgroup for row in group.rows}) == 1:
             groups.append(_by_level(group, number))
         else:
             groups.append(_partial_order(group, number))
-    return Judged(len(number), len(retrieved), groups)
+    return TopicPreferences(len(number), len(retrieved), groups)
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """The lines of one judgment group, and where they come from."""
+class _GroupLines:
+    """The lines of one judgment group, and their file."""
 
     path: str
     topic: str
@@ -225,7 +237,7 @@ class _Rows:
     rows: list[Preference]
 
     def contradiction(self, problem: str, items: set[str]) -> InputError:
-        """Make the error for judgments that disagree about items; it names the last line."""
+        """Return the error for judgments that disagree about these items, with their last line."""
         return InputError(
             f"judgment group {self.group!r} of topic {self.topic!r} {problem}",
             path=self.path,
@@ -235,23 +247,23 @@ class _Rows:
         )
 
 
-def _by_level(group: _Rows, number: dict[str, int]) -> Group:
+def _by_level(group: _GroupLines, number: dict[str, int]) -> JudgmentGroup:
     levels: dict[str, float] = {}
     for row in group.rows:
         if levels.setdefault(row.item, row.level) != row.level:
-            raise group.contradiction(f"gives {row.item!r} two levels", {row.item})
+            raise group.contradiction(f"has two levels for item {row.item!r}", {row.item})
     item = np.array([number[row.item] for row in group.rows])
     level = np.array([row.level for row in group.rows])
-    return Group(item, level, level[:, None] > level[None, :], ordered=True)
+    return JudgmentGroup(item, level, level[:, None] > level[None, :], ordered=True)
 
 
-def _partial_order(group: _Rows, number: dict[str, int]) -> Group:
+def _partial_order(group: _GroupLines, number: dict[str, int]) -> JudgmentGroup:
     level = np.full(len(number), np.nan)
     over = np.zeros((len(number), len(number)), np.bool_)
     for row in group.rows:
         at = number[row.item]
         if (level[at] > 0 and row.level == 0) or (level[at] == 0 and row.level > 0):
-            problem = f"calls {row.item!r} relevant and irrelevant"
+            problem = f"has item {row.item!r} as both relevant and irrelevant"
             raise group.contradiction(problem, {row.item})
         level[at] = row.level
     for _, subgroup in groupby(group.rows, key=lambda row: row.subgroup):
@@ -260,7 +272,7 @@ def _partial_order(group: _Rows, number: dict[str, int]) -> Group:
         levels = np.array([row.level for row in rows])
         above, below = np.nonzero(levels[:, None] > levels[None, :])
         over[at_row[above], at_row[below]] = True
-    for middle in range(len(number)):  # if a is over b and b over c, a is over c
+    for middle in range(len(number)):  # transitive closure
         over |= over[:, middle, None] & over[None, middle, :]
     both = over & over.T
     if both.any():
@@ -268,8 +280,8 @@ def _partial_order(group: _Rows, number: dict[str, int]) -> Group:
         pairs = np.argwhere(np.triu(both, 1))
         if pairs.size:
             first, second = (names[at] for at in pairs[0])
-            problem = f"prefers {first!r} and {second!r} to each other"
+            problem = f"prefers {first!r} to {second!r} and vice versa"
             raise group.contradiction(problem, {first, second})
         item = names[int(np.argmax(np.diagonal(both)))]
-        raise group.contradiction(f"gives {item!r} two levels", {item})
-    return Group(np.arange(len(number)), level, over, ordered=False)
+        raise group.contradiction(f"has two levels for item {item!r}", {item})
+    return JudgmentGroup(np.arange(len(number)), level, over, ordered=False)

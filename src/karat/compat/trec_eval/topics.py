@@ -1,4 +1,4 @@
-"""The topics that are evaluated: what kernels read, and what trec_eval makes of missing ones."""
+"""The topics that are evaluated: the input of the kernels, with missing topics as in trec_eval."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from karat.measures import REGISTRY
 
 @dataclass(frozen=True)
 class Topics:
-    """Topics in byte order of their ids.
+    """Topics in the byte order of their ids.
 
-    A topic that the run lacks counts, with -c, as a list of one item that nobody judged; the
-    values that this would show are set to 0 afterwards. That is how trec_eval 10.0 does it.
+    With -c, a topic that is not in the run counts as a list of one unjudged item. Values that this
+    would affect are set to 0 afterwards. trec_eval 10.0 does the same.
     """
 
     ids: list[str]
@@ -25,54 +25,57 @@ class Topics:
     level: int
     documents: int
     _hits: Hits | None = None
-    """Of topics, or of their judgment groups; preferences have none."""
+    """One query per topic, or per judgment group; None for preferences."""
     n_groups: Ints | None = None
-    """How many judgment groups each topic has."""
+    """The number of judgment groups of each topic."""
     preferences: list[dict[str, float]] | None = None
-    """The measures of preferences, for each topic."""
+    """The values of the measures of preferences, for each topic."""
 
     @property
     def hits(self) -> Hits:
-        """What kernels read."""
+        """The input of the kernels."""
         assert self._hits is not None
         return self._hits
 
     @property
     def n_relevant(self) -> Ints:
-        """How many items of each topic are relevant."""
+        """The number of relevant items of each topic."""
         return self.hits.n_relevant(self.level)
 
-    def value(self, name: str, *, cutoff: int | float | None = None, **given: Any) -> Floats:
-        """Return what a kernel gives; parameters not given keep their defaults, rel follows -l."""
+    def value(self, name: str, *, cutoff: int | float | None = None, **params: Any) -> Floats:
+        """Return the values of a karat measure; `rel` is set by -l, other parameters default."""
         declaration = REGISTRY[name]
-        params = {param.name: param.default for param in declaration.params}
-        if "rel" in params:
-            params["rel"] = self.level
-        return declaration.kernel(self.hits, cutoff, **(params | given))
+        defaults = {param.name: param.default for param in declaration.params}
+        if "rel" in defaults:
+            defaults["rel"] = self.level
+        return declaration.kernel(self.hits, cutoff, **(defaults | params))
 
     def without_missing(self, values: Any) -> Any:
-        """Return values with 0, or no text, for the topics that the run lacks."""
+        """Return values with 0, or an empty text, for the topics that are not in the run."""
         if isinstance(values, np.ndarray):
             return np.where(self.missing, 0.0, values)
-        return ["" if gone else text for gone, text in zip(self.missing, values, strict=True)]
+        return [
+            "" if is_missing else text
+            for is_missing, text in zip(self.missing, values, strict=True)
+        ]
 
     def relevance_strings(self, most: int) -> list[str]:
-        """Return the grades of the first items as text, one character an item."""
+        """Return the grades of the first items of each topic as text, one character per item."""
         lengths = np.clip(self.hits.length, 0, max(most, 0))
         starts = np.cumsum(lengths) - lengths
         characters = np.full(int(lengths.sum()), ord("-"), np.uint8)
-        found = self.hits.found.within(most)
-        grade = found.grade
-        shown = np.where(grade > 9, ord(">"), np.where(grade < 0, ord("."), ord("0") + grade))
-        characters[starts[found.query] + found.rank - 1] = shown
+        judged = self.hits.found.within(most)
+        grade = judged.grade
+        symbols = np.where(grade > 9, ord(">"), np.where(grade < 0, ord("."), ord("0") + grade))
+        characters[starts[judged.query] + judged.rank - 1] = symbols
         text = characters.tobytes().decode("ascii")
         return [text[start : start + length] for start, length in zip(starts, lengths, strict=True)]
 
 
-def average(topics: Topics, name: str, **given: Any) -> Floats:
-    """Average a measure over the judgment groups of each topic, one after the other."""
+def average(topics: Topics, name: str, **params: Any) -> Floats:
+    """Return the mean of a measure over the judgment groups of each topic."""
     assert topics.n_groups is not None
-    of_groups = topics.value(name, **given)
+    group_values = topics.value(name, **params)
     counts = topics.n_groups
     topic = np.repeat(np.arange(counts.size), counts)
-    return np.bincount(topic, of_groups, counts.size) / counts
+    return np.bincount(topic, group_values, counts.size) / counts

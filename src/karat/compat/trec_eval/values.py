@@ -1,4 +1,4 @@
-"""How karat's kernels make trec_eval's values, one array for each line that a topic gets."""
+"""Functions that compute the values of trec_eval with the kernels of karat."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from karat.measures.array_math import logarithm
 from karat.measures.kernels.interpolated import average_at_recall, relevant_needed
 
 Compute = Callable[[Topics, Any], list[Any]]
-"""From topics and parameters to one array for each line."""
+"""From topics and parameters to one array of values per line."""
 
 
 def plain(karat: str, **fixed: Any) -> Compute:
-    """Make one line from a kernel; `rel` follows -l where the kernel takes it."""
+    """Return a function for a measure with one line."""
     return lambda topics, _: [topics.value(karat, **fixed)]
 
 
-def each(karat: str, parameter: str | None = None) -> Compute:
-    """Make a line for each cutoff, or for each value of a parameter."""
+def per_parameter(karat: str, parameter: str | None = None) -> Compute:
+    """Return a function for a measure with one line per cutoff, or per value of a parameter."""
 
     def compute(topics: Topics, values: Any) -> list[Floats]:
         if parameter is None:
@@ -36,7 +36,7 @@ def each(karat: str, parameter: str | None = None) -> Compute:
 
 
 def preference(name: str) -> Compute:
-    """Make one line from what was worked out of preferences."""
+    """Return a function for a measure of preferences."""
 
     def compute(topics: Topics, _: Any) -> list[Floats]:
         assert topics.preferences is not None
@@ -46,64 +46,64 @@ def preference(name: str) -> Compute:
 
 
 def gains(karat: str) -> Compute:
-    """Make one line from a kernel that takes gains."""
-    return lambda topics, given: [topics.value(karat, gain=given.gains or "linear")]
+    """Return a function for a measure with gains by grade."""
+    return lambda topics, pairs: [topics.value(karat, gain=pairs.gains or "linear")]
 
 
 def logarithmic(karat: str) -> Compute:
-    """Make what a geometric mean adds up; it is printed in the summary only."""
+    """Return a function for the logarithms of a geometric mean, which only the summary shows."""
     return lambda topics, _: [logarithm(np.maximum(topics.value(karat), GEOMETRIC_FLOOR), math.log)]
 
 
 def _undefined_where_empty(topics: Topics, values: Floats, point: float) -> Floats:
-    """Print -nan as trec_eval does, which divides 0 by 0 where -J or -M leaves nothing."""
+    """Return -NaN where trec_eval divides 0 by 0, because -J or -M leaves no items."""
     needed = relevant_needed(topics.hits, point, topics.level)
     return np.where((topics.hits.length == 0) & (needed == 0), -np.nan, values)
 
 
-def interpolated(topics: Topics, given: tuple[float, ...]) -> list[Floats]:
-    """Make a line for each point of recall."""
+def interpolated(topics: Topics, points: tuple[float, ...]) -> list[Floats]:
+    """Return iprec_at_recall for each recall level."""
     return [
         _undefined_where_empty(topics, topics.value("IPrec", cutoff=point), point)
-        for point in given
+        for point in points
     ]
 
 
-def eleven_points(topics: Topics, given: tuple[float, ...]) -> list[Floats]:
-    """Average over points of recall."""
-    values = average_at_recall(topics.hits, given, topics.level)
-    return [_undefined_where_empty(topics, values, min(given))]
+def eleven_points(topics: Topics, points: tuple[float, ...]) -> list[Floats]:
+    """Return 11pt_avg, the mean over recall levels."""
+    values = average_at_recall(topics.hits, points, topics.level)
+    return [_undefined_where_empty(topics, values, min(points))]
 
 
-def at_levels(topics: Topics, given: Pairs) -> list[Floats]:
-    """Without relevant items it is 0; without gains trec_eval divides 0 by 0."""
-    gain = given.gains or "linear"
+def at_levels(topics: Topics, pairs: Pairs) -> list[Floats]:
+    """Return Rndcg: 0 without relevant items, -NaN (0 / 0 in trec_eval) without gains."""
+    gain = pairs.gains or "linear"
     values = topics.value("RnDCG", gain=gain)
-    without = topics.value("IDCG", gain=gain) == 0
-    return [np.where(topics.n_relevant > 0, np.where(without, -np.nan, values), 0.0)]
+    has_no_gain = topics.value("IDCG", gain=gain) == 0
+    return [np.where(topics.n_relevant > 0, np.where(has_no_gain, -np.nan, values), 0.0)]
 
 
-def utility(topics: Topics, given: tuple[float, ...]) -> list[Floats]:
-    """Weigh what was retrieved and what was not."""
-    a, b, c, d = given
+def utility(topics: Topics, weights: tuple[float, ...]) -> list[Floats]:
+    """Return utility for the weights a, b, c and d."""
+    a, b, c, d = weights
     return [topics.value("Utility", a=a, b=b, c=c, d=d, documents=topics.documents)]
 
 
-def rank_biased(topics: Topics, given: Pairs) -> list[Floats]:
-    """Scale gains by each topic's largest grade, and pass over -l."""
-    return [topics.value("RBP", p=given.persistence, gain="query", rel=1)]
+def rank_biased(topics: Topics, pairs: Pairs) -> list[Floats]:
+    """Return rbp, which divides gains by the largest grade of each topic and ignores -l."""
+    return [topics.value("RBP", p=pairs.persistence, gain="query", rel=1)]
 
 
-def residual(topics: Topics, given: Pairs) -> list[Floats]:
-    """Say what unjudged items could add to that."""
-    return [topics.value("RBPresid", p=given.persistence)]
+def residual(topics: Topics, pairs: Pairs) -> list[Floats]:
+    """Return rbp_resid: how much unjudged items could add to rbp."""
+    return [topics.value("RBPresid", p=pairs.persistence)]
 
 
 def all_relevant(topics: Topics) -> Floats:
-    """Return what trec_eval sums up with -c: every grade above 0, whatever -l says."""
+    """Return num_rel as trec_eval adds it with -c: all grades above 0, regardless of -l."""
     return topics.value("NumRel", rel=1)
 
 
-def relevance_string(topics: Topics, given: tuple[float, ...]) -> list[Any]:
-    """Write the grades of the first items as text."""
-    return [topics.relevance_strings(int(given[0]))]
+def relevance_string(topics: Topics, lengths: tuple[float, ...]) -> list[Any]:
+    """Return relstring: the grades of the first items as text."""
+    return [topics.relevance_strings(int(lengths[0]))]

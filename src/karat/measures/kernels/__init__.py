@@ -1,4 +1,7 @@
-"""The built-in measures, one module per family; importing this package declares them."""
+"""The built-in measures, one module per group of related measures.
+
+Importing this package declares all of them.
+"""
 
 from karat.measures.kernels import (
     average_precision,

@@ -1,4 +1,4 @@
-"""Average precision and its kin."""
+"""Average precision and related measures."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from karat.measures.trace import trace_numbers, trace_rows
 DENOMINATOR = Param(
     "denominator",
     "relevant",
-    "relevant: all relevant items; hits: those in the top k; min: the lesser of k and all",
+    "what to divide by: all relevant items (relevant), the relevant items in the top k (hits), or "
+    "the smaller of k and all relevant items (min)",
     one_of("relevant", "hits", "min"),
 )
-INFERRED_EPSILON = 0.00001  # Yilmaz and Aslam's smoothing, with trec_eval's value
+INFERRED_EPSILON = 0.00001  # the smoothing of Yilmaz and Aslam, with the value of trec_eval
 
 
 @measure(
@@ -28,20 +29,20 @@ INFERRED_EPSILON = 0.00001  # Yilmaz and Aslam's smoothing, with trec_eval's val
     several=("map_cut",),
     title="Average precision",
     cites=(MANNING,),
-    formula="Σ precision at the rank of each relevant item in the top k / all relevant items",
-    edges="a relevant item that is not retrieved adds 0; nothing relevant in gold gives 0",
-    differs="trec_eval, ranx and ir_measures divide by all relevant items too; torchmetrics by "
-    "those retrieved (denominator=hits), Kaggle's MAP@k by min(k, R) (denominator=min)",
+    formula="(Σ precision at the rank of each relevant item in the top k) / all relevant items",
+    edges="a relevant item that is not retrieved adds 0; 0 if gold has nothing relevant",
+    differs="trec_eval, ranx and ir_measures agree; torchmetrics divides by the relevant items "
+    "retrieved (denominator=hits), Kaggle's MAP@k by min(k, R) (denominator=min)",
     params=(REL, DENOMINATOR),
 )
 def average_precision(hits: Hits, k: int | None, rel: int, denominator: str) -> Floats:
-    found = hits.relevant(rel).within(k)
-    precision = found.ordinal / found.rank
-    trace_rows(found, precision=precision)
-    total = found.total(precision)
+    relevant = hits.relevant(rel).within(k)
+    precision = relevant.ordinal / relevant.rank
+    trace_rows(relevant, precision=precision)
+    total = relevant.total(precision)
     divisor = hits.n_relevant(rel)
     if denominator == "hits":
-        divisor = found.count
+        divisor = relevant.count
     elif k and denominator == "min":
         divisor = np.minimum(k, divisor)
     trace_numbers(sum_of_precisions=total, divided_by=divisor)
@@ -54,8 +55,8 @@ def average_precision(hits: Hits, k: int | None, rel: int, denominator: str) -> 
     title="Geometric mean of average precision",
     cites=(ROBERTSON,),
     formula="exp of the mean over queries of log max(AP, 0.00001)",
-    edges="a query's own value is its AP; an AP under 0.00001 counts as that",
-    differs="trec_eval's gm_map is this, and prints no value for a single query",
+    edges="the value of a single query is its AP; an AP below 0.00001 counts as 0.00001",
+    differs="trec_eval's gm_map agrees, but prints no values of single queries",
     cutoff="none",
     params=(REL,),
     combine="geometric",
@@ -67,20 +68,20 @@ def geometric_ap(hits: Hits, k: None, rel: int) -> Floats:
 @measure(
     "YAAP",
     title="Yet another average precision",
-    formula="log((1 + s) / (1 + R − s)); s: Σ precision at the rank of each relevant item, "
-    "R: all relevant items",
-    edges="0 where half of the precision there could be is reached, below 0 under it",
-    differs="trec_eval's yaap is this (Robertson, ECIR 2012)",
+    formula="log((1 + s) / (1 + R − s)), where s is Σ precision at the rank of each relevant item "
+    "and R is the number of relevant items",
+    edges="0 if AP is 0.5, negative if AP is lower",
+    differs="trec_eval's yaap agrees (Robertson, ECIR 2012)",
     cutoff="none",
     params=(REL,),
     unbounded=True,
     no_gold=False,
 )
 def smoothed_ap(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
-    found = hits.relevant(rel)
-    precision = found.ordinal / found.rank
-    trace_rows(found, precision=precision)
-    total = found.total(precision)
+    relevant = hits.relevant(rel)
+    precision = relevant.ordinal / relevant.rank
+    trace_rows(relevant, precision=precision)
+    total = relevant.total(precision)
     trace_numbers(sum_of_precisions=total, all_relevant=hits.n_relevant(rel))
     return logarithm((1.0 + total) / (1.0 + hits.n_relevant(rel) - total), math.log)
 
@@ -89,33 +90,35 @@ def smoothed_ap(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     "Bpref",
     title="Binary preference",
     cites=(BUCKLEY,),
-    formula="Σ over relevant hits of 1 − min(n, R) / min(N, R), / R; n: judged irrelevant items "
-    "above it, N: all judged irrelevant items, R: all relevant items",
-    edges="unjudged items and grades below 0 are passed over; N = 0 makes every hit count 1",
-    differs="trec_eval since 8.0 and ir_measures agree; the first paper divides by R alone",
+    formula="(Σ over relevant items retrieved of 1 − min(n, R) / min(N, R)) / R, where n is the "
+    "number of judged irrelevant items above it, N of all judged irrelevant items, R of all "
+    "relevant items",
+    edges="unjudged items and grades below 0 are ignored; if N = 0, every relevant item adds 1",
+    differs="trec_eval since 8.0 and ir_measures agree; the original paper divides by R instead of "
+    "min(N, R)",
     cutoff="none",
     params=(REL,),
 )
 def bpref(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     judged = hits.judged
-    relevant = judged.grade >= rel
-    found = judged.where(relevant)
-    above = judged.ordinal[relevant] - found.ordinal
+    is_relevant = judged.grade >= rel
+    relevant = judged.where(is_relevant)
+    above = judged.ordinal[is_relevant] - relevant.ordinal
     n_relevant = hits.n_relevant(rel)
     n_irrelevant = hits.gold.where((hits.gold.grade >= 0) & (hits.gold.grade < rel)).count
-    bound = n_relevant[found.query]
-    lost = divide(np.minimum(above, bound), np.minimum(n_irrelevant[found.query], bound))
-    trace_rows(found, irrelevant_above=above, contribution=1.0 - lost)
+    most = n_relevant[relevant.query]
+    lost = divide(np.minimum(above, most), np.minimum(n_irrelevant[relevant.query], most))
+    trace_rows(relevant, irrelevant_above=above, contribution=1.0 - lost)
     trace_numbers(judged_irrelevant=n_irrelevant, all_relevant=n_relevant)
-    return divide(found.total(1.0 - lost), n_relevant)
+    return divide(relevant.total(1.0 - lost), n_relevant)
 
 
 @measure(
     "GMBpref",
     title="Geometric mean of binary preference",
     formula="exp of the mean over queries of log max(Bpref, 0.00001)",
-    edges="a query's own value is its Bpref; one under 0.00001 counts as that",
-    differs="trec_eval's gm_bpref is this, and prints no value for a single query",
+    edges="the value of a single query is its Bpref; a Bpref below 0.00001 counts as 0.00001",
+    differs="trec_eval's gm_bpref agrees, but prints no values of single queries",
     cutoff="none",
     params=(REL,),
     combine="geometric",
@@ -128,33 +131,34 @@ def geometric_bpref(hits: Hits, k: None, rel: int) -> Floats:
     "infAP",
     title="Inferred average precision",
     cites=(YILMAZ,),
-    formula="Σ over relevant hits of 1/r + (r−1)/r · in pool above/(r−1) · (relevant above + ε) / "
-    "(judged above + 2ε), / all relevant items; r: the rank, ε = 0.00001",
-    edges="a grade below 0 means in the pool but not judged; an item gold does not name was not "
-    "in the pool; at rank 1 the term is 1",
-    differs="trec_eval's infAP and ir_measures agree; with every pooled item judged it is near AP",
+    formula="(Σ over relevant items retrieved of 1/r + (r−1)/r · (items of the pool above)/(r−1) · "
+    "(relevant above + ε) / (judged above + 2ε)) / all relevant items, where r is the rank and "
+    "ε = 0.00001",
+    edges="an item with a grade below 0 is in the pool but not judged; an item that is not in gold "
+    "is not in the pool; a relevant item at rank 1 adds 1",
+    differs="trec_eval's infAP and ir_measures agree; close to AP if all items are judged",
     cutoff="none",
     params=(REL,),
 )
 def inferred_ap(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     pooled = hits.found
     is_relevant = pooled.grade >= rel
-    found = pooled.where(is_relevant)
-    above = found.rank - 1.0
-    in_pool = pooled.ordinal[is_relevant] - 1
-    relevant = found.ordinal - 1
-    judged = hits.judged.ordinal[hits.judged.grade >= rel] - 1
-    with np.errstate(invalid="ignore"):  # nothing stands above rank 1
-        inferred = 1.0 / (above + 1.0) + (above / (above + 1.0)) * (in_pool / above) * (
-            (relevant + INFERRED_EPSILON) / (judged + 2 * INFERRED_EPSILON)
+    relevant = pooled.where(is_relevant)
+    above = relevant.rank - 1.0
+    in_pool_above = pooled.ordinal[is_relevant] - 1
+    relevant_above = relevant.ordinal - 1
+    judged_above = hits.judged.ordinal[hits.judged.grade >= rel] - 1
+    with np.errstate(invalid="ignore"):  # 0 / 0 at rank 1, replaced below
+        inferred = 1.0 / (above + 1.0) + (above / (above + 1.0)) * (in_pool_above / above) * (
+            (relevant_above + INFERRED_EPSILON) / (judged_above + 2 * INFERRED_EPSILON)
         )
     inferred = np.where(above == 0, 1.0, inferred)
     trace_rows(
-        found,
-        in_pool_above=in_pool,
-        judged_above=judged,
-        relevant_above=relevant,
+        relevant,
+        in_pool_above=in_pool_above,
+        judged_above=judged_above,
+        relevant_above=relevant_above,
         contribution=inferred,
     )
     trace_numbers(all_relevant=hits.n_relevant(rel))
-    return divide(found.total(inferred), hits.n_relevant(rel))
+    return divide(relevant.total(inferred), hits.n_relevant(rel))

@@ -1,4 +1,4 @@
-"""Plain counts, summed over queries."""
+"""Counts, summed over queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _count = partial(
     combine="sum",
     whole=True,
     no_gold=False,
-    edges="counts are summed over queries",
+    edges="the value over queries is the sum",
 )
 
 
@@ -25,7 +25,8 @@ _count = partial(
     "NumQ",
     title="Queries",
     formula="the number of queries scored",
-    differs="trec_eval's num_q counts topics in both files, with -c those of the qrels",
+    differs="trec_eval's num_q counts the topics that are in both files, with -c all topics of the "
+    "qrels",
 )
 def n_queries(hits: Hits, k: None) -> Floats:  # noqa: ARG001
     return np.ones(hits.n_queries)
@@ -34,7 +35,7 @@ def n_queries(hits: Hits, k: None) -> Floats:  # noqa: ARG001
 @_count(
     "NumRet",
     title="Retrieved items",
-    formula="the number of different items retrieved",
+    formula="the number of distinct items retrieved",
     differs="trec_eval's num_ret agrees",
 )
 def n_retrieved(hits: Hits, k: None) -> Floats:  # noqa: ARG001
@@ -45,7 +46,7 @@ def n_retrieved(hits: Hits, k: None) -> Floats:  # noqa: ARG001
     "NumRel",
     title="Relevant items",
     formula="the number of relevant items in gold",
-    differs="trec_eval's num_rel agrees; with -c it sums every grade above 0, whatever -l says",
+    differs="trec_eval's num_rel agrees; with -c, it counts every grade above 0 and ignores -l",
     params=(REL,),
 )
 def n_relevant(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
@@ -60,21 +61,21 @@ def n_relevant(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
     params=(REL,),
 )
 def n_relevant_retrieved(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
-    found = hits.relevant(rel)
-    trace_rows(found)
-    return found.count.astype(np.float64)
+    relevant = hits.relevant(rel)
+    trace_rows(relevant)
+    return relevant.count.astype(np.float64)
 
 
 @_count(
     "NumNonrelRet",
     aliases=("num_nonrel_judged_ret",),
-    title="Irrelevant items retrieved, by judgment",
-    formula="the number of items retrieved that are judged, and under the grade rel",
+    title="Judged irrelevant items retrieved",
+    formula="the number of retrieved items that are judged with a grade below rel",
     differs="trec_eval's num_nonrel_judged_ret agrees",
     params=(REL,),
     higher_is_better=False,
 )
 def n_irrelevant_retrieved(hits: Hits, k: None, rel: int) -> Floats:  # noqa: ARG001
-    found = hits.judged.where(hits.judged.grade < rel)
-    trace_rows(found)
-    return found.count.astype(np.float64)
+    irrelevant = hits.judged.where(hits.judged.grade < rel)
+    trace_rows(irrelevant)
+    return irrelevant.count.astype(np.float64)

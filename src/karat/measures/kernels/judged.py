@@ -1,4 +1,4 @@
-"""How much of a list was judged at all: what the other measures rest on."""
+"""The shares of judged and unjudged items in a list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from karat.measures.trace import trace_numbers, trace_others, trace_rows
 
 
 def judged_share(hits: Hits, k: int | None) -> Floats:
-    """Return Judged@k, without a note to whoever listens to another measure."""
+    """Return Judged@k without recording it in the trace of another measure."""
     return divide(hits.judged.within(k).count, hits.items(k))
 
 
@@ -20,14 +20,14 @@ def judged_share(hits: Hits, k: int | None) -> Floats:
     "Judged",
     title="Judged share",
     formula="judged items in the top k / items in the top k",
-    edges="a grade below 0 is not a judgment; an empty list gives 0",
-    differs="ir_measures divides by the items of the list too where it is shorter than k",
+    edges="an item with a grade below 0 is not judged; 0 for an empty list",
+    differs="ir_measures agrees, and also divides by the length of a list that is shorter than k",
     no_gold=False,
 )
 def judged(hits: Hits, k: int | None) -> Floats:
-    found = hits.judged.within(k)
-    trace_rows(found)
-    trace_numbers(judged_in_the_top=found.count, items=hits.items(k))
+    judged_hits = hits.judged.within(k)
+    trace_rows(judged_hits)
+    trace_numbers(judged_in_the_top=judged_hits.count, items=hits.items(k))
     return judged_share(hits, k)
 
 
@@ -36,16 +36,17 @@ def judged(hits: Hits, k: int | None) -> Floats:
     aliases=("hole", "unj"),
     several=("unj",),
     title="Unjudged share",
-    formula="unjudged items in the top k / k; without k, / the length of the list",
-    edges="places that a short list leaves empty are not unjudged",
-    differs="trec_eval 10.0's unj is this; BEIR's hole counts an item only if no query judges it",
+    formula="unjudged items in the top k / k; without a cutoff, k is the length of the list",
+    edges="if a list is shorter than k, the missing items do not count as unjudged",
+    differs="unj of trec_eval 10.0 agrees; hole of BEIR counts only items that are judged for no "
+    "query",
     higher_is_better=False,
     no_gold=False,
 )
 def unjudged(hits: Hits, k: int | None) -> Floats:
-    known = hits.judged.within(k)
-    trace_others(known, k)
-    found = hits.items(k) - known.count
+    judged_hits = hits.judged.within(k)
+    trace_others(judged_hits, k)
+    n_unjudged = hits.items(k) - judged_hits.count
     slots = hits.slots(k) if k is None else np.full(hits.n_queries, k)
-    trace_numbers(unjudged_in_the_top=found, places=slots)
-    return divide(found, slots)
+    trace_numbers(unjudged_in_the_top=n_unjudged, places=slots)
+    return divide(n_unjudged, slots)

@@ -1,4 +1,4 @@
-"""How long the retriever took."""
+"""Latency, cost and context tokens, from the timings, calls and results of the run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from karat.measures.families import CONTEXT, COST, LATENCY
 from karat.measures.registry import Param, measure, word
 from karat.measures.trace import is_tracing, trace_rows
 
-_STAGE = Param("stage", "total", "the stage that was timed, by the name it has in the run", word)
-_QUANTILE = "between two values by a straight line, as numpy.percentile does by default"
+_STAGE = Param("stage", "total", "the name of the timed stage in the run", word)
+_QUANTILE = "interpolates linearly between two values, as numpy.percentile does by default"
 _latency = partial(
     measure,
     family=LATENCY.name,
@@ -22,8 +22,8 @@ _latency = partial(
     unit="ms",
     higher_is_better=False,
     no_gold=False,
-    edges="a query without this timing is left out; a stage that was gone through several times "
-    "took the sum; total is only what was timed as total, never a sum of other stages",
+    edges="a query without this timing is left out; the times of a stage that ran several times "
+    "are added; total is the timing with this name, never the sum of other stages",
 )
 
 
@@ -31,40 +31,40 @@ _latency = partial(
     "latency.mean",
     aliases=("latency.avg", "latency.average"),
     title="Latency, average",
-    formula="milliseconds that the stage took; over queries their mean",
+    formula="the milliseconds that the stage took; over queries, the mean",
     combine="mean",
-    differs="the same everywhere",
+    differs="other tools agree",
 )
 @_latency(
     "latency.p50",
     aliases=("latency.median",),
     title="Latency, median",
-    formula="milliseconds that the stage took; over queries what half of them stay within",
+    formula="the milliseconds that the stage took; over queries, the median",
     combine="p50",
     differs=_QUANTILE,
 )
 @_latency(
     "latency.p90",
     title="Latency, 90th percentile",
-    formula="milliseconds that the stage took; over queries what 90% of them stay within",
+    formula="the milliseconds that the stage took; over queries, the 90th percentile",
     combine="p90",
     differs=_QUANTILE,
 )
 @_latency(
     "latency.p99",
     title="Latency, 99th percentile",
-    formula="milliseconds that the stage took; over queries what 99% of them stay within",
+    formula="the milliseconds that the stage took; over queries, the 99th percentile",
     combine="p99",
     least_queries=100,
-    differs=f"{_QUANTILE}; of fewer than 100 queries it is marked, being hardly more than the "
-    "slowest",
+    differs=f"{_QUANTILE}; marked for fewer than 100 queries, where it is little more than the "
+    "slowest query",
 )
 @_latency(
     "latency.max",
     title="Latency, slowest",
-    formula="milliseconds that the stage took; over queries the most",
+    formula="the milliseconds that the stage took; over queries, the maximum",
     combine="max",
-    differs="the same everywhere",
+    differs="other tools agree",
 )
 def latency(timings: UsageTable, _: None, stage: str) -> Floats:
     timed = timings.where(stage=stage)
@@ -77,26 +77,27 @@ _cost = partial(
     family=COST.name,
     cutoff="none",
     params=(
-        Param("stage", None, "only the calls of this stage; all if it is not said", word),
-        Param("model", None, "only the calls of this model; all if it is not said", word),
+        Param("stage", None, "only the calls of this stage; default: all calls", word),
+        Param("model", None, "only the calls of this model; default: all calls", word),
     ),
     unit="USD",
     higher_is_better=False,
     no_gold=False,
-    edges="0 for a query of the run without such calls; a query with a call that has no price, or "
-    "not the tokens that its price is for, is left out, and the call is counted",
-    differs="prices are those in the run; none is looked up",
+    edges="0 for a query of the run without such calls; a query is left out if one of its calls "
+    "has no price, or lacks the token count that its price needs, and such calls are counted",
+    differs="the prices are those in the run; karat has no price list",
 )
 _FORMULA = (
-    "Σ over calls of price_per_call, or price_per_1k_calls / 1000, + tokens / 1000 · price_per_1k, "
-    "or prompt tokens / 1000 · price_in + completion tokens / 1000 · price_out; over queries their "
+    "Σ over calls of price_per_call (or price_per_1k_calls / 1000) + tokens / 1000 · price_per_1k "
+    "(or prompt tokens / 1000 · price_in + completion tokens / 1000 · price_out); over queries, "
+    "the "
 )
 
 
 @_cost(
     "cost.mean",
     aliases=("cost.avg", "cost.average"),
-    title="Cost of a query",
+    title="Cost per query",
     formula=f"{_FORMULA}mean",
     combine="mean",
 )
@@ -108,31 +109,30 @@ _FORMULA = (
     combine="sum",
 )
 def cost(calls: UsageTable, _: None, stage: str | None, model: str | None) -> Floats:
-    made = calls.where(stage=stage, model=model)
-    prices = prices_of(made)
-    trace_rows(made.rows, USD=prices)
-    return np.where(calls.present, made.total(prices), np.nan)
+    selected = calls.where(stage=stage, model=model)
+    prices = prices_of(selected)
+    trace_rows(selected.rows, USD=prices)
+    return np.where(calls.present, selected.total(prices), np.nan)
 
 
 @measure(
     "context.tokens",
-    title="Context tokens delivered",
+    title="Context tokens",
     formula="Σ of the tokens of the items in the top k",
     family=CONTEXT.name,
     cutoff="optional",
     whole=True,
     higher_is_better=False,
     no_gold=False,
-    edges="0 for a query of the run that retrieved nothing; a query with an item in the top k of "
-    "unknown tokens is left out, and counted; an item that stands again counts again",
-    differs="tokens are those in the run, by whatever tokenizer counted them; none is guessed from "
-    "characters",
+    edges="0 for a query of the run that retrieved nothing; a query is left out, and counted, if "
+    "an item in its top k has no token count; repeated items count each time",
+    differs="the token counts are those in the run; karat does not estimate them from characters",
 )
 def context_tokens(results: UsageTable, k: int | None) -> Floats:
     tokens = tokens_of(results)
-    kept = results.rows.rank <= (tokens.size if k is None else k)
-    delivered = results.rows.where(kept)
+    in_top = results.rows.rank <= (tokens.size if k is None else k)
+    rows = results.rows.where(in_top)
     if is_tracing():
-        whole = results.table["tokens"].filter(kept).to_list()
-        trace_rows(delivered, tokens=np.array(whole, object))
-    return np.where(results.present, delivered.total(tokens[kept]), np.nan)
+        counts = results.table["tokens"].filter(in_top).to_list()
+        trace_rows(rows, tokens=np.array(counts, object))
+    return np.where(results.present, rows.total(tokens[in_top]), np.nan)

@@ -1,4 +1,4 @@
-"""Discounted cumulative gain."""
+"""Discounted cumulative gain: DCG, IDCG and nDCG."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from karat.measures.trace import trace_numbers, trace_rows
     "DCG",
     title="Discounted cumulative gain",
     cites=(JARVELIN,),
-    formula="Σ gain / log2(rank + 1) over the top k; gain = grade, 2^grade − 1 with gain=exp2",
-    edges="grades below 0 gain nothing",
-    differs="ranx' dcg and trec_eval's dcg are linear too; ranx' dcg_burges is gain=exp2",
+    formula="Σ gain / log2(rank + 1) over the top k, where the gain is the grade, or 2^grade − 1 "
+    "with gain=exp2",
+    edges="grades below 0 have a gain of 0",
+    differs="dcg of ranx and of trec_eval agree; dcg_burges of ranx is DCG(gain=exp2)",
     params=(GAIN,),
     unbounded=True,
     no_gold=False,
@@ -34,8 +35,8 @@ def dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
     aliases=("ideal_dcg",),
     title="Ideal discounted cumulative gain",
     cites=(JARVELIN,),
-    formula="the DCG@k of all judged items in the best order",
-    edges="what the query offers, whatever was retrieved",
+    formula="DCG@k of all judged items in the best order",
+    edges="does not depend on what was retrieved",
     differs="trec_eval's ideal_dcg agrees",
     params=(GAIN,),
     unbounded=True,
@@ -52,29 +53,30 @@ def ideal_dcg(hits: Hits, k: int | None, gain: Any) -> Floats:
     several=("ndcg_cut",),
     title="Normalised discounted cumulative gain",
     cites=(JARVELIN,),
-    formula="DCG@k / the DCG@k of all judged items in the best order",
-    edges="0 where gold offers no gain; the best order takes in items that were not retrieved",
-    differs="trec_eval, ranx (ndcg), ir_measures and BEIR agree at gain=linear; LightGBM, ranx' "
-    "ndcg_burges and most papers on learning to rank use gain=exp2; scikit-learn averages over "
-    "all orders of tied scores; trec_eval sorts own gains that lie less than 1 apart wrongly",
+    formula="DCG@k / DCG@k of all judged items in the best order",
+    edges="0 if gold has no gain; the best order includes items that were not retrieved",
+    differs="trec_eval, ranx (ndcg), ir_measures and BEIR agree with gain=linear; LightGBM, "
+    "ndcg_burges of ranx and most papers on learning to rank use gain=exp2; scikit-learn averages "
+    "over all orders of tied scores; trec_eval sorts gains of {grade: gain} wrongly if they differ "
+    "by less than 1",
     params=(GAIN,),
 )
 def ndcg(hits: Hits, k: int | None, gain: Any) -> Floats:
-    reached, best = dcg(hits, k, gain), ideal_dcg(hits, k, gain)
-    trace_numbers(DCG=reached, ideal_DCG=best)
-    return divide(reached, best)
+    actual, ideal = dcg(hits, k, gain), ideal_dcg(hits, k, gain)
+    trace_numbers(DCG=actual, ideal_DCG=ideal)
+    return divide(actual, ideal)
 
 
 def sort_by_gain(gold: RankedRows, gain: Any) -> RankedRows:
-    """Order gold by gain; own gains need not rise with the grade."""
+    """Sort gold by gain, which in {grade: gain} need not rise with the grade."""
     if not isinstance(gain, dict):
         return gold
     order = np.lexsort((-gain_of_grades(gold.grade, gain), gold.query))
     return RankedRows(gold.n_queries, gold.query, gold.rank, gold.grade[order])
 
 
-def _discounted(places: RankedRows, gains: Floats, *, ideal: bool = False) -> Floats:
-    discounts = discount(places.rank)
+def _discounted(rows: RankedRows, gains: Floats, *, ideal: bool = False) -> Floats:
+    discounts = discount(rows.rank)
     contribution = gains / discounts
-    trace_rows(places, ideal=ideal, gain=gains, discount=discounts, contribution=contribution)
-    return places.total(contribution)
+    trace_rows(rows, ideal=ideal, gain=gains, discount=discounts, contribution=contribution)
+    return rows.total(contribution)

@@ -1,4 +1,4 @@
-"""Measures of the first relevant item."""
+"""Measures of the rank of the first relevant item."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from karat.measures.registry import REL, measure
 from karat.measures.trace import trace_numbers, trace_rows
 
 
-def reciprocal_rank_at_most(hits: Hits, k: int | None, rel: int) -> Floats:
+def reciprocal_rank_upper_bound(hits: Hits, k: int | None, rel: int) -> Floats:
     first = hits.ruled_out(rel).first_gap
     return np.where(first <= hits.slots(k), 1.0 / first, 0.0)
 
@@ -23,26 +23,28 @@ def reciprocal_rank_at_most(hits: Hits, k: int | None, rel: int) -> Floats:
     title="Reciprocal rank",
     cites=(VOORHEES,),
     formula="1 / rank of the first relevant item, 0 if there is none",
-    edges="its mean over queries is what others call MRR",
-    differs="trec_eval's recip_rank has no cutoff, -M 10 makes it RR@10; ranx (mrr) agrees",
+    edges="the mean over queries is usually called MRR",
+    differs="trec_eval's recip_rank agrees; it has no cutoff, but -M 10 gives RR@10; ranx (mrr) "
+    "agrees",
     params=(REL,),
-    bound=reciprocal_rank_at_most,
+    bound=reciprocal_rank_upper_bound,
 )
 def reciprocal_rank(hits: Hits, k: int | None, rel: int) -> Floats:
-    found = hits.relevant(rel).within(k)
-    first = found.where(found.ordinal == 1)
+    relevant = hits.relevant(rel).within(k)
+    first = relevant.where(relevant.ordinal == 1)
     trace_rows(first, reciprocal=1.0 / first.rank)
-    trace_numbers(first_relevant_rank_or_zero=found.first_rank)
-    return divide(1.0, found.first_rank)
+    trace_numbers(first_relevant_rank_or_zero=relevant.first_rank)
+    return divide(1.0, relevant.first_rank)
 
 
 @measure(
     "FirstRelevant",
     aliases=("first_relevant_position", "first_relevant_rank"),
     title="First relevant rank",
-    formula="the rank of the first relevant item, null if there is none; median over queries",
-    edges="queries without a relevant item in the top k are left out, and counted",
-    differs="no other common tool has it",
+    formula="the rank of the first relevant item in the top k, or null if there is none; over "
+    "queries, the median",
+    edges="queries without a relevant item in the top k are left out",
+    differs="no common tool has it",
     params=(REL,),
     combine="median",
     higher_is_better=False,
@@ -50,6 +52,6 @@ def reciprocal_rank(hits: Hits, k: int | None, rel: int) -> Floats:
     no_gold=False,
 )
 def first_relevant(hits: Hits, k: int | None, rel: int) -> Floats:
-    found = hits.relevant(rel).within(k)
-    trace_rows(found.where(found.ordinal == 1))
-    return np.where(found.first_rank > 0, found.first_rank, np.nan)
+    relevant = hits.relevant(rel).within(k)
+    trace_rows(relevant.where(relevant.ordinal == 1))
+    return np.where(relevant.first_rank > 0, relevant.first_rank, np.nan)

@@ -1,4 +1,4 @@
-"""The publications that define measures, for `cites=` in their declarations."""
+"""The publications that define measures, for `cites` in their declarations."""
 
 MANNING = "Manning, Raghavan and Schütze 2008, Introduction to Information Retrieval, chapter 8"
 VOORHEES = "Voorhees 1999, The TREC-8 Question Answering Track Report"

@@ -1,4 +1,4 @@
-"""Measures of all that was retrieved, as a set without any order."""
+"""Measures of the whole list as a set, without its order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from karat.measures.trace import trace_numbers, trace_rows
 WEIGHT = Param(
     "weight",
     1.0,
-    "how much recall weighs against precision, trec_eval's x and the square of the usual β",
+    "the weight of recall relative to precision, which is β² in the usual F measure",
     number_above_zero,
 )
 
@@ -28,11 +28,13 @@ WEIGHT = Param(
 @measure(
     "SetF",
     tail="weight",
-    title="F of the whole list",
+    title="F measure of the whole list",
     cites=(MANNING,),
-    formula="(weight + 1)·P·R / (weight·P + R) of all retrieved items",
+    formula="(weight + 1)·P·R / (weight·P + R), where P and R are precision and recall of the "
+    "whole list",
     edges="0 if nothing relevant is retrieved",
-    differs="trec_eval's set_F takes weight, not β, and so does ir_measures' SetF(beta=…)",
+    differs="trec_eval's set_F and SetF(beta=…) of ir_measures agree; their parameter is also β², "
+    "not β",
     cutoff="none",
     params=(REL, WEIGHT),
 )
@@ -45,20 +47,22 @@ def set_f(hits: Hits, k: None, rel: int, weight: float) -> Floats:
 @measure(
     "SetAP",
     aliases=("set_map",),
-    title="Precision times recall of the whole list",
+    title="Precision × recall of the whole list",
     formula="(relevant items retrieved)² / (items retrieved · all relevant items)",
-    edges="0 if nothing is retrieved or relevant",
-    differs="trec_eval's set_map and ir_measures' SetAP are this; no order goes into it",
+    edges="0 if nothing is retrieved, or gold has nothing relevant",
+    differs="trec_eval's set_map and SetAP of ir_measures agree",
     cutoff="none",
     params=(REL,),
 )
 def set_ap(hits: Hits, k: None, rel: int) -> Floats:
-    found = hits.relevant(rel)
-    trace_rows(found)
+    relevant = hits.relevant(rel)
+    trace_rows(relevant)
     trace_numbers(
-        relevant_retrieved=found.count, retrieved=hits.slots(k), all_relevant=hits.n_relevant(rel)
+        relevant_retrieved=relevant.count,
+        retrieved=hits.slots(k),
+        all_relevant=hits.n_relevant(rel),
     )
-    return divide(found.count * found.count, hits.slots(k) * hits.n_relevant(rel))
+    return divide(relevant.count * relevant.count, hits.slots(k) * hits.n_relevant(rel))
 
 
 @measure(
@@ -66,17 +70,16 @@ def set_ap(hits: Hits, k: None, rel: int) -> Floats:
     title="Utility of the whole list",
     formula="a·relevant retrieved + b·other retrieved + c·relevant not retrieved + "
     "d·(documents − all of these)",
-    edges="a sum of worths, so it may be below 0; d weighs what is left of documents, so say how "
-    "many there are where d is not 0",
-    differs="trec_eval's utility.a,b,c,d with -N documents is this",
+    edges="it may be negative; if d is not 0, set documents too",
+    differs="trec_eval's utility.a,b,c,d with -N documents agrees",
     cutoff="none",
     params=(
         REL,
-        Param("a", 1.0, "the worth of a relevant item retrieved", number),
-        Param("b", -1.0, "the worth of any other item retrieved", number),
-        Param("c", 0.0, "the worth of a relevant item that is missed", number),
-        Param("d", 0.0, "the worth of any other document left alone", number),
-        Param("documents", 0, "how many documents there are in all", whole_number_from(0)),
+        Param("a", 1.0, "the value of a relevant item that is retrieved", number),
+        Param("b", -1.0, "the value of another item that is retrieved", number),
+        Param("c", 0.0, "the value of a relevant item that is not retrieved", number),
+        Param("d", 0.0, "the value of another document that is not retrieved", number),
+        Param("documents", 0, "the number of documents in the collection", whole_number_from(0)),
     ),
     unbounded=True,
     no_gold=False,
@@ -84,13 +87,13 @@ def set_ap(hits: Hits, k: None, rel: int) -> Floats:
 def utility(
     hits: Hits, k: None, rel: int, a: float, b: float, c: float, d: float, documents: int
 ) -> Floats:
-    found = hits.relevant(rel)
-    trace_rows(found)
-    other = hits.items(k) - found.count
-    missed = hits.n_relevant(rel) - found.count
-    rest = documents + found.count - hits.items(k) - hits.n_relevant(rel)
+    relevant = hits.relevant(rel)
+    trace_rows(relevant)
+    other = hits.items(k) - relevant.count
+    missed = hits.n_relevant(rel) - relevant.count
+    rest = documents + relevant.count - hits.items(k) - hits.n_relevant(rel)
     trace_numbers(
-        relevant_retrieved=found.count, other_retrieved=other, relevant_missed=missed, rest=rest
+        relevant_retrieved=relevant.count, other_retrieved=other, relevant_missed=missed, rest=rest
     )
-    worth: Floats = a * found.count + b * other + c * missed + d * rest
-    return worth
+    total: Floats = a * relevant.count + b * other + c * missed + d * rest
+    return total

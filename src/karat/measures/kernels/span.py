@@ -1,4 +1,7 @@
-"""How many characters of gold's spans the retrieved items cover, each character once."""
+"""Measures of spans: how many characters of the gold spans the retrieved items cover.
+
+Each character counts once, even if several items or gold spans contain it.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ from karat.measures.trace import is_tracing, trace_numbers, trace_rows
 Cutoff = int | Budget | None
 
 _span = partial(measure, family=SPAN.name, cutoff="budget")
-_OTHERS = "no other common tool has it by rank; those without merge all that was retrieved"
+_OTHERS = "other tools have no cutoff; they merge the spans of all retrieved items"
 
 
 @_span(
     "span.recall",
     title="Recall of characters",
     formula="gold characters covered by the top k / gold characters",
-    edges="1 where gold holds no characters; items are cut at k first and merged then",
+    edges="1 if gold has no characters; the list is cut at k before spans are merged",
     differs=_OTHERS,
     recall=True,
 )
@@ -38,8 +41,8 @@ def recall(coverage: Coverage, k: Cutoff) -> Floats:
 @_span(
     "span.precision",
     title="Precision of characters",
-    formula="gold characters covered by the top k / characters retrieved, each once",
-    edges="0 where nothing is retrieved",
+    formula="gold characters covered by the top k / distinct characters in the top k",
+    edges="0 if nothing is retrieved",
     differs=_OTHERS,
 )
 def precision(coverage: Coverage, k: Cutoff) -> Floats:
@@ -50,8 +53,8 @@ def precision(coverage: Coverage, k: Cutoff) -> Floats:
 @_span(
     "span.iou",
     title="Intersection over union of characters",
-    formula="characters in both / characters in either",
-    edges="1 where both are empty, 0 where exactly one is",
+    formula="characters in both gold and the top k / characters in gold or the top k",
+    edges="1 if both are empty, 0 if only one is empty",
     differs=_OTHERS,
 )
 def intersection_over_union(coverage: Coverage, k: Cutoff) -> Floats:
@@ -64,8 +67,8 @@ def intersection_over_union(coverage: Coverage, k: Cutoff) -> Floats:
 @_span(
     "span.f1",
     title="F1 of characters",
-    formula="2·P·R / (P + R) of span.precision and span.recall",
-    edges="0 where both are 0; with nothing in gold and nothing retrieved, 0",
+    formula="2·P·R / (P + R), where P is span.precision and R is span.recall",
+    edges="0 if both are 0; 0 if gold has no characters and nothing is retrieved",
     differs=_OTHERS,
 )
 def f1(coverage: Coverage, k: Cutoff) -> Floats:
@@ -76,10 +79,10 @@ def f1(coverage: Coverage, k: Cutoff) -> Floats:
 
 @_span(
     "span.full",
-    title="Gold fully covered",
+    title="All gold characters retrieved",
     formula="1 if the top k covers every gold character, else 0",
-    edges="1 where gold holds no characters",
-    differs="no other common tool has it",
+    edges="1 if gold has no characters",
+    differs="no common tool has it",
     binary=True,
 )
 def full(coverage: Coverage, k: Cutoff) -> Floats:
@@ -90,10 +93,10 @@ def full(coverage: Coverage, k: Cutoff) -> Floats:
 
 @_span(
     "span.redundancy",
-    title="Characters retrieved again",
-    formula="1 − characters retrieved, each once / characters retrieved",
-    edges="0 where nothing is retrieved",
-    differs="no other common tool has it",
+    title="Share of repeated characters",
+    formula="1 − distinct characters in the top k / characters in the top k",
+    edges="0 if nothing is retrieved",
+    differs="no common tool has it",
     higher_is_better=False,
     no_gold=False,
 )
@@ -107,9 +110,10 @@ def redundancy(coverage: Coverage, k: Cutoff) -> Floats:
     family=SPAN.name,
     cutoff="none",
     title="Precision at full recall",
-    formula="gold characters in the chunks that touch gold / characters of those chunks, each once",
-    edges="0 where no chunk touches gold; needs the table of all chunks, and no run moves it",
-    differs="as in Chroma's chunking evaluation",
+    formula="gold characters in the chunks that overlap gold / distinct characters in these chunks",
+    edges="0 if no chunk overlaps gold; requires the table of all chunks, and does not depend on "
+    "the run",
+    differs="Chroma's chunking evaluation agrees",
     needs_chunks=True,
 )
 def precision_omega(coverage: Coverage, _: None) -> Floats:
@@ -122,10 +126,10 @@ def _covered(coverage: Coverage, k: Cutoff) -> CoveredCharacters:
     covered = coverage.within(k)
     if is_tracing():
         raw, added, gold = coverage.item_characters(k)
-        # A budget ends within an item, and what stands below it was not read.
-        keep = raw > 0 if isinstance(k, Budget) else coverage.rows.rank <= (k or np.inf)
-        places = coverage.rows.where(keep)
-        trace_rows(places, characters=raw[keep], new=added[keep], new_gold=gold[keep])
+        # A budget can end inside an item; items below it have no characters left.
+        in_top = raw > 0 if isinstance(k, Budget) else coverage.rows.rank <= (k or np.inf)
+        rows = coverage.rows.where(in_top)
+        trace_rows(rows, characters=raw[in_top], new=added[in_top], new_gold=gold[in_top])
     trace_numbers(
         gold_characters=coverage.gold_characters,
         retrieved=covered.raw,
@@ -135,32 +139,33 @@ def _covered(coverage: Coverage, k: Cutoff) -> CoveredCharacters:
     return covered
 
 
-_LEFT_OUT = "a query whose gold holds no characters is left out, and counted"
-_piecewise = partial(
+_LEFT_OUT = "a query without gold characters is left out, and counted"
+_target_measure = partial(
     measure,
     family=SPAN.name,
     params=(MIN_OVERLAP,),
-    differs="no other common tool has it for spans",
+    differs="no common tool has it for spans",
 )
 
 
-@_piecewise(
+@_target_measure(
     "span.RR",
     aliases=("span.recip_rank", "span.mrr"),
-    title="Reciprocal rank of a gold span",
+    title="Reciprocal rank of the first gold span",
     cites=(VOORHEES,),
-    formula="1 / rank of the first item that holds enough of a gold span, 0 if there is none",
+    formula="1 / rank of the first item that contains min_overlap of a gold span, or 0 if there is "
+    "none",
     edges=_LEFT_OUT,
 )
 def reciprocal_rank(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
     return targets.reciprocal_rank(coverage.targets(min_overlap), k)
 
 
-@_piecewise(
+@_target_measure(
     "span.Success",
     aliases=("span.hit_rate", "span.hit"),
-    title="A gold span found",
-    formula="1 if an item of the top k holds enough of a gold span, else 0",
+    title="Success, or hit rate, of gold spans",
+    formula="1 if an item in the top k contains min_overlap of a gold span, else 0",
     edges=_LEFT_OUT,
     binary=True,
 )
@@ -168,24 +173,26 @@ def success(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Float
     return targets.success(coverage.targets(min_overlap), k)
 
 
-@_piecewise(
+@_target_measure(
     "span.AP",
     aliases=("span.map", "span.average_precision"),
     title="Average precision of gold spans",
-    formula="Σ over ranks of spans newly found · ranks so far that found a new one / rank, / spans",
-    edges=f"never above 1; spans are found by one item each, not by several; {_LEFT_OUT}",
+    formula="(Σ over ranks of n · m / rank) / all spans, where n is the number of spans found "
+    "first at this rank, and m is the number of ranks so far that found a new one",
+    edges=f"at most 1; a span is found by a single item, not by several together; {_LEFT_OUT}",
 )
 def average_precision(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
     return targets.average_precision(coverage.targets(min_overlap), k)
 
 
-@_piecewise(
+@_target_measure(
     "span.nDCG",
-    title="Normalised discounted gain of gold spans",
+    title="Normalised DCG of gold spans",
     cites=(JARVELIN,),
-    formula="Σ spans newly found / log2(rank + 1) / the same of the best order, at most 1",
-    edges="best order: the retrieved items, next always the one that finds most new spans, then "
-    f"each span that none finds at a rank of its own; {_LEFT_OUT}",
+    formula="(Σ over ranks of n / log2(rank + 1)) / the same sum for the best order, at most 1, "
+    "where n is the number of spans found first at this rank",
+    edges="the best order takes the retrieved item that finds most new spans first, and so on, "
+    f"then adds one rank for each span that no item finds; {_LEFT_OUT}",
 )
 def ndcg(coverage: Coverage, k: int | None, min_overlap: MinOverlap) -> Floats:
     return targets.ndcg(coverage.targets(min_overlap), k)

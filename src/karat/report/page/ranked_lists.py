@@ -288,5 +288,5 @@ def _counts(shown: ScoredLists) -> dict[str, list[int]]:
         if family in shown.families:
             reading = shown.opened.readings[family]
             wanted = kind.found(reading, shown.measure).wanted
-            counts[kind.name] = np.where(reading.given, wanted, -1).tolist()
+            counts[kind.name] = np.where(reading.has_gold, wanted, -1).tolist()
     return counts
