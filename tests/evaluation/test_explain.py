@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import karat
 from karat.errors import ConventionError, KaratWarning
 from karat.measures import REGISTRY, parse
-from karat.report.terminal import width_of
+from karat.report.terminal import cell_width
 from support.effort import examples
 from support.errors import refused
 
@@ -123,7 +123,7 @@ def assert_calculated_as_evaluated(names, gold, query, runs, **options):
         if None not in values:
             assert both.difference == values[1] - values[0]
         json.dumps(both.as_dict())
-        assert max(map(width_of, str(both).splitlines())) <= 80
+        assert max(map(cell_width, str(both).splitlines())) <= 80
         alone = replace(both, calculations=both.calculations[:1])
         ending = "left out" if values[0] is None else repr(values[0])
         assert str(alone).splitlines()[-1].endswith(ending)
@@ -412,7 +412,7 @@ def test_odd_names_keep_the_width():
     gold, run = {query: {wide: 1, "e\u0301" * 60: 1}}, {query: [wide, "x\x1b[31m"]}
     for other in (None, run):
         text = str(karat.explain("AP", gold=gold, run=run, other=other, query=query))
-        assert max(map(width_of, text.splitlines())) <= 80
+        assert max(map(cell_width, text.splitlines())) <= 80
         assert "\x1b" not in text
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from karat.report.page import scripts
 from karat.report.page.html import write
 from karat.report.page.model import Outcomes
-from karat.report.tables import number, signed
+from karat.report.tables import format_difference, format_value
 from support.pages import DOCUMENT, HOSTILE, IDS, LONG, TEXTS, a_page, some_queries
 
 
@@ -86,9 +86,11 @@ def test_values_are_those_of_the_scores(path, opened):
             values = [sheet.scores.per_query[measure][row] for sheet in sheets]
             cells = line.locator(".value").all()
             assert [float(cell.get_attribute("data-value")) for cell in cells] == values, query
-            assert [cell.inner_text() for cell in cells] == [number(v, measure) for v in values]
+            assert [cell.inner_text() for cell in cells] == [
+                format_value(v, measure) for v in values
+            ]
             expect(line.locator(".difference")).to_contain_text(
-                signed(values[1] - values[0], measure)
+                format_difference(values[1] - values[0], measure)
             )
 
 
@@ -409,10 +411,10 @@ def test_numbers_are_formatted_as_in_the_terminal(path, opened):
     thirds = [numerator / 30 * 10.0**power for power in range(-6, 9) for numerator in range(50)]
     values = [*fractions, *thirds, -0.0, 1234567.0, 1e15, 0.99995, 5e-05, 0.00015]
     page = opened(path)
-    source = scripts.own()
+    source = scripts.page_script()
     start = source.index("// Numbers as the tables of the terminal")
     code = source[start : source.index("// What the page knows of its queries")]
     for measure, kind in kinds.items():
         both = "values.map((value) => [number(value, measure), signed(value, measure)])"
         shown = page.evaluate(f"([values, measure]) => {{ {code} return {both}; }}", [values, kind])
-        assert shown == [[number(v, measure), signed(v, measure)] for v in values]
+        assert shown == [[format_value(v, measure), format_difference(v, measure)] for v in values]

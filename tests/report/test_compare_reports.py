@@ -9,10 +9,10 @@ import pytest
 
 import karat
 from karat.format import probability
-from karat.report.comparison import letter
-from karat.report.comparison_tables import interval
+from karat.report.comparison import run_letter
+from karat.report.comparison_tables import format_difference_interval
 from karat.report.latex import escape
-from karat.report.terminal import width_of
+from karat.report.terminal import cell_width
 from support.commands import check_refused
 
 GOLD = [
@@ -229,7 +229,7 @@ def test_long_names_fit_80_columns(command, files):
         *("--by", "a field of a long name", "--difference", "0.01"),
     )
     assert code == 0
-    assert max(map(width_of, out.splitlines())) <= 80
+    assert max(map(cell_width, out.splitlines())) <= 80
     assert "only one of the two left out" in " ".join(out.split())
 
 
@@ -439,7 +439,7 @@ def test_latex_marks_the_best_and_significantly_better_runs(command, files):
 
 
 def test_letters_of_runs_go_on_with_capitals_and_then_pairs():
-    letters = [letter(at) for at in range(60)]
+    letters = [run_letter(at) for at in range(60)]
     assert letters[23:29] == ["x", "y", "z", "A", "B", "C"]
     assert letters[49:56] == ["X", "Y", "Z", "aa", "ab", "ac", "ad"]
     assert len(set(letters)) == 60
@@ -455,7 +455,7 @@ def test_latex_separates_letters_of_more_runs_than_the_alphabet_has(
     karat.compare(GOLD, runs, "RR", correction="none").write(tmp_path / "c.tex")
     text = (tmp_path / "c.tex").read_text()
     assert f"$^{{a}}$ run0 & \\textbf{{0.5000}}$^{{{marks}}}$" in text
-    assert f"$^{{{letter(count - 1)}}}$ run{count - 1} & 0.0000 " in text
+    assert f"$^{{{run_letter(count - 1)}}}$ run{count - 1} & 0.0000 " in text
 
 
 def test_latex_does_not_mark_insignificant_differences(tmp_path):
@@ -560,9 +560,9 @@ def test_small_p_is_not_shown_as_zero(p, shown):
 
 
 def test_interval_can_have_an_open_end():
-    assert interval(None, None, "RR") == "–"
-    assert interval(-0.25, 0.5, "RR") == "[-0.2500, 0.5000]"
-    assert interval(None, 0.5, "latency.p90") == "[–, 0.500]"
+    assert format_difference_interval(None, None, "RR") == "–"
+    assert format_difference_interval(-0.25, 0.5, "RR") == "[-0.2500, 0.5000]"
+    assert format_difference_interval(None, 0.5, "latency.p90") == "[–, 0.500]"
 
 
 def test_measure_without_values_is_shown_as_dashes(command, files):

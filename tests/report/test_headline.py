@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.report.comparison import ComparisonSheet
-from karat.report.conclusion import of_comparison, of_scores
+from karat.report.conclusion import comparison_conclusion, scores_conclusion
 from karat.report.sheet import Sheet
 from support.effort import examples
 
@@ -24,7 +24,9 @@ def run(*ranks):
 
 
 def headline(runs, measure="RR", **options):
-    return of_comparison(ComparisonSheet(karat.compare(GOLD, runs, measure, **options), n_moved=0))
+    return comparison_conclusion(
+        ComparisonSheet(karat.compare(GOLD, runs, measure, **options), n_moved=0)
+    )
 
 
 def test_lead_over_one_run_is_significant_or_not():
@@ -113,16 +115,18 @@ def test_lead_that_common_queries_do_not_confirm_is_reported():
 
 def test_scores_without_a_comparison_make_no_claim_of_significance():
     sheets = [Sheet(karat.evaluate(GOLD, run(rank), "RR"), intervals=False) for rank in (1, 2)]
-    assert of_scores(sheets[:1]) == "run: RR 1.0000"
+    assert scores_conclusion(sheets[:1]) == "run: RR 1.0000"
     named = karat.Evaluator(GOLD, "RR").all({"new": run(1), "old": run(2)})
     sheets = [Sheet(score, intervals=False) for score in named]
-    assert of_scores(sheets) == (
+    assert scores_conclusion(sheets) == (
         "new has the best RR: 1.0000; karat compare shows whether the difference is significant"
     )
 
 
 def test_run_without_an_interval_is_named_with_its_value_alone():
-    assert of_scores([Sheet(karat.evaluate({"q00": ["a"]}, run(2), "RR"))]) == "run: RR 0.5000"
+    assert (
+        scores_conclusion([Sheet(karat.evaluate({"q00": ["a"]}, run(2), "RR"))]) == "run: RR 0.5000"
+    )
 
 
 @examples(15, 150)
@@ -135,7 +139,7 @@ def test_run_without_an_interval_is_named_with_its_value_alone():
 def test_headline_agrees_with_the_pairs(ranks, baseline):
     runs = {f"run{at}": run(*own) for at, own in enumerate(ranks)}
     comparison = karat.compare(GOLD, runs, "RR", baseline=baseline)
-    line = of_comparison(ComparisonSheet(comparison, n_moved=0))
+    line = comparison_conclusion(ComparisonSheet(comparison, n_moved=0))
     values = {score.name: score["RR"] for score in comparison.scores}
     leaders = [name for name, value in values.items() if value == max(values.values())]
     if len(leaders) > 1:

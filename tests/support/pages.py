@@ -8,7 +8,7 @@ import polars as pl
 
 import karat
 from karat.report.comparison import ComparisonSheet
-from karat.report.page.model import Outcomes, Page, Picture, Queries
+from karat.report.page.model import ChartData, Outcomes, Page, Queries
 from karat.report.sheet import Sheet
 
 HOSTILE = {
@@ -40,7 +40,7 @@ def a_page(queries: Queries | None = None, measures: tuple[str, ...] = ("nDCG@10
         inputs=[],
         run_settings={},
         notices=[],
-        picture=Picture(),
+        picture=ChartData(),
         queries=queries or some_queries(),
     )
 
@@ -212,7 +212,7 @@ def of_sheets(sheets: list[Sheet], comparison: ComparisonSheet | None = None) ->
         inputs=[],
         run_settings={},
         notices=[],
-        picture=Picture(),
+        picture=ChartData(),
         queries=Queries(
             ids=ids,
             texts=None,

@@ -14,13 +14,13 @@ from karat.errors import counted
 from karat.evaluation.comparison import Comparison, Moved, comparison_document, tests
 from karat.format import probability
 from karat.report.sheet import Sheet
-from karat.report.tables import BETTER, WORSE, declaration, measure_named
+from karat.report.tables import BETTER, WORSE, declaration_of, measure_named
 from karat.stats.corrections import TITLES
 from karat.stats.inference import FEW_GEOMETRIC
 from karat.stats.pairwise import PAIRS
 from karat.stats.power import ALPHA
 
-Row = dict[str, Any]
+PairRow = dict[str, Any]
 """A row of pairs: a pair of runs, and a measure."""
 
 FEW_PAIRS = 10
@@ -141,7 +141,7 @@ class ComparisonSheet:
         ):
             yield f"{b} − {a}, {self.label(row['measure'])}: {self.alone(row)}"
 
-    def alone(self, row: Row) -> str:
+    def alone(self, row: PairRow) -> str:
         """Return the sentence for a difference that is significant only before correction."""
         how = TITLES[self.comparison.correction]
         return (
@@ -152,7 +152,7 @@ class ComparisonSheet:
     def _ratios(self) -> Iterator[str]:
         """Show differences of geometric means as ratios, with their intervals."""
         for row in self.pairs.drop_nulls("low").iter_rows(named=True):
-            if declaration(row["measure"]).combine == "geometric" and row["value_a"]:
+            if declaration_of(row["measure"]).combine == "geometric" and row["value_a"]:
                 ratio, low, high = (
                     1 + row[name] / row["value_a"] for name in ("difference", "low", "high")
                 )
@@ -163,7 +163,7 @@ class ComparisonSheet:
                 )
 
 
-def mark(row: Row) -> str:
+def significance_mark(row: PairRow) -> str:
     """Return the mark of a significant difference: whether b is better or worse."""
     difference, p = row["difference"], row["p_corrected"]
     # Signed ranks may tell runs apart whose means are the same.
@@ -180,16 +180,16 @@ class SignificantDifference(NamedTuple):
     measure: str
 
 
-def significant(sheet: ComparisonSheet) -> Iterator[SignificantDifference]:
+def significant_differences(sheet: ComparisonSheet) -> Iterator[SignificantDifference]:
     """Yield the significant differences, in the order of the pairs."""
     for row in sheet.pairs.iter_rows(named=True):
-        if shown := mark(row):
+        if shown := significance_mark(row):
             a, b = row["a"], row["b"]
             winner, loser = (b, a) if shown == BETTER else (a, b)
             yield SignificantDifference(winner, loser, row["measure"])
 
 
-def letter(at: int) -> str:
+def run_letter(at: int) -> str:
     """Return a, b, … z, A, … Z, aa, ab, …."""
     more, last = divmod(at, len(ascii_letters))
-    return (letter(more - 1) if more else "") + ascii_letters[last]
+    return (run_letter(more - 1) if more else "") + ascii_letters[last]

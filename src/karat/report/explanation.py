@@ -14,11 +14,11 @@ from karat.evaluation.list_rows import Row
 from karat.format import amount
 from karat.measures import Measure
 from karat.measures.registry import UNITS, spelled
-from karat.report.terminal import WIDTH, plain_lines, short
+from karat.report.terminal import WIDTH, plain_lines, shorten
 
 _ITEM_WIDTH = 24
 _TITLE_WIDTH = 40
-_LABEL = 13
+_LABEL_WIDTH = 13
 _HEADS = ["item", "grade", "rank 1", "rank 2", "brought 1", "2", "2 − 1"]
 
 
@@ -29,7 +29,7 @@ def text(explanation: Explanation) -> str:
 
 def _lines(explanation: Explanation) -> Iterator[str]:
     if explanation.query is None:
-        yield from _meaning(explanation.measure, explanation.conventions)
+        yield from _definition(explanation.measure, explanation.conventions)
         if explanation.matching:
             yield from _field("Covered", explanation.matching)
         yield ""
@@ -37,7 +37,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield ""
     else:
         title = explanation.measure.declaration.title
-        query = short(repr(explanation.query), _TITLE_WIDTH)
+        query = shorten(repr(explanation.query), _TITLE_WIDTH)
         yield from textwrap.wrap(f"{explanation.measure}: {title}, for query {query}", WIDTH)
         yield from _field("Formula", explanation.measure.declaration.formula)
         if departures := explanation.conventions.departures():
@@ -52,12 +52,12 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         first, second = explanation.calculations
         yield from _side_by_side(explanation.measure, first, second, explanation.difference)
     else:
-        yield from _calculated(
+        yield from _calculation_lines(
             explanation.measure, explanation.calculations[0], explanation.query is not None
         )
 
 
-def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
+def _definition(measure: Measure, conventions: Conventions) -> Iterator[str]:
     declaration = measure.declaration
     yield f"{measure}: {declaration.title}"
     yield ""
@@ -96,15 +96,15 @@ def _meaning(measure: Measure, conventions: Conventions) -> Iterator[str]:
         yield from _field("Convention", f"{name}={word}: {HELP[name]}")
 
 
-def _calculated(measure: Measure, calculation: Calculation, named: bool) -> Iterator[str]:
+def _calculation_lines(measure: Measure, calculation: Calculation, named: bool) -> Iterator[str]:
     if named:
-        yield short(calculation.run, WIDTH)
+        yield shorten(calculation.run, WIDTH)
     shown = calculation.picked
     yield from _table(shown) or [measure.declaration.reads.empty]
     if len(shown) < len(calculation.rows):
         yield f"… of {len(calculation.rows):,} ranks; below {TOP}, only what counts is shown"
-    yield from _missed(calculation, "not there")
-    yield from _matched(calculation, "Evidence")
+    yield from _missed_items(calculation, "not there")
+    yield from _evidence_lines(calculation, "Evidence")
     if calculation.ideal:
         yield ""
         yield "Ideal list"
@@ -113,46 +113,46 @@ def _calculated(measure: Measure, calculation: Calculation, named: bool) -> Iter
             yield f"… {more:,} more"
     yield ""
     for name, value in calculation.numbers.items():
-        yield f"{name} = {_exact(value)}"
+        yield f"{name} = {_format_exact(value)}"
     yield from calculation.remarks
-    yield f"{measure} = {_exact(calculation.value)}"
+    yield f"{measure} = {_format_exact(calculation.value)}"
 
 
 def _side_by_side(
     measure: Measure, first: Calculation, second: Calculation, difference: float | None
 ) -> Iterator[str]:
     for number, calculation in ((1, first), (2, second)):
-        yield f"{number} is {short(calculation.run, WIDTH - 5)}"
+        yield f"{number} is {shorten(calculation.run, WIDTH - 5)}"
     yield ""
     if measure.declaration.reads_gold:
-        yield from _items(first, second)
+        yield from _item_lines(first, second)
     else:
         for number, calculation in ((1, first), (2, second)):
             yield f"{number}:"
             yield from _table(calculation.picked) or [measure.declaration.reads.empty]
     for number, calculation in ((1, first), (2, second)):
-        yield from _missed(calculation, f"not there in {number}")
-        yield from _matched(calculation, f"Evidence in {number}")
+        yield from _missed_items(calculation, f"not there in {number}")
+        yield from _evidence_lines(calculation, f"Evidence in {number}")
     yield ""
     for name in dict.fromkeys([*first.numbers, *second.numbers]):
         one, other = first.numbers.get(name), second.numbers.get(name)
-        yield f"{name}: 1 = {_exact(one)}, 2 = {_exact(other)}"
+        yield f"{name}: 1 = {_format_exact(one)}, 2 = {_format_exact(other)}"
     for number, calculation in ((1, first), (2, second)):
         for remark in calculation.remarks:
             yield f"{number}: {remark}"
-    yield f"{measure} 1 = {_exact(first.value)}"
-    yield f"{measure} 2 = {_exact(second.value)}"
-    yield f"2 − 1 = {_exact(difference)}"
+    yield f"{measure} 1 = {_format_exact(first.value)}"
+    yield f"{measure} 2 = {_format_exact(second.value)}"
+    yield f"2 − 1 = {_format_exact(difference)}"
 
 
-def _items(first: Calculation, second: Calculation) -> Iterator[str]:
+def _item_lines(first: Calculation, second: Calculation) -> Iterator[str]:
     """Show what each item that counts in either list brought to each, the most telling first."""
     found = changes(first, second)
     rows = [
         [
-            short(change.item, _ITEM_WIDTH),
-            *map(_shown, (change.grade, change.rank_a, change.rank_b)),
-            *map(_shown, (change.brought_a, change.brought_b, change.difference)),
+            shorten(change.item, _ITEM_WIDTH),
+            *map(_format_cell, (change.grade, change.rank_a, change.rank_b)),
+            *map(_format_cell, (change.brought_a, change.brought_b, change.difference)),
         ]
         for change in found[:MOST_ROWS]
     ]
@@ -166,20 +166,20 @@ def _items(first: Calculation, second: Calculation) -> Iterator[str]:
         yield f"… {len(found) - MOST_ROWS:,} more"
 
 
-def _missed(calculation: Calculation, label: str) -> list[str]:
+def _missed_items(calculation: Calculation, label: str) -> list[str]:
     """Name what should have been found, the highest grades first."""
     if not calculation.missed:
         return []
     named = []
     for row in calculation.missed[:TOP]:
         place = "" if row["rank"] is None else f", at rank {row['rank']}"
-        named.append(f"{short(row['item'], _ITEM_WIDTH)} (grade {row['grade']}{place})")
+        named.append(f"{shorten(row['item'], _ITEM_WIDTH)} (grade {row['grade']}{place})")
     more = len(calculation.missed) - len(named)
     text = f"{label}: {', '.join(named)}" + (f" and {more:,} more" if more else "")
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
 
 
-def _matched(calculation: Calculation, label: str) -> Iterator[str]:
+def _evidence_lines(calculation: Calculation, label: str) -> Iterator[str]:
     """Show what covers each evidence, or how far the nearest text is from it."""
     if not calculation.matches:
         return
@@ -208,17 +208,19 @@ def _table(rows: list[Row]) -> list[str]:
         return []
     keys = list(dict.fromkeys(key for row in rows for key in row))
     labels = 2 if "item" in keys else 1
-    cells = [[short(_shown(row.get(key), key), _ITEM_WIDTH) for key in keys] for row in rows]
+    cells = [
+        [shorten(_format_cell(row.get(key), key), _ITEM_WIDTH) for key in keys] for row in rows
+    ]
     return plain_lines([printable(key) for key in keys], cells, labels)
 
 
 def _field(label: str, text: str) -> list[str]:
     return textwrap.wrap(
-        text, WIDTH, initial_indent=label.ljust(_LABEL), subsequent_indent=" " * _LABEL
+        text, WIDTH, initial_indent=label.ljust(_LABEL_WIDTH), subsequent_indent=" " * _LABEL_WIDTH
     )
 
 
-def _shown(value: Any, key: str = "") -> str:
+def _format_cell(value: Any, key: str = "") -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
@@ -226,5 +228,5 @@ def _shown(value: Any, key: str = "") -> str:
     return str(value)
 
 
-def _exact(value: Any) -> str:
+def _format_exact(value: Any) -> str:
     return "left out" if value is None else repr(value)

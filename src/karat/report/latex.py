@@ -9,10 +9,10 @@ from types import MappingProxyType
 from karat.errors import printable
 from karat.evaluation.comparison import tests
 from karat.evaluation.remarks import scoring_notes
-from karat.report.comparison import ComparisonSheet, letter, significant
-from karat.report.comparison_tables import TESTS
-from karat.report.sheet import Sheet, methods, remarks
-from karat.report.tables import label, measure_named, number, with_interval
+from karat.report.comparison import ComparisonSheet, run_letter, significant_differences
+from karat.report.comparison_tables import TEST_TITLES
+from karat.report.sheet import Sheet, interval_methods, remarks
+from karat.report.tables import format_value, format_with_interval, measure_label, measure_named
 from karat.stats import corrections
 from karat.stats.power import ALPHA
 
@@ -36,12 +36,12 @@ _SPECIAL = {
 }
 
 
-def latex(sheet: ComparisonSheet) -> str:
+def comparison_latex(sheet: ComparisonSheet) -> str:
     """Return a comparison as a table for a paper, with marks of significance."""
-    letters = {run.name: letter(at) for at, run in enumerate(sheet.runs)}
+    letters = {run.name: run_letter(at) for at, run in enumerate(sheet.runs)}
     marks = _marks(sheet, letters)
     values = {
-        (run.name, row["measure"]): number(row["value"], row["measure"])
+        (run.name, row["measure"]): format_value(row["value"], row["measure"])
         for run in sheet.runs
         for row in run.summary.iter_rows(named=True)
     }
@@ -49,14 +49,14 @@ def latex(sheet: ComparisonSheet) -> str:
     return _table(sheet.runs, _caption(sheet), values, named, marks)
 
 
-def latex_of_scores(sheets: Sequence[Sheet]) -> str:
+def scores_latex(sheets: Sequence[Sheet]) -> str:
     """Return scores as a table for a paper, with intervals; remarks stand in comments."""
     values = {
-        (sheet.name, row["measure"]): with_interval(row)
+        (sheet.name, row["measure"]): format_with_interval(row)
         for sheet in sheets
         for row in sheet.summary.iter_rows(named=True)
     }
-    said = [*methods(sheets), *(["Best values are bold"] if len(sheets) > 1 else [])]
+    said = [*interval_methods(sheets), *(["Best values are bold"] if len(sheets) > 1 else [])]
     caption = ". ".join(map(escape, said))
     beside = [*remarks(sheets), *scoring_notes(sheets[0].scores)]
     comments = "".join(f"% {printable(remark)}\n" for remark in beside)
@@ -84,7 +84,8 @@ def _table(
         *([f"\\caption{{{caption}.}}"] if caption else []),
         f"\\begin{{tabular}}{{l{'l' * len(measures)}}}",
         "\\toprule",
-        " & ".join(["run", *(escape(label(measure, sheets[0])) for measure in measures)]) + r" \\",
+        " & ".join(["run", *(escape(measure_label(measure, sheets[0])) for measure in measures)])
+        + r" \\",
         "\\midrule",
     ]
     for name, own in rows.items():
@@ -114,7 +115,7 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
     marks: dict[tuple[str, str], str] = {}
     beaten: dict[tuple[str, str], set[str]] = {}
     baseline = sheet.comparison.baseline
-    for winner, loser, measure in significant(sheet):
+    for winner, loser, measure in significant_differences(sheet):
         if baseline is None:
             beaten.setdefault((winner, measure), set()).add(loser)
         elif winner == baseline:
@@ -129,7 +130,7 @@ def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, s
 
 def _caption(sheet: ComparisonSheet) -> str:
     comparison, n = sheet.comparison, tests(sheet.pairs)
-    how = TESTS[comparison.test]
+    how = TEST_TITLES[comparison.test]
     if n > 1 and comparison.correction != "none":
         how += f", corrected by {corrections.TITLES[comparison.correction]} over {n} pairs"
         how += ", each measure by itself"

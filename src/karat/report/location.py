@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from karat.evaluation.location import AMBIGUOUS, NOT_FOUND, Location
-from karat.report.terminal import WIDTH, plain_lines, short
+from karat.report.terminal import WIDTH, plain_lines, shorten
 
-_MOST = 5
+_MAX_ROWS = 5
 _QUERY_WIDTH = 24
-_ENDING = 10  # the last column and the gaps
+_LAST_COLUMN = 10  # the last column and the gaps
 
 
 def text(located: Location) -> str:
@@ -25,16 +25,16 @@ def _lines(located: Location) -> Iterator[str]:
         if not unplaced.height:
             continue
         rows = [
-            [short(query, _QUERY_WIDTH), _on_one_line(evidence), f"{places:,}"]
+            [shorten(query, _QUERY_WIDTH), _on_one_line(evidence), f"{places:,}"]
             for query, evidence, places in unplaced.select("query_id", "evidence", "places")
-            .head(_MOST)
+            .head(_MAX_ROWS)
             .iter_rows()
         ]
         yield ""
         yield from plain_lines(["query", outcome, "places"], rows, 2)
-        if unplaced.height > _MOST:
-            yield f"and {unplaced.height - _MOST:,} more"
+        if unplaced.height > _MAX_ROWS:
+            yield f"and {unplaced.height - _MAX_ROWS:,} more"
 
 
 def _on_one_line(text: str) -> str:
-    return short(" ".join(text.split()), WIDTH - _QUERY_WIDTH - _ENDING)
+    return shorten(" ".join(text.split()), WIDTH - _QUERY_WIDTH - _LAST_COLUMN)

@@ -11,7 +11,7 @@ from karat.evaluation.saved_scores import write_parquet
 from karat.evaluation.scores_json import document
 from karat.format import to_json
 from karat.report.sheet import Sheet
-from karat.report.writers import REPORT, Writers
+from karat.report.writers import REPORT_HINT, Writers
 
 
 def json_document(sheets: Sequence[Sheet]) -> dict[str, Any]:
@@ -39,20 +39,20 @@ def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         )
         for sheet in sheets
     )
-    _named(frames).write_csv(file)
+    _with_run_names(frames).write_csv(file)
 
 
 def _write_queries(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
     """Write a row for each run and query."""
     frames = ((sheet.name, sheet.scores.per_query.rename(_labels(sheet))) for sheet in sheets)
-    _named(frames).write_csv(file)
+    _with_run_names(frames).write_csv(file)
 
 
 def _labels(sheet: Sheet) -> dict[str, str]:
     return {name: sheet.label(name) for name in sheet.summary["measure"]}
 
 
-def _named(frames: Iterable[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
+def _with_run_names(frames: Iterable[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
     """Return the rows of all runs, with the name of the run before them."""
     return pl.concat(frame.select(pl.lit(name).alias("run"), pl.all()) for name, frame in frames)
 
@@ -68,9 +68,9 @@ def _write_markdown(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
 
 
 def _write_latex(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    from karat.report.latex import latex_of_scores  # loads all of comparison
+    from karat.report.latex import scores_latex  # loads all of comparison
 
-    file.write(latex_of_scores(sheets).encode())
+    file.write(scores_latex(sheets).encode())
 
 
 _WRITERS: Writers[Sequence[Sheet]] = Writers(
@@ -82,7 +82,7 @@ _WRITERS: Writers[Sequence[Sheet]] = Writers(
         ".md": _write_markdown,
         ".tex": _write_latex,
     },
-    hint=REPORT,
+    hint=REPORT_HINT,
     queries={".csv": _write_queries},
 )
 write, check = _WRITERS.write, _WRITERS.check

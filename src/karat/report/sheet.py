@@ -81,7 +81,7 @@ def remarks(sheets: Sequence[Sheet]) -> list[str]:
     return [*out, *unequal_text_notes([sheet.scores for sheet in sheets])]
 
 
-def methods(sheets: Sequence[Sheet]) -> list[str]:
+def interval_methods(sheets: Sequence[Sheet]) -> list[str]:
     """Return how intervals were computed: one sentence, or one per method.
 
     Runs are named if their intervals were computed by another method than those of most runs.
@@ -106,12 +106,12 @@ def methods(sheets: Sequence[Sheet]) -> list[str]:
             f"95% intervals of {', '.join(measures)}: {METHODS[method]}"
             for method, measures in measures_of.items()
         ]
-    if others := list(dict.fromkeys(METHODS[m] for sheet in sheets for m in _of_groups(sheet))):
+    if others := list(dict.fromkeys(METHODS[m] for sheet in sheets for m in _group_methods(sheet))):
         said.append(f"95% intervals of some groups: {', '.join(others)}")
     return said
 
 
-def _of_groups(sheet: Sheet) -> Iterator[str]:
+def _group_methods(sheet: Sheet) -> Iterator[str]:
     """Yield the methods of intervals of groups that differ from those of all queries."""
     if sheet.groups is None:
         return

@@ -14,14 +14,14 @@ BETTER, WORSE = "▲", "▼"
 """What marks a significant difference."""
 
 
-def number(value: float | object | None, measure: str | None = None) -> str:
+def format_value(value: float | object | None, measure: str | None = None) -> str:
     """Show four decimals, whole numbers whole, and a dash where there is no value."""
     if measure is None or not isinstance(value, float):
         return format_number(value)
     return measure_named(measure).format(value)
 
 
-def signed(value: float | None, measure: str) -> str:
+def format_difference(value: float | None, measure: str) -> str:
     """Show a difference between two values of a measure, with its sign.
 
     >>> signed(0.25, "RR"), signed(-0.00123, "cost.mean"), signed(0.0, "RR"), signed(None, "RR")
@@ -30,25 +30,25 @@ def signed(value: float | None, measure: str) -> str:
     if value is None:
         return "–"
     sign = "+" if value > 0 else "-" if value < 0 else ""
-    return sign + number(abs(value), measure)
+    return sign + format_value(abs(value), measure)
 
 
-def label(measure: str, sheet: Sheet | None = None) -> str:
+def measure_label(measure: str, sheet: Sheet | None = None) -> str:
     """Return a measure as a table calls it: with its unit, where it has one.
 
     With a sheet, by the name that its preset has for the measure.
     """
-    unit, name = declaration(measure).unit, measure if sheet is None else sheet.label(measure)
+    unit, name = declaration_of(measure).unit, measure if sheet is None else sheet.label(measure)
     return name if unit is None else f"{name} [{unit}]"
 
 
-def with_interval(row: Mapping[str, Any]) -> str:
+def format_with_interval(row: Mapping[str, Any]) -> str:
     """Show a value of a summary, and between what it lies where that is known."""
-    value, between = number(row["value"], row["measure"]), interval(row)
+    value, between = format_value(row["value"], row["measure"]), format_interval(row)
     return f"{value} {between}" if between else value
 
 
-def interval(row: Mapping[str, Any]) -> str:
+def format_interval(row: Mapping[str, Any]) -> str:
     """Show the interval of a value: a dash where it has none, nothing where none was asked for.
 
     The ends are shown with a digit less than the value, since they are less certain.
@@ -58,9 +58,9 @@ def interval(row: Mapping[str, Any]) -> str:
         return ""
     if row["method"] is None:
         return "–"
-    shown = declaration(measure).unit is not None or declaration(measure).whole
+    shown = declaration_of(measure).unit is not None or declaration_of(measure).whole
     ends = [
-        number(end, measure) if shown or end is None else f"{end:.3f}"
+        format_value(end, measure) if shown or end is None else f"{end:.3f}"
         for end in (row["low"], row["high"])
     ]
     return f"[{', '.join(ends)}]"
@@ -82,16 +82,18 @@ def table_rows(sheets: Sequence[Sheet]) -> list[list[str]]:
     rows = []
     for same in zip(*(sheet.summary.iter_rows(named=True) for sheet in sheets), strict=True):
         measure = same[0]["measure"]
-        values = [with_interval(row) for row in same]
+        values = [format_with_interval(row) for row in same]
         if sheets[0].show_medians:
-            values += [number(row["median"], measure) for row in same]
-        rows.append([label(measure, sheets[0]), *values, counts(row["n"] for row in same)])
+            values += [format_value(row["median"], measure) for row in same]
+        rows.append(
+            [measure_label(measure, sheets[0]), *values, format_counts(row["n"] for row in same)]
+        )
     no_medians = [""] * (len(sheets) if sheets[0].show_medians else 0)
-    unjudged = holes(sheets).items()
-    return rows + [[name, *map(number, values), *no_medians, ""] for name, values in unjudged]
+    unjudged = unjudged_rows(sheets).items()
+    return rows + [[name, *map(format_value, values), *no_medians, ""] for name, values in unjudged]
 
 
-def holes(sheets: Sequence[Sheet]) -> dict[str, list[float | None]]:
+def unjudged_rows(sheets: Sequence[Sheet]) -> dict[str, list[float | None]]:
     """Return rows on items that nobody judged, where there are any: how many, and what they hide.
 
     A measure is `at most` what it would be if each of them were relevant.
@@ -105,15 +107,15 @@ def holes(sheets: Sequence[Sheet]) -> dict[str, list[float | None]]:
             assert isinstance(cutoff, int)
             judged[cutoff] = [row["judged"] for row in same]
         most = [row["bound_high"] for row in same]
-        values = [number(row["value"]) for row in same]
-        if any(bound is not None for bound in most) and list(map(number, most)) != values:
+        values = [format_value(row["value"]) for row in same]
+        if any(bound is not None for bound in most) and list(map(format_value, most)) != values:
             bounds[f"{name} at most"] = most
     shares = {f"Judged@{k}": values for k, values in sorted(judged.items())}
     asked = set(sheets[0].summary["measure"])
     return {name: values for name, values in (shares | bounds).items() if name not in asked}
 
 
-def counts(sizes: Iterable[int]) -> str:
+def format_counts(sizes: Iterable[int]) -> str:
     """Show how many queries values rest on: one number, or from the fewest to the most."""
     least, most = min(known := list(sizes)), max(known)
     return f"{least:,}" if least == most else f"{least:,}–{most:,}"
@@ -129,11 +131,11 @@ def group_table(sheet: Sheet) -> Table | None:
     fields = sheet.group_fields
     rows = []
     for key, part in sheet.group_parts:
-        values = [with_interval(row) for row in part.iter_rows(named=True)]
+        values = [format_with_interval(row) for row in part.iter_rows(named=True)]
         labels = ["–" if label is None else str(label) for label in key]
         mark = "*" if part["small"].any() else ""
-        rows.append([*labels, *values, counts(part["n"]) + mark])
-    measures = [label(measure, sheet) for measure in sheet.summary["measure"]]
+        rows.append([*labels, *values, format_counts(part["n"]) + mark])
+    measures = [measure_label(measure, sheet) for measure in sheet.summary["measure"]]
     return [*fields, *measures, "n"], rows
 
 
@@ -143,10 +145,10 @@ def query_table(sheet: Sheet) -> Table | None:
         return None
     measures = sheet.summary["measure"].to_list()
     rows = [
-        [query, *(number(v, m) for m, v in zip(measures, values, strict=True))]
+        [query, *(format_value(v, m) for m, v in zip(measures, values, strict=True))]
         for query, *values in sheet.scores.per_query.iter_rows()
     ]
-    return ["query_id", *(label(measure, sheet) for measure in measures)], rows
+    return ["query_id", *(measure_label(measure, sheet) for measure in measures)], rows
 
 
 @cache
@@ -155,6 +157,6 @@ def measure_named(name: str) -> Measure:
     return parse(name)
 
 
-def declaration(measure: str) -> Declaration:
+def declaration_of(measure: str) -> Declaration:
     """Return what is declared of a measure."""
     return measure_named(measure).declaration

@@ -14,10 +14,10 @@ from karat.files import check_writable, writing
 
 Content = TypeVar("Content")
 Writer = Callable[[Content, IO[bytes]], object]
-QUERIES = ".queries"
+QUERIES_SUFFIX = ".queries"
 """What comes before the extension of the second file, which holds the queries."""
 
-REPORT = "; a report is .html, in Python `.report(path)`"
+REPORT_HINT = "; a report is .html, in Python `.report(path)`"
 """What a hint says of pages: they show far more than a sheet and are written apart."""
 
 
@@ -48,7 +48,7 @@ class Writers(Generic[Content]):
             for each in self._writers(path):
                 check_writable(each)
                 if each.absolute() in written:
-                    raise written_twice(each)
+                    raise duplicate_path_error(each)
                 written.add(each.absolute())
 
     def _writers(self, path: str | os.PathLike[str]) -> dict[Path, Writer[Content]]:
@@ -63,10 +63,10 @@ class Writers(Generic[Content]):
             )
         writers = {given: self.writers[ending]}
         if ending in self.queries:
-            writers[given.with_suffix(QUERIES + given.suffix)] = self.queries[ending]
+            writers[given.with_suffix(QUERIES_SUFFIX + given.suffix)] = self.queries[ending]
         return writers
 
 
-def written_twice(path: Path) -> InputError:
+def duplicate_path_error(path: Path) -> InputError:
     """Make the error for a file that is asked for twice."""
     return InputError("this file would be written twice", path=path, hint="name another file")

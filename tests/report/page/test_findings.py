@@ -14,7 +14,7 @@ import karat
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.report.page.model import Outcomes, Queries
-from karat.report.page.observations import notices, unfound
+from karat.report.page.observations import missed_gold, notices
 from support.effort import examples
 
 # These tests are about items that are not in the run, which karat warns about.
@@ -62,7 +62,7 @@ def texts(scores: list[Scores], known: Queries, kind: str) -> list[str]:
 )
 def test_items_that_no_run_retrieved_are_unfound(gold, first, second):
     gold["q0"], first["q0"], second["q0"] = {"z": 1}, ["z"], ["z"]
-    (kind,) = unfound(opened(karat.Evaluator(gold, "R@1").all({"a": first, "b": second})))
+    (kind,) = missed_gold(opened(karat.Evaluator(gold, "R@1").all({"a": first, "b": second})))
     wanted = {(q, item) for q, own in gold.items() for item, grade in own.items() if grade > 0}
     retrieved = {(q, item) for run in (first, second) for q, own in run.items() for item in own}
     assert kind.wanted == len(wanted)
@@ -71,23 +71,23 @@ def test_items_that_no_run_retrieved_are_unfound(gold, first, second):
 
 def test_level_of_relevance_comes_from_the_measures():
     scores = karat.evaluate({"q1": {"a": 1, "b": 2}}, {"q1": ["x"]}, "R(rel=2)@5")
-    assert unfound(opened([scores]))[0].left.rows() == [("q1", "b")]
+    assert missed_gold(opened([scores]))[0].left.rows() == [("q1", "b")]
 
 
 def test_level_of_relevance_is_1_if_the_first_measure_has_none():
     scores = karat.evaluate({"q1": {"a": 1, "b": 2}}, {"q1": ["x"]}, ["nDCG@5", "R(rel=2)@5"])
-    assert unfound(opened([scores]))[0].left.rows() == [("q1", "a"), ("q1", "b")]
+    assert missed_gold(opened([scores]))[0].left.rows() == [("q1", "a"), ("q1", "b")]
 
 
 def test_runs_that_retrieved_nothing_leave_everything_unfound():
     scores = karat.Evaluator({"q1": ["a"]}, "R@5").all({"one": {"q1": []}, "two": {"q1": []}})
-    assert unfound(opened(scores))[0].left.rows() == [("q1", "a")]
+    assert missed_gold(opened(scores))[0].left.rows() == [("q1", "a")]
 
 
 def test_documents_are_found_by_their_chunks():
     run = [{"query_id": "q1", "results": [{"id": "c1", "doc_id": "a"}]}]
     scores = karat.evaluate({"q1": ["a", "b"]}, run, "R@5", level="doc")
-    assert unfound(opened([scores]))[0].left.rows() == [("q1", "b")]
+    assert missed_gold(opened([scores]))[0].left.rows() == [("q1", "b")]
 
 
 def test_spans_that_no_run_overlaps_are_unfound():
@@ -102,7 +102,7 @@ def test_spans_that_no_run_overlaps_are_unfound():
         name: [{"query_id": "q1", "results": [{"doc_id": d, "start": start, "end": end}]}]
         for name, (d, start, end) in {"a": ("d1", 9, 15), "b": ("d3", 0, 99)}.items()
     }
-    (kind,) = unfound(opened(karat.Evaluator(gold).all(runs)))
+    (kind,) = missed_gold(opened(karat.Evaluator(gold).all(runs)))
     assert (kind.what, kind.wanted) == ("span", 3)
     assert kind.left["piece"].to_list() == ["d1[20:30]", "d2[0:9]"]
 
@@ -113,7 +113,7 @@ def test_evidence_that_no_run_covers_is_unfound():
         name: [{"query_id": "q1", "results": [{"id": "c", "text": text}]}]
         for name, text in {"a": "It is paid in euros.", "b": "We pay within 14 days."}.items()
     }
-    (kind,) = unfound(opened(karat.Evaluator(gold, "evidence.recall@5").all(runs)))
+    (kind,) = missed_gold(opened(karat.Evaluator(gold, "evidence.recall@5").all(runs)))
     assert (kind.what, kind.wanted, kind.left.rows()) == (
         "evidence",
         3,

@@ -15,7 +15,7 @@ from karat.evaluation.loaded_run import LoadedRun
 from karat.measures.families import BY_GOLD
 from karat.report.page import ranked_lists
 from karat.report.page.gold_kinds import GOLD_KINDS
-from karat.report.page.query_table import queries, telling
+from karat.report.page.query_table import informative_queries, load_queries
 from oracles import query_list as oracle
 from support.effort import FULL, examples
 from support.errors import refused
@@ -27,7 +27,7 @@ EVIDENCE = ["alpha beta", "gamma", "delta epsilon"]
 
 def known_of(gold, runs, measures, *, texts=500, **words):
     scores = karat.Evaluator(gold, measures, **words).all(runs)
-    return queries(scores, [LoadedRun.of(score) for score in scores], texts=texts)
+    return load_queries(scores, [LoadedRun.of(score) for score in scores], texts=texts)
 
 
 def place(document, start, length):
@@ -201,7 +201,7 @@ def test_lists_and_outcomes_of_dense_data_equal_those_of_the_oracle(conventions,
 def test_most_informative_queries_equal_those_of_the_oracle(data, n, higher):
     values, failed = data
     table = np.array([[np.nan if value is None else value for value in run] for run in values])
-    chosen = telling(table, np.array(failed), n, higher_is_better=higher)
+    chosen = informative_queries(table, np.array(failed), n, higher_is_better=higher)
     assert chosen.tolist() == oracle.telling(values, failed, n, higher)
 
 
@@ -305,7 +305,7 @@ def test_saved_scores_have_only_values(tmp_path):
     scores = karat.evaluate(gold, {"q": ["x", "a"]}, "RR")
     scores.write(tmp_path / "saved.json")
     saved = karat.Scores.read(tmp_path / "saved.json")
-    known = queries([saved], [None])
+    known = load_queries([saved], [None])
     assert (known.ids.to_list(), known.outcomes, len(known.lists), known.details) == (
         ["q"],
         [],
@@ -313,7 +313,7 @@ def test_saved_scores_have_only_values(tmp_path):
         {},
     )
     assert known.fields.to_dicts() == [{"kind": "k"}]
-    both = queries([saved, scores], [None, LoadedRun.of(scores)])
+    both = load_queries([saved, scores], [None, LoadedRun.of(scores)])
     assert [outcomes.status.item() for outcomes in both.outcomes] == [3, 0]
     assert both.lists[0]["lists"] == [[], [0, 1]]
     assert both.lists[0]["n"] == [0, 2]
@@ -335,7 +335,7 @@ def test_scores_of_other_queries_are_refused():
         for query in ("q1", "q2")
     )
     with refused(path=None, field="runs") as error:
-        queries([one, other], [LoadedRun.of(one), LoadedRun.of(other)])
+        load_queries([one, other], [LoadedRun.of(one), LoadedRun.of(other)])
     assert "'q2'" in str(error.value)
     assert "'q1'" in str(error.value)
 

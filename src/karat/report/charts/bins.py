@@ -9,8 +9,8 @@ import numpy as np
 from karat.arrays import Floats, Ints
 
 BINS = 20
-_ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
-_SAME = 1e-9
+_ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_TOLERANCE = 1e-9
 
 
 def cumulative(values: Floats, points: int) -> tuple[Floats, Floats]:
@@ -25,7 +25,7 @@ def cumulative(values: Floats, points: int) -> tuple[Floats, Floats]:
     return kept, np.searchsorted(ordered, kept, side="right") / ordered.size
 
 
-def slack(n: int, points: int) -> float:
+def max_error(n: int, points: int) -> float:
     """Return by how much the line of `cumulative` may be too low between its points."""
     if n <= points:
         return 0.0
@@ -42,7 +42,7 @@ def edges(low: float, high: float, *, whole: bool = False) -> Floats:
     """
     if whole:
         high += 1.0
-    if high - low <= _SAME * max(abs(low), abs(high)):
+    if high - low <= _TOLERANCE * max(abs(low), abs(high)):
         beside = abs(low) / BINS or 0.5
         return np.array([low - beside, high + beside])
     width = _round_width((high - low) / BINS)
@@ -63,10 +63,10 @@ def edges_by_ratio(low: float, high: float) -> Floats:
 
 def _round_width(least: float) -> float:
     power = 10.0 ** math.floor(math.log10(least))
-    return next(power * step for step in _ROUND if power * step >= least * (1 - _SAME))
+    return next(power * step for step in _ROUND_STEPS if power * step >= least * (1 - _TOLERANCE))
 
 
-def binned(values: Floats, bounds: Floats) -> Ints:
+def bin_numbers(values: Floats, bounds: Floats) -> Ints:
     """Return in which bin each value lies; a bin holds its lower edge, the last one both."""
     at = np.searchsorted(bounds, values, side="right") - 1
     inside: Ints = np.clip(at, 0, bounds.size - 2)

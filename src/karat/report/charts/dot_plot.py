@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 
 from karat.measures import Measure, parse
-from karat.report.charts.chart import Drawing
-from karat.report.charts.theme import axis, by_run, listed, rows, tooltips
-from karat.report.tables import number, with_interval
+from karat.report.charts.chart import TitledChart
+from karat.report.charts.theme import inline_data, join_names, number_axis, run_encodings, tooltips
+from karat.report.tables import format_value, format_with_interval
 
 
-def values(summaries: Mapping[str, pl.DataFrame]) -> list[Drawing]:
+def values(summaries: Mapping[str, pl.DataFrame]) -> list[TitledChart]:
     """Draw the values of runs; measures of different units do not share an axis."""
     runs = list(summaries)
     told = [
@@ -24,12 +24,12 @@ def values(summaries: Mapping[str, pl.DataFrame]) -> list[Drawing]:
     ]
     axes: dict[str, list[dict[str, Any]]] = {}
     for row in told:
-        axes.setdefault(_axis(parse(row["measure"])), []).append(row)
+        axes.setdefault(_axis_title(parse(row["measure"])), []).append(row)
     return [
-        Drawing(
+        TitledChart(
             f"values-{at}",
             "curves",
-            f"Values by run, {name}" if name != _QUALITY else "Values by run",
+            f"Values by run, {name}" if name != _VALUE else "Values by run",
             _caption(same),
             _chart(same, runs, name),
         )
@@ -37,14 +37,14 @@ def values(summaries: Mapping[str, pl.DataFrame]) -> list[Drawing]:
     ]
 
 
-_QUALITY = "value"
+_VALUE = "value"
 
 
-def _axis(measure: Measure) -> str:
+def _axis_title(measure: Measure) -> str:
     """Return what an axis is called that this measure may stand on."""
     if measure.declaration.unit is not None:
         return str(measure.declaration.unit)
-    return "a number of items" if measure.declaration.whole else _QUALITY
+    return "a number of items" if measure.declaration.whole else _VALUE
 
 
 def _chart(told: list[dict[str, Any]], runs: list[str], name: str) -> Any:
@@ -56,9 +56,9 @@ def _chart(told: list[dict[str, Any]], runs: list[str], name: str) -> Any:
             "run": row["run"],
             "measure": row["measure"],
             "value": row["value"],
-            "low": _or(row.get("low"), row["value"]),
-            "high": _or(row.get("high"), row["value"]),
-            "shown": with_interval(row),
+            "low": _default_to(row.get("low"), row["value"]),
+            "high": _default_to(row.get("high"), row["value"]),
+            "shown": format_with_interval(row),
             "n": row["n"],
         }
         for row in told
@@ -71,23 +71,23 @@ def _chart(told: list[dict[str, Any]], runs: list[str], name: str) -> Any:
         scale=alt.Scale(paddingInner=0.35, paddingOuter=0.15),
         axis=alt.Axis(labelLimit=160, grid=False, domain=False, ticks=False),
     )
-    base = alt.Chart(rows(data)).encode(
+    base = alt.Chart(inline_data(data)).encode(
         y=y,
         yOffset=alt.YOffset(field="run", type="nominal", sort=runs, scale=alt.Scale(domain=runs)),
         tooltip=tooltips(run="run", measure="measure", shown="value", n="queries"),
-        **by_run(runs, "color"),
+        **run_encodings(runs, "color"),
     )
     x = {
         "type": "quantitative",
         "title": name,
         "scale": alt.Scale(zero=False),
-        "axis": axis(),
+        "axis": number_axis(),
     }
     intervals = base.mark_rule(strokeWidth=2.5, opacity=0.55, strokeCap="round").encode(
         x=alt.X(field="low", **x), x2=alt.X2(field="high")
     )
     dots = base.mark_point(filled=True, size=75, opacity=1).encode(
-        x=alt.X(field="value", **x), **by_run(runs, "shape")
+        x=alt.X(field="value", **x), **run_encodings(runs, "shape")
     )
     height = len(measures) * (14 * len(runs) + 14)
     return alt.layer(intervals, dots).properties(height=height)
@@ -98,12 +98,14 @@ def _caption(told: list[dict[str, Any]]) -> str:
     said = []
     for measure in measures:
         held = [
-            (row["run"], number(row["value"], measure)) for row in told if row["measure"] == measure
+            (row["run"], format_value(row["value"], measure))
+            for row in told
+            if row["measure"] == measure
         ]
-        said.append(f"{measure}: {listed([f'{run} {value}' for run, value in held])}.")
+        said.append(f"{measure}: {join_names([f'{run} {value}' for run, value in held])}.")
     lines = " Lines are 95% intervals." if any(row.get("low") is not None for row in told) else ""
     return f"{' '.join(said)}{lines}"
 
 
-def _or(end: float | None, value: float) -> float:
+def _default_to(end: float | None, value: float) -> float:
     return value if end is None else end

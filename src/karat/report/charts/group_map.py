@@ -10,32 +10,32 @@ import polars as pl
 from karat.errors import counted
 from karat.markup import shown
 from karat.measures import parse
-from karat.report.charts.chart import Drawing
-from karat.report.charts.theme import COLOURS, legend, listed, rows, tooltips
+from karat.report.charts.chart import TitledChart
+from karat.report.charts.theme import COLOURS, inline_data, join_names, legend, tooltips
 from karat.report.sheet import Sheet
-from karat.report.tables import label, number, with_interval
+from karat.report.tables import format_value, format_with_interval, measure_label
 from karat.stats.groups import FEW
 
-MOST_GROUPS = 50
+MAX_GROUPS = 50
 """Of more groups, those with the most queries are drawn."""
-_FULL = 0.5
+_FULL_COLOUR = 0.5
 """A group that is so much better or worse than all queries has the full colour."""
 _BETTER, _WORSE = "better", "worse"
-_NAMED = 3
-_LABEL, _SHORTEST = 28, 8
+_MAX_NAMED = 3
+_LABEL_LENGTH, _MIN_NAME_LENGTH = 28, 8
 
 
 def groups(
     sheet: Sheet, measures: Sequence[str], at: int = 1, *, named: bool = False
-) -> Drawing | None:
+) -> TitledChart | None:
     """Draw some measures of the groups of a run; `named` says the run in the title."""
     cells = [cell for cell in _cells(sheet) if cell["measure"] in measures]
     if not cells:
         return None
     fields = ", ".join(sheet.group_fields)
     names = list(dict.fromkeys(cell["group"] for cell in cells))
-    kept = _largest(cells, names)
-    return Drawing(
+    kept = _largest_groups(cells, names)
+    return TitledChart(
         f"groups-{at}",
         "groups",
         f"Groups by {fields}" + (f", {sheet.name}" if named else ""),
@@ -51,17 +51,17 @@ def _cells(sheet: Sheet) -> list[dict[str, Any]]:
     overall = dict(sheet.summary.select("measure", "value").iter_rows())
     fields = sheet.group_fields
     parts = sheet.groups.partition_by(fields, as_dict=True, maintain_order=True)
-    labels = _distinct([_label(key, part["n"]) for key, part in parts.items()])
+    labels = _unique_labels([_label(key, part["n"]) for key, part in parts.items()])
     return [
         {
             "group": name,
             "names": " · ".join(_names(key)),
             "measure": row["measure"],
-            "value": number(row["value"], row["measure"]) + ("*" if row["small"] else ""),
-            "shown": (told := with_interval(row)),
+            "value": format_value(row["value"], row["measure"]) + ("*" if row["small"] else ""),
+            "shown": (told := format_with_interval(row)),
             "ends": told.partition(" ")[2],
             "n": row["n"],
-            **_against(row["measure"], row["value"], overall[row["measure"]]),
+            **_compared_with_all(row["measure"], row["value"], overall[row["measure"]]),
         }
         for name, (key, part) in zip(labels, parts.items(), strict=True)
         for row in part.iter_rows(named=True)
@@ -70,7 +70,7 @@ def _cells(sheet: Sheet) -> list[dict[str, Any]]:
 
 
 def _label(key: Sequence[Any], sizes: pl.Series) -> str:
-    most = max(_SHORTEST, _LABEL // len(key))
+    most = max(_MIN_NAME_LENGTH, _LABEL_LENGTH // len(key))
     parts = [name if len(name) <= most else f"{name[: most - 1]}…" for name in _names(key)]
     return f"{' · '.join(parts)} ({max(sizes):,})"
 
@@ -80,17 +80,17 @@ def _names(key: Sequence[Any]) -> list[str]:
     return ["–" if value is None else shown(str(value)) for value in key]
 
 
-def _distinct(labels: Sequence[str]) -> list[str]:
+def _unique_labels(labels: Sequence[str]) -> list[str]:
     """Return labels of which no two are alike: two groups never share a row."""
     seen: dict[str, int] = {}
     found = []
     for name in labels:
         seen[name] = seen.get(name, 0) + 1
         found.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
-    return found if len(set(found)) == len(found) else _distinct(found)
+    return found if len(set(found)) == len(found) else _unique_labels(found)
 
 
-def _against(measure: str, value: float, overall: float | None) -> dict[str, Any]:
+def _compared_with_all(measure: str, value: float, overall: float | None) -> dict[str, Any]:
     """Return on which side of the value over all queries a group lies, and how far from it."""
     # A sum over some queries has nothing to be held against.
     if not overall or parse(measure).declaration.combine == "sum":
@@ -99,17 +99,17 @@ def _against(measure: str, value: float, overall: float | None) -> dict[str, Any
     gained = apart if parse(measure).declaration.higher_is_better else -apart
     return {
         "side": _BETTER if gained >= 0 else _WORSE,
-        "far": min(abs(apart), _FULL),
+        "far": min(abs(apart), _FULL_COLOUR),
         "apart": f"{apart:+.0%}",
     }
 
 
-def _largest(cells: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
+def _largest_groups(cells: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
     """Return the groups to draw, in their order."""
     sizes: dict[str, int] = dict.fromkeys(names, 0)
     for cell in cells:
         sizes[cell["group"]] = max(sizes[cell["group"]], cell["n"])
-    largest = set(sorted(names, key=lambda name: -sizes[name])[:MOST_GROUPS])
+    largest = set(sorted(names, key=lambda name: -sizes[name])[:MAX_GROUPS])
     return [name for name in names if name in largest]
 
 
@@ -118,9 +118,9 @@ def _chart(cells: list[dict[str, Any]], names: list[str]) -> Any:
 
     between = any(cell["ends"] for cell in cells)
     measures = list(dict.fromkeys(cell["measure"] for cell in cells))
-    titles = {measure: label(measure) for measure in measures}
+    titles = {measure: measure_label(measure) for measure in measures}
     data = [cell | {"measure": titles[cell["measure"]]} for cell in cells]
-    base = alt.Chart(rows(data)).encode(
+    base = alt.Chart(inline_data(data)).encode(
         x=alt.X(
             field="measure",
             type="nominal",
@@ -153,7 +153,7 @@ def _chart(cells: list[dict[str, Any]], names: list[str]) -> Any:
     strength = alt.Opacity(
         field="far",
         type="quantitative",
-        scale=alt.Scale(domain=[0, _FULL], range=[0.04, 0.6]),
+        scale=alt.Scale(domain=[0, _FULL_COLOUR], range=[0.04, 0.6]),
         legend=None,
     )
     squares = base.mark_rect(cornerRadius=3).encode(color=sides, opacity=strength)
@@ -168,13 +168,13 @@ def _chart(cells: list[dict[str, Any]], names: list[str]) -> Any:
 def _caption(cells: Sequence[dict[str, Any]], names: Sequence[str], fields: str, drawn: int) -> str:
     first = cells[0]["measure"]
     own = [cell for cell in cells if cell["measure"] == first and cell["side"] == _WORSE]
-    worst = sorted(own, key=lambda cell: (-cell["far"], cell["group"]))[:_NAMED]
+    worst = sorted(own, key=lambda cell: (-cell["far"], cell["group"]))[:_MAX_NAMED]
     said = [f"{cell['group']} with {cell['shown']}" for cell in worst]
     cut = "" if drawn == len(names) else f" The {drawn} with the most queries are drawn."
     small = f" * fewer than {FEW} queries." if any("*" in c["value"] for c in cells) else ""
-    below = f" Worst by {first}: {listed(said)}." if said else ""
+    below = f" Worst by {first}: {join_names(said)}." if said else ""
     return (
         f"{counted(len(names), 'group')} by {fields}, with the number of queries: blue is better "
-        f"than over all queries, orange is worse, in full colour by {_FULL:.0%} or more.{small}"
+        f"than over all queries, orange is worse, in full colour by {_FULL_COLOUR:.0%} or more.{small}"
         f"{below}{cut}"
     )

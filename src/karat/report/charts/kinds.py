@@ -9,7 +9,7 @@ from itertools import combinations
 import polars as pl
 
 from karat.measures import Measure, ScoreTable, parse
-from karat.report.charts.chart import Chart, Drawing
+from karat.report.charts.chart import PageChart, TitledChart
 from karat.report.charts.curves import curves, precision_recall
 from karat.report.charts.distribution import distribution
 from karat.report.charts.dot_plot import values
@@ -17,23 +17,23 @@ from karat.report.charts.group_map import groups
 from karat.report.charts.scatter import scatter
 from karat.report.charts.speed import cost, latency, latency_histogram
 from karat.report.charts.tradeoff import tradeoffs
-from karat.report.page.model import Page, Picture
+from karat.report.page.model import ChartData, Page
 from karat.report.sheet import Sheet
 from karat.stats.pairs import differing, pair
 
-MOST_DISTRIBUTIONS = 6
-MOST_PAIRS = 10
-MOST_GROUPINGS = 6
+MAX_DISTRIBUTIONS = 6
+MAX_PAIRS = 10
+MAX_GROUPINGS = 6
 
 
 @dataclass(frozen=True)
-class Subject:
+class ChartInput:
     """What charts are drawn of: runs, which of their measures, and which pairs of them."""
 
     sheets: list[Sheet]
     groups: list[Sheet]
     """Those that are drawn by groups."""
-    picture: Picture
+    picture: ChartData
     pairs: list[tuple[str, str]]
     chosen: Measure | None = None
     """The only measure to draw, where one was chosen."""
@@ -62,34 +62,34 @@ class Subject:
         return known if self.chosen is None else self.measures
 
 
-def charts(page: Page) -> list[Chart]:
+def charts(page: Page) -> list[PageChart]:
     """Return the charts of a page, each only where the data has it."""
     runs = [sheet.name for sheet in page.sheets]
     pairs = list(combinations(runs, 2)) if page.comparison is None else page.comparison.names
-    subject = Subject(page.sheets, page.groups[:MOST_GROUPINGS], page.picture, pairs)
+    subject = ChartInput(page.sheets, page.groups[:MAX_GROUPINGS], page.picture, pairs)
     return [drawing.on_page() for draw in KINDS.values() for drawing in draw(subject)]
 
 
-def _values(of: Subject) -> list[Drawing]:
+def _values(of: ChartInput) -> list[TitledChart]:
     names = [measure.name for measure in of.measures]
     return values(
         {sheet.name: sheet.summary.filter(pl.col("measure").is_in(names)) for sheet in of.sheets}
     )
 
 
-def _distribution(of: Subject) -> list[Drawing]:
+def _distribution(of: ChartInput) -> list[TitledChart]:
     """Draw the chosen measure, or the first few; whether 0 or 1 is more often, its value says."""
     some = of.measures if of.chosen else [m for m in of.of_gold if not m.declaration.binary]
     drawn = [
         distribution(
             m.name, {sheet.name: sheet.scores.per_query[m.name] for sheet in of.sheets}, at
         )
-        for at, m in enumerate(some[:MOST_DISTRIBUTIONS], 1)
+        for at, m in enumerate(some[:MAX_DISTRIBUTIONS], 1)
     ]
     return [drawing for drawing in drawn if drawing is not None]
 
 
-def _curves(of: Subject) -> list[Drawing]:
+def _curves(of: ChartInput) -> list[TitledChart]:
     frame = of.picture.curves
     if frame is not None and of.chosen is not None:
         name = Measure(of.chosen.declaration, None, of.chosen.params).name
@@ -97,12 +97,12 @@ def _curves(of: Subject) -> list[Drawing]:
     return [] if frame is None else curves(frame, of.runs)
 
 
-def _precision_recall(of: Subject) -> list[Drawing]:
+def _precision_recall(of: ChartInput) -> list[TitledChart]:
     frame = of.picture.precision_recall
     return [] if frame is None else [precision_recall(frame, of.runs)]
 
 
-def _groups(of: Subject) -> list[Drawing]:
+def _groups(of: ChartInput) -> list[TitledChart]:
     names = [measure.name for measure in of.measures]
     drawn = [
         groups(sheet, names, at, named=len(of.sheets) > 1) for at, sheet in enumerate(of.groups, 1)
@@ -110,22 +110,22 @@ def _groups(of: Subject) -> list[Drawing]:
     return [drawing for drawing in drawn if drawing is not None]
 
 
-def _latency(of: Subject) -> list[Drawing]:
+def _latency(of: ChartInput) -> list[TitledChart]:
     frame = of.picture.latencies
     return [] if frame is None else latency(frame, of.runs, of.loads)
 
 
-def _latency_histogram(of: Subject) -> list[Drawing]:
+def _latency_histogram(of: ChartInput) -> list[TitledChart]:
     frame = of.picture.latencies
     return [] if frame is None else latency_histogram(frame, of.runs, of.loads)
 
 
-def _cost(of: Subject) -> list[Drawing]:
+def _cost(of: ChartInput) -> list[TitledChart]:
     drawing = None if of.picture.costs is None else cost(of.picture.costs, of.runs)
     return [] if drawing is None else [drawing]
 
 
-def _tradeoff(of: Subject) -> list[Drawing]:
+def _tradeoff(of: ChartInput) -> list[TitledChart]:
     frame = of.picture.tradeoffs
     if frame is None or not of.of_gold:
         return []
@@ -135,7 +135,7 @@ def _tradeoff(of: Subject) -> list[Drawing]:
     return tradeoffs(frame, measure, found, of.runs)
 
 
-def _scatter(of: Subject) -> list[Drawing]:
+def _scatter(of: ChartInput) -> list[TitledChart]:
     measure = (of.of_gold or of.measures)[0]
     tables = {
         sheet.name: ScoreTable((measure,), sheet.scores.per_query, {}, sheet.scores.table.weights)
@@ -143,12 +143,12 @@ def _scatter(of: Subject) -> list[Drawing]:
     }
     drawn = [
         scatter(a, b, measure, differing(pair(tables[a], tables[b], measure)), of.runs, at)
-        for at, (a, b) in enumerate(of.pairs[:MOST_PAIRS], 1)
+        for at, (a, b) in enumerate(of.pairs[:MAX_PAIRS], 1)
     ]
     return [drawing for drawing in drawn if drawing is not None]
 
 
-KINDS: dict[str, Callable[[Subject], list[Drawing]]] = {
+KINDS: dict[str, Callable[[ChartInput], list[TitledChart]]] = {
     "values": _values,
     "distribution": _distribution,
     "curves": _curves,

@@ -12,20 +12,20 @@ from karat.errors import InputError
 from karat.evaluation.loaded_run import LoadedRun
 from karat.measures import Measure, parse
 from karat.measures.name_parser import AnyMeasure
-from karat.report.charts.chart import together
-from karat.report.charts.kinds import KINDS, Subject
+from karat.report.charts.chart import concat_charts
+from karat.report.charts.kinds import KINDS, ChartInput
 from karat.report.page.chart_data import costs, curves, latencies, tradeoffs
-from karat.report.page.gold_kinds import GOLD_KINDS, first_of_gold
-from karat.report.page.model import Picture
+from karat.report.page.gold_kinds import GOLD_KINDS, first_gold_measure
+from karat.report.page.model import ChartData
 from karat.stats.groups import Field, fields_of
 
 if TYPE_CHECKING:
     from karat.evaluation.scores import Scores
 from karat.report.sheet import Sheet
 
-_TIMED = ("latency", "latency_histogram")
-_OF_LISTS = ("curves", "precision_recall", *_TIMED, "cost", "tradeoff")
-_OF_NO_MEASURE = ("precision_recall", *_TIMED, "cost")
+_LATENCY_KINDS = ("latency", "latency_histogram")
+_NEEDS_LISTS = ("curves", "precision_recall", *_LATENCY_KINDS, "cost", "tradeoff")
+_WITHOUT_MEASURE = ("precision_recall", *_LATENCY_KINDS, "cost")
 _TIMINGS = 'runs with timings: "latency_ms": {"total": 123.4} in each line of a native run'
 _NEEDS = {
     "values": "a measure that has a value",
@@ -34,7 +34,7 @@ _NEEDS = {
     + ", ".join(name for kind in GOLD_KINDS.values() for name in kind.by_depth),
     "precision_recall": "gold with judgments, and a measure of them such as nDCG@10",
     "groups": "a field of the queries: by=…",
-    **dict.fromkeys(_TIMED, _TIMINGS),
+    **dict.fromkeys(_LATENCY_KINDS, _TIMINGS),
     "cost": "runs with calls that have a price",
     "tradeoff": "two runs or more that say what they took: timings, calls of the stage generation, "
     "or the texts of their items",
@@ -57,24 +57,24 @@ def plot(
     names = [score.name for score in scores]
     intervals = kind in ("values", "groups")
     sheets = [Sheet(score, by=fields, intervals=intervals) for score in scores]
-    subject = Subject(
+    subject = ChartInput(
         sheets,
         sheets if fields else [],
-        _picture(scores, kind, chosen) if kind in _OF_LISTS else Picture(),
+        _load_chart_data(scores, kind, chosen) if kind in _NEEDS_LISTS else ChartData(),
         list(combinations(names, 2)) if pairs is None else list(pairs),
         chosen,
     )
     drawings = KINDS[kind](subject)
     if not drawings:
         raise InputError(f"there is nothing to draw as {kind}", field="plot", hint=_NEEDS[kind])
-    return together(drawings)
+    return concat_charts(drawings)
 
 
 def _check(kind: str, by: object, measure: object) -> None:
     checks.one_of(kind, "plot", KINDS)
     if by is not None and kind != "groups":
         raise InputError(f"{kind} does not go by groups", field="by", hint="plot('groups', by=…)")
-    if measure is not None and kind in _OF_NO_MEASURE:
+    if measure is not None and kind in _WITHOUT_MEASURE:
         raise InputError(f"{kind} is not of one measure", field="measure", hint="leave it out")
     if find_spec("altair") is None:
         raise InputError(
@@ -84,7 +84,7 @@ def _check(kind: str, by: object, measure: object) -> None:
         )
 
 
-def _picture(scores: Sequence[Scores], kind: str, chosen: Measure | None) -> Picture:
+def _load_chart_data(scores: Sequence[Scores], kind: str, chosen: Measure | None) -> ChartData:
     """Return what one kind of chart is drawn from; runs are opened for no other."""
     runs = {score.name: run for score in scores if (run := LoadedRun.of(score)) is not None}
     if not runs:
@@ -93,11 +93,13 @@ def _picture(scores: Sequence[Scores], kind: str, chosen: Measure | None) -> Pic
             field="plot",
             hint=f"evaluate the run again to draw {kind}",
         )
-    if kind in _TIMED:
-        return Picture(latencies=latencies(runs))
+    if kind in _LATENCY_KINDS:
+        return ChartData(latencies=latencies(runs))
     if kind == "cost":
-        return Picture(costs=costs(runs))
+        return ChartData(costs=costs(runs))
     if kind == "tradeoff":
-        return Picture(tradeoffs=tradeoffs(runs, chosen or first_of_gold(scores[0].table.measures)))
+        return ChartData(
+            tradeoffs=tradeoffs(runs, chosen or first_gold_measure(scores[0].table.measures))
+        )
     by_depth, by_recall = curves(runs)
-    return Picture(curves=by_depth, precision_recall=by_recall)
+    return ChartData(curves=by_depth, precision_recall=by_recall)

@@ -10,20 +10,20 @@ import polars as pl
 
 from karat.errors import counted
 from karat.measures import Measure
-from karat.report.charts.bins import binned, edges
-from karat.report.charts.chart import Drawing
-from karat.report.charts.theme import QUIET, axis, colours, legend, rows, tooltips
-from karat.report.tables import label, number, signed
+from karat.report.charts.bins import bin_numbers, edges
+from karat.report.charts.chart import TitledChart
+from karat.report.charts.theme import NEUTRAL, colours, inline_data, legend, number_axis, tooltips
+from karat.report.tables import format_difference, format_value, measure_label
 
-MOST_POINTS = 2_000
+MAX_POINTS = 2_000
 """More queries are counted in squares, and only those that moved most are drawn one by one."""
-MOST_MOVED = 200
-_NAMED = 3
+MAX_MOVED = 200
+_MAX_NAMED = 3
 
 
 def scatter(
     a: str, b: str, measure: Measure, both: pl.DataFrame, runs: Sequence[str], at: int = 1
-) -> Drawing | None:
+) -> TitledChart | None:
     """Draw the values of b by those of a: (query_id, value_a, value_b, difference)."""
     if not both.height:
         return None
@@ -43,23 +43,23 @@ def scatter(
         for key, name in (("b", b), ("a", a))
     ]
     alike = f"they are the same for {counts.get('same', 0):,}"
-    return Drawing(
+    return TitledChart(
         f"scatter-{at}",
         "pairs",
         f"{measure}: {b} against {a}",
         f"Of {counted(both.height, 'query')}, {better[0]}, {better[1]}, and {alike}."
-        f"{_thinned(both.height)}",
+        f"{_thinning_note(both.height)}",
         _chart(a, b, measure, told, runs),
     )
 
 
-def _thinned(n: int) -> str:
-    if n <= MOST_POINTS:
+def _thinning_note(n: int) -> str:
+    if n <= MAX_POINTS:
         return ""
-    return f" Squares show how many queries lie where; points are the {MOST_MOVED} that moved most."
+    return f" Squares show how many queries lie where; points are the {MAX_MOVED} that moved most."
 
 
-def points(told: pl.DataFrame, measure: str) -> pl.DataFrame:
+def grouped_points(told: pl.DataFrame, measure: str) -> pl.DataFrame:
     """Return a row for each place at which queries lie, with the ids of some of them."""
     places = (
         told.sort("query_id")
@@ -67,7 +67,7 @@ def points(told: pl.DataFrame, measure: str) -> pl.DataFrame:
         .agg(
             pl.len().alias("n"),
             pl.col("query_id").first().alias("query_id"),
-            pl.col("query_id").head(_NAMED).alias("named"),
+            pl.col("query_id").head(_MAX_NAMED).alias("named"),
             pl.col("difference").first(),
         )
         .sort("value_a", "value_b")
@@ -78,19 +78,19 @@ def points(told: pl.DataFrame, measure: str) -> pl.DataFrame:
         "better",
         "n",
         "query_id",
-        pl.Series("queries", [_ids(row) for row in places.iter_rows(named=True)], pl.String),
+        pl.Series("queries", [_format_ids(row) for row in places.iter_rows(named=True)], pl.String),
         pl.Series(
-            "moved", [_moved(row, measure) for row in places.iter_rows(named=True)], pl.String
+            "moved", [_format_move(row, measure) for row in places.iter_rows(named=True)], pl.String
         ),
     )
 
 
-def _moved(row: dict[str, Any], measure: str) -> str:
-    one, other = (number(row[f"value_{side}"], measure) for side in ("a", "b"))
-    return f"{one} → {other} ({signed(row['difference'], measure)})"
+def _format_move(row: dict[str, Any], measure: str) -> str:
+    one, other = (format_value(row[f"value_{side}"], measure) for side in ("a", "b"))
+    return f"{one} → {other} ({format_difference(row['difference'], measure)})"
 
 
-def _ids(row: dict[str, Any]) -> str:
+def _format_ids(row: dict[str, Any]) -> str:
     more = row["n"] - len(row["named"])
     return ", ".join(row["named"]) + (f" and {more:,} more" if more else "")
 
@@ -98,7 +98,7 @@ def _ids(row: dict[str, Any]) -> str:
 def squares(told: pl.DataFrame, bounds: np.ndarray[Any, Any]) -> pl.DataFrame:
     """Return how many queries lie in each square of a grid, where there are any."""
     cells = pl.DataFrame(
-        {side: binned(told[f"value_{side}"].to_numpy(), bounds) for side in ("a", "b")}
+        {side: bin_numbers(told[f"value_{side}"].to_numpy(), bounds) for side in ("a", "b")}
     )
     counts = cells.group_by("a", "b").len("n").sort("a", "b")
     ends = {
@@ -117,16 +117,16 @@ def _chart(a: str, b: str, measure: Measure, told: pl.DataFrame, runs: Sequence[
     x, y = (
         {
             "type": "quantitative",
-            "title": f"{label(measure.name)}, {run}",
+            "title": f"{measure_label(measure.name)}, {run}",
             "scale": span,
-            "axis": axis(),
+            "axis": number_axis(),
         }
         for run in (a, b)
     )
-    ends = rows([{"low": low, "high": high}])
+    ends = inline_data([{"low": low, "high": high}])
     diagonal = (
         alt.Chart(ends)
-        .mark_rule(color=QUIET, strokeDash=[4, 4])
+        .mark_rule(color=NEUTRAL, strokeDash=[4, 4])
         .encode(
             x=alt.X(field="low", **x),
             y=alt.Y(field="low", **y),
@@ -136,12 +136,12 @@ def _chart(a: str, b: str, measure: Measure, told: pl.DataFrame, runs: Sequence[
     )
     layers = [diagonal]
     shown = told
-    if told.height > MOST_POINTS:
-        grid = rows(squares(told, edges(low, high)))
+    if told.height > MAX_POINTS:
+        grid = inline_data(squares(told, edges(low, high)))
         most = alt.Scale(type="log", range=[0.12, 0.9])
         layers.append(
             alt.Chart(grid)
-            .mark_rect(color=QUIET)
+            .mark_rect(color=NEUTRAL)
             .encode(
                 x=alt.X(field="a_low", **x),
                 x2=alt.X2(field="a_high"),
@@ -153,7 +153,7 @@ def _chart(a: str, b: str, measure: Measure, told: pl.DataFrame, runs: Sequence[
         )
         order = pl.col("difference").abs()
         moved = told.filter(pl.col("better") != "same")
-        shown = moved.sort(order, "query_id", descending=[True, False]).head(MOST_MOVED)
+        shown = moved.sort(order, "query_id", descending=[True, False]).head(MAX_MOVED)
     layers.append(_points(a, b, measure, shown, runs, x, y))
     return alt.layer(*layers).properties(height=360)
 
@@ -180,11 +180,11 @@ def _points(
     looks = {
         "b": (colour[b], "triangle-up"),
         "a": (colour[a], "triangle-down"),
-        "same": (QUIET, "circle"),
+        "same": (NEUTRAL, "circle"),
     }
     held = [key for key in words if key in told["better"]]
     domain = [words[key] for key in held]
-    found = points(told, measure.name)
+    found = grouped_points(told, measure.name)
     data = found.with_columns(pl.col("better").replace_strict(words, return_dtype=pl.String))
     encodings: dict[str, Any] = {}
     most = max(found["n"], default=1)
@@ -203,7 +203,7 @@ def _points(
             legend=legend([*domain, ""]),
         )
     return (
-        alt.Chart(rows(data))
+        alt.Chart(inline_data(data))
         .mark_point(filled=True, opacity=0.8, size=50)
         .encode(
             x=alt.X(field="value_a", **x),

@@ -22,10 +22,10 @@ COLOURS = (
 )
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 DASHES = ((1, 0), (6, 3), (2, 2), (9, 3, 2, 3), (4, 1))
-QUIET = "#8a8f98"
+NEUTRAL = "#8a8f98"
 """What is no run: diagonals, rules, the unchanged."""
 _LABEL_LIMIT = 260
-_LEGEND = 48
+_LEGEND_WIDTH = 48
 
 
 def colours(runs: Sequence[str]) -> dict[str, str]:
@@ -33,7 +33,7 @@ def colours(runs: Sequence[str]) -> dict[str, str]:
     return dict(zip(runs, islice(cycle(COLOURS), len(runs)), strict=True))
 
 
-def by_run(
+def run_encodings(
     runs: Sequence[str], *channels: str, lines: bool = False, told: bool = True
 ) -> dict[str, Any]:
     """Return encodings that tell runs apart: of `color`, `shape` and `strokeDash` those asked.
@@ -66,20 +66,20 @@ def legend(labels: Sequence[str], *, lines: bool = False) -> Any:
     # The dash of a line would fray a symbol that is full.
     looks = stroke if lines else {"symbolStrokeWidth": 0}
     # As many side by side as a phone has room for: Vega does not wrap.
-    columns = max(1, min(len(labels), _LEGEND // (max(map(len, labels)) + 4)))
+    columns = max(1, min(len(labels), _LEGEND_WIDTH // (max(map(len, labels)) + 4)))
     return alt.Legend(
         title=None, orient="top", columns=columns, labelLimit=_LABEL_LIMIT, symbolOpacity=1, **looks
     )
 
 
-def axis(**settings: Any) -> Any:
+def number_axis(**settings: Any) -> Any:
     """Return an axis of numbers with few ticks, so that their labels have room."""
     import altair as alt
 
     return alt.Axis(tickCount=6, labelFlush=False, **settings)
 
 
-def rows(data: pl.DataFrame | Iterable[Mapping[str, Any]]) -> Any:
+def inline_data(data: pl.DataFrame | Iterable[Mapping[str, Any]]) -> Any:
     """Return data as it stands in a chart."""
     import altair as alt
 
@@ -96,7 +96,7 @@ def tooltips(**fields: str) -> list[Any]:
     ]
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Return names as a sentence holds them.
 
     >>> listed(["a"]), listed(["a", "b", "c"])

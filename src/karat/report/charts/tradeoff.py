@@ -10,44 +10,51 @@ import polars as pl
 
 from karat.format import amount
 from karat.measures import Measure
-from karat.report.charts.chart import Drawing
-from karat.report.charts.theme import QUIET, axis, by_run, listed, rows, tooltips
-from karat.report.tables import label, number
+from karat.report.charts.chart import TitledChart
+from karat.report.charts.theme import (
+    NEUTRAL,
+    inline_data,
+    join_names,
+    number_axis,
+    run_encodings,
+    tooltips,
+)
+from karat.report.tables import format_value, measure_label
 
 
 def tradeoffs(
     frame: pl.DataFrame, measure: Measure, values: Mapping[str, float | None], runs: Sequence[str]
-) -> list[Drawing]:
+) -> list[TitledChart]:
     """Draw the value of each run by what it took, where two runs or more say both."""
     drawings = []
-    for way in _ways(measure):
+    for way in _resources(measure):
         told = [
             {"run": run, "took": took, "value": value}
             for run, took in frame.select("run", way.column).iter_rows()
             if took is not None and (value := values[run]) is not None
         ]
         if len(told) > 1:
-            drawings.append(_drawn(told, way, measure, runs))
+            drawings.append(_tradeoff_chart(told, way, measure, runs))
     return drawings
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Resource:
     column: str
     words: str
     title: str
 
 
-def _ways(measure: Measure) -> list[_Way]:
+def _resources(measure: Measure) -> list[_Resource]:
     few = "all" if measure.cutoff is None else f"the first {measure.cutoff}"
     return [
-        _Way("latency_ms", "median latency", "median latency, ms"),
-        _Way("context_tokens", "context tokens", "prompt tokens a query, mean"),
-        _Way("context_characters", "context characters", f"characters of {few} results, mean"),
+        _Resource("latency_ms", "median latency", "median latency, ms"),
+        _Resource("context_tokens", "context tokens", "prompt tokens a query, mean"),
+        _Resource("context_characters", "context characters", f"characters of {few} results, mean"),
     ]
 
 
-def front(points: Sequence[tuple[float, float]], *, higher: bool) -> list[bool]:
+def pareto_front(points: Sequence[tuple[float, float]], *, higher: bool) -> list[bool]:
     """Tell which points (took, value) no other beats: by taking less, or by being better.
 
     >>> front([(1, 0.5), (2, 0.7), (3, 0.6)], higher=True)
@@ -60,51 +67,64 @@ def front(points: Sequence[tuple[float, float]], *, higher: bool) -> list[bool]:
     ]
 
 
-def _drawn(told: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequence[str]) -> Drawing:
+def _tradeoff_chart(
+    told: list[dict[str, Any]], way: _Resource, measure: Measure, runs: Sequence[str]
+) -> TitledChart:
     higher = measure.declaration.higher_is_better
-    best = front([(row["took"], row["value"]) for row in told], higher=higher)
+    best = pareto_front([(row["took"], row["value"]) for row in told], higher=higher)
     on_front = [row["run"] for row, is_best in zip(told, best, strict=True) if is_best]
     data = [
         row
         | {
             "front": is_best,
-            "shown": number(row["value"], measure.name),
+            "shown": format_value(row["value"], measure.name),
             "shown_took": amount(row["took"]),
         }
         for row, is_best in zip(told, best, strict=True)
     ]
     said = [f"{row['run']} {row['shown']} for {row['shown_took']}" for row in data]
-    return Drawing(
+    return TitledChart(
         f"tradeoff-{way.column.replace('_', '-')}",
         "speed",
         f"{measure} by {way.words}",
-        f"{measure} by {way.title}: {listed(said)}. No other run is both better and takes less "
-        f"than {listed(on_front)}; the dashed line goes through what is so.",
+        f"{measure} by {way.title}: {join_names(said)}. No other run is both better and takes less "
+        f"than {join_names(on_front)}; the dashed line goes through what is so.",
         _chart(data, way, measure, runs),
     )
 
 
-def _chart(data: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequence[str]) -> Any:
+def _chart(
+    data: list[dict[str, Any]], way: _Resource, measure: Measure, runs: Sequence[str]
+) -> Any:
     import altair as alt
 
     across, up = (_scale([row[name] for row in data]) for name in ("took", "value"))
-    x = alt.X(field="took", type="quantitative", title=way.title, scale=across, axis=axis())
-    y = alt.Y(field="value", type="quantitative", title=label(measure.name), scale=up, axis=axis())
+    x = alt.X(field="took", type="quantitative", title=way.title, scale=across, axis=number_axis())
+    y = alt.Y(
+        field="value",
+        type="quantitative",
+        title=measure_label(measure.name),
+        scale=up,
+        axis=number_axis(),
+    )
     best = sorted((row for row in data if row["front"]), key=lambda row: row["took"])
     line = (
-        alt.Chart(rows(best))
-        .mark_line(color=QUIET, strokeDash=[4, 4], interpolate="step-after")
+        alt.Chart(inline_data(best))
+        .mark_line(color=NEUTRAL, strokeDash=[4, 4], interpolate="step-after")
         .encode(x=x, y=y)
     )
-    base = alt.Chart(rows(data)).encode(
+    base = alt.Chart(inline_data(data)).encode(
         x=x, y=y, tooltip=tooltips(run="run", shown=measure.name, shown_took=way.title)
     )
     # The best are full, the others are rings: to be told apart without the line, too.
     dots = [
-        alt.Chart(rows(part))
+        alt.Chart(inline_data(part))
         .mark_point(filled=filled, size=130, opacity=1, strokeWidth=2)
         .encode(
-            x=x, y=y, tooltip=base.encoding.tooltip, **by_run(runs, "color", "shape", told=False)
+            x=x,
+            y=y,
+            tooltip=base.encoding.tooltip,
+            **run_encodings(runs, "color", "shape", told=False),
         )
         for filled in (True, False)
         if (part := [row for row in data if row["front"] == filled])
@@ -137,7 +157,9 @@ def _names(data: list[dict[str, Any]], x: Any, y: Any) -> Iterator[Any]:
     ]
     for right in (False, True):
         part = [row for row in places if (row["took"] > (least + most) / 2) == right]
-        names = alt.Chart(rows(part)).encode(x=x, y=y, text=alt.Text(field="run", type="nominal"))
+        names = alt.Chart(inline_data(part)).encode(
+            x=x, y=y, text=alt.Text(field="run", type="nominal")
+        )
         if part and right:
             yield names.mark_text(align="right", dx=-10, dy=-8, limit=160)
         elif part:

@@ -20,18 +20,18 @@ from karat.measures.families import BY_GOLD
 from karat.report.comparison import ComparisonSheet
 from karat.report.options import ReportOptions
 from karat.report.page import html
-from karat.report.page.chart_data import picture
+from karat.report.page.chart_data import load_chart_data
 from karat.report.page.model import Page
-from karat.report.page.observations import few_labelled, notices
+from karat.report.page.observations import categorical_fields, notices
 from karat.report.page.provenance import inputs
-from karat.report.page.query_table import queries
+from karat.report.page.query_table import load_queries
 from karat.report.sheet import Sheet
-from karat.report.writers import written_twice
+from karat.report.writers import duplicate_path_error
 from karat.stats.groups import Field, groupable
 from karat.stats.pairwise import ComparisonOptions
 
 _FEW_RUNS = 5
-_FIELDS = 3
+_MAX_FIELDS = 3
 
 
 def build_page(
@@ -49,12 +49,14 @@ def build_page(
     if comparison is None and 2 <= len(scores) <= _FEW_RUNS:
         comparison = Comparison(scores, ComparisonOptions(), by)
     pairs = None if comparison is None else ComparisonSheet(comparison)
-    opened = _loaded(scores)
-    known = queries(scores, opened, texts=options.texts)
+    opened = _load_runs(scores)
+    known = load_queries(scores, opened, texts=options.texts)
     ways = [tuple(by)] if by else []
     if not by and len(scores) <= _FEW_RUNS:
-        fields = [name for name in few_labelled(known.fields) if groupable(scores[0].queries, name)]
-        ways = [(field,) for field in fields[:_FIELDS]]
+        fields = [
+            name for name in categorical_fields(known.fields) if groupable(scores[0].queries, name)
+        ]
+        ways = [(field,) for field in fields[:_MAX_FIELDS]]
     return Page(
         title=_title(scores, verdict),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -70,7 +72,7 @@ def build_page(
             if each is not None and each.run.settings
         },
         notices=notices(scores, opened, known),
-        picture=picture(scores, opened),
+        picture=load_chart_data(scores, opened),
         queries=known,
     )
 
@@ -95,19 +97,19 @@ def _are_comparable(scores: Scores, baseline: Scores) -> bool:
     return baseline.per_query["query_id"].equals(scores.per_query["query_id"])
 
 
-def _loaded(scores: Sequence[Scores]) -> list[LoadedRun | None]:
+def _load_runs(scores: Sequence[Scores]) -> list[LoadedRun | None]:
     """Load the runs whose lists can be shown next to each other: those scored against one gold."""
     runs = [score.scored_run for score in scores]
     first = next((run for run in runs if run is not None), None)
     return [
         None
-        if run is None or first is None or not _same(run.session.gold, first.session.gold)
+        if run is None or first is None or not _is_same_gold(run.session.gold, first.session.gold)
         else LoadedRun.of(score)
         for score, run in zip(scores, runs, strict=True)
     ]
 
 
-def _same(one: Gold, other: Gold) -> bool:
+def _is_same_gold(one: Gold, other: Gold) -> bool:
     """Tell whether two golds want the same."""
     if one is other:
         return True
@@ -128,7 +130,7 @@ def check(paths: Iterable[str | os.PathLike[str]]) -> None:
     for path in map(Path, paths):
         check_writable(path)
         if path.absolute() in written:
-            raise written_twice(path)
+            raise duplicate_path_error(path)
         written.add(path.absolute())
 
 

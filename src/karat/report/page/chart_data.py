@@ -24,24 +24,24 @@ from karat.match.usage_table import UsageTable
 from karat.measures import Measure, parse
 from karat.measures.aggregate import combine, mean
 from karat.measures.kernels.interpolated import ELEVEN_POINTS
-from karat.report.page.gold_kinds import GOLD_KINDS, first_of_gold
-from karat.report.page.model import Picture
+from karat.report.page.gold_kinds import GOLD_KINDS, first_gold_measure
+from karat.report.page.model import ChartData
 
 
-def picture(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Picture:
+def load_chart_data(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> ChartData:
     """Return what charts show of runs; runs that cannot be opened have nothing to show."""
     runs = {score.name: one for score, one in zip(scores, opened, strict=True) if one is not None}
     by_depth, by_recall = curves(runs)
-    return Picture(
+    return ChartData(
         curves=by_depth,
         precision_recall=by_recall,
         latencies=latencies(runs),
         costs=costs(runs),
-        tradeoffs=tradeoffs(runs, first_of_gold(scores[0].table.measures)),
+        tradeoffs=tradeoffs(runs, first_gold_measure(scores[0].table.measures)),
     )
 
 
-LEAST_DEPTH, MOST_DEPTH = 10, 1000
+MIN_DEPTH, MAX_DEPTH = 10, 1000
 _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 _CURVES = {"run": pl.String, "measure": pl.String, "k": pl.Int64, "value": pl.Float64}
@@ -53,21 +53,21 @@ def curves(runs: Mapping[str, LoadedRun]) -> tuple[pl.DataFrame | None, pl.DataF
 
     What a run was not scored by yet is computed for all of these measures at the same time.
     """
-    longest = max((_longest(opened) for opened in runs.values()), default=0)
+    longest = max((_longest_list(opened) for opened in runs.values()), default=0)
     by_depth, by_recall = [], []
     for name, opened in runs.items():
-        deep, recalling = _by_depth(opened, longest), _by_recall(opened)
+        deep, recalling = _depth_measures(opened, longest), _recall_measures(opened)
         if not deep:
             continue
         values = opened.values([*deep, *recalling])
-        by_depth += [(name, whole(m).name, m.cutoff, values[m]) for m in deep]
+        by_depth += [(name, without_cutoff(m).name, m.cutoff, values[m]) for m in deep]
         by_recall += [(name, m.cutoff, values[m]) for m in recalling]
     drawn = pl.DataFrame(by_depth, _CURVES, orient="row").drop_nulls()
     points = pl.DataFrame(by_recall, _POINTS, orient="row").drop_nulls()
     return (drawn if drawn.height else None), (points if points.height else None)
 
 
-def whole(measure: Measure) -> Measure:
+def without_cutoff(measure: Measure) -> Measure:
     """Return a measure without its cutoff."""
     return Measure(measure.declaration, None, measure.params)
 
@@ -78,16 +78,16 @@ def depths(longest: int, asked: Sequence[int] = ()) -> list[int]:
     >>> depths(25), depths(4, [7])
     ([1, 2, 3, 5, 10, 20], [1, 2, 3, 5, 7, 10])
     """
-    most = min(max(longest, LEAST_DEPTH), MOST_DEPTH)
+    most = min(max(longest, MIN_DEPTH), MAX_DEPTH)
     return sorted(k for k in {*_DEPTHS, *asked} if k <= most)
 
 
-def _longest(opened: LoadedRun) -> int:
+def _longest_list(opened: LoadedRun) -> int:
     lengths = opened.run.segments.lengths
     return int(lengths.max()) if len(lengths) else 0
 
 
-def _by_depth(opened: LoadedRun, longest: int) -> list[Measure]:
+def _depth_measures(opened: LoadedRun, longest: int) -> list[Measure]:
     """Return what to measure at which depths; parameters are those that were asked for, if any."""
     wanted = []
     for family, kind in GOLD_KINDS.items():
@@ -96,12 +96,12 @@ def _by_depth(opened: LoadedRun, longest: int) -> list[Measure]:
         for name in kind.by_depth:
             asked = [m for m in opened.plan.measures if m.declaration.name == name]
             at = depths(longest, [m.cutoff for m in asked if isinstance(m.cutoff, int)])
-            kinds = dict.fromkeys(whole(m) for m in asked or [parse(name)])
+            kinds = dict.fromkeys(without_cutoff(m) for m in asked or [parse(name)])
             wanted += [Measure(m.declaration, k, m.params) for m in kinds for k in at]
     return wanted
 
 
-def _by_recall(opened: LoadedRun) -> list[Measure]:
+def _recall_measures(opened: LoadedRun) -> list[Measure]:
     wanted = []
     for family, kind in GOLD_KINDS.items():
         if kind.by_recall is None or family not in opened.families:
@@ -137,7 +137,7 @@ def latencies(runs: Mapping[str, LoadedRun]) -> pl.DataFrame | None:
     parts = [
         pl.DataFrame({"run": name, "stage": stage, "ms": ms}, schema=_LATENCIES)
         for name, opened in runs.items()
-        for stage, ms in _stages(opened).items()
+        for stage, ms in _ms_by_stage(opened).items()
     ]
     return pl.concat(parts) if parts else None
 
@@ -161,7 +161,12 @@ def tradeoffs(runs: Mapping[str, LoadedRun], measure: Measure | None) -> pl.Data
     items that the measure looks at. None is guessed from another.
     """
     rows = [
-        (name, _median(opened), _context_tokens(opened), _context_characters(opened, measure))
+        (
+            name,
+            _median_latency(opened),
+            _context_tokens(opened),
+            _context_characters(opened, measure),
+        )
         for name, opened in runs.items()
     ]
     frame = pl.DataFrame(rows, _TRADEOFFS, orient="row")
@@ -174,13 +179,13 @@ def _usage(opened: LoadedRun, table: pl.DataFrame | None) -> UsageTable | None:
     return None if table is None else UsageTable.of(known, opened.run, table)
 
 
-def _stages(opened: LoadedRun) -> dict[str, Floats]:
+def _ms_by_stage(opened: LoadedRun) -> dict[str, Floats]:
     timings = _usage(opened, opened.run.timings)
     return {} if timings is None else by_stage(timings)
 
 
-def _median(opened: LoadedRun) -> float | None:
-    stages = _stages(opened)
+def _median_latency(opened: LoadedRun) -> float | None:
+    stages = _ms_by_stage(opened)
     chosen = stages.get(TOTAL) if len(stages) > 1 else next(iter(stages.values()), None)
     return None if chosen is None else combine("p50", chosen.tolist())
 

@@ -30,7 +30,7 @@ class GoldFound:
 
 
 @dataclass(frozen=True)
-class Unfound:
+class MissedGold:
     """Pieces of gold of one kind, and which of them no run found."""
 
     what: str
@@ -55,7 +55,7 @@ class GoldKind:
     """Returns which of those ranks count as found; the measure sets what is relevant."""
     found: Callable[[FamilyInput, Measure | None], GoldFound]
     """Returns what a run found over its whole lists; the measure sets what counts, if it does."""
-    unfound: Callable[[Sequence[LoadedRun]], Unfound]
+    unfound: Callable[[Sequence[LoadedRun]], MissedGold]
     """Returns what every run missed; all were scored against one gold."""
     by_depth: tuple[str, ...]
     """The measures that are drawn by k."""
@@ -65,13 +65,13 @@ class GoldKind:
     """Returns the share of the returned characters that an item above already has."""
 
 
-def relevant_from(measure: Measure | None) -> int:
+def min_relevant_grade(measure: Measure | None) -> int:
     """Return the lowest grade that counts as relevant."""
     rel: int = 1 if measure is None else measure.params.get("rel", 1)
     return rel
 
 
-def first_of_gold(measures: Iterable[Measure]) -> Measure | None:
+def first_gold_measure(measures: Iterable[Measure]) -> Measure | None:
     """Return the first measure that reads gold: by its kind of gold, queries are told apart."""
     return next((measure for measure in measures if measure.declaration.reads_gold), None)
 
@@ -89,14 +89,14 @@ def _graded_items(opened: LoadedRun) -> pl.DataFrame:
 
 
 def _found_items(reading: FamilyInput, measure: Measure | None) -> GoldFound:
-    hits, rel = reading.data_as(Hits), relevant_from(measure)
+    hits, rel = reading.data_as(Hits), min_relevant_grade(measure)
     relevant = hits.relevant(rel)
     return GoldFound(hits.n_relevant(rel), relevant.count, relevant.first_rank)
 
 
-def _unfound_items(opened: Sequence[LoadedRun]) -> Unfound:
+def _missed_items(opened: Sequence[LoadedRun]) -> MissedGold:
     plan, gold = opened[0].plan, opened[0].gold
-    least = relevant_from(first_of_gold(plan.measures))
+    least = min_relevant_grade(first_gold_measure(plan.measures))
     left = wanted = gold.judgments.filter(pl.col("grade") >= least).select(_KEY).unique()
     for each in opened:
         run = collapse_to_documents(each.run) if plan.level == "doc" else each.run
@@ -105,7 +105,7 @@ def _unfound_items(opened: Sequence[LoadedRun]) -> Unfound:
             found = run.results.select(_KEY).join(left, on=_KEY, how="semi")
             left = left.join(found, on=_KEY, how="anti")
     named = left.select("query_id", piece="item_id").sort("query_id", "piece")
-    return Unfound("relevant item", wanted.height, named)
+    return MissedGold("relevant item", wanted.height, named)
 
 
 def _new_characters(opened: LoadedRun) -> pl.DataFrame:
@@ -119,10 +119,10 @@ def _new_characters(opened: LoadedRun) -> pl.DataFrame:
 
 def _found_spans(reading: FamilyInput, measure: Measure | None) -> GoldFound:
     params = {} if measure is None else measure.params
-    return _found_pieces(reading.data_as(Coverage).pieces(params.get("min_overlap", MinOverlap())))
+    return _found_targets(reading.data_as(Coverage).pieces(params.get("min_overlap", MinOverlap())))
 
 
-def _unfound_spans(opened: Sequence[LoadedRun]) -> Unfound:
+def _missed_spans(opened: Sequence[LoadedRun]) -> MissedGold:
     spans = distinct_gold_spans(opened[0].gold)
     touched = np.zeros(spans.height, np.bool_)
     for each in opened:
@@ -134,7 +134,7 @@ def _unfound_spans(opened: Sequence[LoadedRun]) -> Unfound:
     pieces = held.with_columns(pl.Series("touched", touched)).filter(~pl.col("empty"))
     distinct = pieces.unique(["query_id", "piece"])
     left = distinct.filter(~pl.col("touched")).select("query_id", "piece")
-    return Unfound("span", distinct.height, left.sort("query_id", "piece"))
+    return MissedGold("span", distinct.height, left.sort("query_id", "piece"))
 
 
 def _repeated_characters(reading: FamilyInput) -> float:
@@ -153,20 +153,20 @@ def _covered_texts(opened: LoadedRun) -> pl.DataFrame:
 
 
 def _found_texts(reading: FamilyInput, _: Measure | None) -> GoldFound:
-    return _found_pieces(reading.data_as(EvidenceMatches).pieces)
+    return _found_targets(reading.data_as(EvidenceMatches).pieces)
 
 
-def _unfound_texts(opened: Sequence[LoadedRun]) -> Unfound:
+def _missed_texts(opened: Sequence[LoadedRun]) -> MissedGold:
     founds = [each.readings[EVIDENCE.name].data_as(EvidenceMatches) for each in opened]
     first, query_ids = founds[0], opened[0].query_ids
     covered = np.concatenate([found.covering.evidence for found in founds])
     left = np.setdiff1d(first.covering.counted, covered).tolist()
     rows = [(query_ids[int(first.evidence.query[at])], first.evidence.text[at]) for at in left]
     frame = pl.DataFrame(rows, schema={"query_id": pl.String, "piece": pl.String}, orient="row")
-    return Unfound("evidence", first.covering.counted.size, frame.sort("query_id", "piece"))
+    return MissedGold("evidence", first.covering.counted.size, frame.sort("query_id", "piece"))
 
 
-def _found_pieces(pieces: Targets) -> GoldFound:
+def _found_targets(pieces: Targets) -> GoldFound:
     new = pieces.new
     found = np.bincount(new.query, new.grade, new.n_queries).astype(np.int64)
     return GoldFound(pieces.count, found, pieces.covering.first_rank)
@@ -178,9 +178,9 @@ GOLD_KINDS: dict[FamilyName, GoldKind] = {
         column="grade",
         dtype=pl.Int64(),
         hits=_graded_items,
-        counts=lambda measure: pl.col("grade") >= relevant_from(measure),
+        counts=lambda measure: pl.col("grade") >= min_relevant_grade(measure),
         found=_found_items,
-        unfound=_unfound_items,
+        unfound=_missed_items,
         by_depth=("R", "P", "nDCG"),
         by_recall="IPrec@0.0",
     ),
@@ -191,7 +191,7 @@ GOLD_KINDS: dict[FamilyName, GoldKind] = {
         hits=_new_characters,
         counts=lambda _: pl.col("characters").is_not_null(),
         found=_found_spans,
-        unfound=_unfound_spans,
+        unfound=_missed_spans,
         by_depth=("span.recall", "span.precision", "span.iou"),
         repeated=_repeated_characters,
     ),
@@ -202,7 +202,7 @@ GOLD_KINDS: dict[FamilyName, GoldKind] = {
         hits=_covered_texts,
         counts=lambda _: pl.col("evidence").is_not_null(),
         found=_found_texts,
-        unfound=_unfound_texts,
+        unfound=_missed_texts,
         by_depth=("evidence.recall", "evidence.P", "evidence.nDCG"),
     ),
 }

@@ -40,7 +40,7 @@ class Notice:
 
 
 @dataclass(frozen=True)
-class Picture:
+class ChartData:
     """What the charts are drawn from; None where the data has no such thing."""
 
     curves: pl.DataFrame | None = None
@@ -106,5 +106,5 @@ class Page:
     run_settings: dict[str, Json]
     """By the name of a run: how it says it was made."""
     notices: list[Notice]
-    picture: Picture
+    picture: ChartData
     queries: Queries

@@ -16,7 +16,7 @@ from karat.evaluation.scores import Scores
 from karat.files import Source, expand, flows
 from karat.markup import Child, Markup, joined, named, table, tag
 from karat.report.page.model import Input, Json, Page
-from karat.report.page.value_table import scrolled
+from karat.report.page.value_table import scrollable
 from karat.report.sheet import Sheet
 from karat.stats.resampling import RESAMPLES, SEED
 from karat.version import __version__
@@ -73,19 +73,21 @@ def _digest_of_all(folder: Path, files: list[Path]) -> str:
 
 
 _PACKAGES = ("polars", "numpy", "scipy", "rapidfuzz", "altair", "vl-convert-python")
-_LONGEST = 20_000
+_MAX_LENGTH = 20_000
 
 
-def made(page: Page) -> Markup:
+def provenance_section(page: Page) -> Markup:
     """Return what went in, how it was scored, and with what."""
     return joined(
         tag("dl", _facts(page)),
         tag("h3", "What went in"),
-        scrolled(table(["role", "name", "bytes", "SHA-256"], _input_rows(page.inputs), 2), "Inputs")
+        scrollable(
+            table(["role", "name", "bytes", "SHA-256"], _input_rows(page.inputs), 2), "Inputs"
+        )
         if page.inputs
         else tag("p", "Nothing was read from files."),
         tag("h3", "Conventions"),
-        scrolled(_conventions(page.sheets[0]), "Conventions"),
+        scrollable(_conventions(page.sheets[0]), "Conventions"),
         [_settings(name, known) for name, known in page.run_settings.items() if known],
     )
 
@@ -93,8 +95,8 @@ def made(page: Page) -> Markup:
 def _facts(page: Page) -> Iterator[Markup]:
     sheet = page.sheets[0]
     facts: dict[str, Child] = {
-        "command": tag("code", named(page.command, _LONGEST)) if page.command else None,
-        "made": when(page.created),
+        "command": tag("code", named(page.command, _MAX_LENGTH)) if page.command else None,
+        "made": time_tag(page.created),
         "measures": ", ".join(sheet.summary["measure"]),
         "scored at": f"level {sheet.scores.level}",
         "list": str(sheet.scores.settings) or "whole lists",
@@ -108,7 +110,7 @@ def _facts(page: Page) -> Iterator[Markup]:
             yield tag("dd", told)
 
 
-def when(created: str) -> Markup:
+def time_tag(created: str) -> Markup:
     """Return a time as people read it."""
     day, _, time = created.partition("T")
     return tag("time", f"{day} {time[:5]} UTC" if time else day, datetime=created)
@@ -155,5 +157,5 @@ def _settings(name: str, told: Json) -> Markup:
     return tag(
         "details",
         tag("summary", "Settings of ", named(name)),
-        tag("pre", named(written, _LONGEST)),
+        tag("pre", named(written, _MAX_LENGTH)),
     )

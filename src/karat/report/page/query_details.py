@@ -23,9 +23,9 @@ from karat.match.spans import GOLD_SPANS
 from karat.match.usage_table import UsageTable, prices_of
 from karat.measures.families import EVIDENCE
 from karat.report.page.model import Json
-from karat.report.page.ranked_lists import BEGINNING, ScoredLists
+from karat.report.page.ranked_lists import LABEL_LENGTH, ScoredLists
 
-MOST_LISTED = 50
+MAX_LISTED = 50
 """How many items are kept of an ideal list, and of what a list misses."""
 
 
@@ -40,11 +40,11 @@ def details(
     `queries` has one row per query: its id, its text if it has one, its fields as text.
     """
     shown = next(run for run in runs if run is not None)
-    texts, spans = Texts.of(shown.opened), _spans(shown, numbers)
-    evidence = evidence_of(shown.opened, numbers)
+    texts, spans = DocumentTexts.of(shown.opened), _gold_spans(shown, numbers)
+    evidence = evidence_texts(shown.opened, numbers)
     results = [{} if run is None else results_of(run, numbers, texts) for run in runs]
     of_runs = [
-        {} if run is None else _of_run(score, run, queries["query_id"], numbers)
+        {} if run is None else _run_details(score, run, queries["query_id"], numbers)
         for score, run in zip(scores, runs, strict=True)
     ]
     by_number = {}
@@ -55,10 +55,12 @@ def details(
         by_number[number] = {
             "text": known.get("text"),
             "fields": {n: v for n, v in known.items() if n not in ("query_id", "text")},
-            "spans": [_cut(span | {"text": texts.text(span)}) for span in wanted],
+            "spans": [_with_length(span | {"text": texts.text(span)}) for span in wanted],
             "evidence": evidence[number],
             "runs": [
-                _NOTHING | each.get(number, {}) | {"results": list(map(_cut, items))}
+                _EMPTY_RUN_DETAIL
+                | each.get(number, {})
+                | {"results": list(map(_with_length, items))}
                 for each, items in zip(of_runs, listed, strict=True)
             ],
             "documents": documents(wanted, listed, texts),
@@ -66,7 +68,7 @@ def details(
     return by_number
 
 
-_NOTHING: Json = {
+_EMPTY_RUN_DETAIL: Json = {
     "error": None,
     "timings": None,
     "calls": None,
@@ -76,15 +78,15 @@ _NOTHING: Json = {
 }
 
 
-def _cut(placed: Row) -> Json:
+def _with_length(placed: Row) -> Json:
     """Keep the beginning of a long text, and how long it is."""
     text = placed["text"]
     if text is None:
         return placed | {"length": None}
-    return placed | {"text": text[:MOST_TEXT], "length": len(text)}
+    return placed | {"text": text[:MAX_TEXT], "length": len(text)}
 
 
-def _spans(shown: ScoredLists, numbers: Sequence[int]) -> dict[int, list[Row]]:
+def _gold_spans(shown: ScoredLists, numbers: Sequence[int]) -> dict[int, list[Row]]:
     """Return the spans that should be found, if they and the run are counted in one way."""
     gold, run = shown.opened.gold, shown.opened.run
     wanted: dict[int, list[Row]] = {}
@@ -98,7 +100,7 @@ def _spans(shown: ScoredLists, numbers: Sequence[int]) -> dict[int, list[Row]]:
     return wanted
 
 
-def _of_run(
+def _run_details(
     score: Scores, shown: ScoredLists, query_ids: pl.Series, numbers: Sequence[int]
 ) -> dict[int, Json]:
     """Return what a run says of some queries, and how their values are calculated."""
@@ -122,20 +124,20 @@ def _of_run(
     readings = shown.opened.readings
     for (query, measure), calculation in trace(score, run, ids, score.table.measures):
         number = number_of[query]
-        plain = details[number]["calculations"][measure.name] = _plain(calculation)
+        plain = details[number]["calculations"][measure.name] = _calculation_json(calculation)
         if not measure.declaration.reads.compares_texts:
             continue
         found = readings[EVIDENCE.name].data_as(EvidenceMatches)
         if found.ids is None:
             for row in plain["rows"]:
-                row["item"] = row["item"][:BEGINNING]
+                row["item"] = row["item"][:LABEL_LENGTH]
         if "matches" not in details[number]:
-            matches = [match_of(match, found, number) for match in calculation.matches]
+            matches = [match_detail(match, found, number) for match in calculation.matches]
             details[number]["matches"] = matches
     return details
 
 
-def _plain(calculation: Calculation) -> Json:
+def _calculation_json(calculation: Calculation) -> Json:
     """Return a calculation as data, of a long list only what is shown."""
     top = [rank for rank in calculation.counted if rank <= TOP]
     return {
@@ -143,8 +145,8 @@ def _plain(calculation: Calculation) -> Json:
         "columns": calculation.columns,
         "rows": calculation.picked,
         "counted": [*top, *calculation.counted_below],
-        "ideal": calculation.ideal[:MOST_LISTED],
-        "missed": calculation.missed[:MOST_LISTED],
+        "ideal": calculation.ideal[:MAX_LISTED],
+        "missed": calculation.missed[:MAX_LISTED],
         "n_ideal": len(calculation.ideal),
         "n_missed": len(calculation.missed),
         "numbers": calculation.numbers,
@@ -164,7 +166,7 @@ _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 @dataclass(frozen=True)
-class Texts:
+class DocumentTexts:
     """What documents say, as far as that is known beside the run itself."""
 
     corpus: Corpus | None
@@ -172,7 +174,7 @@ class Texts:
     _by_document: dict[str, DocumentMarks] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, opened: LoadedRun) -> Texts:
+    def of(cls, opened: LoadedRun) -> DocumentTexts:
         """Take the documents and the chunks that a run was scored with."""
         return cls(opened.session.corpus, opened.plan.chunks)
 
@@ -194,7 +196,7 @@ class Texts:
         if self.chunks is None or "text" not in self.chunks.frame.columns:
             return []
         begin, end = (self._sorted["doc_id"].search_sorted(document, side) for side in _SIDES)
-        return parts(self._sorted[begin:end].iter_rows(named=True))
+        return text_parts(self._sorted[begin:end].iter_rows(named=True))
 
     @cached_property
     def _sorted(self) -> pl.DataFrame:
@@ -213,7 +215,7 @@ class Texts:
         return self.corpus[whole] if self.corpus is not None and whole in self.corpus else None
 
 
-def parts(placed: Iterable[Row]) -> list[tuple[int, str]]:
+def text_parts(placed: Iterable[Row]) -> list[tuple[int, str]]:
     """Return the start and the text of what is placed, where its text fills its place."""
     return [
         (each["start"], each["text"])
@@ -224,7 +226,9 @@ def parts(placed: Iterable[Row]) -> list[tuple[int, str]]:
     ]
 
 
-def results_of(run: ScoredLists, numbers: Sequence[int], texts: Texts) -> dict[int, list[Row]]:
+def results_of(
+    run: ScoredLists, numbers: Sequence[int], texts: DocumentTexts
+) -> dict[int, list[Row]]:
     """Return the items of some queries that are shown: rank, item, score, place and text."""
     places = run.places.filter(pl.col("query").is_in(numbers))
     items = run.opened.run.results[places["row"].to_numpy()]
@@ -245,13 +249,13 @@ def results_of(run: ScoredLists, numbers: Sequence[int], texts: Texts) -> dict[i
     return listed
 
 
-AROUND = 300
+CONTEXT_LENGTH = 300
 """How many characters are shown before and after what matches."""
-MOST_TEXT = 2000
+MAX_TEXT = 2000
 """How many characters are kept of a text: an item, a span, what matches or comes nearest."""
 
 
-def evidence_of(opened: LoadedRun, numbers: Sequence[int]) -> dict[int, list[str]]:
+def evidence_texts(opened: LoadedRun, numbers: Sequence[int]) -> dict[int, list[str]]:
     """Return the evidence of some queries, in the order in which it is numbered."""
     texts: dict[int, list[str]] = {number: [] for number in numbers}
     if EVIDENCE.name in opened.readings:
@@ -263,44 +267,46 @@ def evidence_of(opened: LoadedRun, numbers: Sequence[int]) -> dict[int, list[str
     return texts
 
 
-def match_of(match: Row, found: EvidenceMatches, query: int) -> Json:
+def match_detail(match: Row, found: EvidenceMatches, query: int) -> Json:
     """Return what covers an evidence, with what stands around it, or what comes nearest."""
     shown = {name: match[name] for name in ("evidence", "rank", "how", "ratio")}
     nearest = {"nearest_rank": match["nearest_rank"], "nearest_ratio": match["nearest_ratio"]}
     none = dict.fromkeys(("item", "before", "stretch", "after", "nearest_item", "nearest_text"))
     if match["rank"] is not None:
-        text = _text(found, query, match["rank"])
+        text = _item_text(found, query, match["rank"])
         whole = (0, len(text))  # where a function decides, nobody knows what it went by
         start, end = whole if match["start"] is None else (match["start"], match["end"])
         around = {
-            "item": _named(match["item_id"], text),
-            "before": text[max(0, start - AROUND) : start],
-            "stretch": text[start:end][:MOST_TEXT],
-            "after": text[end : end + AROUND],
+            "item": _item_name(match["item_id"], text),
+            "before": text[max(0, start - CONTEXT_LENGTH) : start],
+            "stretch": text[start:end][:MAX_TEXT],
+            "after": text[end : end + CONTEXT_LENGTH],
         }
     elif match["nearest_rank"] is not None:
-        text = _text(found, query, match["nearest_rank"])
-        named = _named(match["nearest_item_id"], text)
-        around = {"nearest_item": named, "nearest_text": text[:MOST_TEXT]}
+        text = _item_text(found, query, match["nearest_rank"])
+        named = _item_name(match["nearest_item_id"], text)
+        around = {"nearest_item": named, "nearest_text": text[:MAX_TEXT]}
     else:
         around = {}
     return shown | nearest | none | around
 
 
-def _text(found: EvidenceMatches, query: int, rank: int) -> str:
+def _item_text(found: EvidenceMatches, query: int, rank: int) -> str:
     """Return the text that a query has at a rank; all its items stand in a row."""
     return found.items.text[int(np.searchsorted(found.items.query, query)) + rank - 1]
 
 
-def _named(item_id: str | None, text: str) -> str:
-    return " ".join(text.split())[:BEGINNING] if item_id is None else item_id
+def _item_name(item_id: str | None, text: str) -> str:
+    return " ".join(text.split())[:LABEL_LENGTH] if item_id is None else item_id
 
 
-MOST_DOCUMENTS = 10
-MOST_WITHOUT_GOLD = 5
+MAX_DOCUMENTS = 10
+MAX_WITHOUT_GOLD = 5
 
 
-def documents(spans: Sequence[Row], runs: Sequence[Sequence[Row]], texts: Texts) -> list[Json]:
+def documents(
+    spans: Sequence[Row], runs: Sequence[Sequence[Row]], texts: DocumentTexts
+) -> list[Json]:
     """Cut the documents of a query into pieces; there are none where gold has no spans.
 
     `spans` and the items of each run hold doc_id, start, end and perhaps text. Documents with gold
@@ -309,8 +315,8 @@ def documents(spans: Sequence[Row], runs: Sequence[Sequence[Row]], texts: Texts)
     if not spans:
         return []
     placed = [[item for item in items if item["start"] is not None] for items in runs]
-    chosen = _chosen(spans, placed)
-    cut = limited([_pieces(document, spans, placed, texts) for document in chosen])
+    chosen = _choose_documents(spans, placed)
+    cut = limited([_document_pieces(document, spans, placed, texts) for document in chosen])
     return [
         {
             "doc_id": document,
@@ -321,22 +327,24 @@ def documents(spans: Sequence[Row], runs: Sequence[Sequence[Row]], texts: Texts)
     ]
 
 
-def _chosen(spans: Sequence[Row], placed: Sequence[Sequence[Row]]) -> list[str]:
-    wanted = list(dict.fromkeys(span["doc_id"] for span in spans))[:MOST_DOCUMENTS]
+def _choose_documents(spans: Sequence[Row], placed: Sequence[Sequence[Row]]) -> list[str]:
+    wanted = list(dict.fromkeys(span["doc_id"] for span in spans))[:MAX_DOCUMENTS]
     best: dict[str, int] = {}
     for items in placed:
         for item in items:
             best[item["doc_id"]] = min(item["rank"], best.get(item["doc_id"], item["rank"]))
     others = sorted(best.keys() - set(wanted), key=lambda document: (best[document], document))
-    return [*wanted, *others[:MOST_WITHOUT_GOLD]][:MOST_DOCUMENTS]
+    return [*wanted, *others[:MAX_WITHOUT_GOLD]][:MAX_DOCUMENTS]
 
 
-def _pieces(
-    document: str, spans: Sequence[Row], placed: Sequence[Sequence[Row]], texts: Texts
+def _document_pieces(
+    document: str, spans: Sequence[Row], placed: Sequence[Sequence[Row]], texts: DocumentTexts
 ) -> list[DocumentPiece]:
     own = [span for span in spans if span["doc_id"] == document]
     items = [[item for item in run if item["doc_id"] == document] for run in placed]
-    known = texts.known(document).joined(parts([*own, *(item for run in items for item in run)]))
+    known = texts.known(document).joined(
+        text_parts([*own, *(item for run in items for item in run)])
+    )
     return pieces(
         [(span["start"], span["end"]) for span in own],
         [[(item["rank"], item["start"], item["end"]) for item in run] for run in items],

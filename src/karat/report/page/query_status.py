@@ -10,16 +10,16 @@ from karat.match.align import answered_queries
 from karat.report.page.gold_kinds import GoldFound
 from karat.report.page.model import Outcomes
 
-ANSWERED, MISSING, FAILED, NOT_AT_HAND = range(4)
+ANSWERED, MISSING, FAILED, SCORES_ONLY = range(4)
 
 
-def nothing_wanted(n_queries: int) -> GoldFound:
+def no_gold_counts(n_queries: int) -> GoldFound:
     """Return that nothing is known to be wanted: no measure reads gold."""
     none = np.zeros(n_queries, np.int64)
     return GoldFound(none, none, none)
 
 
-def outcomes(opened: LoadedRun, held: GoldFound) -> Outcomes:
+def query_outcomes(opened: LoadedRun, held: GoldFound) -> Outcomes:
     """Say what became of each query in a run."""
     query_ids, run = opened.query_ids, opened.run
     present, _ = answered_queries(query_ids, run)
@@ -33,7 +33,7 @@ def outcomes(opened: LoadedRun, held: GoldFound) -> Outcomes:
     )
 
 
-def not_at_hand(n_queries: int) -> Outcomes:
+def scores_only_outcomes(n_queries: int) -> Outcomes:
     """Say of a run that only its scores are known."""
     none = pl.Series(np.zeros(n_queries, np.int32))
-    return Outcomes(pl.Series(np.full(n_queries, NOT_AT_HAND, np.uint8)), none, none)
+    return Outcomes(pl.Series(np.full(n_queries, SCORES_ONLY, np.uint8)), none, none)

@@ -14,19 +14,21 @@ from karat.errors import InputError, KaratWarning
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.measures import Measure
-from karat.report.page.gold_kinds import GOLD_KINDS, GoldFound, first_of_gold
+from karat.report.page.gold_kinds import GOLD_KINDS, GoldFound, first_gold_measure
 from karat.report.page.model import Outcomes, Queries
 from karat.report.page.query_details import details
 from karat.report.page.query_status import (
     FAILED,
-    not_at_hand,
-    nothing_wanted,
-    outcomes,
+    no_gold_counts,
+    query_outcomes,
+    scores_only_outcomes,
 )
 from karat.report.page.ranked_lists import RankedLists, ScoredLists
 
 
-def telling(values: Floats, failed: Flags, n: int, *, higher_is_better: bool = True) -> Ints:
+def informative_queries(
+    values: Floats, failed: Flags, n: int, *, higher_is_better: bool = True
+) -> Ints:
     """Return the numbers of the n queries that tell most, in their order.
 
     Values have a row a run; no number where a query is left out. First come the queries that a
@@ -53,7 +55,7 @@ _QUERY_TEXT = 120
 """How many characters of a query's text are known of every query."""
 
 
-def queries(
+def load_queries(
     scores: Sequence[Scores], opened: Sequence[LoadedRun | None], *, texts: int = REPORT_TEXTS
 ) -> Queries:
     """Bring together what is known of the queries, which are the same in all scores.
@@ -62,20 +64,22 @@ def queries(
     queries that tell most, as many as `texts` says.
     """
     ids = scores[0].table.frame["query_id"]
-    _refuse_other_queries(scores, ids)
-    known = _known(scores, ids)
+    _check_same_queries(scores, ids)
+    known = _query_fields(scores, ids)
     fields = [name for name in known.columns if name not in ("query_id", "text")]
-    measure = first_of_gold(scores[0].table.measures)
+    measure = first_gold_measure(scores[0].table.measures)
     with warnings.catch_warnings():  # whatever there is to warn of was said when runs were scored
         warnings.simplefilter("ignore", KaratWarning)
         held = [None if run is None else _gold_found(run, measure) for run in opened]
         became = [
-            not_at_hand(ids.len()) if run is None or found is None else outcomes(run, found)
+            scores_only_outcomes(ids.len())
+            if run is None or found is None
+            else query_outcomes(run, found)
             for run, found in zip(opened, held, strict=True)
         ]
         wanted = next((found.wanted for found in held if found), np.zeros(ids.len(), np.int64))
         runs = [None if run is None else ScoredLists(run, measure) for run in opened]
-        numbers = _telling(scores, became, texts)
+        numbers = _queries_with_texts(scores, became, texts)
         at_hand = any(runs)
         return Queries(
             ids=ids,
@@ -88,7 +92,7 @@ def queries(
         )
 
 
-def _refuse_other_queries(scores: Sequence[Scores], ids: pl.Series) -> None:
+def _check_same_queries(scores: Sequence[Scores], ids: pl.Series) -> None:
     for score in scores:
         if not score.table.frame["query_id"].equals(ids):
             raise InputError(
@@ -99,7 +103,7 @@ def _refuse_other_queries(scores: Sequence[Scores], ids: pl.Series) -> None:
             )
 
 
-def _known(scores: Sequence[Scores], ids: pl.Series) -> pl.DataFrame:
+def _query_fields(scores: Sequence[Scores], ids: pl.Series) -> pl.DataFrame:
     """Return what is known of each query: its id, its text where there is one, fields as text.
 
     All scores of one gold know the same of its queries; saved ones may know less.
@@ -111,7 +115,7 @@ def _known(scores: Sequence[Scores], ids: pl.Series) -> pl.DataFrame:
 
 def _gold_found(run: LoadedRun, measure: Measure | None) -> GoldFound:
     if measure is None:
-        return nothing_wanted(run.query_ids.len())
+        return no_gold_counts(run.query_ids.len())
     family = measure.declaration.family
     return GOLD_KINDS[family].found(run.readings[family], measure)
 
@@ -125,12 +129,14 @@ def as_text(field: pl.Series) -> pl.Series:
     return inner.set(field.is_null(), None).alias(field.name)
 
 
-def _telling(scores: Sequence[Scores], became: Sequence[Outcomes], texts: int) -> list[int]:
+def _queries_with_texts(
+    scores: Sequence[Scores], became: Sequence[Outcomes], texts: int
+) -> list[int]:
     first = scores[0].table.measures[0]
     values = [score.table.frame[first.name].fill_null(float("nan")) for score in scores]
     failed = np.logical_or.reduce([(one.status == FAILED).to_numpy() for one in became])
     higher = first.declaration.higher_is_better
-    numbers: list[int] = telling(
+    numbers: list[int] = informative_queries(
         np.array([column.to_numpy() for column in values]), failed, texts, higher_is_better=higher
     ).tolist()
     return numbers

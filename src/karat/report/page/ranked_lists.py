@@ -17,16 +17,16 @@ from karat.evaluation.loaded_run import LoadedRun
 from karat.match.align import query_numbers
 from karat.measures import Measure
 from karat.measures.families import FAMILIES, RANK, FamilyName
-from karat.report.page.gold_kinds import GOLD_KINDS, relevant_from
+from karat.report.page.gold_kinds import GOLD_KINDS, min_relevant_grade
 from karat.report.page.model import Json
 
-MOST_BELOW = 40
+MAX_HITS_BELOW = 40
 """How many hits are shown below them at most."""
-BEGINNING = 60
+LABEL_LENGTH = 60
 """How many characters name an item that has nothing but a text."""
 
-_PLACE = {"query": pl.Int64(), "rank": pl.Int64()}
-HITS = pl.Schema(_PLACE | {kind.column: kind.dtype for kind in GOLD_KINDS.values()})
+_RANK_COLUMNS = {"query": pl.Int64(), "rank": pl.Int64()}
+HITS = pl.Schema(_RANK_COLUMNS | {kind.column: kind.dtype for kind in GOLD_KINDS.values()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class ScoredLists:
         it had; the numbers of the evidences that it covers. `below` is what counts as found and
         stands under what is shown in any case.
         """
-        every = pl.DataFrame(schema=_PLACE)
+        every = pl.DataFrame(schema=_RANK_COLUMNS)
         for family, kind in GOLD_KINDS.items():
             if family in self.families:
                 found = kind.hits(self.opened)
@@ -119,7 +119,7 @@ class ScoredLists:
         counts = [kind.counts(self.measure).fill_null(value=False) for kind in GOLD_KINDS.values()]
         lower = pl.any_horizontal(counts) & (pl.col("rank") > TOP)
         nth = lower.cast(pl.Int64).cum_sum().over("query")
-        return every.select(*HITS, below=lower & (nth <= MOST_BELOW))
+        return every.select(*HITS, below=lower & (nth <= MAX_HITS_BELOW))
 
     @cached_property
     def places(self) -> pl.DataFrame:
@@ -146,7 +146,7 @@ class ScoredLists:
         ways = {
             (self._items,): (pl.col(self._items), pl.col(self._items)),
             ("doc_id", "start", "end"): (place, place),
-            ("text",): (pl.col("text"), begins.str.head(BEGINNING)),
+            ("text",): (pl.col("text"), begins.str.head(LABEL_LENGTH)),
         }
         used = []
         for names, way in ways.items():
@@ -158,7 +158,7 @@ class ScoredLists:
         return results[rows].select(key=pl.coalesce(keys), label=pl.coalesce(labels))
 
 
-MOST_WANTED = 50
+MAX_RELEVANT = 50
 """How many relevant items of a query are named at most."""
 
 
@@ -173,12 +173,12 @@ class RankedLists(Sequence[Json]):
         self._n = n = shown.opened.query_ids.len()
         self._items, self._places = _side_by_side(runs, n)
         self._hits = [
-            _Columns(pl.DataFrame(schema=HITS) if run is None else run.hits.select(*HITS), n)
+            _QueryColumns(pl.DataFrame(schema=HITS) if run is None else run.hits.select(*HITS), n)
             for run in runs
         ]
         self._lengths = [[0] * n if run is None else run.length.tolist() for run in runs]
-        self._wanted = _Columns(_wanted(shown), n)
-        self._counts = _counts(shown)
+        self._wanted = _QueryColumns(_relevant_items(shown), n)
+        self._counts = _gold_counts(shown)
 
     def __len__(self) -> int:
         return self._n
@@ -227,7 +227,7 @@ def _rows(*columns: list[Any]) -> list[list[Any]]:
     return list(map(list, zip(*columns, strict=True)))
 
 
-class _Columns:
+class _QueryColumns:
     """A table sorted by query, cut by query when asked for."""
 
     def __init__(self, table: pl.DataFrame, n_queries: int) -> None:
@@ -245,7 +245,7 @@ class _Columns:
 
 def _side_by_side(
     runs: Sequence[ScoredLists | None], n_queries: int
-) -> tuple[_Columns, list[_Columns]]:
+) -> tuple[_QueryColumns, list[_QueryColumns]]:
     """Return the different items of each query, and the places of each run with their numbers.
 
     Items are numbered within their query, in the order in which they first come up.
@@ -267,21 +267,21 @@ def _side_by_side(
     item = number[which] - np.searchsorted(query[leads], query)
     items = every.select("query", "label")[leads]
     placed = every.select("query", "rank").with_columns(item=item)
-    places = [_Columns(placed.filter(whose == at), n_queries) for at in range(len(runs))]
-    return _Columns(items, n_queries), places
+    places = [_QueryColumns(placed.filter(whose == at), n_queries) for at in range(len(runs))]
+    return _QueryColumns(items, n_queries), places
 
 
-def _wanted(shown: ScoredLists) -> pl.DataFrame:
+def _relevant_items(shown: ScoredLists) -> pl.DataFrame:
     """Return the relevant items of each query, the highest grades first."""
     if RANK.name not in shown.families:
         return pl.DataFrame(schema={"query": pl.Int64, "item_id": pl.String, "grade": pl.Int64})
     judged = shown.opened.session.prepared.table.select("query", "item_id", "grade")
-    relevant = judged.filter(pl.col("grade") >= relevant_from(shown.measure))
+    relevant = judged.filter(pl.col("grade") >= min_relevant_grade(shown.measure))
     ordered = relevant.sort("query", "grade", "item_id", descending=[False, True, False])
-    return ordered.group_by("query", maintain_order=True).head(MOST_WANTED)
+    return ordered.group_by("query", maintain_order=True).head(MAX_RELEVANT)
 
 
-def _counts(shown: ScoredLists) -> dict[str, list[int]]:
+def _gold_counts(shown: ScoredLists) -> dict[str, list[int]]:
     """Count by kind of gold what should be found in each query; -1 where gold does not say."""
     counts = {}
     for family, kind in GOLD_KINDS.items():

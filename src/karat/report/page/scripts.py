@@ -49,7 +49,7 @@ def check_installed() -> None:
 
 
 @cache
-def vega() -> str:
+def vega_script() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script.
 
     Bundling takes longer than the rest of a page, and the script changes only with the version of
@@ -82,7 +82,7 @@ def _cache_folder() -> Path | None:
 
 
 @cache
-def own() -> str:
+def page_script() -> str:
     """Return our modules as one script: what they import from each other stands above."""
     modules = "\n".join(map(_static, _MODULES))
     return _EXPORTS.sub("", _IMPORTS.sub("", modules))
@@ -94,7 +94,7 @@ def styles() -> str:
     return "\n".join(map(_static, _STYLES))
 
 
-def digest(script: str) -> str:
+def csp_hash(script: str) -> str:
     """Return how a Content-Security-Policy names a script that may run."""
     return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
 

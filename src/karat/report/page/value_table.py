@@ -9,19 +9,19 @@ from typing import Any
 from karat.data.notebook import boxed
 from karat.evaluation.remarks import scoring_notes
 from karat.markup import Markup, brief, joined, named, tag
-from karat.report.comparison import ComparisonSheet, letter, significant
+from karat.report.comparison import ComparisonSheet, run_letter, significant_differences
 from karat.report.page.model import Json
-from karat.report.sheet import Sheet, methods, remarks
+from karat.report.sheet import Sheet, interval_methods, remarks
 from karat.report.tables import (
     BETTER,
     WORSE,
-    counts,
-    declaration,
-    holes,
-    interval,
-    label,
+    declaration_of,
+    format_counts,
+    format_interval,
+    format_value,
+    measure_label,
     measure_named,
-    number,
+    unjudged_rows,
 )
 from karat.stats.power import ALPHA
 
@@ -39,22 +39,22 @@ def show_button(show: Json) -> Markup:
     return tag("button", words, type="button", class_="show", data_show=json.dumps(show))
 
 
-LONGEST = 2_000
+MAX_SENTENCE = 2_000
 """Sentences hold names of runs, and these can be of any length."""
-_LETTERED = 8
+_MAX_LETTERED = 8
 """Of more runs, those that one is better than are counted, not named."""
 
-Row = Mapping[str, Any]
+SummaryRow = Mapping[str, Any]
 
 
-def headline(sheets: Sequence[Sheet], comparison: ComparisonSheet | None) -> Markup:
+def value_section(sheets: Sequence[Sheet], comparison: ComparisonSheet | None) -> Markup:
     """Return the table of values, what its marks mean, and the remarks below it."""
     marks = Marks(sheets, comparison)
-    said = [*methods(sheets), *remarks(sheets), *scoring_notes(sheets[0].scores)]
+    said = [*interval_methods(sheets), *remarks(sheets), *scoring_notes(sheets[0].scores)]
     return joined(
-        scrolled(values(sheets, marks), "The values of each run"),
+        scrollable(value_table(sheets, marks), "The values of each run"),
         tag("p", marks.legend, class_="key") if marks.legend else None,
-        sentences(said),
+        remark_list(said),
     )
 
 
@@ -67,9 +67,9 @@ class Marks:
         self.baseline = None if comparison is None else comparison.comparison.baseline
         self._beaten: dict[tuple[str, str], list[str]] = {}
         if comparison is not None:
-            for winner, loser, measure in significant(comparison):
+            for winner, loser, measure in significant_differences(comparison):
                 self._beaten.setdefault((winner, measure), []).append(loser)
-        named_by_letter = self.baseline is None and len(self.names) <= _LETTERED
+        named_by_letter = self.baseline is None and len(self.names) <= _MAX_LETTERED
         self.lettered = named_by_letter and bool(self._beaten)
 
     def of(self, run: str, measure: str) -> Markup | None:
@@ -82,14 +82,14 @@ class Marks:
             return tag("span", f"{WORSE} worse", class_="sign fell") if worse else None
         if not beaten:
             return None
-        listed = [letter(at) for at, name in enumerate(self.names) if name in beaten]
+        listed = [run_letter(at) for at, name in enumerate(self.names) if name in beaten]
         told = ", ".join(listed) if self.lettered else f"{len(listed):,}"
         return tag("span", f"{BETTER} {told}", class_="sign rose")
 
     def head(self, at: int) -> Markup | None:
         """Return the mark next to the name of a run."""
         if self.lettered:
-            return tag("span", letter(at), class_="letter")
+            return tag("span", run_letter(at), class_="letter")
         is_baseline = self.names[at] == self.baseline
         return tag("span", "baseline", class_="letter") if is_baseline else None
 
@@ -112,7 +112,7 @@ class Marks:
         return f"{told}. {means} (corrected p < {ALPHA})"
 
 
-def values(sheets: Sequence[Sheet], marks: Marks) -> Markup:
+def value_table(sheets: Sequence[Sheet], marks: Marks) -> Markup:
     """Return the values as a table; `data-value` holds each as exactly as the JSON does."""
     heads = [tag("th", "measure", scope="col")]
     for at, sheet in enumerate(sheets):
@@ -120,14 +120,14 @@ def values(sheets: Sequence[Sheet], marks: Marks) -> Markup:
     heads.append(tag("th", "n", scope="col"))
     summaries = [sheet.summary.iter_rows(named=True) for sheet in sheets]
     rows = [_row(same, marks, sheets[0]) for same in zip(*summaries, strict=True)]
-    rows += [_hole(name, exact) for name, exact in holes(sheets).items()]
+    rows += [_unjudged_row(name, exact) for name, exact in unjudged_rows(sheets).items()]
     return tag(
         "table", tag("thead", tag("tr", heads)), tag("tbody", rows), class_="numbers headline"
     )
 
 
-def _row(same: Sequence[Row], marks: Marks, sheet: Sheet) -> Markup:
-    measure, most = same[0]["measure"], full(same)
+def _row(same: Sequence[SummaryRow], marks: Marks, sheet: Sheet) -> Markup:
+    measure, most = same[0]["measure"], bar_maximum(same)
     leading = measure_named(measure).best([row["value"] for row in same])
     apart = any(row["value"] != leading for row in same)
     cells = []
@@ -136,47 +136,51 @@ def _row(same: Sequence[Row], marks: Marks, sheet: Sheet) -> Markup:
         cells.append(
             tag(
                 "td",
-                tag("span", number(row["value"], measure), class_="number"),
+                tag("span", format_value(row["value"], measure), class_="number"),
                 tag("span", " best", class_="sign") if is_best else None,
                 joined(" ", mark) if (mark := marks.of(name, measure)) else None,
-                tag("span", between, class_="interval") if (between := interval(row)) else None,
+                tag("span", between, class_="interval")
+                if (between := format_interval(row))
+                else None,
                 bar(row, most),
                 class_="best" if is_best else None,
-                **exact(row),
+                **exact_attributes(row),
             )
         )
-    title = tag("small", declaration(measure).title)
-    return tag("tr", tag("th", label(measure, sheet), title, scope="row"), cells, _sizes(same))
+    title = tag("small", declaration_of(measure).title)
+    return tag(
+        "tr", tag("th", measure_label(measure, sheet), title, scope="row"), cells, _sizes(same)
+    )
 
 
-def _sizes(same: Sequence[Row]) -> Markup:
+def _sizes(same: Sequence[SummaryRow]) -> Markup:
     """Return on how many queries a measure rests, and how many it leaves out."""
     left_out = [row["left_out"] for row in same]
-    apart = tag("small", f"{counts(left_out)} left out") if any(left_out) else None
-    return tag("td", counts(row["n"] for row in same), apart, class_="size")
+    apart = tag("small", f"{format_counts(left_out)} left out") if any(left_out) else None
+    return tag("td", format_counts(row["n"] for row in same), apart, class_="size")
 
 
-def _hole(name: str, exact_values: Sequence[float | None]) -> Markup:
+def _unjudged_row(name: str, exact_values: Sequence[float | None]) -> Markup:
     cells = [
-        tag("td", number(value), data_value=None if value is None else repr(value))
+        tag("td", format_value(value), data_value=None if value is None else repr(value))
         for value in exact_values
     ]
     return tag("tr", tag("th", name, scope="row"), cells, tag("td", class_="size"), class_="hole")
 
 
-def exact(row: Row) -> dict[str, str | None]:
+def exact_attributes(row: SummaryRow) -> dict[str, str | None]:
     """Return the attributes that hold a value and its interval with all their digits."""
     found = {f"data_{end}": row.get(end) for end in ("value", "low", "high")}
     return {name: None if value is None else repr(value) for name, value in found.items()}
 
 
-def sentences(said: Sequence[str]) -> Markup | None:
+def remark_list(said: Sequence[str]) -> Markup | None:
     """Return remarks as a list, where there are any."""
-    items = [tag("li", named(sentence, LONGEST)) for sentence in said]
+    items = [tag("li", named(sentence, MAX_SENTENCE)) for sentence in said]
     return tag("ul", items, class_="remarks") if items else None
 
 
-def scrolled(table: Markup, words: str) -> Markup:
+def scrollable(table: Markup, words: str) -> Markup:
     """Return a table that scrolls in its own box, where it is wider than the page."""
     return tag(
         "div",
@@ -188,9 +192,9 @@ def scrolled(table: Markup, words: str) -> Markup:
     )
 
 
-def full(rows: Sequence[Mapping[str, Any]]) -> float:
+def bar_maximum(rows: Sequence[Mapping[str, Any]]) -> float:
     """Return the value that a full bar of a measure stands for: 1, or the most of an amount."""
-    if declaration(rows[0]["measure"]).bounded:
+    if declaration_of(rows[0]["measure"]).bounded:
         return 1.0
     ends = [row.get(end) or 0.0 for row in rows for end in ("value", "high")]
     return max(ends) or 1.0
@@ -217,4 +221,4 @@ def _share(value: float, most: float) -> str:
 
 def scores_html(sheet: Sheet) -> Markup:
     """Return the values of a run and the remarks on them, as a notebook shows them."""
-    return boxed(headline([sheet], None))
+    return boxed(value_section([sheet], None))

@@ -11,7 +11,7 @@ import msgspec
 from karat.errors import InputError
 
 DOCUMENTS = ("scores", "comparison", "verdict", "run")
-_PLACE = "#/$defs/"
+_DEFS = "#/$defs/"
 
 
 def schema(document: str) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _references(part: Any) -> Iterator[str]:
     """Yield the shared definitions that a part of a schema names."""
     if isinstance(part, dict):
         if isinstance(named := part.get("$ref"), str):
-            yield named.removeprefix(_PLACE)
+            yield named.removeprefix(_DEFS)
         part = list(part.values())
     if isinstance(part, list):
         for each in part:
