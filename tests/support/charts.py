@@ -69,7 +69,7 @@ def charts_of_page():
         inputs=[],
         run_settings={},
         notices=[],
-        picture=load_chart_data(scores, [LoadedRun.of(score) for score in scores]),
+        chart_data=load_chart_data(scores, [LoadedRun.of(score) for score in scores]),
         queries=Queries(empty, None, pl.DataFrame(), empty, [], []),
     )
     return charts(page)

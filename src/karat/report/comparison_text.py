@@ -1,4 +1,4 @@
-"""Comparisons as text, in a terminal, as Markdown, and in files."""
+"""Comparisons as plain text, in a terminal, as Markdown, and in files."""
 
 from __future__ import annotations
 
@@ -31,72 +31,78 @@ from karat.report.terminal import WIDTH, cell_width, print_table, shorten, table
 from karat.report.writers import REPORT_HINT, Writers
 
 _ID_WIDTH = 24
-_MIN_TEXT = 12  # less of a query's text says nothing
+_MIN_TEXT = 12  # shorter beginnings of a query text are not worth showing
 
 
 def text(sheet: ComparisonSheet) -> str:
-    """Return everything as plain text of 80 columns."""
+    """Return a comparison as plain text of 80 columns."""
     lines: list[str] = []
     for section in sections(sheet):
-        lines += [""] * bool(lines) + [section.title] * bool(section.title)
+        if lines:
+            lines.append("")
+        if section.title:
+            lines.append(section.title)
         lines += table_lines(section.heads, section.rows, section.n_labels, section.n_last)
     return "\n".join([*lines, *_notes_below(sheet)])
 
 
 def show(sheet: ComparisonSheet) -> None:
-    """Print everything; in a terminal, tables are ruled and as wide as it is."""
-    bars = False
-    for number_of_section, section in enumerate(sections(sheet)):
-        if number_of_section:
+    """Print a comparison; in a terminal, tables are ruled and use its full width."""
+    has_bars = False
+    for number, section in enumerate(sections(sheet)):
+        if number:
             print()
         if section.title:
             print(section.title)
-        bars |= print_table(
+        has_bars |= print_table(
             section.heads,
             section.rows,
             section.n_labels,
             n_last=section.n_last,
-            drawing=section.drawing,
+            bars=section.bars,
         )
-    print("\n".join(_notes_below(sheet, [LEGEND] * bars)))
+    print("\n".join(_notes_below(sheet, [LEGEND] if has_bars else [])))
 
 
-def _notes_below(sheet: ComparisonSheet, drawn: Sequence[str] = ()) -> Iterator[str]:
-    """Yield what comes below the tables."""
+def _notes_below(sheet: ComparisonSheet, bar_legend: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the lines below the tables: changed queries, notes, remarks, conclusion."""
     for a, b in sheet.names:
-        own = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
-        if own:
+        moved_queries = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
+        if moved_queries:
             yield ""
-            measure = sheet.label(own[0].measure)
-            yield from _wrap(f"{pair_title(a, b)}: the queries that moved most by {measure}")
-            for moved in own:
+            measure = sheet.label(moved_queries[0].measure)
+            yield from _wrap(f"{pair_title(a, b)}: queries with the largest change in {measure}")
+            for moved in moved_queries:
                 yield from _moved_lines(moved)
     yield ""
-    for note in [*drawn, *mark_legend(sheet), *notes(sheet), *_remarks(sheet)]:
+    for note in [*bar_legend, *mark_legend(sheet), *notes(sheet), *_remarks(sheet)]:
         yield from _wrap(printable(note))
     yield ""
     yield from _wrap(printable(comparison_conclusion(sheet)))
 
 
 def _remarks(sheet: ComparisonSheet) -> list[str]:
-    """Return what must be known beside the numbers."""
+    """Return the remarks on the comparison, on each run, and on the scoring."""
     return [*sheet.remarks(), *remarks(sheet.runs), *scoring_notes(sheet.runs[0].scores)]
 
 
 def _moved_lines(moved: Moved) -> Iterator[str]:
-    both = f"{format_value(moved.value_a, moved.measure)} → {format_value(moved.value_b, moved.measure)}"
-    line = f"  {format_difference(moved.difference, moved.measure)}  {both}  {shorten(moved.query_id, _ID_WIDTH)}"
+    measure = moved.measure
+    values = f"{format_value(moved.value_a, measure)} → {format_value(moved.value_b, measure)}"
+    difference = format_difference(moved.difference, measure)
+    line = f"  {difference}  {values}  {shorten(moved.query_id, _ID_WIDTH)}"
     room = WIDTH - cell_width(line) - 2
     if moved.text and room >= _MIN_TEXT:
         line += f"  {_beginning(moved.text, room)}"
     yield line
-    whole = format_changes(moved).replace(" → ", "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}")
-    for each in _wrap(whole, "    ", "    "):
-        yield each.replace("\N{NO-BREAK SPACE}", " ")
+    # No line break around an arrow.
+    changes = format_changes(moved).replace(" → ", "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}")
+    for wrapped in _wrap(changes, "    ", "    "):
+        yield wrapped.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def _wrap(words: str, indent: str = "", further: str = "  ") -> list[str]:
-    """Break a text into lines; wide characters take room that textwrap does not see."""
+    """Wrap a text; textwrap does not know that wide characters take two columns."""
     room = min(WIDTH, max(WIDTH // 2, WIDTH - (cell_width(words) - len(words))))
     return textwrap.wrap(
         words, room, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False
@@ -104,22 +110,22 @@ def _wrap(words: str, indent: str = "", further: str = "  ") -> list[str]:
 
 
 def _beginning(words: str, room: int) -> str:
-    """Return how a query begins; unlike names, queries differ at their beginning."""
+    """Return the beginning of a query text: unlike names, queries differ at their start."""
     words = printable(" ".join(words.split()))
     if cell_width(words) <= room:
         return words
-    begun = ""
+    beginning = ""
     for character in words:
-        if cell_width(begun + character) > room - 1:
+        if cell_width(beginning + character) > room - 1:
             break
-        begun += character
-    return f"{begun.rstrip()}…"
+        beginning += character
+    return f"{beginning.rstrip()}…"
 
 
 def markdown(sheet: ComparisonSheet) -> str:
-    """Return what matters as Markdown, for a pull request: first which run is best.
+    """Return a comparison as Markdown, for pull requests; the conclusion comes first.
 
-    Of many pairs, those of the best run are shown, by the first measure.
+    If there are many pairs, only those with the best run are shown, by the first measure.
     """
     names, measures = sheet.names, sheet.measures
     if sheet.many:
@@ -129,14 +135,16 @@ def markdown(sheet: ComparisonSheet) -> str:
         table = pipe_table(section.heads, section.rows, section.n_labels)
         parts.append(f"**{escape(section.title)}**\n\n{table}")
     if sheet.moved:
-        heads = ["pair", "query", "text", "changed", sheet.label(sheet.moved[0].measure)]
+        heads = ["pair", "query", "text", "changed ranks", sheet.label(sheet.moved[0].measure)]
         rows = [_moved_cells(moved) for moved in sheet.moved]
-        parts.append(f"**the queries that moved most**\n\n{pipe_table(heads, rows, 4)}")
-    left = len(sheet.names) - len(names)
-    more = [f"{left:,} other pairs: not shown, .json and .csv hold them"] if left else []
-    if told := [*mark_legend(sheet), *more, *_remarks(sheet)]:
-        parts.append(bullet_list(told))
-    parts.append(details_block("what the columns mean, and how they came about", notes(sheet)))
+        parts.append(f"**queries with the largest change**\n\n{pipe_table(heads, rows, 4)}")
+    notes_below = mark_legend(sheet)
+    if n_hidden := len(sheet.names) - len(names):
+        notes_below.append(f"{n_hidden:,} other pairs are not shown; .json and .csv contain them")
+    notes_below += _remarks(sheet)
+    if notes_below:
+        parts.append(bullet_list(notes_below))
+    parts.append(details_block("columns and methods", notes(sheet)))
     return "\n".join(parts)
 
 
@@ -150,7 +158,7 @@ def _moved_cells(moved: Moved) -> list[str]:
     ]
 
 
-_B_SUFFIX = "\0b"  # no measure ends so
+_B_SUFFIX = "\0b"  # no measure name ends like this
 
 
 def _write_csv(sheet: ComparisonSheet, file: IO[bytes]) -> None:

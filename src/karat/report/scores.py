@@ -1,4 +1,4 @@
-"""Scores in files."""
+"""Writing scores to files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karat.report.writers import REPORT_HINT, Writers
 
 
 def json_document(sheets: Sequence[Sheet]) -> dict[str, Any]:
-    """Return what is shown of the scores as plain data."""
+    """Return the shown scores as JSON-compatible data."""
     return document(
         [sheet.scores for sheet in sheets],
         [sheet.groups for sheet in sheets],
@@ -29,7 +29,7 @@ def _write_json(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
 
 
 def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    """Write a row for each run and measure, or for each group of these where groups are asked."""
+    """Write one row per run and measure, or per run, measure and group if there are groups."""
     frames = (
         (
             sheet.name,
@@ -43,7 +43,7 @@ def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
 
 
 def _write_queries(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    """Write a row for each run and query."""
+    """Write one row per run and query."""
     frames = ((sheet.name, sheet.scores.per_query.rename(_labels(sheet))) for sheet in sheets)
     _with_run_names(frames).write_csv(file)
 
@@ -53,7 +53,7 @@ def _labels(sheet: Sheet) -> dict[str, str]:
 
 
 def _with_run_names(frames: Iterable[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
-    """Return the rows of all runs, with the name of the run before them."""
+    """Return the rows of all runs, with the name of the run as the first column."""
     return pl.concat(frame.select(pl.lit(name).alias("run"), pl.all()) for name, frame in frames)
 
 
@@ -62,13 +62,13 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
 
 
 def _write_markdown(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    from karat.report.markdown import markdown  # loads all of comparison
+    from karat.report.markdown import markdown  # slow import
 
     file.write(markdown(sheets).encode())
 
 
 def _write_latex(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    from karat.report.latex import scores_latex  # loads all of comparison
+    from karat.report.latex import scores_latex  # slow import
 
     file.write(scores_latex(sheets).encode())
 

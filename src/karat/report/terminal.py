@@ -1,4 +1,4 @@
-"""The table in a terminal: measures as rows, runs as columns; plain when piped."""
+"""Scores as tables in a terminal: measures as rows, runs as columns; plain text when piped."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ TextRows = list[list[str]]
 
 
 def show(sheets: Sequence[Sheet]) -> None:
-    """Print the table, then groups and queries where they were asked, then the remarks."""
+    """Print the table of values, then groups and queries if requested, then the remarks."""
     heads = table_heads(sheets, [shorten(sheet.name, _NAME_WIDTH) for sheet in sheets])
-    bars = print_table(heads, table_rows(sheets), 1, n_last=1, drawing=value_bars(sheets))
+    has_bars = print_table(heads, table_rows(sheets), 1, n_last=1, bars=value_bars(sheets))
     for sheet in sheets:
         if (table := group_table(sheet)) is not None:
             fields = sheet.group_fields
             print(f"\n{shorten(sheet.name, _LABEL_WIDTH)} by {', '.join(map(printable, fields))}")
-            bars |= print_table(*table, len(fields), drawing=group_value_bars(sheet))
+            has_bars |= print_table(*table, len(fields), bars=group_value_bars(sheet))
     for sheet in sheets:
         if (table := query_table(sheet)) is not None:
             print(f"\n{shorten(sheet.name, WIDTH)}")
             print_table(*table, 1)
-    if bars:
+    if has_bars:
         print(LEGEND)
     _print_remarks(sheets)
 
@@ -56,39 +56,42 @@ def print_table(
     n_labels: int,
     *,
     n_last: int = 0,
-    drawing: ValueBars = _NO_BARS,
+    bars: ValueBars = _NO_BARS,
 ) -> bool:
-    """Print a table as wide as the terminal is, in several where it does not fit.
+    """Print a table, split into several if it is wider than the terminal.
 
-    In a terminal, values have bars beside them where there is room; tell whether there was.
+    The first `n_labels` and the last `n_last` columns are repeated in each part. In a terminal,
+    values are followed by bars if they fit. Returns whether bars were printed.
     """
-    lines, bars = _shorten_cells(heads, rows), False
+    lines, has_bars = _shorten_cells(heads, rows), False
     blocks = _split_columns(lines, n_labels, n_last, _table_width(), _gap_width())
-    if any(each.ends for each in drawing.values()) and _supports_bars():
+    if any(bar.ends for bar in bars.values()) and _supports_bars():
         for width in _BAR_WIDTHS:
-            wider = [lines[0], *_with_bars(lines[1:], drawing, width)]
+            wider = [lines[0], *_with_bars(lines[1:], bars, width)]
             if _fits(wider, blocks, _table_width(), _gap_width()):
-                lines, bars = wider, True
+                lines, has_bars = wider, True
                 break
     for number, block in enumerate(blocks):
         if number:
             print()
         part = [[line[column] for column in block] for line in lines]
         if _is_ruled():
-            bold = {(at, c) for at, c in _best_cells(drawing) if c in block}
+            bold = {(at, c) for at, c in _best_cells(bars) if c in block}
             _print_rich(part, n_labels, {(at, block.index(c)) for at, c in bold})
         else:
             print("\n".join(plain_lines(part[0], part[1:], n_labels)))
-    return bars
+    return has_bars
 
 
 def table_lines(heads: list[str], rows: list[list[str]], n_labels: int, n_last: int) -> list[str]:
-    """Return a table as lines of text, in several where it does not fit 80 columns."""
+    """Return a table as lines of text, split into several if it is wider than 80 columns."""
     whole = _shorten_cells(heads, rows)
     lines: list[str] = []
     for block in _split_columns(whole, n_labels, n_last, WIDTH, 2):
         part = [[line[column] for column in block] for line in whole]
-        lines += [""] * bool(lines) + plain_lines(part[0], part[1:], n_labels)
+        if lines:
+            lines.append("")
+        lines += plain_lines(part[0], part[1:], n_labels)
     return lines
 
 
@@ -99,9 +102,9 @@ def _shorten_cells(heads: list[str], rows: list[list[str]]) -> TextRows:
 def _split_columns(
     lines: TextRows, n_labels: int, n_last: int, width: int, gap: int
 ) -> list[list[int]]:
-    """Share the columns of a table out over as many tables as it takes to fit a width.
+    """Distribute the columns over as many tables as needed to fit a width.
 
-    The first columns, the labels, and the last ones stand in each of them.
+    The label columns and the last columns are repeated in each table.
     """
     sizes = [size + gap for size in _column_widths(lines)]
     end = len(sizes) - n_last
@@ -116,26 +119,26 @@ def _split_columns(
 
 
 def _fits(lines: TextRows, blocks: list[list[int]], width: int, gap: int) -> bool:
-    """Tell whether columns that are shared out so fit a width."""
+    """Return whether each block of columns fits a width."""
     sizes = _column_widths(lines)
     return all(sum(sizes[c] + gap for c in block) - gap <= width for block in blocks)
 
 
-def _with_bars(rows: TextRows, drawing: ValueBars, width: int) -> TextRows:
-    """Return rows with bars behind the values that have one, and room where others have."""
-    columns = {column for (_, column), each in drawing.items() if each.ends is not None}
+def _with_bars(rows: TextRows, bars: ValueBars, width: int) -> TextRows:
+    """Return rows with a bar after each value; values without one get spaces to stay aligned."""
+    columns = {column for (_, column), bar in bars.items() if bar.ends is not None}
     none = ValueBar(None, best=False)
     return [
         [
-            f"{cell} {drawing.get((at, column), none).bar(width)}" if column in columns else cell
+            f"{cell} {bars.get((at, column), none).bar(width)}" if column in columns else cell
             for column, cell in enumerate(row)
         ]
         for at, row in enumerate(rows)
     ]
 
 
-def _best_cells(drawing: ValueBars) -> Iterator[tuple[int, int]]:
-    return (place for place, each in drawing.items() if each.best)
+def _best_cells(bars: ValueBars) -> Iterator[tuple[int, int]]:
+    return (cell for cell, bar in bars.items() if bar.best)
 
 
 def _column_widths(lines: TextRows) -> list[int]:
@@ -143,12 +146,12 @@ def _column_widths(lines: TextRows) -> list[int]:
 
 
 def plain_lines(heads: list[str], rows: list[list[str]], n_labels: int) -> list[str]:
-    """Return a table as lines of text: labels to the left, numbers to the right."""
+    """Return a table as lines of text: labels are left-aligned, numbers right-aligned."""
     return ["  ".join(line).rstrip() for line in _pad_cells([heads, *rows], n_labels)]
 
 
 def _pad_cells(lines: TextRows, n_labels: int) -> Iterator[list[str]]:
-    """Yield lines whose cells are as wide as their column."""
+    """Yield lines with each cell padded to the width of its column."""
     sizes = _column_widths(lines)
     for line in lines:
         gaps = [" " * (size - cell_width(cell)) for cell, size in zip(line, sizes, strict=True)]
@@ -189,11 +192,11 @@ def _print_remarks(sheets: Sequence[Sheet]) -> None:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return a text that fits a width, and can be printed."""
+    """Return a printable text, shortened in the middle to fit a width."""
     text = printable(text)
     if cell_width(text) <= width:
         return text
-    # Names differ at either end, so the middle goes.
+    # Names usually differ at their start or end, so the middle is cut out.
     half = width // 2
     head, tail = "", ""
     for character in text:
@@ -208,7 +211,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return how many columns a text takes: wide characters two, combining ones none."""
+    """Return the columns that a text takes: wide characters take two, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(
@@ -222,7 +225,7 @@ def _is_ruled() -> bool:
 
 
 def _supports_bars() -> bool:
-    """Tell whether there is a terminal that can show block characters."""
+    """Return whether output goes to a terminal that can show block characters."""
     try:
         CHARACTERS.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
@@ -231,10 +234,10 @@ def _supports_bars() -> bool:
 
 
 def _gap_width() -> int:
-    """Return how far columns stand apart."""
+    """Return the number of spaces between columns."""
     return 3 if _is_ruled() else 2
 
 
 def _table_width() -> int:
     columns = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
-    return columns - 2 * _is_ruled()  # a ruled table has an edge on either side
+    return columns - 2 * _is_ruled()  # Rich pads a ruled table on both sides

@@ -1,4 +1,4 @@
-"""What a run took, as text: time by stage, money by stage and model."""
+"""The usage of a run as text: latency by stage, cost by stage and model."""
 
 from __future__ import annotations
 
@@ -19,34 +19,36 @@ def text(usage: Usage) -> str:
 
 
 def _counts(usage: Usage) -> list[str]:
-    told = [counted(usage.queries, "query")]
+    parts = [counted(usage.queries, "query")]
     if usage.failed:
         kinds = ", ".join(f"{count:,} {printable(kind)}" for kind, count in usage.failed.items())
-        told.append(f"{sum(usage.failed.values()):,} failed ({kinds})")
+        parts.append(f"{sum(usage.failed.values()):,} failed ({kinds})")
     if usage.retried:
-        told.append(f"{usage.retried:,} asked again")
+        parts.append(f"{usage.retried:,} retried")
     if usage.varied:
-        told.append(f"{usage.varied:,} answered in different ways")
+        parts.append(f"{usage.varied:,} with different answers on repetition")
     name = f"{printable(usage.name)}: " if usage.name else ""
-    return _wrap(name + ", ".join(told))
+    return _wrap(name + ", ".join(parts))
 
 
 def _latency(usage: Usage) -> Iterator[str]:
     if not usage.times:
         return
     yield ""
-    rows = [[shorten(each.stage, _STAGE_WIDTH), *_time_cells(each)] for each in usage.times]
+    rows = [[shorten(times.stage, _STAGE_WIDTH), *_time_cells(times)] for times in usage.times]
     yield from table_lines(["latency [ms]", "n", *QUANTITIES], rows, 1, 0)
-    if any(each.few for each in usage.times):
-        yield "* p99 of fewer than 100 samples"
+    if any(times.few for times in usage.times):
+        yield "*: p99 from fewer than 100 samples"
     if usage.load:
         yield from _wrap(usage.load)
 
 
 def _time_cells(times: Times) -> list[str]:
-    """Return n and the times as a table shows them, those that rest on few marked."""
-    shown = {how: amount(getattr(times, how)) for how in QUANTITIES}
-    return [f"{times.n:,}", *(shown | {"p99": shown["p99"] + "*" * times.few}).values()]
+    """Return the cells of a row: n and the times; a p99 from few samples is marked."""
+    cells = {name: amount(getattr(times, name)) for name in QUANTITIES}
+    if times.few:
+        cells["p99"] += "*"
+    return [f"{times.n:,}", *cells.values()]
 
 
 def _cost(usage: Usage) -> Iterator[str]:
@@ -57,22 +59,24 @@ def _cost(usage: Usage) -> Iterator[str]:
     rows = [_cost_cells(part, part.stage, part.model) for part in parts]
     if len(parts) > 1:
         rows.append(_cost_cells(whole, "all", ""))
-    yield from table_lines(["stage", "model", "calls", "tokens in", "out", "USD"], rows, 2, 0)
+    yield from table_lines(
+        ["stage", "model", "calls", "tokens in", "tokens out", "USD"], rows, 2, 0
+    )
     if usage.costs.per_query is not None:
-        known = counted(usage.costs.n, "query")
-        of_some = f" (of the {known} whose cost is known)" if whole.unpriced else ""
-        yield f"{amount(usage.costs.per_query)} USD a query{of_some}"
+        n_priced = counted(usage.costs.n, "query")
+        scope = f" (over the {n_priced} with known cost)" if whole.unpriced else ""
+        yield f"{amount(usage.costs.per_query)} USD per query{scope}"
     if whole.unpriced:
         unpriced = counted(whole.unpriced, "call")
-        yield f"{unpriced} without a price or its tokens, in no sum"
+        yield f"{unpriced} without a known price or token count, not included in the sums"
         if _could_look_up_prices(usage):
-            yield "  pip install 'karat[live]' for prices by the names of models"
+            yield "  to look up prices by model name: pip install 'karat[live]'"
     if usage.prices:
-        yield from _wrap(f"prices that calls did not bring: {printable(usage.prices)}")
+        yield from _wrap(f"prices for calls that do not state one: {printable(usage.prices)}")
 
 
 def _could_look_up_prices(usage: Usage) -> bool:
-    """Whether karat asked without a list of prices, and a model has none."""
+    """Return whether karat made the run without a price list and a model has no price."""
     if usage.costs is None or "jobs" not in usage.settings or "prices" in usage.settings:
         return False
     return any(part.model is not None and part.unpriced for part in usage.costs.models)
@@ -82,8 +86,8 @@ def _cost_cells(part: Part, stage: str | None, model: str | None) -> list[str]:
     widths = ((stage, _STAGE_WIDTH), (model, _MODEL_WIDTH))
     names = ["–" if name is None else shorten(name, width) for name, width in widths]
     counts = (part.calls, part.prompt_tokens, part.completion_tokens)
-    shown = ["–" if count is None else f"{count:,}" for count in counts]
-    return [*names, *shown, "–" if part.usd is None else amount(part.usd)]
+    numbers = ["–" if count is None else f"{count:,}" for count in counts]
+    return [*names, *numbers, "–" if part.usd is None else amount(part.usd)]
 
 
 def _wrap(text: str) -> list[str]:

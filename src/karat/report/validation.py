@@ -1,4 +1,4 @@
-"""Validations as text."""
+"""The result of `validate` as text."""
 
 from __future__ import annotations
 
@@ -21,22 +21,27 @@ def text(validation: Validation) -> str:
 def _lines(validation: Validation) -> Iterator[str]:
     if validation.findings:
         rows = [
-            [found.severity, found.kind, shorten(found.source, _ID_WIDTH), f"{found.count:,}"]
-            for found in validation.findings
+            [
+                finding.severity,
+                finding.kind,
+                shorten(finding.source, _ID_WIDTH),
+                f"{finding.count:,}",
+            ]
+            for finding in validation.findings
         ]
         yield from plain_lines(["", "finding", "in", "count"], rows, 3)
         yield ""
-    for found in validation.findings:
-        where = "" if found.source == "gold" else f" in {shorten(found.source, _ID_WIDTH)}"
-        yield from _wrap(f"{found.kind}{where}: {found.meaning}", "")
-        for example in found.examples:
+    for finding in validation.findings:
+        where = "" if finding.source == "gold" else f" in {shorten(finding.source, _ID_WIDTH)}"
+        yield from _wrap(f"{finding.kind}{where}: {finding.meaning}", "")
+        for example in finding.examples:
             yield from _wrap(_example_text(example), "  ")
             if example.hint:
                 yield from _wrap(f"hint: {printable(example.hint)}", "    ")
-        if found.examples and (more := found.count - len(found.examples)):
+        if finding.examples and (more := finding.count - len(finding.examples)):
             yield f"  and {more:,} more"
-        if found.hint:
-            yield from _wrap(f"hint: {printable(found.hint)}", "  ")
+        if finding.hint:
+            yield from _wrap(f"hint: {printable(finding.hint)}", "  ")
         yield ""
     for source, names in validation.recognised.items():
         if any(ours != theirs for ours, theirs in names.items()):
@@ -45,7 +50,7 @@ def _lines(validation: Validation) -> Iterator[str]:
 
 
 def _recognised(source: str, names: dict[str, str], fields: tuple[str, ...]) -> str:
-    """Return which column or key was read as what."""
+    """Return a sentence with the columns or keys that were read, and as what."""
     pairs = (ours if ours == theirs else f"{ours} from {theirs}" for ours, theirs in names.items())
     also = f"; fields: {', '.join(fields)}" if fields and source == "gold" else ""
     return f"read {shorten(source, _ID_WIDTH)}: {', '.join(pairs)}{also}"

@@ -36,7 +36,7 @@ def queries(scores: list[Scores], found: list[list[int]], **fields: list[str | N
         ids=ids,
         texts=None,
         fields=pl.DataFrame(fields),
-        wanted=pl.Series([1] * ids.len(), dtype=pl.Int32),
+        n_relevant=pl.Series([1] * ids.len(), dtype=pl.Int32),
         outcomes=[
             Outcomes(pl.Series([0] * ids.len(), dtype=pl.UInt8), pl.Series(own), pl.Series(own))
             for own in found
@@ -65,7 +65,7 @@ def test_items_that_no_run_retrieved_are_unfound(gold, first, second):
     (kind,) = missed_gold(opened(karat.Evaluator(gold, "R@1").all({"a": first, "b": second})))
     wanted = {(q, item) for q, own in gold.items() for item, grade in own.items() if grade > 0}
     retrieved = {(q, item) for run in (first, second) for q, own in run.items() for item in own}
-    assert kind.wanted == len(wanted)
+    assert kind.total == len(wanted)
     assert list(kind.left.iter_rows()) == sorted(wanted - retrieved)
 
 
@@ -103,7 +103,7 @@ def test_spans_that_no_run_overlaps_are_unfound():
         for name, (d, start, end) in {"a": ("d1", 9, 15), "b": ("d3", 0, 99)}.items()
     }
     (kind,) = missed_gold(opened(karat.Evaluator(gold).all(runs)))
-    assert (kind.what, kind.wanted) == ("span", 3)
+    assert (kind.what, kind.total) == ("span", 3)
     assert kind.left["piece"].to_list() == ["d1[20:30]", "d2[0:9]"]
 
 
@@ -114,7 +114,7 @@ def test_evidence_that_no_run_covers_is_unfound():
         for name, text in {"a": "It is paid in euros.", "b": "We pay within 14 days."}.items()
     }
     (kind,) = missed_gold(opened(karat.Evaluator(gold, "evidence.recall@5").all(runs)))
-    assert (kind.what, kind.wanted, kind.left.rows()) == (
+    assert (kind.what, kind.total, kind.left.rows()) == (
         "evidence",
         3,
         [("q1", "to your card")],

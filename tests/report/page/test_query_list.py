@@ -115,7 +115,7 @@ def check_against_oracle(gold, runs, families, conventions, level, random):
                 gold[query], run.get(query, []), families[0], conventions, level
             )
             assert outcomes.status[number] == (0 if query in run else 1)
-            assert (known.wanted[number], outcomes.found[number], outcomes.first[number]) == (
+            assert (known.n_relevant[number], outcomes.found[number], outcomes.first[number]) == (
                 wanted,
                 found,
                 first,
@@ -229,7 +229,7 @@ def test_run_that_retrieved_nothing_has_empty_lists(level, unjudged):
 def test_relevance_is_defined_by_the_first_measure_that_reads_gold():
     run = [{"query_id": "q", "results": ["a", "b"], "latency_ms": {"total": 2.0}}]
     known = known_of({"q": {"a": 1, "b": 2, "c": 2}}, {"run": run}, ["latency.mean", "AP(rel=2)"])
-    assert (known.wanted.item(), known.outcomes[0].found.item()) == (2, 1)
+    assert (known.n_relevant.item(), known.outcomes[0].found.item()) == (2, 1)
     assert known.outcomes[0].first.item() == 2
     assert known.lists[0]["wanted"] == [["b", 2], ["c", 2]]
     assert known.lists[0]["hits"] == [[[1, 1, None, None], [2, 2, None, None]]]
@@ -245,7 +245,7 @@ def test_overlap_of_spans_is_defined_by_the_measure():
 def test_lists_have_no_hits_if_no_measure_reads_gold():
     run = [{"query_id": "q", "results": ["a"], "latency_ms": {"total": 2.0}}]
     known = known_of({"q": ["a"]}, {"run": run}, "latency.mean")
-    assert known.wanted.to_list() == [0]
+    assert known.n_relevant.to_list() == [0]
     assert known.lists[0] == {
         "items": ["a"],
         "lists": [[0]],

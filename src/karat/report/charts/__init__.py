@@ -1,4 +1,4 @@
-"""Charts of runs, drawn by Altair: the same on a page and in a notebook."""
+"""Charts of runs, made with Altair; HTML reports and notebooks show the same charts."""
 
 from karat.report.charts.chart import PageChart, TitledChart
 from karat.report.charts.kinds import KINDS, ChartInput, charts

@@ -1,4 +1,4 @@
-"""Values with their intervals: a row a measure, a dot a run."""
+"""Values with their intervals: one row per measure, one dot per run."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from karat.report.tables import format_value, format_with_interval
 
 
 def values(summaries: Mapping[str, pl.DataFrame]) -> list[TitledChart]:
-    """Draw the values of runs; measures of different units do not share an axis."""
+    """Return one chart of values per unit: measures of different units do not share an axis."""
     runs = list(summaries)
-    told = [
+    all_rows = [
         {"run": run, **row}
         for run, summary in summaries.items()
         for row in summary.iter_rows(named=True)
         if row["value"] is not None
     ]
     axes: dict[str, list[dict[str, Any]]] = {}
-    for row in told:
+    for row in all_rows:
         axes.setdefault(_axis_title(parse(row["measure"])), []).append(row)
     return [
         TitledChart(
             f"values-{at}",
             "curves",
             f"Values by run, {name}" if name != _VALUE else "Values by run",
-            _caption(same),
-            _chart(same, runs, name),
+            _caption(axis_rows),
+            _chart(axis_rows, runs, name),
         )
-        for at, (name, same) in enumerate(axes.items(), 1)
+        for at, (name, axis_rows) in enumerate(axes.items(), 1)
     ]
 
 
@@ -41,16 +41,16 @@ _VALUE = "value"
 
 
 def _axis_title(measure: Measure) -> str:
-    """Return what an axis is called that this measure may stand on."""
+    """Return the title of the axis of a measure."""
     if measure.declaration.unit is not None:
         return str(measure.declaration.unit)
-    return "a number of items" if measure.declaration.whole else _VALUE
+    return "number of items" if measure.declaration.whole else _VALUE
 
 
-def _chart(told: list[dict[str, Any]], runs: list[str], name: str) -> Any:
+def _chart(values: list[dict[str, Any]], runs: list[str], name: str) -> Any:
     import altair as alt
 
-    measures = list(dict.fromkeys(row["measure"] for row in told))
+    measures = list(dict.fromkeys(row["measure"] for row in values))
     data = [
         {
             "run": row["run"],
@@ -61,7 +61,7 @@ def _chart(told: list[dict[str, Any]], runs: list[str], name: str) -> Any:
             "shown": format_with_interval(row),
             "n": row["n"],
         }
-        for row in told
+        for row in values
     ]
     y = alt.Y(
         field="measure",
@@ -93,18 +93,19 @@ def _chart(told: list[dict[str, Any]], runs: list[str], name: str) -> Any:
     return alt.layer(intervals, dots).properties(height=height)
 
 
-def _caption(told: list[dict[str, Any]]) -> str:
-    measures = list(dict.fromkeys(row["measure"] for row in told))
-    said = []
+def _caption(values: list[dict[str, Any]]) -> str:
+    measures = list(dict.fromkeys(row["measure"] for row in values))
+    sentences = []
     for measure in measures:
-        held = [
-            (row["run"], format_value(row["value"], measure))
-            for row in told
+        labels = [
+            f"{row['run']} {format_value(row['value'], measure)}"
+            for row in values
             if row["measure"] == measure
         ]
-        said.append(f"{measure}: {join_names([f'{run} {value}' for run, value in held])}.")
-    lines = " Lines are 95% intervals." if any(row.get("low") is not None for row in told) else ""
-    return f"{' '.join(said)}{lines}"
+        sentences.append(f"{measure}: {join_names(labels)}.")
+    if any(row.get("low") is not None for row in values):
+        sentences.append("Lines are 95% intervals.")
+    return " ".join(sentences)
 
 
 def _default_to(end: float | None, value: float) -> float:

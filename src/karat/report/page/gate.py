@@ -1,4 +1,4 @@
-"""A verdict: each threshold, whether it is kept, and why not."""
+"""The verdict of a gate: each threshold, its outcome, and the reasons of failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from karat.report.verdict import check_rows
 
 
 def gate_section(verdict: Verdict) -> Markup:
-    """Return the thresholds as a table, and the reasons of failures."""
+    """Return the thresholds as a table, and the reason of each failure."""
     heads, cells = check_rows(verdict)
     top = tag(
         "tr",
@@ -23,10 +23,10 @@ def gate_section(verdict: Verdict) -> Markup:
         tag(
             "tr",
             tag("td", outcome_sign(check.passed, " passed" if check.passed else " failed")),
-            tag("th", named(own[1], 200), scope="row"),
-            [tag("td", cell) for cell in own[2:]],
+            tag("th", named(row[1], 200), scope="row"),
+            [tag("td", cell) for cell in row[2:]],
         )
-        for check, own in zip(verdict.checks, cells, strict=True)
+        for check, row in zip(verdict.checks, cells, strict=True)
     ]
     table = tag("table", tag("thead", top), tag("tbody", body), class_="numbers gate")
     return joined(
@@ -37,20 +37,23 @@ def gate_section(verdict: Verdict) -> Markup:
 
 
 def outcome_sign(passed: bool, word: str = "") -> Markup:
-    """Return a sign, with a word where none stands beside it: colour says nothing alone."""
+    """Return a sign for an outcome, with an optional word: colour alone is not accessible."""
     return tag("strong", "✓" if passed else "✗", word, class_="passed" if passed else "failed")
 
 
 def _failure(check: Check) -> Markup:
-    blamed = [tag("li", _blamed_query(each, check)) for each in check.blamed]
-    of_all = f" (of {check.to_blame:,})" if check.to_blame > len(check.blamed) else ""
+    queries = None
+    if check.blamed:
+        total = f" (of {check.to_blame:,})" if check.to_blame > len(check.blamed) else ""
+        items = [tag("li", _blamed_query(query, check)) for query in check.blamed]
+        queries = joined(
+            tag("p", f"{check.guilt}{total}:"), tag("ul", items, class_="queries-listed")
+        )
     return tag(
         "div",
         tag("h3", named(check.name, 200)),
         tag("p", check.reason),
-        joined(tag("p", f"{check.guilt}{of_all}:"), tag("ul", blamed, class_="queries-listed"))
-        if blamed
-        else None,
+        queries,
         class_="broken",
     )
 

@@ -1,4 +1,4 @@
-"""The file: everything a page shows, in one HTML document that needs nothing else."""
+"""The HTML file: one self-contained document with all sections, data and scripts."""
 
 from __future__ import annotations
 
@@ -32,27 +32,30 @@ _TITLES = {
     "groups": "Groups",
     "speed": "Speed and cost",
     "queries": "Queries",
-    "made": "How this was made",
+    "made": "Provenance",
 }
-_WITHOUT_SCRIPTS = "The queries are unpacked by a script, and scripts are off."
+_WITHOUT_SCRIPTS = "JavaScript is disabled, but required to show the queries."
 
 
 def write(page: Page, file: IO[bytes]) -> None:
-    """Write a page; its parts one after the other, as the queries can take many megabytes."""
+    """Write a page part by part, since the queries can take many megabytes."""
     for part in _parts(page):
         file.write(part.encode())
 
 
 def write_failure(title: str, problem: str, file: IO[bytes]) -> None:
-    """Write a page that holds nothing but why there is no answer."""
-    said = tag("p", outcome_sign(False), " ", tag("span", problem, class_="problem"), class_="lead")
-    body = tag("header", tag("h1", named(title, 200)), said)
+    """Write a page that shows only why there is no result."""
+    reason = tag("span", problem, class_="problem")
+    lead = tag("p", outcome_sign(False), " ", reason, class_="lead")
+    body = tag("header", tag("h1", named(title, 200)), lead)
     whole = f'<html lang="en"><head>{_head(title, [])}</head>\n<body>{body}</body></html>\n'
     file.write(f"<!doctype html>\n{whole}".encode())
 
 
 def _parts(page: Page) -> Iterator[str]:
-    with ThreadPoolExecutor(1) as threads:  # compressing leaves the interpreter to the charts
+    with ThreadPoolExecutor(
+        1
+    ) as threads:  # zlib releases the interpreter lock, so charts are made meanwhile
         packing = threads.submit(pack_queries, page)
         drawn = charts(page)
     data = packing.result()
@@ -63,7 +66,7 @@ def _parts(page: Page) -> Iterator[str]:
     yield tag("a", "Skip to the report", href="#main", class_="skip")
     yield header(page)
     anchors = [tag("a", _TITLES[name], href=f"#{name}") for name in sections]
-    yield tag("nav", anchors, aria_label="Parts of this report")
+    yield tag("nav", anchors, aria_label="Sections of this report")
     yield '\n<main id="main">\n'
     for name, content in sections.items():
         title = tag("h2", _TITLES[name], id=f"{name}-title")
@@ -99,7 +102,7 @@ def _head(title: str, scripts: list[str]) -> Markup:
 
 
 def _sections(page: Page, drawn: list[PageChart]) -> Iterator[tuple[str, Child]]:
-    """Yield the sections that there is something to show in, in the order they are read."""
+    """Yield the sections that have content, in the order of the page."""
     content: dict[str, Markup | None] = {
         "verdict": None if page.verdict is None else gate_section(page.verdict),
         "first": _notices(page.notices) if page.notices else None,
@@ -111,10 +114,14 @@ def _sections(page: Page, drawn: list[PageChart]) -> Iterator[tuple[str, Child]]
     }
     for name in _TITLES:
         figures = [_figure(chart) for chart in drawn if chart.section == name]
-        drawings = tag("div", figures, class_="figures") if figures else None
-        if (told := content.get(name)) or drawings:
-            # Tables of groups say in full what their map shows, so the map comes first.
-            yield name, (drawings, told) if name == "groups" else (told, drawings)
+        charts = tag("div", figures, class_="figures") if figures else None
+        body = content.get(name)
+        if not body and not charts:
+            continue
+        if name == "groups":  # the chart is the overview of the long tables
+            yield name, (charts, body)
+        else:
+            yield name, (body, charts)
 
 
 def _notices(notices: list[Notice]) -> Markup:
@@ -131,7 +138,7 @@ def _notices(notices: list[Notice]) -> Markup:
 
 
 def _figure(chart: PageChart) -> Markup:
-    """Return the place of a chart; its caption says in words what it draws."""
+    """Return the figure that a script draws a chart into; its caption describes the chart."""
     caption = tag(
         "figcaption",
         tag("strong", named(chart.title, 200)),
@@ -142,7 +149,7 @@ def _figure(chart: PageChart) -> Markup:
 
 
 def _json(value: object) -> str:
-    """Return JSON that a script element can hold: nothing in it looks like a tag."""
+    """Return JSON for a script element, with "<" escaped so that it contains no tag."""
     return msgspec.json.encode(value).decode().replace("<", "\\u003c")
 
 
@@ -151,8 +158,8 @@ def _data_script(name: str, kind: str, content: str) -> str:
 
 
 def header(page: Page) -> Markup:
-    """Return the title, the verdict and the facts that tell one page from another."""
-    judged = None if page.verdict is None else (outcome_sign(page.verdict.passed), " ")
+    """Return the title, the conclusion, and the number of queries and runs."""
+    sign = None if page.verdict is None else (outcome_sign(page.verdict.passed), " ")
     facts = [
         counted(page.queries.ids.len(), "query"),
         counted(len(page.sheets), "run"),
@@ -161,7 +168,7 @@ def header(page: Page) -> Markup:
     return tag(
         "header",
         tag("h1", named(page.title, 200)),
-        tag("p", judged, named(_conclusion(page), MAX_SENTENCE), class_="lead"),
+        tag("p", sign, named(_conclusion(page), MAX_SENTENCE), class_="lead"),
         tag("p", [tag("span", fact) for fact in facts], class_="about"),
     )
 

@@ -1,4 +1,4 @@
-"""What lies between runs, pair by pair, and the queries that moved."""
+"""Differences between runs, pair by pair, and the queries with the largest changes."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from karat.report.sheet import interval_methods
 from karat.report.tables import format_difference, format_value
 
 _MAX_OPEN_ROWS = 20
-"""Longer tables are folded."""
+"""Longer tables are collapsed."""
 _MAX_OPEN_TABLES = 3
-"""Of more tables, these are open: whoever compares many runs comes for some of the pairs."""
+"""Further tables are collapsed: with many runs, only some pairs are of interest."""
 _TEXT_LENGTH = 200
 
 
 def pair_section(sheet: ComparisonSheet) -> Markup:
-    """Return the tables of differences, the queries that moved most, and how it was tested."""
+    """Return the tables of differences, the largest changes, and the notes on the tests."""
     return joined(difference_tables(sheet), _moved_tables(sheet), pair_notes(sheet))
 
 
 def pair_notes(sheet: ComparisonSheet) -> Markup | None:
-    """Return how it was tested, but what is said of the values already."""
+    """Return the notes on the tests, without those that the table of values already shows."""
     of_values = interval_methods(sheet.runs)
-    own = [note for note in notes(sheet) if note not in of_values]
-    return remark_list([*own, *sheet.remarks()])
+    new_notes = [note for note in notes(sheet) if note not in of_values]
+    return remark_list([*new_notes, *sheet.remarks()])
 
 
 def difference_tables(sheet: ComparisonSheet) -> Iterator[Markup]:
-    """Yield the tables of differences, long ones folded."""
-    # Without a title are the values, which the headline shows.
+    """Yield the tables of differences; long ones are collapsed."""
+    # The section without a title is the table of values, which the page shows above.
     titled = [section for section in sections(sheet) if section.title]
     for at, section in enumerate(titled):
         rows = [[named(cell) for cell in row] for row in section.rows]
@@ -48,17 +48,16 @@ def difference_tables(sheet: ComparisonSheet) -> Iterator[Markup]:
 
 def _moved_tables(sheet: ComparisonSheet) -> Iterator[Markup]:
     for at, (a, b) in enumerate(sheet.names):
-        own = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
-        if own:
-            words = (
-                f"{pair_title(a, b)}: the queries that moved most by {sheet.label(own[0].measure)}"
-            )
-            heads = ["query", "text", "what changed", "from", "to", "difference"]
-            rows = table(heads, [_moved_cells(each) for each in own], n_labels=3)
+        moved_queries = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
+        if moved_queries:
+            measure = sheet.label(moved_queries[0].measure)
+            title = f"{pair_title(a, b)}: queries with the largest change in {measure}"
+            heads = ["query", "text", "changed ranks", "from", "to", "difference"]
+            rows = table(heads, [_moved_cells(moved) for moved in moved_queries], n_labels=3)
             yield tag(
                 "details",
-                tag("summary", named(words, 200)),
-                scrollable(rows, words),
+                tag("summary", named(title, 200)),
+                scrollable(rows, title),
                 open=at < _MAX_OPEN_TABLES,
             )
 
@@ -76,5 +75,5 @@ def _moved_cells(moved: Moved) -> list[Markup]:
 
 
 def comparison_html(sheet: ComparisonSheet) -> Markup:
-    """Return the values of the runs and the differences, as a notebook shows them."""
+    """Return the values of the runs and the differences, for a notebook."""
     return boxed(value_section(sheet.runs, sheet), difference_tables(sheet), pair_notes(sheet))
