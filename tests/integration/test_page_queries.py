@@ -192,7 +192,7 @@ def test_next_follows_the_order_of_the_table(path, opened):
     open_query(page, order[3])
     dialog_of(page).get_by_role("button", name="next").click()
     expect(dialog_of(page).locator("h3")).to_have_text(f"Query {order[4]}")
-    expect(dialog_of(page).locator(".place")).to_have_text("5 of 10")
+    expect(dialog_of(page).locator(".position")).to_have_text("5 of 10")
     page.go_back()
     expect(page.locator("dialog")).not_to_be_visible()
 
@@ -230,7 +230,7 @@ def test_calculation_is_that_of_the_chosen_measure(path, opened):
     page = opened(path)
     open_query(page, "q7")
     panel = dialog_of(page).locator(".runs").first.locator(".run").first
-    expect(panel.locator(".told")).to_contain_text("nDCG@10 = 0.8772153153380493")
+    expect(panel.locator(".facts")).to_contain_text("nDCG@10 = 0.8772153153380493")
     assert panel.locator(".calculated").first.locator("tr").nth(3).inner_text().split() == [
         "3",
         "d2",
@@ -240,7 +240,7 @@ def test_calculation_is_that_of_the_chosen_measure(path, opened):
     ]
     expect(panel.locator(".calculation .missing li").last).to_have_text("1,233 more")
     dialog_of(page).get_by_label("measure", exact=True).select_option(label="RR")
-    expect(panel.locator(".told")).to_contain_text("RR = 1")
+    expect(panel.locator(".facts")).to_contain_text("RR = 1")
     expect(page.locator("#queries").get_by_label("measure", exact=True)).to_have_value("1")
 
 

@@ -165,7 +165,7 @@ def _unjudged_row(name: str, exact_values: Sequence[float | None]) -> Markup:
         for value in exact_values
     ]
     return tag(
-        "tr", tag("th", name, scope="row"), cells, tag("td", class_="size"), class_="unjudged"
+        "tr", tag("th", name, scope="row"), cells, tag("td", class_="size"), class_="unjudged-row"
     )
 
 
