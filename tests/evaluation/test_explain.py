@@ -401,10 +401,10 @@ def test_items_not_there_are_those_the_measure_would_have_rewarded():
     gold = {"q": {"a": 1, "b": 2, "c": 3, "d": 0}}
     run = {"q": ["x", "y", "c"]}
     text = str(karat.explain("AP(rel=2)@2", gold=gold, run=run, query="q"))
-    assert "\nnot there: c (grade 3, at rank 3), b (grade 2)\n" in text
-    assert "not there" not in str(karat.explain("NumNonrelRet", gold=gold, run=run, query="q"))
+    assert "\nmissed: c (grade 3, at rank 3), b (grade 2)\n" in text
+    assert "missed" not in str(karat.explain("NumNonrelRet", gold=gold, run=run, query="q"))
     own = str(karat.explain("nDCG(gain={1: 0, 0: 2})", gold=gold, run=run, query="q"))
-    assert "\nnot there: b (grade 2), d (grade 0)\n" in own
+    assert "\nmissed: b (grade 2), d (grade 0)\n" in own
 
 
 def test_odd_names_keep_the_width():
@@ -461,7 +461,7 @@ def test_the_command_prints_the_calculation(command):
         "rank  item  grade  reciprocal\n"
         "1     x         –           –\n"
         "2     a         2      0.5000\n"
-        "not there: b (grade 1)\n"
+        "missed: b (grade 1)\n"
         "\n"
         "first relevant rank or zero = 2\n"
         "RR = 0.5\n"
@@ -475,9 +475,9 @@ def test_the_command_shows_two_runs_side_by_side(command):
         "1 is one",
         "2 is two",
         "",
-        "What each item brings: its contribution",
-        "item  grade  rank 1  rank 2  brought 1       2   2 − 1",
-        "b         1       –       1     0.0000  1.0000  1.0000",
+        "What each item adds to the value (contribution)",
+        "item  grade  rank 1  rank 2  adds 1  adds 2   2 − 1",
+        "b         1       –       1  0.0000  1.0000  1.0000",
     ]
 
 

@@ -177,7 +177,7 @@ def test_report_shows_latency_and_cost():
     )
     run.settings.update(jobs=[8, 2], rate=5, prices="a list 1.0")
     assert str(usage(run)).splitlines() == [
-        "hybrid: 3 queries, 1 failed (1 Timeout), 2 asked again",
+        "hybrid: 3 queries, 1 failed (1 Timeout), 2 retried",
         "",
         "latency [ms]  n  mean   p50   p90    p99   max",
         "total         1  8.00  8.00  8.00  8.00*  8.00",

@@ -59,7 +59,9 @@ def open_query(page, query):
 
 def test_queries_with_the_largest_loss_come_first(path, opened):
     page = opened(path)
-    expect(page.locator("#queries-order")).to_contain_text("What lost most from a to <b>")
+    expect(page.locator("#queries-order")).to_contain_text(
+        "Sorted by largest degradation from a to <b>"
+    )
     assert ids_shown(page) == [IDS[-1], *IDS[1:-1], IDS[0]]
     expect(page.get_by_role("status").first).to_have_text("10 queries")
 
@@ -70,8 +72,8 @@ def test_worst_queries_come_first_with_one_run(tmp_path, opened):
     one = replace(page, sheets=page.sheets[:1], queries=queries)
     page = opened(written(one, tmp_path / "one.html"))
     assert ids_shown(page) == IDS
-    expect(page.locator("#queries-order")).to_contain_text("The worst of a come first.")
-    expect(page.locator("#queries").get_by_label("against")).to_have_count(0)
+    expect(page.locator("#queries-order")).to_contain_text("Sorted by a, worst first.")
+    expect(page.locator("#queries").get_by_label("compared with")).to_have_count(0)
 
 
 def test_values_are_those_of_the_scores(path, opened):
@@ -113,11 +115,11 @@ FILTERS = [
     ({"outcome": "failed (1)"}, ["q8"]),
     ({"outcome": "not in the run (1)"}, [IDS[-1]]),
     ({"outcome": "some found (8)"}, IDS[:8]),
-    ({"movement": "better"}, ["q0"]),
-    ({"movement": "worse"}, IDS[1:]),
-    ({"group": "category", "is": "<b> (2)"}, ["q3", "q8"]),
-    ({"group": "category", "is": "– (2)"}, ["q4", IDS[-1]]),
-    ({"group": "category", "is": "billing (4)", "movement": "better"}, ["q0"]),
+    ({"change": "better"}, ["q0"]),
+    ({"change": "worse"}, IDS[1:]),
+    ({"group": "category", "value": "<b> (2)"}, ["q3", "q8"]),
+    ({"group": "category", "value": "– (2)"}, ["q4", IDS[-1]]),
+    ({"group": "category", "value": "billing (4)", "change": "better"}, ["q0"]),
     ({"run": "a", "outcome": "nothing found (1)"}, ["q0"]),
     ({"run": "a", "outcome": "everything found (9)"}, IDS[1:]),
 ]
@@ -145,7 +147,7 @@ def test_search_finds_ids_and_texts_in_any_case(path, opened):
     expect(page.get_by_role("button", name=IDS[-1])).to_be_visible()
     assert ids_shown(page) == [IDS[-1]]
     box.fill("nothing is like this")
-    expect(page.get_by_role("status").first).to_have_text("No query is like this.")
+    expect(page.get_by_role("status").first).to_have_text("No queries match the filters.")
 
 
 def test_hostile_text_is_shown_and_not_run(path, opened):
@@ -201,7 +203,8 @@ def test_link_leads_to_a_query_with_any_id(path, opened):
     page = opened(path, "#query=z%3C%2Fscript%3E%26amp%3B")
     expect(dialog_of(page).locator("h3")).to_have_text(f"Query {IDS[-1]}")
     expect(dialog_of(page).locator(".note").first).to_contain_text(
-        "Texts and calculations are kept for 9 queries; write the report with --report-texts 10"
+        "This report contains texts and calculations for 9 queries. To include them for all 10, "
+        "write it with --report-texts 10"
     )
 
 
@@ -260,7 +263,7 @@ def test_highlights_distinguish_found_missed_and_irrelevant_text(path, opened):
     assert marked("gold") == f"{DOCUMENT[4:17]}|{DOCUMENT[17:33]}"
     assert marked("retrieved") == f"{DOCUMENT[33:35]}|{DOCUMENT[35:60]}"
     assert "(12) 1" in document.locator(".rank:visible").all_text_contents()
-    dialog_of(page).get_by_label("as found by").select_option(label="a")
+    dialog_of(page).get_by_label("run").select_option(label="a")
     assert marked("overlap") == DOCUMENT[4:17]
     assert marked("gold") == f"{DOCUMENT[17:33]}|⋯ 100 characters ⋯"
     assert marked("retrieved") == DOCUMENT[33:35]
@@ -276,7 +279,7 @@ def test_evidence_shows_the_match_or_the_nearest_text(path, opened):
     found, missed = dialog_of(page).locator(".evidence").all()
     expect(found).to_contain_text("covered at rank 1 d1: substring")
     expect(found.locator("mark")).to_have_text("refund is paid" + TEXTS[7])
-    expect(missed).to_contain_text("missed; nearest is rank 2 d9, ratio 0.4100")
+    expect(missed).to_contain_text("missed; the nearest item is at rank 2 d9, ratio 0.4100")
 
 
 def test_failed_query_shows_its_error(path, opened):
@@ -289,7 +292,7 @@ def test_failed_query_shows_its_error(path, opened):
 
 def test_notices_set_the_filters(path, opened):
     page = opened(path)
-    choose(page, "movement", "better")
+    choose(page, "change", "better")
     page.evaluate(
         """() => {
           const button = document.createElement("button");
@@ -326,7 +329,7 @@ def test_difference_by_rounding_alone_counts_as_the_same(tmp_path, opened):
     nearly = first.scores.per_query.with_columns(pl.col(name) * (1 + 2.0**-52))
     sheets = [first, with_values(second, nearly)]
     page = opened(written(replace(made, sheets=sheets), tmp_path / "r.html"))
-    choose(page, "movement", "the same")
+    choose(page, "change", "unchanged")
     assert len(ids_shown(page)) == 10
 
 
@@ -350,7 +353,7 @@ def test_scores_from_a_file_show_values_without_lists(tmp_path, opened):
     page = opened(written(a_page(queries), tmp_path / "saved.html"))
     assert len(ids_shown(page)) == 10
     open_query(page, "q1")
-    expect(dialog_of(page)).to_contain_text("The lists are not at hand")
+    expect(dialog_of(page)).to_contain_text("The ranked lists are not available")
     expect(dialog_of(page).locator(".measured [data-value]").first).to_be_visible()
 
 

@@ -258,7 +258,7 @@ def test_groups_are_coloured_by_difference_and_small_groups_are_marked():
     assert cells["hard"]["side"] == "worse"
     assert (cells["easy"]["value"], cells["hard"]["value"]) == ("1.0000", "0.5000*")
     assert "Worst by RR: hard (3)" in drawing.caption
-    assert "* fewer than 5 queries" in drawing.caption
+    assert "*: fewer than 5 queries" in drawing.caption
 
 
 def test_line_separator_in_a_name_is_made_visible():

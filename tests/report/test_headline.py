@@ -52,7 +52,7 @@ def test_best_run_is_compared_with_all_others():
     assert headline(runs) == "new has the best RR: significantly better than all 3 others"
     runs["close"] = run(*[1] * 11, 2)
     assert headline(runs) == (
-        "new has the best RR: significantly better than 3 of 4 others, not than close "
+        "new has the best RR: significantly better than 3 of 4 others, but not than close "
         "(only 1 of 12 queries differ)"
     )
     runs = {name: run(*ranks) for name, ranks in NEAR.items()}
@@ -66,8 +66,8 @@ def test_lead_that_only_the_correction_makes_insignificant_is_stated():
     runs = {"old": run(*[1] * 6, *[2] * 6), "close": run(*[1] * 6, *[2] * 6), "new": run(1)}
     assert headline(runs) == (
         "new has the best RR, but is not significantly better than any of the 2 others "
-        "(nearest: old, +0.2500, significant alone (p 0.0312), not after Holm over 3 pairs "
-        "(p 0.0938))"
+        "(nearest: old, +0.2500, significant on its own (p 0.0312), but not after Holm correction "
+        "over 3 pairs (p 0.0938))"
     )
 
 
@@ -77,7 +77,7 @@ def test_best_run_is_compared_with_the_baseline_only():
         "new is significantly better than old: RR differs by 0.5000 (p Holm 0.0010)"
     )
     assert headline(runs, baseline="new") == (
-        "new has the best RR: significantly better than 1 of 2 others, not than close "
+        "new has the best RR: significantly better than 1 of 2 others, but not than close "
         "(only 1 of 12 queries differ)"
     )
 
@@ -98,9 +98,9 @@ def test_lower_values_are_better_for_some_measures():
 def test_missing_values_and_tests_are_reported():
     nothing = {query: ["x"] for query in GOLD}
     runs = {"old": nothing, "new": nothing}
-    assert headline(runs, "FirstRelevant") == "no query has a value of FirstRelevant"
+    assert headline(runs, "FirstRelevant") == "no query has a value for FirstRelevant"
     assert headline(runs | {"new": run(1)}, "FirstRelevant") == (
-        "new has the best FirstRelevant; its difference from old was not tested"
+        "new has the best FirstRelevant; the difference from old was not tested"
     )
 
 

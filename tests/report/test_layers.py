@@ -41,5 +41,5 @@ def test_unknown_result_is_refused(render):
 
 
 def test_every_public_result_inherits_from_result():
-    names = ("Scores", "Comparison", "Verdict", "Explanation", "Validation", "Located")
+    names = ("Scores", "Comparison", "Verdict", "Explanation", "Validation", "Location")
     assert all(issubclass(getattr(karat, name), Result) for name in names)

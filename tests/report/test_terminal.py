@@ -148,7 +148,7 @@ def test_terminal_shows_bars_and_the_best_in_bold(terminal, files):
     assert rows["Hits@2"][1:3] == ["1", "1.8333"]  # a count has no bar
     assert "\x1b[1m0.9444\x1b[0m" in shown
     assert "\x1b[1m0.5000\x1b[0m" not in shown
-    assert "bars: from 0 to 1, shaded where the interval lies\n" in plain
+    assert "bars: 0 to 1, the confidence interval is shaded\n" in plain
 
 
 @pytest.mark.parametrize(("columns", "cells"), [(40, 0), (46, 4), (48, 6), (52, 8)])

@@ -231,7 +231,7 @@ def notes(sheet: ComparisonSheet) -> list[str]:
     sentences += [
         "W/T/L: wins, ties and losses of the first-named run, by query",
         "dz: mean difference / its standard deviation over queries (Cohen's dz)",
-        f"MDE: minimum detectable effect, the smallest detectable difference ({_POWER})",
+        f"MDE: minimum detectable effect ({_POWER})",
     ]
     if sheet.groups is not None:
         if correction := _correction_note(sheet, sheet.groups, "pairs and groups"):

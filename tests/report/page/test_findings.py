@@ -104,7 +104,7 @@ def test_spans_that_no_run_overlaps_are_unfound():
     }
     (kind,) = missed_gold(opened(karat.Evaluator(gold).all(runs)))
     assert (kind.what, kind.total) == ("span", 3)
-    assert kind.left["piece"].to_list() == ["d1[20:30]", "d2[0:9]"]
+    assert kind.left["name"].to_list() == ["d1[20:30]", "d2[0:9]"]
 
 
 def test_evidence_that_no_run_covers_is_unfound():
@@ -115,7 +115,7 @@ def test_evidence_that_no_run_covers_is_unfound():
     }
     (kind,) = missed_gold(opened(karat.Evaluator(gold, "evidence.recall@5").all(runs)))
     assert (kind.what, kind.total, kind.left.rows()) == (
-        "evidence",
+        "evidence text",
         3,
         [("q1", "to your card")],
     )
@@ -131,7 +131,7 @@ def test_failed_and_missing_queries_come_first():
     first, second, *_ = notices(scores, opened(scores), queries(scores, [[0, 1, 0]]))
     assert first.text == "The retriever failed on 1 of 3 queries (33%) in run."
     assert first.show == {"run": "run", "outcome": "failed"}
-    assert second.text == "1 of 3 queries (33%) of gold is not in run."
+    assert second.text == "1 of 3 gold queries (33%) is not in run."
 
 
 def test_queries_with_nothing_found_are_counted_per_run_and_over_all_runs():
@@ -177,7 +177,7 @@ def test_unfound_evidence_is_shown_in_one_line():
     run = [{"query_id": "q1", "results": [{"id": "c", "text": "nothing"}]}]
     scores = [karat.evaluate(gold, run, "evidence.recall@5")]
     assert texts(scores, queries(scores, []), "unfound") == [
-        "2 of 2 evidences (100%) are not in any list, such as 'paid in euros' for query 'q1'."
+        "2 of 2 evidence texts (100%) are not in any list, e.g. 'paid in euros' for query 'q1'."
     ]
 
 
@@ -186,8 +186,8 @@ def test_bound_that_reaches_the_best_run_makes_its_lead_unsafe():
     runs = {"ahead": {"q1": ["a"], "q2": ["b"]}, "behind": {"q1": ["new"], "q2": ["b"]}}
     scores = karat.Evaluator(gold, "Success@1").all(runs)
     assert texts(scores, queries(scores, []), "unjudged") == [
-        "ahead is ahead of behind in Success@1, but its unjudged items could lift behind to "
-        "1.0000, not below 1.0000."
+        "ahead is ahead of behind in Success@1, but the unjudged items of behind could "
+        "raise its value to 1.0000, at least 1.0000."
     ]
     runs["behind"]["q1"] = ["x"]
     scores = karat.Evaluator(gold, "Success@1").all(runs)
@@ -199,11 +199,11 @@ def test_unjudged_shares_are_compared_for_measures_without_a_bound():
     runs = {"ahead": {"q1": ["a"], "q2": ["b"]}, "behind": {"q1": ["new"], "q2": ["b"]}}
     scores = karat.Evaluator(gold, "nDCG@1").all(runs)
     assert texts(scores, queries(scores, []), "unjudged") == [
-        "ahead is ahead of behind in nDCG@1, but 50% of what behind returned there was never "
-        "judged, against 0% of the other."
+        "ahead is ahead of behind in nDCG@1, but 50% of the items of behind are unjudged, "
+        "compared with 0%."
     ]
     assert texts(scores[1:], queries(scores[1:], []), "unjudged") == [
-        "50% of the items that nDCG@1 looks at were never judged; they count as irrelevant."
+        "50% of the items that nDCG@1 reads are unjudged; they count as irrelevant."
     ]
 
 
@@ -244,7 +244,7 @@ def test_missing_queries_are_reported_if_only_latency_is_measured():
     run = [{"query_id": "q1", "results": [], "latency_ms": {"total": 2.0}}]
     scores = [karat.evaluate({"q1": ["a"], "q2": ["a"]}, run, "latency.mean")]
     assert texts(scores, queries(scores, []), "missing") == [
-        "1 of 2 queries (50%) of gold is not in run."
+        "1 of 2 gold queries (50%) is not in run."
     ]
 
 
@@ -267,7 +267,7 @@ def test_group_far_below_the_rest_is_reported():
 def test_repeated_items_are_counted():
     scores = [karat.evaluate({"q1": ["a"]}, {"q1": ["a", "a", "b"], "other": ["a"]}, "P@3")]
     assert texts(scores, queries(scores, []), "duplicates") == [
-        "1 of 3 places of run hold an item that stands above already."
+        "1 of 3 results of run repeat an item of a higher rank."
     ]
 
 
@@ -277,7 +277,7 @@ def test_share_of_repeated_characters_is_reported():
     results = [{"doc_id": "d", "start": start, "end": end} for start, end in places]
     scores = [karat.evaluate(gold, [{"query_id": "q1", "results": results}], "span.recall@5")]
     assert texts(scores, queries(scores, []), "duplicates") == [
-        "25% of the characters that run returned for a query stand in an item above already."
+        "25% of the characters that run returned for a query repeat text of a higher rank."
     ]
 
 

@@ -144,7 +144,7 @@ def test_headline_shows_the_values_of_the_summary() -> None:
 
 def test_judged_shares_and_bounds_are_shown_below_the_values() -> None:
     page = page_of("good", "poor")
-    rows = document_of("good", "poor").section("headline").all("tr", **{"class": "hole"})
+    rows = document_of("good", "poor").section("headline").all("tr", **{"class": "unjudged-row"})
     shown = {
         row.one("th").text: [cell.attributes.get("data-value") for cell in row.all("td")]
         for row in rows

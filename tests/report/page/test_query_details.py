@@ -27,13 +27,13 @@ def place(document, start, end):
 
 
 def test_comparison_and_its_page_trace_each_query_once(monkeypatch, tmp_path):
-    traced, scored = Counter(), calculation.scored
+    traced, scored = Counter(), calculation.score_inputs
 
     def counting(gold, run, plan, readings, traces):
         traced.update((run.name, query, m.name) for query in gold.query_ids for m in plan.measures)
         return scored(gold, run, plan, readings, traces)
 
-    monkeypatch.setattr(calculation, "scored", counting)
+    monkeypatch.setattr(calculation, "score_inputs", counting)
     gold = {f"q{n}": {"a": 2, "b": 1} for n in range(12)}
     first = karat.Run.of({q: ["x"] * (n % 4) + ["a"] for n, q in enumerate(gold)}, name="first")
     second = karat.Run.of({q: ["y"] * (n % 3) + ["b"] for n, q in enumerate(gold)}, name="second")

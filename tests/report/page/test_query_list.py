@@ -69,8 +69,8 @@ def small_limits():
     stack = ExitStack()
     for module, name, size in (
         (ranked_lists, "TOP", 3),
-        (ranked_lists, "MOST_BELOW", 2),
-        (ranked_lists, "MOST_WANTED", 2),
+        (ranked_lists, "MAX_HITS_BELOW", 2),
+        (ranked_lists, "MAX_RELEVANT", 2),
     ):
         stack.enter_context(patch.object(module, name, size))
     return stack

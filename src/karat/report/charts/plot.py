@@ -95,7 +95,7 @@ def _load_chart_data(scores: Sequence[Scores], kind: str, chosen: Measure | None
         raise InputError(
             f"a {kind} chart needs the ranked lists, which saved scores do not contain",
             field="plot",
-            hint="evaluate the run again",
+            hint=f"evaluate the run again, then plot {kind}",
         )
     if kind in _LATENCY_KINDS:
         return ChartData(latencies=latencies(runs))

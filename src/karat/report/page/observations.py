@@ -56,8 +56,8 @@ def _unanswered(scores: Sequence[Scores]) -> Iterator[Notice]:
             text = f"The retriever failed on {queries} in {score.name}."
             yield Notice("failed", text, {"run": score.name, "outcome": "failed"})
         if n := n_missing(counts):
-            queries = _share_of(n, counts["queries"], "query")
-            text = f"{queries} of the gold {_is_or_are(n)} not in {score.name}."
+            queries = _share_of(n, counts["queries"], "gold query")
+            text = f"{queries} {_is_or_are(n)} not in {score.name}."
             yield Notice("missing", text, {"run": score.name, "outcome": "missing"})
 
 
