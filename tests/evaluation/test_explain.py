@@ -90,7 +90,7 @@ def test_every_measure_is_explained_in_words_with_an_example(name):
     text = str(karat.explain(name))
     canonical = str(parse(name))
     assert text.startswith(f"{canonical}: {parse(name).declaration.title}\n")
-    for label in ("Formula", "Cutoff", "Over queries", "Edge cases", "Elsewhere", "Example"):
+    for label in ("Formula", "Cutoff", "Over queries", "Edge cases", "Other tools", "Example"):
         assert f"\n{label}" in text
     assert max(map(len, text.splitlines())) <= 80
     value = values_of_the_example()[canonical]
@@ -222,7 +222,7 @@ def test_texts_without_an_id_are_shown_on_one_line_as_items():
     run = [{"query_id": "q", "results": [{"text": "It is paid\n within 14 days."}]}]
     lines = str(karat.explain("evidence.recall", gold=gold, run=run, query="q")).splitlines()
     assert "1     It is paid …hin 14 days.              1" in lines
-    assert "paid within 14 days     1  substring      –        –         –          –" in lines
+    assert "paid within 14 days     1  substring      –        –          –          –" in lines
 
 
 used = st.fixed_dictionaries(
@@ -382,10 +382,10 @@ def test_contribution_of_a_repeated_item_includes_every_counted_rank():
     gold, one, other = {"q": {"a": 1}}, {"q": ["a", "a", "x", "a"]}, {"q": ["x", "a"]}
     words = {"conventions": {"duplicates": "count"}}
     both = karat.explain("P@4", gold=gold, run=one, other=other, query="q", **words)
-    assert "a         1       1       2     3.0000  1.0000  -2.0000" in str(both)
+    assert "a         1       1       2  3.0000  1.0000  -2.0000" in str(both)
     assert both.difference == -0.5
     first = karat.explain("AP", gold=gold, run=one, other=other, query="q")
-    assert "a         1       1       2     1.0000  0.5000  -0.5000" in str(first)
+    assert "a         1       1       2  1.0000  0.5000  -0.5000" in str(first)
 
 
 @pytest.mark.parametrize("name", ["Unjudged@3", "RBPresid"])

@@ -229,7 +229,7 @@ def test_long_names_fit_80_columns(command, files):
     )
     assert code == 0
     assert max(map(cell_width, out.splitlines())) <= 80
-    assert "only one of the two left out" in " ".join(out.split())
+    assert "left out (value in only one of the two runs)" in " ".join(out.split())
 
 
 @pytest.fixture
@@ -570,7 +570,7 @@ def test_measure_without_values_is_shown_as_dashes(command, files):
     )
     assert re.search(r"^FirstRelevant@1 +– ", out, re.MULTILINE)
     assert "12 queries with a value in only one" not in out
-    assert "new − bad: 11 queries with a value in only one of the two left out\n" in out
+    assert "new − bad: 11 queries left out (value in only one of the two runs)\n" in out
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,10 @@ class ComparisonSheet:
             excluding = rows.filter(pl.col("left_out") > 0)
             for n, part in sorted(excluding.partition_by("left_out", as_dict=True).items()):
                 labels = ", ".join(map(self.label, part["measure"]))
-                scope = "" if part.height == rows.height else f" for {labels}"
+                scope = "" if part.height == rows.height else f" of {labels}"
                 queries = counted(int(n[0]), "query")
-                yield f"{b} − {a}: {queries} with a value in only one of the two left out{scope}"
+                reason = "value in only one of the two runs"
+                yield f"{b} − {a}: {queries} left out{scope} ({reason})"
             yield from self._untested_notes(a, b, rows)
             yield from self._uncorrected_notes(a, b, rows)
         yield from self._ratios()
