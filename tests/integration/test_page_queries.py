@@ -222,7 +222,7 @@ def test_lists_are_side_by_side_with_hits_and_missing_items(path, opened):
     assert other.locator(".missing").first.inner_text().split("\n") == [
         "Not found",
         "d2 grade 1",
-        "evidence 1",
+        "evidence text 1",
     ]
     first = one.locator(".ranking details").first
     first.locator("summary").click()
@@ -384,7 +384,7 @@ def test_many_queries_are_shown_in_pages(tmp_path, opened):
         ids=ids,
         texts=None,
         fields=pl.DataFrame(),
-        wanted=pl.Series([1] * n, dtype=pl.Int32),
+        n_relevant=pl.Series([1] * n, dtype=pl.Int32),
         outcomes=[],
         lists=[],
         details={},
@@ -415,8 +415,8 @@ def test_numbers_are_formatted_as_in_the_terminal(path, opened):
     values = [*fractions, *thirds, -0.0, 1234567.0, 1e15, 0.99995, 5e-05, 0.00015]
     page = opened(path)
     source = scripts.page_script()
-    start = source.index("// Numbers as the tables of the terminal")
-    code = source[start : source.index("// What the page knows of its queries")]
+    start = source.index("// Numbers in the same format as")
+    code = source[start : source.index("// The data of the queries;")]
     for measure, kind in kinds.items():
         both = "values.map((value) => [number(value, measure), signed(value, measure)])"
         shown = page.evaluate(f"([values, measure]) => {{ {code} return {both}; }}", [values, kind])

@@ -175,15 +175,15 @@ def _write_queries(sheet: ComparisonSheet, file: IO[bytes]) -> None:
         both = values[a].join(values[b], on="query_id", how="full", coalesce=True, suffix=_B_SUFFIX)
         both = both.sort("query_id")
         for n, measure in enumerate(sheet.measures):
-            one, other = pl.col(measure), pl.col(measure + _B_SUFFIX)
+            value_a, value_b = pl.col(measure), pl.col(measure + _B_SUFFIX)
             rows = both.select(
                 pl.lit(a).alias("a"),
                 pl.lit(b).alias("b"),
                 pl.lit(sheet.label(measure)).alias("measure"),
                 "query_id",
-                one.alias("value_a"),
-                other.alias("value_b"),
-                (other - one).alias("difference"),
+                value_a.alias("value_a"),
+                value_b.alias("value_b"),
+                (value_b - value_a).alias("difference"),
             )
             rows.write_csv(file, include_header=at == n == 0)
 

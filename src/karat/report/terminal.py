@@ -85,10 +85,10 @@ def print_table(
 
 def table_lines(heads: list[str], rows: list[list[str]], n_labels: int, n_last: int) -> list[str]:
     """Return a table as lines of text, split into several if it is wider than 80 columns."""
-    whole = _shorten_cells(heads, rows)
+    all_lines = _shorten_cells(heads, rows)
     lines: list[str] = []
-    for block in _split_columns(whole, n_labels, n_last, WIDTH, 2):
-        part = [[line[column] for column in block] for line in whole]
+    for block in _split_columns(all_lines, n_labels, n_last, WIDTH, 2):
+        part = [[line[column] for column in block] for line in all_lines]
         if lines:
             lines.append("")
         lines += plain_lines(part[0], part[1:], n_labels)

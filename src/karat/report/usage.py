@@ -55,19 +55,19 @@ def _cost(usage: Usage) -> Iterator[str]:
     if usage.costs is None:
         return
     yield ""
-    whole, parts = usage.costs.whole, usage.costs.parts
+    total, parts = usage.costs.whole, usage.costs.parts
     rows = [_cost_cells(part, part.stage, part.model) for part in parts]
     if len(parts) > 1:
-        rows.append(_cost_cells(whole, "all", ""))
+        rows.append(_cost_cells(total, "all", ""))
     yield from table_lines(
         ["stage", "model", "calls", "tokens in", "tokens out", "USD"], rows, 2, 0
     )
     if usage.costs.per_query is not None:
         n_priced = counted(usage.costs.n, "query")
-        scope = f" (over the {n_priced} with known cost)" if whole.unpriced else ""
+        scope = f" (over the {n_priced} with known cost)" if total.unpriced else ""
         yield f"{amount(usage.costs.per_query)} USD per query{scope}"
-    if whole.unpriced:
-        unpriced = counted(whole.unpriced, "call")
+    if total.unpriced:
+        unpriced = counted(total.unpriced, "call")
         yield f"{unpriced} without a known price or token count, not included in the sums"
         if _could_look_up_prices(usage):
             yield "  to look up prices by model name: pip install 'karat[live]'"

@@ -48,8 +48,8 @@ def write_failure(title: str, problem: str, file: IO[bytes]) -> None:
     reason = tag("span", problem, class_="problem")
     lead = tag("p", outcome_sign(False), " ", reason, class_="lead")
     body = tag("header", tag("h1", named(title, 200)), lead)
-    whole = f'<html lang="en"><head>{_head(title, [])}</head>\n<body>{body}</body></html>\n'
-    file.write(f"<!doctype html>\n{whole}".encode())
+    document = f'<html lang="en"><head>{_head(title, [])}</head>\n<body>{body}</body></html>\n'
+    file.write(f"<!doctype html>\n{document}".encode())
 
 
 def _parts(page: Page) -> Iterator[str]:
@@ -57,9 +57,9 @@ def _parts(page: Page) -> Iterator[str]:
         1
     ) as threads:  # zlib releases the interpreter lock, so charts are made meanwhile
         packing = threads.submit(pack_queries, page)
-        drawn = charts(page)
+        page_charts = charts(page)
     data = packing.result()
-    sections = dict(_sections(page, drawn))
+    sections = dict(_sections(page, page_charts))
     scripts = [vega_script(), page_script()]
     yield "<!doctype html>\n"
     yield f'<html lang="en"><head>{_head(page.title, scripts)}</head>\n<body>'
@@ -75,7 +75,7 @@ def _parts(page: Page) -> Iterator[str]:
     yield _data_script("page", "application/json", _json(data.json))
     specs = [
         {"id": c.id, "section": c.section, "title": c.title, "caption": c.caption, "spec": c.spec}
-        for c in drawn
+        for c in page_charts
     ]
     yield _data_script("charts", "application/json", _json(specs))
     for number, block in enumerate(data.blocks):
@@ -101,7 +101,7 @@ def _head(title: str, scripts: list[str]) -> Markup:
     )
 
 
-def _sections(page: Page, drawn: list[PageChart]) -> Iterator[tuple[str, Child]]:
+def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, Child]]:
     """Yield the sections that have content, in the order of the page."""
     content: dict[str, Markup | None] = {
         "verdict": None if page.verdict is None else gate_section(page.verdict),
@@ -113,7 +113,7 @@ def _sections(page: Page, drawn: list[PageChart]) -> Iterator[tuple[str, Child]]
         "made": provenance_section(page),
     }
     for name in _TITLES:
-        figures = [_figure(chart) for chart in drawn if chart.section == name]
+        figures = [_figure(chart) for chart in page_charts if chart.section == name]
         charts = tag("div", figures, class_="figures") if figures else None
         body = content.get(name)
         if not body and not charts:

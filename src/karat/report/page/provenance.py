@@ -66,10 +66,10 @@ def _digest(file: Path) -> str:
 
 def _digest_of_all(folder: Path, files: list[Path]) -> str:
     """Return the digest of a folder: that of the `sha256sum` lines of its files, by path."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in files:
-        whole.update(f"{_digest(file)}  {file.relative_to(folder).as_posix()}\n".encode())
-    return whole.hexdigest()
+        digest.update(f"{_digest(file)}  {file.relative_to(folder).as_posix()}\n".encode())
+    return digest.hexdigest()
 
 
 _PACKAGES = ("polars", "numpy", "scipy", "rapidfuzz", "altair", "vl-convert-python")
