@@ -98,7 +98,7 @@ def test_remark_names_the_measures_it_applies_to():
     timed = [*records, {"query_id": "q2", "results": ["c"], "latency_ms": {"total": 9.0}}]
     gold = {"q1": ["a"], "q2": ["c"]}
     comparison = karat.compare(gold, {"a": untimed, "b": timed}, ["RR", "latency.mean"])
-    remark = "b − a: 1 query with a value in only one of the two left out of latency.mean"
+    remark = "b − a: 1 query left out of latency.mean (value in only one of the two runs)"
     assert remark in str(comparison).splitlines()
 
 
@@ -359,7 +359,7 @@ def test_scores_are_taken_as_they_are():
 def test_changes_are_unknown_for_saved_scores(tmp_path):
     karat.evaluate(GOLD, OLD, ["RR", "nDCG"]).write(tmp_path / "old.json")
     mixed = karat.compare(GOLD, {"old": tmp_path / "old.json", "new": NEW})
-    remark = "what changed in lists is not known where scores were given for a run"
+    remark = "changes within lists are unknown for runs that were read as saved scores"
     assert remark in str(mixed).splitlines()
     with refused(field="run") as error:
         mixed.changes("q1", "RR", "old", "new")

@@ -60,8 +60,8 @@ def test_the_time_is_never_less_than_the_pace_allows(total, jobs, repeat, warmup
 def test_calls_without_a_price_are_reported_and_not_counted_as_free():
     estimated = estimate([line(1, calls=[READ, Call(model="x")]), line(2)], 10, RunOptions())
     assert math.isclose(estimated.usd, 0.02)
-    assert "cost: at least 0.0200 USD (0.00200 each)" in str(estimated)
-    assert "1 call among them without a price or its tokens, in no sum" in str(estimated)
+    assert "cost: at least 0.0200 USD (0.00200 per query)" in str(estimated)
+    assert "1 call without a known price or token count, not included in the sums" in str(estimated)
     unknown = estimate([line(1, calls=[Call(model="x")])], 10, RunOptions())
     assert (unknown.usd, unknown.as_dict()["usd"], unknown.unpriced) == (None, None, 1)
     assert "cost:" not in str(unknown)
@@ -70,7 +70,7 @@ def test_calls_without_a_price_are_reported_and_not_counted_as_free():
 def test_unknown_figures_are_not_shown():
     estimated = estimate([JournalLine("q1", [])], 10, RunOptions())
     assert (estimated.seconds, estimated.prompt_tokens, estimated.usd) == (None, None, None)
-    assert str(estimated).splitlines()[1:] == ["cost: no call of a model is known of"]
+    assert str(estimated).splitlines()[1:] == ["cost: unknown, no model calls were reported"]
 
 
 def test_failures_and_rounds_are_shown():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import karat
 from karat.errors import ConventionError, KaratWarning
 from karat.measures import REGISTRY, parse
-from karat.report.terminal import width_of
+from karat.report.terminal import cell_width
 from support.effort import examples
 from support.errors import refused
 
@@ -90,7 +90,7 @@ def test_every_measure_is_explained_in_words_with_an_example(name):
     text = str(karat.explain(name))
     canonical = str(parse(name))
     assert text.startswith(f"{canonical}: {parse(name).declaration.title}\n")
-    for label in ("Formula", "Cutoff", "Over queries", "Edge cases", "Elsewhere", "Example"):
+    for label in ("Formula", "Cutoff", "Over queries", "Edge cases", "Other tools", "Example"):
         assert f"\n{label}" in text
     assert max(map(len, text.splitlines())) <= 80
     value = values_of_the_example()[canonical]
@@ -123,7 +123,7 @@ def assert_calculated_as_evaluated(names, gold, query, runs, **options):
         if None not in values:
             assert both.difference == values[1] - values[0]
         json.dumps(both.as_dict())
-        assert max(map(width_of, str(both).splitlines())) <= 80
+        assert max(map(cell_width, str(both).splitlines())) <= 80
         alone = replace(both, calculations=both.calculations[:1])
         ending = "left out" if values[0] is None else repr(values[0])
         assert str(alone).splitlines()[-1].endswith(ending)
@@ -222,7 +222,7 @@ def test_texts_without_an_id_are_shown_on_one_line_as_items():
     run = [{"query_id": "q", "results": [{"text": "It is paid\n within 14 days."}]}]
     lines = str(karat.explain("evidence.recall", gold=gold, run=run, query="q")).splitlines()
     assert "1     It is paid …hin 14 days.              1" in lines
-    assert "paid within 14 days     1  substring      –        –         –          –" in lines
+    assert "paid within 14 days     1  substring      –        –          –          –" in lines
 
 
 used = st.fixed_dictionaries(
@@ -382,10 +382,10 @@ def test_contribution_of_a_repeated_item_includes_every_counted_rank():
     gold, one, other = {"q": {"a": 1}}, {"q": ["a", "a", "x", "a"]}, {"q": ["x", "a"]}
     words = {"conventions": {"duplicates": "count"}}
     both = karat.explain("P@4", gold=gold, run=one, other=other, query="q", **words)
-    assert "a         1       1       2     3.0000  1.0000  -2.0000" in str(both)
+    assert "a         1       1       2  3.0000  1.0000  -2.0000" in str(both)
     assert both.difference == -0.5
     first = karat.explain("AP", gold=gold, run=one, other=other, query="q")
-    assert "a         1       1       2     1.0000  0.5000  -0.5000" in str(first)
+    assert "a         1       1       2  1.0000  0.5000  -0.5000" in str(first)
 
 
 @pytest.mark.parametrize("name", ["Unjudged@3", "RBPresid"])
@@ -401,10 +401,10 @@ def test_items_not_there_are_those_the_measure_would_have_rewarded():
     gold = {"q": {"a": 1, "b": 2, "c": 3, "d": 0}}
     run = {"q": ["x", "y", "c"]}
     text = str(karat.explain("AP(rel=2)@2", gold=gold, run=run, query="q"))
-    assert "\nnot there: c (grade 3, at rank 3), b (grade 2)\n" in text
-    assert "not there" not in str(karat.explain("NumNonrelRet", gold=gold, run=run, query="q"))
+    assert "\nmissed: c (grade 3, at rank 3), b (grade 2)\n" in text
+    assert "missed" not in str(karat.explain("NumNonrelRet", gold=gold, run=run, query="q"))
     own = str(karat.explain("nDCG(gain={1: 0, 0: 2})", gold=gold, run=run, query="q"))
-    assert "\nnot there: b (grade 2), d (grade 0)\n" in own
+    assert "\nmissed: b (grade 2), d (grade 0)\n" in own
 
 
 def test_odd_names_keep_the_width():
@@ -412,7 +412,7 @@ def test_odd_names_keep_the_width():
     gold, run = {query: {wide: 1, "e\u0301" * 60: 1}}, {query: [wide, "x\x1b[31m"]}
     for other in (None, run):
         text = str(karat.explain("AP", gold=gold, run=run, other=other, query=query))
-        assert max(map(width_of, text.splitlines())) <= 80
+        assert max(map(cell_width, text.splitlines())) <= 80
         assert "\x1b" not in text
 
 
@@ -461,7 +461,7 @@ def test_the_command_prints_the_calculation(command):
         "rank  item  grade  reciprocal\n"
         "1     x         –           –\n"
         "2     a         2      0.5000\n"
-        "not there: b (grade 1)\n"
+        "missed: b (grade 1)\n"
         "\n"
         "first relevant rank or zero = 2\n"
         "RR = 0.5\n"
@@ -475,9 +475,9 @@ def test_the_command_shows_two_runs_side_by_side(command):
         "1 is one",
         "2 is two",
         "",
-        "What each item brings: its contribution",
-        "item  grade  rank 1  rank 2  brought 1       2   2 − 1",
-        "b         1       –       1     0.0000  1.0000  1.0000",
+        "What each item adds to the value (contribution)",
+        "item  grade  rank 1  rank 2  adds 1  adds 2   2 − 1",
+        "b         1       –       1  0.0000  1.0000  1.0000",
     ]
 
 

@@ -21,7 +21,7 @@ window.drawn = Promise.all(JSON.parse(document.getElementById("charts").textCont
 
 
 def test_charts_are_drawn_without_eval_and_without_running_names_from_data(tmp_path, opened):
-    script = scripts.vega() + DRAW
+    script = scripts.vega_script() + DRAW
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     drawn = [{"id": chart.id, "spec": chart.spec} for chart in charts_of_page()]
     policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from karat.report.page import scripts
 from karat.report.page.html import write
 from karat.report.page.model import Outcomes
-from karat.report.tables import number, signed
+from karat.report.tables import format_difference, format_value
 from support.pages import DOCUMENT, HOSTILE, IDS, LONG, TEXTS, a_page, some_queries
 
 
@@ -59,7 +59,9 @@ def open_query(page, query):
 
 def test_queries_with_the_largest_loss_come_first(path, opened):
     page = opened(path)
-    expect(page.locator("#queries-order")).to_contain_text("What lost most from a to <b>")
+    expect(page.locator("#queries-order")).to_contain_text(
+        "Sorted by largest degradation from a to <b>"
+    )
     assert ids_shown(page) == [IDS[-1], *IDS[1:-1], IDS[0]]
     expect(page.get_by_role("status").first).to_have_text("10 queries")
 
@@ -70,8 +72,8 @@ def test_worst_queries_come_first_with_one_run(tmp_path, opened):
     one = replace(page, sheets=page.sheets[:1], queries=queries)
     page = opened(written(one, tmp_path / "one.html"))
     assert ids_shown(page) == IDS
-    expect(page.locator("#queries-order")).to_contain_text("The worst of a come first.")
-    expect(page.locator("#queries").get_by_label("against")).to_have_count(0)
+    expect(page.locator("#queries-order")).to_contain_text("Sorted by a, worst first.")
+    expect(page.locator("#queries").get_by_label("compared with")).to_have_count(0)
 
 
 def test_values_are_those_of_the_scores(path, opened):
@@ -86,9 +88,11 @@ def test_values_are_those_of_the_scores(path, opened):
             values = [sheet.scores.per_query[measure][row] for sheet in sheets]
             cells = line.locator(".value").all()
             assert [float(cell.get_attribute("data-value")) for cell in cells] == values, query
-            assert [cell.inner_text() for cell in cells] == [number(v, measure) for v in values]
+            assert [cell.inner_text() for cell in cells] == [
+                format_value(v, measure) for v in values
+            ]
             expect(line.locator(".difference")).to_contain_text(
-                signed(values[1] - values[0], measure)
+                format_difference(values[1] - values[0], measure)
             )
 
 
@@ -111,11 +115,11 @@ FILTERS = [
     ({"outcome": "failed (1)"}, ["q8"]),
     ({"outcome": "not in the run (1)"}, [IDS[-1]]),
     ({"outcome": "some found (8)"}, IDS[:8]),
-    ({"movement": "better"}, ["q0"]),
-    ({"movement": "worse"}, IDS[1:]),
-    ({"group": "category", "is": "<b> (2)"}, ["q3", "q8"]),
-    ({"group": "category", "is": "– (2)"}, ["q4", IDS[-1]]),
-    ({"group": "category", "is": "billing (4)", "movement": "better"}, ["q0"]),
+    ({"change": "better"}, ["q0"]),
+    ({"change": "worse"}, IDS[1:]),
+    ({"group": "category", "value": "<b> (2)"}, ["q3", "q8"]),
+    ({"group": "category", "value": "– (2)"}, ["q4", IDS[-1]]),
+    ({"group": "category", "value": "billing (4)", "change": "better"}, ["q0"]),
     ({"run": "a", "outcome": "nothing found (1)"}, ["q0"]),
     ({"run": "a", "outcome": "everything found (9)"}, IDS[1:]),
 ]
@@ -143,7 +147,7 @@ def test_search_finds_ids_and_texts_in_any_case(path, opened):
     expect(page.get_by_role("button", name=IDS[-1])).to_be_visible()
     assert ids_shown(page) == [IDS[-1]]
     box.fill("nothing is like this")
-    expect(page.get_by_role("status").first).to_have_text("No query is like this.")
+    expect(page.get_by_role("status").first).to_have_text("No queries match the filters.")
 
 
 def test_hostile_text_is_shown_and_not_run(path, opened):
@@ -190,7 +194,7 @@ def test_next_follows_the_order_of_the_table(path, opened):
     open_query(page, order[3])
     dialog_of(page).get_by_role("button", name="next").click()
     expect(dialog_of(page).locator("h3")).to_have_text(f"Query {order[4]}")
-    expect(dialog_of(page).locator(".place")).to_have_text("5 of 10")
+    expect(dialog_of(page).locator(".position")).to_have_text("5 of 10")
     page.go_back()
     expect(page.locator("dialog")).not_to_be_visible()
 
@@ -199,7 +203,8 @@ def test_link_leads_to_a_query_with_any_id(path, opened):
     page = opened(path, "#query=z%3C%2Fscript%3E%26amp%3B")
     expect(dialog_of(page).locator("h3")).to_have_text(f"Query {IDS[-1]}")
     expect(dialog_of(page).locator(".note").first).to_contain_text(
-        "Texts and calculations are kept for 9 queries; write the report with --report-texts 10"
+        "This report contains texts and calculations for 9 queries. To include them for all 10, "
+        "write it with --report-texts 10"
     )
 
 
@@ -217,7 +222,7 @@ def test_lists_are_side_by_side_with_hits_and_missing_items(path, opened):
     assert other.locator(".missing").first.inner_text().split("\n") == [
         "Not found",
         "d2 grade 1",
-        "evidence 1",
+        "evidence text 1",
     ]
     first = one.locator(".ranking details").first
     first.locator("summary").click()
@@ -228,7 +233,7 @@ def test_calculation_is_that_of_the_chosen_measure(path, opened):
     page = opened(path)
     open_query(page, "q7")
     panel = dialog_of(page).locator(".runs").first.locator(".run").first
-    expect(panel.locator(".told")).to_contain_text("nDCG@10 = 0.8772153153380493")
+    expect(panel.locator(".facts")).to_contain_text("nDCG@10 = 0.8772153153380493")
     assert panel.locator(".calculated").first.locator("tr").nth(3).inner_text().split() == [
         "3",
         "d2",
@@ -238,7 +243,7 @@ def test_calculation_is_that_of_the_chosen_measure(path, opened):
     ]
     expect(panel.locator(".calculation .missing li").last).to_have_text("1,233 more")
     dialog_of(page).get_by_label("measure", exact=True).select_option(label="RR")
-    expect(panel.locator(".told")).to_contain_text("RR = 1")
+    expect(panel.locator(".facts")).to_contain_text("RR = 1")
     expect(page.locator("#queries").get_by_label("measure", exact=True)).to_have_value("1")
 
 
@@ -258,7 +263,7 @@ def test_highlights_distinguish_found_missed_and_irrelevant_text(path, opened):
     assert marked("gold") == f"{DOCUMENT[4:17]}|{DOCUMENT[17:33]}"
     assert marked("retrieved") == f"{DOCUMENT[33:35]}|{DOCUMENT[35:60]}"
     assert "(12) 1" in document.locator(".rank:visible").all_text_contents()
-    dialog_of(page).get_by_label("as found by").select_option(label="a")
+    dialog_of(page).get_by_label("run").select_option(label="a")
     assert marked("overlap") == DOCUMENT[4:17]
     assert marked("gold") == f"{DOCUMENT[17:33]}|⋯ 100 characters ⋯"
     assert marked("retrieved") == DOCUMENT[33:35]
@@ -274,7 +279,7 @@ def test_evidence_shows_the_match_or_the_nearest_text(path, opened):
     found, missed = dialog_of(page).locator(".evidence").all()
     expect(found).to_contain_text("covered at rank 1 d1: substring")
     expect(found.locator("mark")).to_have_text("refund is paid" + TEXTS[7])
-    expect(missed).to_contain_text("missed; nearest is rank 2 d9, ratio 0.4100")
+    expect(missed).to_contain_text("missed; the nearest item is at rank 2 d9, ratio 0.4100")
 
 
 def test_failed_query_shows_its_error(path, opened):
@@ -287,7 +292,7 @@ def test_failed_query_shows_its_error(path, opened):
 
 def test_notices_set_the_filters(path, opened):
     page = opened(path)
-    choose(page, "movement", "better")
+    choose(page, "change", "better")
     page.evaluate(
         """() => {
           const button = document.createElement("button");
@@ -324,7 +329,7 @@ def test_difference_by_rounding_alone_counts_as_the_same(tmp_path, opened):
     nearly = first.scores.per_query.with_columns(pl.col(name) * (1 + 2.0**-52))
     sheets = [first, with_values(second, nearly)]
     page = opened(written(replace(made, sheets=sheets), tmp_path / "r.html"))
-    choose(page, "movement", "the same")
+    choose(page, "change", "unchanged")
     assert len(ids_shown(page)) == 10
 
 
@@ -348,7 +353,7 @@ def test_scores_from_a_file_show_values_without_lists(tmp_path, opened):
     page = opened(written(a_page(queries), tmp_path / "saved.html"))
     assert len(ids_shown(page)) == 10
     open_query(page, "q1")
-    expect(dialog_of(page)).to_contain_text("The lists are not at hand")
+    expect(dialog_of(page)).to_contain_text("The ranked lists are not available")
     expect(dialog_of(page).locator(".measured [data-value]").first).to_be_visible()
 
 
@@ -379,7 +384,7 @@ def test_many_queries_are_shown_in_pages(tmp_path, opened):
         ids=ids,
         texts=None,
         fields=pl.DataFrame(),
-        wanted=pl.Series([1] * n, dtype=pl.Int32),
+        n_relevant=pl.Series([1] * n, dtype=pl.Int32),
         outcomes=[],
         lists=[],
         details={},
@@ -409,10 +414,10 @@ def test_numbers_are_formatted_as_in_the_terminal(path, opened):
     thirds = [numerator / 30 * 10.0**power for power in range(-6, 9) for numerator in range(50)]
     values = [*fractions, *thirds, -0.0, 1234567.0, 1e15, 0.99995, 5e-05, 0.00015]
     page = opened(path)
-    source = scripts.own()
-    start = source.index("// Numbers as the tables of the terminal")
-    code = source[start : source.index("// What the page knows of its queries")]
+    source = scripts.page_script()
+    start = source.index("// Numbers in the same format as")
+    code = source[start : source.index("// The data of the queries;")]
     for measure, kind in kinds.items():
         both = "values.map((value) => [number(value, measure), signed(value, measure)])"
         shown = page.evaluate(f"([values, measure]) => {{ {code} return {both}; }}", [values, kind])
-        assert shown == [[number(v, measure), signed(v, measure)] for v in values]
+        assert shown == [[format_value(v, measure), format_difference(v, measure)] for v in values]

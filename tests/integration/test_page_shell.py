@@ -89,7 +89,7 @@ def test_values_are_readable_without_scripts(opened, report):
     page = opened(report, java_script_enabled=False)
     assert page.locator("#headline td[data-value]").count() > 0
     assert page.locator("#first button").is_hidden()
-    assert "scripts are off" in page.locator("#queries").inner_text()
+    assert "JavaScript is disabled" in page.locator("#queries").inner_text()
 
 
 def test_every_text_has_enough_contrast_in_both_colour_schemes(opened, report):

@@ -6,7 +6,7 @@ from karat import Run, compare, evaluate, explain
 from karat.evaluation.estimate import estimate
 from karat.evaluation.scores import Scores
 from karat.live.run_options import RunOptions
-from karat.report.page.query_table import queries
+from karat.report.page.query_table import load_queries
 from messages.cases import Section
 
 SECTION = Section("evaluation")
@@ -63,7 +63,9 @@ case("a query of matches is unknown", lambda: matches_of("q9"))
 case("an estimate has no queries", lambda: estimate([], 10, RunOptions()))
 case(
     "scores on one page are of different queries",
-    lambda: queries([evaluate(GOLD, OLD, "RR"), evaluate({"q1": ["a"]}, OLD, "RR")], [None, None]),
+    lambda: load_queries(
+        [evaluate(GOLD, OLD, "RR"), evaluate({"q1": ["a"]}, OLD, "RR")], [None, None]
+    ),
 )
 
 # Comparison

@@ -8,7 +8,7 @@ from karat import compare, evaluate
 from karat.evaluation.scores import Scores
 from karat.report import verdict as verdict_files
 from karat.report.page import build, scripts
-from karat.report.page.pack import packed
+from karat.report.page.pack import pack_queries
 from karat.report.schemas import schema
 from messages.cases import Section, written
 from support.pages import a_page, some_queries
@@ -30,7 +30,7 @@ case("a page is written twice", lambda: build.check(["page.html", "page.html"]))
 case("a verdict is written twice", lambda: verdict_files.check(["a.md", "a.md"]))
 case(
     "a page has other queries than its scores",
-    lambda: packed(a_page(replace(some_queries(), ids=some_queries().ids.reverse()))),
+    lambda: pack_queries(a_page(replace(some_queries(), ids=some_queries().ids.reverse()))),
 )
 case("a schema is unknown", lambda: schema("nothing"))
 

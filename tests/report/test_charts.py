@@ -18,14 +18,14 @@ from karat.errors import MeasureError
 from karat.evaluation.loaded_run import LoadedRun
 from karat.measures import parse
 from karat.report.charts import KINDS
-from karat.report.charts.bins import binned, cumulative, edges, slack
+from karat.report.charts.bins import bin_numbers, cumulative, edges, max_error
 from karat.report.charts.distribution import histogram
 from karat.report.charts.group_map import groups
-from karat.report.charts.scatter import points, squares
+from karat.report.charts.scatter import grouped_points, squares
 from karat.report.charts.speed import latency, latency_histogram
 from karat.report.charts.theme import COLOURS
-from karat.report.charts.tradeoff import front, tradeoffs
-from karat.report.page.chart_data import picture
+from karat.report.charts.tradeoff import pareto_front, tradeoffs
+from karat.report.page.chart_data import load_chart_data
 from karat.report.sheet import Sheet
 from support.charts import charts_of_page, gold_and_runs, scores_of_runs
 from support.effort import examples
@@ -59,7 +59,7 @@ def test_thinned_shares_are_exact_at_their_points_and_too_low_by_at_most_the_sla
     for x in {*given, *at}:
         true = sum(value <= x for value in given) / len(given)
         drawn = max((s for a, s in zip(at, share, strict=True) if a <= x), default=0.0)
-        assert drawn <= true <= drawn + slack(len(given), most) + 1e-12
+        assert drawn <= true <= drawn + max_error(len(given), most) + 1e-12
         if x in at:
             assert drawn == pytest.approx(true, abs=1e-12)
 
@@ -72,7 +72,7 @@ def test_every_value_is_counted_in_its_bin(column, whole):
     bounds = edges(float(column.min()), float(column.max()), whole=whole)
     assert (np.diff(bounds) > 0).all()
     assert len(bounds) <= 43
-    at = binned(column, bounds)
+    at = bin_numbers(column, bounds)
     assert (bounds[at] <= column).all()
     assert (column <= bounds[at + 1]).all()
     inner = at + 1 < len(bounds) - 1
@@ -105,7 +105,7 @@ def test_overlapping_queries_are_one_point_with_some_ids():
             "better": ["b"] * 4 + ["same"],
         }
     )
-    first, second = points(values, "RR").to_dicts()
+    first, second = grouped_points(values, "RR").to_dicts()
     assert (first["n"], first["query_id"]) == (4, "q1")
     assert first["queries"] == "q1, q2, q3 and 1 more"
     assert first["moved"] == "0.5000 → 1.0000 (+0.5000)"
@@ -118,7 +118,7 @@ def test_overlapping_queries_are_one_point_with_some_ids():
     st.booleans(),
 )
 def test_front_has_the_runs_that_no_other_dominates(runs, higher):
-    kept = front(runs, higher=higher)
+    kept = pareto_front(runs, higher=higher)
     for (took, value), is_kept in zip(runs, kept, strict=True):
         better = [
             (t, v)
@@ -238,8 +238,8 @@ def test_captions_of_latency_describe_the_load():
     runs["loaded"].settings.update(jobs=[8, 4], rate=2)
     both = compare(gold, runs, "RR")
     loads = {score.name: score.load for score in both.scores}
-    frame = picture(both.scores, [LoadedRun.of(score) for score in both.scores]).latencies
-    load = ", 8 queries at a time, then 4, at most 2 started per second."
+    frame = load_chart_data(both.scores, [LoadedRun.of(score) for score in both.scores]).latencies
+    load = ", asked 8, then 4 at a time, at most 2 begun a second."
     for draw in (latency, latency_histogram):
         (drawing,) = draw(frame, list(runs), loads)
         assert drawing.caption.count(" at a time") == 1
@@ -258,7 +258,7 @@ def test_groups_are_coloured_by_difference_and_small_groups_are_marked():
     assert cells["hard"]["side"] == "worse"
     assert (cells["easy"]["value"], cells["hard"]["value"]) == ("1.0000", "0.5000*")
     assert "Worst by RR: hard (3)" in drawing.caption
-    assert "* fewer than 5 queries" in drawing.caption
+    assert "*: fewer than 5 queries" in drawing.caption
 
 
 def test_line_separator_in_a_name_is_made_visible():

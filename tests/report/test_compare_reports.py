@@ -9,10 +9,10 @@ import pytest
 
 import karat
 from karat.format import probability
-from karat.report.comparison import letter
-from karat.report.comparison_tables import interval
+from karat.report.comparison import run_letter
+from karat.report.comparison_tables import format_difference_interval
 from karat.report.latex import escape
-from karat.report.terminal import width_of
+from karat.report.terminal import cell_width
 from support.commands import check_refused
 
 GOLD = [
@@ -47,14 +47,14 @@ def test_two_runs_are_shown_as_one_pair(command, files):
     low, high, least = (pairs[column].to_list() for column in ("low", "high", "detectable"))
     assert pair == (
         "new − old, 12 queries\n"
-        "measure  difference      95% interval       p   W/T/L  change     dz   least\n"
+        "measure  difference      95% interval       p   W/T/L  change     dz     MDE\n"
         f"RR        ▲ +0.4444  [{low[0]:.4f}, {high[0]:.4f}]  0.0010  11/0/1  +88.9%  +2.31  "
         f"{least[0]:.4f}\n"
         f"P@1       ▲ +0.9167  [{low[1]:.4f}, {high[1]:.4f}]  0.0010  11/1/0       –  +3.18  "
         f"{least[1]:.4f}"
     )
     assert moved == (
-        "new − old: the queries that moved most by RR\n"
+        "new − old: queries with the largest change in RR\n"
         "  +0.5000  0.5000 → 1.0000  q01  question 1\n"
         "    a (2): 2 → 1\n"
         "  +0.5000  0.5000 → 1.0000  q02  question 2\n"
@@ -66,15 +66,14 @@ def test_two_runs_are_shown_as_one_pair(command, files):
     )
     assert notes.startswith(
         "▲ better, ▼ worse: p < 0.05\n"
-        "p: sign-flip randomization, two-sided\n"
+        "p: sign-flip randomization test, two-sided\n"
         "95% intervals of RR (old): all values are equal\n"
     )
     assert notes.endswith(
         "\nintervals of differences: inversion of the sign-flip test\n"
-        "W/T/L: wins, ties and losses of the run named first, by query (better, equal,\n"
-        "  worse)\n"
-        "dz: the mean difference / its standard deviation over queries\n"
-        "least: the smallest difference that would have shown (80% power, α = 0.05)"
+        "W/T/L: wins, ties and losses of the first-named run, by query\n"
+        "dz: mean difference / its standard deviation over queries (Cohen's dz)\n"
+        "MDE: minimum detectable effect (80% power, α = 0.05)"
     )
 
 
@@ -112,7 +111,7 @@ def test_terminal_shows_ruled_tables_of_its_full_width(command, files, monkeypat
     _, out, _ = command(
         "compare", "gold.jsonl", "old.run", "new.run", "bad.run", "-m", "RR", "--moved", "0"
     )
-    assert out.count("least") == 4  # once per pair, in one table each, and in the notes
+    assert out.count("MDE") == 4  # once per pair, in one table each, and in the notes
     assert "──" in out
 
 
@@ -125,13 +124,13 @@ def test_correction_over_several_pairs_is_shown(command, files):
         "bad − new",
     ]
     assert out.count("p Holm  ") == 3
-    assert "two-sided; p Holm: by Holm over 3 pairs, each\n  measure by itself\n" in out
-    assert "moved most" not in out
+    assert "two-sided; p Holm: Holm correction over 3 pairs" in " ".join(out.split())
+    assert "largest change" not in out
     _, out, _ = command(*words, "--correction", "none", "--test", "wilcoxon")
-    assert "p: Wilcoxon signed ranks, two-sided; p not corrected over 3 pairs\n" in out
+    assert "p: Wilcoxon signed-rank test, two-sided; p not corrected over 3 pairs\n" in out
     assert "p Holm" not in out
     _, out, _ = command(*words, "--correction", "tukey", "--test", "t")
-    assert "p: paired t, two-sided; p Tukey: by randomized Tukey HSD over 3 pairs" in out
+    assert "p Tukey: randomized Tukey HSD correction over 3 pairs" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("named", ["old", "old.run"])
@@ -141,7 +140,7 @@ def test_baseline_is_given_by_name_or_path(command, files, named):
     )
     titles = re.findall(r"^(\w+ − \w+), ", out, re.MULTILINE)
     assert titles == ["new − old", "bad − old"]
-    assert "over 2 pairs" in out
+    assert "over 2 pairs" in " ".join(out.split())
 
 
 def test_groups_are_shown_with_their_size(command, files):
@@ -164,7 +163,7 @@ def test_groups_are_shown_with_their_size(command, files):
         "6/0/0",
         "6",
     ]
-    assert "by group, p Holm: by Holm over 2 pairs and groups, each measure by itself\n" in out
+    assert "by group, p Holm: Holm correction over 2 pairs and groups, " in out
     assert "*" not in out
 
 
@@ -184,7 +183,7 @@ def test_number_of_queries_needed_for_a_difference_is_shown(command, files):
     needed = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR,P@1").queries_needed(0.05)
     one, other = needed["queries"]
     assert (
-        "queries needed to show a difference of 0.05 (80% power, α = 0.05)\n"
+        "queries needed to detect a difference of 0.05 (80% power, α = 0.05)\n"
         "measure  new − old\n"
         f"RR       {one:9,}\n"
         f"P@1      {other:9,}\n"
@@ -229,8 +228,8 @@ def test_long_names_fit_80_columns(command, files):
         *("--by", "a field of a long name", "--difference", "0.01"),
     )
     assert code == 0
-    assert max(map(width_of, out.splitlines())) <= 80
-    assert "only one of the two left out" in " ".join(out.split())
+    assert max(map(cell_width, out.splitlines())) <= 80
+    assert "left out (value in only one of the two runs)" in " ".join(out.split())
 
 
 @pytest.fixture
@@ -244,9 +243,9 @@ def six_runs(files):
 
 def test_many_pairs_show_moved_queries_only_on_request(command, six_runs):
     _, out, _ = command("compare", "gold.jsonl", *six_runs, "-m", "RR")
-    assert "moved most" not in out
+    assert "largest change" not in out
     _, out, _ = command("compare", "gold.jsonl", *six_runs, "-m", "RR", "--moved", "1")
-    assert out.count("moved most") == 9  # of 15 pairs, 6 are of equal runs
+    assert out.count("largest change") == 9  # of 15 pairs, 6 are of equal runs
 
 
 def test_many_pairs_are_shown_in_one_table_per_measure(command, six_runs):
@@ -279,7 +278,9 @@ def test_many_pairs_are_shown_in_one_table_per_measure(command, six_runs):
         Path("c.md").read_text().count("| run1 − run0 |") == 2
     )  # and in the table of queries needed
     assert "| run3 − run2 |" not in Path("c.md").read_text()
-    assert "- 10 other pairs: not shown, .json and .csv hold them\n" in Path("c.md").read_text()
+    assert (
+        "- 10 other pairs are not shown; .json and .csv contain them\n" in Path("c.md").read_text()
+    )
 
 
 def test_interval_method_of_groups_is_shown_where_it_differs(command, files):
@@ -400,10 +401,8 @@ def test_markdown_has_tables_and_a_list(command, files):
     assert "**new − old, 12 queries**" in lines
     assert "| new − old | q00 | question 0 | a (2): 2 → 3 | -0.1667 |" in lines
     assert "- ▲ better, ▼ worse: p &lt; 0.05" in lines
-    folded = lines.index(
-        "<details><summary>what the columns mean, and how they came about</summary>"
-    )
-    assert lines[folded + 1 : folded + 3] == ["", "- p: sign-flip randomization, two-sided"]
+    folded = lines.index("<details><summary>columns and methods</summary>")
+    assert lines[folded + 1 : folded + 3] == ["", "- p: sign-flip randomization test, two-sided"]
     assert lines[-2:] == ["", "</details>"]
 
 
@@ -415,7 +414,7 @@ def test_latex_marks_the_best_and_significantly_better_runs(command, files):
         r"\begin{table}",
         r"\centering",
         r"\caption{Letters mark the runs that a value is significantly better than (sign-flip "
-        r"randomization, corrected by Holm over 3 pairs, each measure by itself; "
+        r"randomization test, Holm correction over 3 pairs, separately for each measure; "
         r"$\alpha = 0.05$). Best values are bold.}",
     ]
     assert lines[4:] == [
@@ -435,11 +434,11 @@ def test_latex_marks_the_best_and_significantly_better_runs(command, files):
     assert "\nold & 0.5000 \\\\\n" in text
     assert "\nnew & \\textbf{0.9444}$^{\\dagger}$ \\\\\n" in text
     assert "\nbad & 0.0000$^{\\ddagger}$ \\\\\n" in text
-    assert "better and worse than old (sign-flip randomization, corrected by Holm over 2" in text
+    assert "better and worse than old (sign-flip randomization test, Holm correction over 2" in text
 
 
 def test_letters_of_runs_go_on_with_capitals_and_then_pairs():
-    letters = [letter(at) for at in range(60)]
+    letters = [run_letter(at) for at in range(60)]
     assert letters[23:29] == ["x", "y", "z", "A", "B", "C"]
     assert letters[49:56] == ["X", "Y", "Z", "aa", "ab", "ac", "ad"]
     assert len(set(letters)) == 60
@@ -455,7 +454,7 @@ def test_latex_separates_letters_of_more_runs_than_the_alphabet_has(
     karat.compare(GOLD, runs, "RR", correction="none").write(tmp_path / "c.tex")
     text = (tmp_path / "c.tex").read_text()
     assert f"$^{{a}}$ run0 & \\textbf{{0.5000}}$^{{{marks}}}$" in text
-    assert f"$^{{{letter(count - 1)}}}$ run{count - 1} & 0.0000 " in text
+    assert f"$^{{{run_letter(count - 1)}}}$ run{count - 1} & 0.0000 " in text
 
 
 def test_latex_does_not_mark_insignificant_differences(tmp_path):
@@ -560,9 +559,9 @@ def test_small_p_is_not_shown_as_zero(p, shown):
 
 
 def test_interval_can_have_an_open_end():
-    assert interval(None, None, "RR") == "–"
-    assert interval(-0.25, 0.5, "RR") == "[-0.2500, 0.5000]"
-    assert interval(None, 0.5, "latency.p90") == "[–, 0.500]"
+    assert format_difference_interval(None, None, "RR") == "–"
+    assert format_difference_interval(-0.25, 0.5, "RR") == "[-0.2500, 0.5000]"
+    assert format_difference_interval(None, 0.5, "latency.p90") == "[–, 0.500]"
 
 
 def test_measure_without_values_is_shown_as_dashes(command, files):
@@ -571,7 +570,7 @@ def test_measure_without_values_is_shown_as_dashes(command, files):
     )
     assert re.search(r"^FirstRelevant@1 +– ", out, re.MULTILINE)
     assert "12 queries with a value in only one" not in out
-    assert "new − bad: 11 queries with a value in only one of the two left out\n" in out
+    assert "new − bad: 11 queries left out (value in only one of the two runs)\n" in out
 
 
 @pytest.mark.parametrize(

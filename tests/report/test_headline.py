@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.report.comparison import ComparisonSheet
-from karat.report.conclusion import of_comparison, of_scores
+from karat.report.conclusion import comparison_conclusion, scores_conclusion
 from karat.report.sheet import Sheet
 from support.effort import examples
 
@@ -24,7 +24,9 @@ def run(*ranks):
 
 
 def headline(runs, measure="RR", **options):
-    return of_comparison(ComparisonSheet(karat.compare(GOLD, runs, measure, **options), n_moved=0))
+    return comparison_conclusion(
+        ComparisonSheet(karat.compare(GOLD, runs, measure, **options), n_moved=0)
+    )
 
 
 def test_lead_over_one_run_is_significant_or_not():
@@ -50,7 +52,7 @@ def test_best_run_is_compared_with_all_others():
     assert headline(runs) == "new has the best RR: significantly better than all 3 others"
     runs["close"] = run(*[1] * 11, 2)
     assert headline(runs) == (
-        "new has the best RR: significantly better than 3 of 4 others, not than close "
+        "new has the best RR: significantly better than 3 of 4 others, but not than close "
         "(only 1 of 12 queries differ)"
     )
     runs = {name: run(*ranks) for name, ranks in NEAR.items()}
@@ -64,8 +66,8 @@ def test_lead_that_only_the_correction_makes_insignificant_is_stated():
     runs = {"old": run(*[1] * 6, *[2] * 6), "close": run(*[1] * 6, *[2] * 6), "new": run(1)}
     assert headline(runs) == (
         "new has the best RR, but is not significantly better than any of the 2 others "
-        "(nearest: old, +0.2500, significant alone (p 0.0312), not after Holm over 3 pairs "
-        "(p 0.0938))"
+        "(nearest: old, +0.2500, significant on its own (p 0.0312), but not after Holm correction "
+        "over 3 pairs (p 0.0938))"
     )
 
 
@@ -75,7 +77,7 @@ def test_best_run_is_compared_with_the_baseline_only():
         "new is significantly better than old: RR differs by 0.5000 (p Holm 0.0010)"
     )
     assert headline(runs, baseline="new") == (
-        "new has the best RR: significantly better than 1 of 2 others, not than close "
+        "new has the best RR: significantly better than 1 of 2 others, but not than close "
         "(only 1 of 12 queries differ)"
     )
 
@@ -96,9 +98,9 @@ def test_lower_values_are_better_for_some_measures():
 def test_missing_values_and_tests_are_reported():
     nothing = {query: ["x"] for query in GOLD}
     runs = {"old": nothing, "new": nothing}
-    assert headline(runs, "FirstRelevant") == "no query has a value of FirstRelevant"
+    assert headline(runs, "FirstRelevant") == "no query has a value for FirstRelevant"
     assert headline(runs | {"new": run(1)}, "FirstRelevant") == (
-        "new has the best FirstRelevant; its difference from old was not tested"
+        "new has the best FirstRelevant; the difference from old was not tested"
     )
 
 
@@ -113,16 +115,18 @@ def test_lead_that_common_queries_do_not_confirm_is_reported():
 
 def test_scores_without_a_comparison_make_no_claim_of_significance():
     sheets = [Sheet(karat.evaluate(GOLD, run(rank), "RR"), intervals=False) for rank in (1, 2)]
-    assert of_scores(sheets[:1]) == "run: RR 1.0000"
+    assert scores_conclusion(sheets[:1]) == "run: RR 1.0000"
     named = karat.Evaluator(GOLD, "RR").all({"new": run(1), "old": run(2)})
     sheets = [Sheet(score, intervals=False) for score in named]
-    assert of_scores(sheets) == (
+    assert scores_conclusion(sheets) == (
         "new has the best RR: 1.0000; karat compare shows whether the difference is significant"
     )
 
 
 def test_run_without_an_interval_is_named_with_its_value_alone():
-    assert of_scores([Sheet(karat.evaluate({"q00": ["a"]}, run(2), "RR"))]) == "run: RR 0.5000"
+    assert (
+        scores_conclusion([Sheet(karat.evaluate({"q00": ["a"]}, run(2), "RR"))]) == "run: RR 0.5000"
+    )
 
 
 @examples(15, 150)
@@ -135,7 +139,7 @@ def test_run_without_an_interval_is_named_with_its_value_alone():
 def test_headline_agrees_with_the_pairs(ranks, baseline):
     runs = {f"run{at}": run(*own) for at, own in enumerate(ranks)}
     comparison = karat.compare(GOLD, runs, "RR", baseline=baseline)
-    line = of_comparison(ComparisonSheet(comparison, n_moved=0))
+    line = comparison_conclusion(ComparisonSheet(comparison, n_moved=0))
     values = {score.name: score["RR"] for score in comparison.scores}
     leaders = [name for name, value in values.items() if value == max(values.values())]
     if len(leaders) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import karat
-from karat.report.tables import with_interval
+from karat.report.tables import format_with_interval
 from support.markup import Reader
 
 HARM = "<script>harm()</script>\u202e"
@@ -65,7 +65,7 @@ def test_scores_show_the_values_of_their_summary() -> None:
     exact = [at["data-value"] for _, at in reader.elements if "data-low" in at]
     assert exact == [repr(value) for value in scores.summary()["value"]]
     for row in scores.summary().to_dicts():
-        assert with_interval(row).split(" ", 1)[1] in reader.text
+        assert format_with_interval(row).split(" ", 1)[1] in reader.text
 
 
 def test_comparison_shows_values_and_differences() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import karat
 from karat.measures.registry import REGISTRY
-from karat.report.bars import Drawn
-from karat.report.terminal import width_of
+from karat.report.bars import ValueBar
+from karat.report.terminal import cell_width
 from support.effort import examples
 
 GOLD = {f"q{at:02}": {"a": 2, "b": 1} for at in range(12)}
@@ -103,15 +103,15 @@ def slow_bar(low, value, high, width):
 
 @given(st.lists(shares, min_size=3, max_size=3).map(sorted), st.integers(4, 8))
 def test_bar_shows_the_value_and_its_interval(ends, width):
-    bar = Drawn(tuple(ends), best=False).bar(width)
+    bar = ValueBar(tuple(ends), best=False).bar(width)
     assert bar == slow_bar(*ends, width)
     assert len(bar) == width
 
 
 def test_bar_is_clipped_to_0_and_1():
-    assert Drawn((-2.0, 1.5, 3.0), best=False).bar(4) == "▓▓▓▓"
-    assert Drawn((0.0, 0.0, 0.0), best=False).bar(4) == "····"
-    assert Drawn((1.0, 1.0, 1.0), best=False).bar(4) == "████"
+    assert ValueBar((-2.0, 1.5, 3.0), best=False).bar(4) == "▓▓▓▓"
+    assert ValueBar((0.0, 0.0, 0.0), best=False).bar(4) == "····"
+    assert ValueBar((1.0, 1.0, 1.0), best=False).bar(4) == "████"
 
 
 records = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3), min_size=1, max_size=6)
@@ -148,7 +148,7 @@ def test_terminal_shows_bars_and_the_best_in_bold(terminal, files):
     assert rows["Hits@2"][1:3] == ["1", "1.8333"]  # a count has no bar
     assert "\x1b[1m0.9444\x1b[0m" in shown
     assert "\x1b[1m0.5000\x1b[0m" not in shown
-    assert "bars: from 0 to 1, shaded where the interval lies\n" in plain
+    assert "bars: 0 to 1, the confidence interval is shaded\n" in plain
 
 
 @pytest.mark.parametrize(("columns", "cells"), [(40, 0), (46, 4), (48, 6), (52, 8)])
@@ -158,7 +158,7 @@ def test_bars_shrink_or_disappear_in_a_narrow_terminal(terminal, files, columns,
     bar = re.search("[█▓░·▏▎▍▌▋▊▉]+", table)
     assert (len(bar[0]) if bar else 0) == cells
     assert table.count("measure") == 1
-    assert max(map(width_of, table.splitlines()[:6])) <= columns
+    assert max(map(cell_width, table.splitlines()[:6])) <= columns
 
 
 @pytest.mark.parametrize("count", [3, 6])
@@ -172,7 +172,7 @@ def test_bars_do_not_split_a_table(terminal, files, count):
     assert not set(bare) & set("█▓░")
     assert set(drawn) & set("█▓░")
     assert drawn.count("measure") == bare.count("measure")
-    assert max(map(width_of, drawn.splitlines())) <= 80
+    assert max(map(cell_width, drawn.splitlines())) <= 80
 
 
 def test_no_color_keeps_bars_without_colour(terminal, files):
@@ -202,4 +202,4 @@ def test_names_with_wide_characters_fit_the_terminal(terminal, files):
         runs.append(f"検索の結果のとても長い名前 {at}.run")
         karat.Run.of(NEW if at % 2 else OLD).write(runs[-1])
     plain = ESCAPE.sub("", terminal("compare", "gold.json", *runs, "-m", "RR,P@1"))
-    assert max(map(width_of, plain.splitlines())) <= 80
+    assert max(map(cell_width, plain.splitlines())) <= 80

@@ -10,7 +10,7 @@ import polars as pl
 from karat import Evaluator
 from karat.evaluation.loaded_run import LoadedRun
 from karat.report.charts import charts
-from karat.report.page.chart_data import picture
+from karat.report.page.chart_data import load_chart_data
 from karat.report.page.model import Page, Queries
 from karat.report.sheet import Sheet
 
@@ -69,7 +69,7 @@ def charts_of_page():
         inputs=[],
         run_settings={},
         notices=[],
-        picture=picture(scores, [LoadedRun.of(score) for score in scores]),
+        chart_data=load_chart_data(scores, [LoadedRun.of(score) for score in scores]),
         queries=Queries(empty, None, pl.DataFrame(), empty, [], []),
     )
     return charts(page)

@@ -8,7 +8,7 @@ import polars as pl
 
 import karat
 from karat.report.comparison import ComparisonSheet
-from karat.report.page.model import Outcomes, Page, Picture, Queries
+from karat.report.page.model import ChartData, Outcomes, Page, Queries
 from karat.report.sheet import Sheet
 
 HOSTILE = {
@@ -40,7 +40,7 @@ def a_page(queries: Queries | None = None, measures: tuple[str, ...] = ("nDCG@10
         inputs=[],
         run_settings={},
         notices=[],
-        picture=Picture(),
+        chart_data=ChartData(),
         queries=queries or some_queries(),
     )
 
@@ -65,7 +65,7 @@ def some_queries() -> Queries:
         ids=pl.Series("query_id", IDS),
         texts=pl.Series("text", [text[:200] for text in TEXTS]),
         fields=pl.DataFrame({"category": CATEGORIES, "<u>": [f"v{i % 2}" for i in range(n)]}),
-        wanted=pl.Series([2] * n, dtype=pl.Int32),
+        n_relevant=pl.Series([2] * n, dtype=pl.Int32),
         outcomes=[
             Outcomes(
                 pl.Series([0] * n, dtype=pl.UInt8),
@@ -212,12 +212,12 @@ def of_sheets(sheets: list[Sheet], comparison: ComparisonSheet | None = None) ->
         inputs=[],
         run_settings={},
         notices=[],
-        picture=Picture(),
+        chart_data=ChartData(),
         queries=Queries(
             ids=ids,
             texts=None,
             fields=pl.DataFrame(),
-            wanted=pl.Series([2] * len(ids), dtype=pl.Int32),
+            n_relevant=pl.Series([2] * len(ids), dtype=pl.Int32),
             outcomes=[],
             lists=[],
         ),

@@ -1,7 +1,7 @@
 """Results as text, files, HTML pages and charts.
 
-Each function takes any result that has such a form. The modules that render it are loaded then, so
-that importing this package costs next to nothing.
+Each function accepts every result type that has the requested form. The rendering modules are
+imported on the first call, so that importing this package is cheap.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def text(result: Result) -> str:
             from karat.report import location
 
             return location.text(result)
-    raise _unknown(result)
+    raise _unsupported(result)
 
 
 def html(result: Result) -> str | None:
-    """Return a result as a notebook shows it, None if it has no such form."""
+    """Return a result as HTML for a notebook, or None if its type has no HTML form."""
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.scores import Scores
 
@@ -80,7 +80,7 @@ def html(result: Result) -> str | None:
 
 
 def write(result: Result, path: str | os.PathLike[str]) -> None:
-    """Write a result in the format that the extension names."""
+    """Write a result; the extension of the path selects the format."""
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.scores import Scores
     from karat.evaluation.verdict import GateEntry, Verdict
@@ -101,7 +101,7 @@ def write(result: Result, path: str | os.PathLike[str]) -> None:
 
             verdict.write([GateEntry(result.run, result)], path)
         case _:
-            raise _unknown(result)
+            raise _unsupported(result)
 
 
 def write_page(
@@ -111,7 +111,7 @@ def write_page(
     by: Sequence[Field] = (),
     texts: int = REPORT_TEXTS,
 ) -> None:
-    """Write an HTML page that shows a result down to each query."""
+    """Write an HTML report that shows a result down to single queries."""
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.scores import Scores
     from karat.evaluation.verdict import Verdict
@@ -127,7 +127,7 @@ def write_page(
         case Verdict():
             page = build.verdict_page(result, options)
         case _:
-            raise _unknown(result)
+            raise _unsupported(result)
     build.write(page, path)
 
 
@@ -149,8 +149,8 @@ def plot(
             return plot_scores([result], kind, by=by, measure=measure)
         case Comparison():
             return plot_scores(result.scores, kind, by=by, measure=measure, pairs=pairs)
-    raise _unknown(result)
+    raise _unsupported(result)
 
 
-def _unknown(result: Result) -> TypeError:
-    return TypeError(f"a {type(result).__name__} cannot be shown in this form")
+def _unsupported(result: Result) -> TypeError:
+    return TypeError(f"{type(result).__name__} results do not support this output")

@@ -1,4 +1,4 @@
-"""What can be measured, from the declarations."""
+"""The catalogue of measures, from their declarations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from karat.measures.registry import Param
 
 
 def catalogue(names: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """Return what is known of some measures, or of all that karat has."""
+    """Return the declarations of some measures, or of all built-in ones, as plain data."""
     return [
         {
             "name": declaration.name,
@@ -33,17 +33,17 @@ def catalogue(names: Iterable[str] = ()) -> list[dict[str, Any]]:
 
 
 def show_catalogue(names: Iterable[str] = ()) -> None:
-    """Print one line per measure, for some of them or for all that karat has."""
-    shown = [(_signature(each), each.title) for each in _declarations(names)]
-    width = max(len(signature) for signature, _ in shown)
-    for signature, title in shown:
+    """Print one line per measure: some measures, or all built-in ones."""
+    lines = [(_signature(declaration), declaration.title) for declaration in _declarations(names)]
+    width = max(len(signature) for signature, _ in lines)
+    for signature, title in lines:
         print(f"{signature.ljust(width)}  {title}")
 
 
 def _default(param: Param) -> Any:
-    """Return a default as JSON can hold it."""
-    plain = param.default is None or isinstance(param.default, (int, float, str, dict))
-    return param.default if plain else str(param.default)
+    """Return a default value as JSON-compatible data."""
+    is_json = param.default is None or isinstance(param.default, (int, float, str, dict))
+    return param.default if is_json else str(param.default)
 
 
 def _signature(declaration: Declaration) -> str:
@@ -51,10 +51,13 @@ def _signature(declaration: Declaration) -> str:
     cutoff = {"none": "", "optional": "[@k]", "budget": "[@k|@nc]", "share": "@r"}[
         declaration.cutoff
     ]
-    return f"{declaration.name}{f'({params})' if params else ''}{cutoff}"
+    arguments = f"({params})" if params else ""
+    return f"{declaration.name}{arguments}{cutoff}"
 
 
 def _declarations(names: Iterable[str]) -> list[Declaration]:
-    named = [declaration_named(name) for name in names]
-    own = [declaration for declaration in REGISTRY.values() if declaration.function is None]
-    return named or sorted(own, key=lambda declaration: declaration.name.lower())
+    declarations = [declaration_named(name) for name in names]
+    if declarations:
+        return declarations
+    built_in = [declaration for declaration in REGISTRY.values() if declaration.function is None]
+    return sorted(built_in, key=lambda declaration: declaration.name.lower())

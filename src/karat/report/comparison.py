@@ -1,4 +1,4 @@
-"""Comparisons and the choices of what to show of them, whatever shows them."""
+"""A comparison together with the choice of what to show, independent of the output format."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from karat.errors import counted
 from karat.evaluation.comparison import Comparison, Moved, comparison_document, count_tests
 from karat.format import probability
 from karat.report.sheet import Sheet
-from karat.report.tables import BETTER, WORSE, declaration, measure_named
+from karat.report.tables import BETTER, WORSE, declaration_of, measure_named
 from karat.stats.corrections import TITLES
 from karat.stats.inference import FEW_GEOMETRIC
 from karat.stats.pairwise import PAIRS
 from karat.stats.power import ALPHA
 
-Row = dict[str, Any]
-"""A row of pairs: a pair of runs, and a measure."""
+PairRow = dict[str, Any]
+"""A row of the table of pairs: two runs and one measure."""
 
 FEW_PAIRS = 10
-"""More pairs are shown below each other, and without the queries that moved."""
+"""More pairs than this share one table per measure, and changed queries are not listed."""
 _MOVED_SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False)
 class ComparisonSheet:
-    """A comparison, and what is shown of it."""
+    """A comparison, and which parts of it are shown."""
 
     comparison: Comparison
     n_moved: int | None = None
-    """How many queries that rose and that fell are shown of each pair, by the first measure: 3 if
-    it is None, or 0 if there are more than 10 pairs."""
+    """How many improved and how many degraded queries are listed per pair, by the first measure;
+    None: 3, or 0 if there are more than 10 pairs."""
     difference: float | None = None
-    """Show how many queries it would take to show this difference."""
+    """If set, show how many queries are needed to detect a difference of this size."""
 
     def __post_init__(self) -> None:
-        _ = self.moved, self.needed  # whatever is wrong is an error before anything is shown
+        _ = self.moved, self.needed  # raises for wrong options before anything is shown
 
     @cached_property
     def runs(self) -> list[Sheet]:
@@ -49,7 +49,7 @@ class ComparisonSheet:
 
     @cached_property
     def moved(self) -> list[Moved]:
-        """The queries that moved most."""
+        """The queries with the largest changes."""
         n = self.n_moved
         if n is None:
             n = 0 if self.many else _MOVED_SHOWN
@@ -57,7 +57,7 @@ class ComparisonSheet:
 
     @cached_property
     def needed(self) -> pl.DataFrame | None:
-        """How many queries it would take to show the difference, if that was asked."""
+        """How many queries are needed to detect the difference, if requested."""
         if self.difference is None:
             return None
         return self.comparison.queries_needed(self.difference)
@@ -79,49 +79,50 @@ class ComparisonSheet:
 
     @property
     def many(self) -> bool:
-        """Whether there are too many pairs to show a table of each."""
+        """Whether there are too many pairs to show one table per pair."""
         return len(self.names) > FEW_PAIRS
 
     @property
     def measures(self) -> list[str]:
-        """The names of the measures, in the order asked."""
+        """The names of the measures, in the requested order."""
         return self.pairs["measure"].unique(maintain_order=True).to_list()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is shown as plain data."""
+        """Return what is shown as JSON-compatible data."""
         return comparison_document(self.comparison, self.moved, self.needed)
 
     def label(self, measure: str) -> str:
-        """Return the name that is printed for a measure."""
+        """Return the printed name of a measure."""
         return self.runs[0].label(measure)
 
     @property
     def group_fields(self) -> list[str]:
-        """The fields that the groups are made by."""
+        """The fields that queries are grouped by."""
         return [] if self.groups is None else [c for c in self.groups.columns if c not in PAIRS]
 
     def corrects(self, frame: pl.DataFrame) -> bool:
-        """Tell whether there is more than one test to correct for."""
+        """Return whether p-values are corrected: a correction is set, for more than one test."""
         return self.comparison.correction != "none" and count_tests(frame) > 1
 
     def remarks(self) -> Iterator[str]:
-        """Say of each pair which queries it does not rest on, and what cannot be shown."""
+        """Yield sentences about excluded queries, untested differences and unknown changes."""
         for a, b in self.names:
-            own = self.pairs.filter(pl.col("a") == a, pl.col("b") == b)
-            apart = own.filter(pl.col("left_out") > 0)
-            for n, part in sorted(apart.partition_by("left_out", as_dict=True).items()):
+            rows = self.pairs.filter(pl.col("a") == a, pl.col("b") == b)
+            excluding = rows.filter(pl.col("left_out") > 0)
+            for n, part in sorted(excluding.partition_by("left_out", as_dict=True).items()):
                 labels = ", ".join(map(self.label, part["measure"]))
-                named = "" if part.height == own.height else f" of {labels}"
-                only = f"{counted(int(n[0]), 'query')} with a value in only one of the two left out"
-                yield f"{b} − {a}: {only}{named}"
-            yield from self._of_few(a, b, own)
-            yield from self._alone(a, b, own)
+                scope = "" if part.height == rows.height else f" of {labels}"
+                queries = counted(int(n[0]), "query")
+                reason = "value in only one of the two runs"
+                yield f"{b} − {a}: {queries} left out{scope} ({reason})"
+            yield from self._untested_notes(a, b, rows)
+            yield from self._uncorrected_notes(a, b, rows)
         yield from self._ratios()
         if any(moved.changes is None for moved in self.moved):
-            yield "what changed in lists is not known where scores were given for a run"
+            yield "changes within lists are unknown for runs that were read as saved scores"
 
-    def _of_few(self, a: str, b: str, rows: pl.DataFrame) -> Iterator[str]:
-        """State where so few queries differ that no test can show anything."""
+    def _untested_notes(self, a: str, b: str, rows: pl.DataFrame) -> Iterator[str]:
+        """Yield sentences about measures for which too few queries differ to test."""
         few = rows.filter(pl.col("method") == "few").with_columns(
             differing=pl.col("wins") + pl.col("losses")
         )
@@ -129,67 +130,68 @@ class ComparisonSheet:
         for (differing, n), part in parts.items():
             labels = ", ".join(map(self.label, part["measure"]))
             if differing:
-                only = f"only {differing} of {n} queries differ by {labels}"
+                only = f"only {differing} of {n} queries differ in {labels}"
                 yield f"{b} − {a}: {only}, too few to test"
             else:
-                yield f"{b} − {a}: no query differs by {labels}"
+                yield f"{b} − {a}: no query differs in {labels}"
 
-    def _alone(self, a: str, b: str, rows: pl.DataFrame) -> Iterator[str]:
-        """State which differences are significant alone, but not after correction."""
+    def _uncorrected_notes(self, a: str, b: str, rows: pl.DataFrame) -> Iterator[str]:
+        """Yield sentences about differences that are significant only before correction."""
         for row in rows.filter(pl.col("p") < ALPHA, pl.col("p_corrected") >= ALPHA).iter_rows(
             named=True
         ):
-            yield f"{b} − {a}, {self.label(row['measure'])}: {self.alone(row)}"
+            yield f"{b} − {a}, {self.label(row['measure'])}: {self.uncorrected_note(row)}"
 
-    def alone(self, row: Row) -> str:
+    def uncorrected_note(self, row: PairRow) -> str:
         """Return the sentence for a difference that is significant only before correction."""
-        how = TITLES[self.comparison.correction]
+        correction = TITLES[self.comparison.correction]
         return (
-            f"significant alone (p {probability(row['p'])}), not after {how} over "
-            f"{count_tests(self.pairs):,} pairs (p {probability(row['p_corrected'])})"
+            f"significant on its own (p {probability(row['p'])}), but not after {correction} "
+            f"correction over {count_tests(self.pairs):,} pairs "
+            f"(p {probability(row['p_corrected'])})"
         )
 
     def _ratios(self) -> Iterator[str]:
-        """Show differences of geometric means as ratios, with their intervals."""
+        """Yield differences of geometric means as ratios, with their intervals."""
         for row in self.pairs.drop_nulls("low").iter_rows(named=True):
-            if declaration(row["measure"]).combine == "geometric" and row["value_a"]:
+            if declaration_of(row["measure"]).combine == "geometric" and row["value_a"]:
                 ratio, low, high = (
                     1 + row[name] / row["value_a"] for name in ("difference", "low", "high")
                 )
-                few = "" if row["n"] >= FEW_GEOMETRIC else ", too narrow with so few queries"
+                few = "" if row["n"] >= FEW_GEOMETRIC else " (too narrow: few queries)"
                 yield (
                     f"{self.label(row['measure'])} of {row['b']} / {row['a']}: {ratio:.3f} "
                     f"[{low:.3f}, {high:.3f}]{few}"
                 )
 
 
-def mark(row: Row) -> str:
-    """Return the mark of a significant difference: whether b is better or worse."""
+def significance_mark(row: PairRow) -> str:
+    """Return the mark of a significant difference: b is better, b is worse, or ""."""
     difference, p = row["difference"], row["p_corrected"]
-    # Signed ranks may tell runs apart whose means are the same.
+    # Wilcoxon's test can be significant although the means are equal.
     if p is None or p >= ALPHA or not difference:
         return ""
     return BETTER if measure_named(row["measure"]).is_better(difference, 0.0) else WORSE
 
 
 class SignificantDifference(NamedTuple):
-    """A difference that the paired test shows: winner, loser and measure."""
+    """A significant difference: winner, loser and measure."""
 
     winner: str
     loser: str
     measure: str
 
 
-def significant(sheet: ComparisonSheet) -> Iterator[SignificantDifference]:
+def significant_differences(sheet: ComparisonSheet) -> Iterator[SignificantDifference]:
     """Yield the significant differences, in the order of the pairs."""
     for row in sheet.pairs.iter_rows(named=True):
-        if shown := mark(row):
+        if mark := significance_mark(row):
             a, b = row["a"], row["b"]
-            winner, loser = (b, a) if shown == BETTER else (a, b)
+            winner, loser = (b, a) if mark == BETTER else (a, b)
             yield SignificantDifference(winner, loser, row["measure"])
 
 
-def letter(at: int) -> str:
-    """Return a, b, … z, A, … Z, aa, ab, …."""
+def run_letter(at: int) -> str:
+    """Return the letter of the run at an index: a, b, … z, A, … Z, aa, ab, …."""
     more, last = divmod(at, len(ascii_letters))
-    return (letter(more - 1) if more else "") + ascii_letters[last]
+    return (run_letter(more - 1) if more else "") + ascii_letters[last]

@@ -1,4 +1,4 @@
-"""Comparisons as text, in a terminal, as Markdown, and in files."""
+"""Comparisons as plain text, in a terminal, as Markdown, and in files."""
 
 from __future__ import annotations
 
@@ -14,138 +14,151 @@ from karat.evaluation.remarks import scoring_notes
 from karat.format import to_json
 from karat.report.bars import LEGEND
 from karat.report.comparison import ComparisonSheet
-from karat.report.comparison_tables import between, change_words, legend, notes, sections, title
-from karat.report.conclusion import of_comparison, pairs_of_best
-from karat.report.latex import latex
-from karat.report.markdown import escape, folded, listed, piped, values
+from karat.report.comparison_tables import (
+    difference_sections,
+    format_changes,
+    mark_legend,
+    notes,
+    pair_title,
+    sections,
+)
+from karat.report.conclusion import comparison_conclusion, pairs_of_best
+from karat.report.latex import comparison_latex
+from karat.report.markdown import bullet_list, details_block, escape, pipe_table, value_table
 from karat.report.sheet import remarks
-from karat.report.tables import number, signed
-from karat.report.terminal import WIDTH, print_wide, short, wide_lines, width_of
-from karat.report.writers import REPORT, Writers
+from karat.report.tables import format_difference, format_value
+from karat.report.terminal import WIDTH, cell_width, print_table, shorten, table_lines
+from karat.report.writers import REPORT_HINT, Writers
 
 _ID_WIDTH = 24
-_LEAST_TEXT = 12  # less of a query's text says nothing
+_MIN_TEXT = 12  # shorter beginnings of a query text are not worth showing
 
 
 def text(sheet: ComparisonSheet) -> str:
-    """Return everything as plain text of 80 columns."""
+    """Return a comparison as plain text of 80 columns."""
     lines: list[str] = []
     for section in sections(sheet):
-        lines += [""] * bool(lines) + [section.title] * bool(section.title)
-        lines += wide_lines(section.heads, section.rows, section.n_labels, section.n_last)
-    return "\n".join([*lines, *_below(sheet)])
+        if lines:
+            lines.append("")
+        if section.title:
+            lines.append(section.title)
+        lines += table_lines(section.heads, section.rows, section.n_labels, section.n_last)
+    return "\n".join([*lines, *_notes_below(sheet)])
 
 
 def show(sheet: ComparisonSheet) -> None:
-    """Print everything; in a terminal, tables are ruled and as wide as it is."""
-    bars = False
-    for number_of_section, section in enumerate(sections(sheet)):
-        if number_of_section:
+    """Print a comparison; in a terminal, tables are ruled and use its full width."""
+    has_bars = False
+    for number, section in enumerate(sections(sheet)):
+        if number:
             print()
         if section.title:
             print(section.title)
-        bars |= print_wide(
+        has_bars |= print_table(
             section.heads,
             section.rows,
             section.n_labels,
             n_last=section.n_last,
-            drawing=section.drawing,
+            bars=section.bars,
         )
-    print("\n".join(_below(sheet, [LEGEND] * bars)))
+    print("\n".join(_notes_below(sheet, [LEGEND] if has_bars else [])))
 
 
-def _below(sheet: ComparisonSheet, drawn: Sequence[str] = ()) -> Iterator[str]:
-    """Yield what comes below the tables."""
+def _notes_below(sheet: ComparisonSheet, bar_legend: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the lines below the tables: changed queries, notes, remarks, conclusion."""
     for a, b in sheet.names:
-        own = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
-        if own:
+        moved_queries = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
+        if moved_queries:
             yield ""
-            measure = sheet.label(own[0].measure)
-            yield from _wrapped(f"{title(a, b)}: the queries that moved most by {measure}")
-            for moved in own:
-                yield from _moved(moved)
+            measure = sheet.label(moved_queries[0].measure)
+            yield from _wrap(f"{pair_title(a, b)}: queries with the largest change in {measure}")
+            for moved in moved_queries:
+                yield from _moved_lines(moved)
     yield ""
-    for note in [*drawn, *legend(sheet), *notes(sheet), *_remarks(sheet)]:
-        yield from _wrapped(printable(note))
+    for note in [*bar_legend, *mark_legend(sheet), *notes(sheet), *_remarks(sheet)]:
+        yield from _wrap(printable(note))
     yield ""
-    yield from _wrapped(printable(of_comparison(sheet)))
+    yield from _wrap(printable(comparison_conclusion(sheet)))
 
 
 def _remarks(sheet: ComparisonSheet) -> list[str]:
-    """Return what must be known beside the numbers."""
+    """Return the remarks on the comparison, on each run, and on the scoring."""
     return [*sheet.remarks(), *remarks(sheet.runs), *scoring_notes(sheet.runs[0].scores)]
 
 
-def _moved(moved: Moved) -> Iterator[str]:
-    both = f"{number(moved.value_a, moved.measure)} → {number(moved.value_b, moved.measure)}"
-    line = (
-        f"  {signed(moved.difference, moved.measure)}  {both}  {short(moved.query_id, _ID_WIDTH)}"
-    )
-    room = WIDTH - width_of(line) - 2
-    if moved.text and room >= _LEAST_TEXT:
-        line += f"  {_begun(moved.text, room)}"
+def _moved_lines(moved: Moved) -> Iterator[str]:
+    measure = moved.measure
+    values = f"{format_value(moved.value_a, measure)} → {format_value(moved.value_b, measure)}"
+    difference = format_difference(moved.difference, measure)
+    line = f"  {difference}  {values}  {shorten(moved.query_id, _ID_WIDTH)}"
+    room = WIDTH - cell_width(line) - 2
+    if moved.text and room >= _MIN_TEXT:
+        line += f"  {_beginning(moved.text, room)}"
     yield line
-    whole = change_words(moved).replace(" → ", "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}")
-    for each in _wrapped(whole, "    ", "    "):
-        yield each.replace("\N{NO-BREAK SPACE}", " ")
+    # No line break around an arrow.
+    changes = format_changes(moved).replace(" → ", "\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}")
+    for wrapped in _wrap(changes, "    ", "    "):
+        yield wrapped.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def _wrapped(words: str, indent: str = "", further: str = "  ") -> list[str]:
-    """Break a text into lines; wide characters take room that textwrap does not see."""
-    room = min(WIDTH, max(WIDTH // 2, WIDTH - (width_of(words) - len(words))))
+def _wrap(words: str, indent: str = "", further: str = "  ") -> list[str]:
+    """Wrap a text; textwrap does not know that wide characters take two columns."""
+    room = min(WIDTH, max(WIDTH // 2, WIDTH - (cell_width(words) - len(words))))
     return textwrap.wrap(
         words, room, initial_indent=indent, subsequent_indent=further, break_on_hyphens=False
     )
 
 
-def _begun(words: str, room: int) -> str:
-    """Return how a query begins; unlike names, queries differ at their beginning."""
+def _beginning(words: str, room: int) -> str:
+    """Return the beginning of a query text: unlike names, queries differ at their start."""
     words = printable(" ".join(words.split()))
-    if width_of(words) <= room:
+    if cell_width(words) <= room:
         return words
-    begun = ""
+    beginning = ""
     for character in words:
-        if width_of(begun + character) > room - 1:
+        if cell_width(beginning + character) > room - 1:
             break
-        begun += character
-    return f"{begun.rstrip()}…"
+        beginning += character
+    return f"{beginning.rstrip()}…"
 
 
 def markdown(sheet: ComparisonSheet) -> str:
-    """Return what matters as Markdown, for a pull request: first which run is best.
+    """Return a comparison as Markdown, for pull requests; the conclusion comes first.
 
-    Of many pairs, those of the best run are shown, by the first measure.
+    If there are many pairs, only those with the best run are shown, by the first measure.
     """
     names, measures = sheet.names, sheet.measures
     if sheet.many:
         names, measures = pairs_of_best(sheet), measures[:1]
-    parts = [f"**{escape(of_comparison(sheet))}**\n", values(sheet.runs)]
-    for section in between(sheet, names, measures):
-        table = piped(section.heads, section.rows, section.n_labels)
+    parts = [f"**{escape(comparison_conclusion(sheet))}**\n", value_table(sheet.runs)]
+    for section in difference_sections(sheet, names, measures):
+        table = pipe_table(section.heads, section.rows, section.n_labels)
         parts.append(f"**{escape(section.title)}**\n\n{table}")
     if sheet.moved:
-        heads = ["pair", "query", "text", "changed", sheet.label(sheet.moved[0].measure)]
+        heads = ["pair", "query", "text", "changed ranks", sheet.label(sheet.moved[0].measure)]
         rows = [_moved_cells(moved) for moved in sheet.moved]
-        parts.append(f"**the queries that moved most**\n\n{piped(heads, rows, 4)}")
-    left = len(sheet.names) - len(names)
-    more = [f"{left:,} other pairs: not shown, .json and .csv hold them"] if left else []
-    if told := [*legend(sheet), *more, *_remarks(sheet)]:
-        parts.append(listed(told))
-    parts.append(folded("what the columns mean, and how they came about", notes(sheet)))
+        parts.append(f"**queries with the largest change**\n\n{pipe_table(heads, rows, 4)}")
+    notes_below = mark_legend(sheet)
+    if n_hidden := len(sheet.names) - len(names):
+        notes_below.append(f"{n_hidden:,} other pairs are not shown; .json and .csv contain them")
+    notes_below += _remarks(sheet)
+    if notes_below:
+        parts.append(bullet_list(notes_below))
+    parts.append(details_block("columns and methods", notes(sheet)))
     return "\n".join(parts)
 
 
 def _moved_cells(moved: Moved) -> list[str]:
     return [
-        title(moved.a, moved.b),
+        pair_title(moved.a, moved.b),
         moved.query_id,
         moved.text or "",
-        change_words(moved),
-        signed(moved.difference, moved.measure),
+        format_changes(moved),
+        format_difference(moved.difference, moved.measure),
     ]
 
 
-_OF_B = "\0b"  # no measure ends so
+_B_SUFFIX = "\0b"  # no measure name ends like this
 
 
 def _write_csv(sheet: ComparisonSheet, file: IO[bytes]) -> None:
@@ -159,18 +172,18 @@ def _write_queries(sheet: ComparisonSheet, file: IO[bytes]) -> None:
     """Write one row per pair, measure and query; only one pair is in memory at a time."""
     values = {run.name: run.scores.per_query for run in sheet.runs}
     for at, (a, b) in enumerate(sheet.names):
-        both = values[a].join(values[b], on="query_id", how="full", coalesce=True, suffix=_OF_B)
+        both = values[a].join(values[b], on="query_id", how="full", coalesce=True, suffix=_B_SUFFIX)
         both = both.sort("query_id")
         for n, measure in enumerate(sheet.measures):
-            one, other = pl.col(measure), pl.col(measure + _OF_B)
+            value_a, value_b = pl.col(measure), pl.col(measure + _B_SUFFIX)
             rows = both.select(
                 pl.lit(a).alias("a"),
                 pl.lit(b).alias("b"),
                 pl.lit(sheet.label(measure)).alias("measure"),
                 "query_id",
-                one.alias("value_a"),
-                other.alias("value_b"),
-                (other - one).alias("difference"),
+                value_a.alias("value_a"),
+                value_b.alias("value_b"),
+                (value_b - value_a).alias("difference"),
             )
             rows.write_csv(file, include_header=at == n == 0)
 
@@ -181,9 +194,9 @@ _WRITERS: Writers[ComparisonSheet] = Writers(
         ".json": lambda sheet, file: file.write(f"{to_json(sheet.as_dict())}\n".encode()),
         ".csv": _write_csv,
         ".md": lambda sheet, file: file.write(markdown(sheet).encode()),
-        ".tex": lambda sheet, file: file.write(latex(sheet).encode()),
+        ".tex": lambda sheet, file: file.write(comparison_latex(sheet).encode()),
     },
     queries={".csv": _write_queries},
-    hint=REPORT,
+    hint=REPORT_HINT,
 )
 write, check = _WRITERS.write, _WRITERS.check

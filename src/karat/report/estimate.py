@@ -1,4 +1,4 @@
-"""Estimates as text."""
+"""Estimates of the time and cost of a run as text."""
 
 from __future__ import annotations
 
@@ -22,26 +22,29 @@ def text(estimate: Estimate) -> str:
 
 
 def _sentences(estimate: Estimate) -> Iterator[str]:
-    asked = "" if estimate.asked == estimate.queries else f", asked {estimate.asked:,} times in all"
+    calls = ""
+    if estimate.asked != estimate.queries:
+        calls = f", {estimate.asked:,} calls of the retriever in total"
     yield (
-        f"{counted(estimate.queries, 'query')}{asked}; an estimate from "
+        f"{counted(estimate.queries, 'query')}{calls}; estimated from "
         f"{counted(estimate.based_on, 'query')}"
     )
     if estimate.seconds is not None and estimate.each.ms is not None:
         pace = load({"jobs": estimate.jobs, "rate": estimate.rate})
-        each = f"{amount(estimate.each.ms)} ms each"
-        yield f"time: about {duration(estimate.seconds)}, {pace} ({each})"
+        per_query = f"{amount(estimate.each.ms)} ms per query"
+        yield f"time: about {duration(estimate.seconds)}, {pace} ({per_query})"
     if estimate.prompt_tokens is not None or estimate.completion_tokens is not None:
-        kinds = ((estimate.prompt_tokens, "read"), (estimate.completion_tokens, "written"))
-        told = [f"{tokens:,} {kind}" for tokens, kind in kinds if tokens is not None]
-        yield f"tokens: about {', '.join(told)}"
+        kinds = ((estimate.prompt_tokens, "in"), (estimate.completion_tokens, "out"))
+        parts = [f"{tokens:,} {kind}" for tokens, kind in kinds if tokens is not None]
+        yield f"tokens: about {', '.join(parts)}"
     if estimate.usd is not None and estimate.each.usd is not None:
-        least = "at least" if estimate.unpriced else "about"
-        yield f"cost: {least} {amount(estimate.usd)} USD ({amount(estimate.each.usd)} each)"
+        prefix = "at least" if estimate.unpriced else "about"
+        per_query = f"{amount(estimate.each.usd)} per query"
+        yield f"cost: {prefix} {amount(estimate.usd)} USD ({per_query})"
     elif not estimate.unpriced:
-        yield "cost: no call of a model is known of"
+        yield "cost: unknown, no model calls were reported"
     if estimate.unpriced:
         unpriced = counted(estimate.unpriced, "call")
-        yield f"{unpriced} among them without a price or its tokens, in no sum"
+        yield f"{unpriced} without a known price or token count, not included in the sums"
     if estimate.failed:
         yield f"{counted(estimate.failed, 'query')} of the {estimate.based_on:,} failed"

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from karat.errors import printable
 from karat.evaluation.comparison import count_tests
 from karat.evaluation.remarks import scoring_notes
-from karat.report.comparison import ComparisonSheet, letter, significant
-from karat.report.comparison_tables import TESTS
-from karat.report.sheet import Sheet, methods, remarks
-from karat.report.tables import label, measure_named, number, with_interval
+from karat.report.comparison import ComparisonSheet, run_letter, significant_differences
+from karat.report.comparison_tables import TEST_TITLES
+from karat.report.sheet import Sheet, interval_methods, remarks
+from karat.report.tables import format_value, format_with_interval, measure_label, measure_named
 from karat.stats import corrections
 from karat.stats.power import ALPHA
 
@@ -36,30 +36,32 @@ _SPECIAL = {
 }
 
 
-def latex(sheet: ComparisonSheet) -> str:
-    """Return a comparison as a table for a paper, with marks of significance."""
-    letters = {run.name: letter(at) for at, run in enumerate(sheet.runs)}
+def comparison_latex(sheet: ComparisonSheet) -> str:
+    """Return a comparison as a table for a paper, with significance marks."""
+    letters = {run.name: run_letter(at) for at, run in enumerate(sheet.runs)}
     marks = _marks(sheet, letters)
     values = {
-        (run.name, row["measure"]): number(row["value"], row["measure"])
+        (run.name, row["measure"]): format_value(row["value"], row["measure"])
         for run in sheet.runs
         for row in run.summary.iter_rows(named=True)
     }
-    named = letters if sheet.comparison.baseline is None else {}
-    return _table(sheet.runs, _caption(sheet), values, named, marks)
+    shown_letters = letters if sheet.comparison.baseline is None else {}
+    return _table(sheet.runs, _caption(sheet), values, shown_letters, marks)
 
 
-def latex_of_scores(sheets: Sequence[Sheet]) -> str:
-    """Return scores as a table for a paper, with intervals; remarks stand in comments."""
+def scores_latex(sheets: Sequence[Sheet]) -> str:
+    """Return scores as a table for a paper, with intervals; remarks become comments."""
     values = {
-        (sheet.name, row["measure"]): with_interval(row)
+        (sheet.name, row["measure"]): format_with_interval(row)
         for sheet in sheets
         for row in sheet.summary.iter_rows(named=True)
     }
-    said = [*methods(sheets), *(["Best values are bold"] if len(sheets) > 1 else [])]
-    caption = ". ".join(map(escape, said))
-    beside = [*remarks(sheets), *scoring_notes(sheets[0].scores)]
-    comments = "".join(f"% {printable(remark)}\n" for remark in beside)
+    sentences = interval_methods(sheets)
+    if len(sheets) > 1:
+        sentences.append("Best values are bold")
+    caption = ". ".join(map(escape, sentences))
+    notes = [*remarks(sheets), *scoring_notes(sheets[0].scores)]
+    comments = "".join(f"% {printable(note)}\n" for note in notes)
     return comments + _table(sheets, caption, values)
 
 
@@ -70,11 +72,11 @@ def _table(
     letters: Mapping[str, str] = MappingProxyType({}),
     marks: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> str:
-    """Return a table of values by run and measure, the best bold; it needs the package booktabs."""
+    """Return a table of values by run and measure, best values bold; it needs booktabs."""
     rows = {sheet.name: list(sheet.summary.iter_rows(named=True)) for sheet in sheets}
     leaders = [
-        measure_named(same[0]["measure"]).best([row["value"] for row in same])
-        for same in zip(*rows.values(), strict=True)
+        measure_named(run_rows[0]["measure"]).best([row["value"] for row in run_rows])
+        for run_rows in zip(*rows.values(), strict=True)
     ]
     measures = sheets[0].summary["measure"].to_list()
     lines = [
@@ -84,63 +86,65 @@ def _table(
         *([f"\\caption{{{caption}.}}"] if caption else []),
         f"\\begin{{tabular}}{{l{'l' * len(measures)}}}",
         "\\toprule",
-        " & ".join(["run", *(escape(label(measure, sheets[0])) for measure in measures)]) + r" \\",
+        " & ".join(["run", *(escape(measure_label(measure, sheets[0])) for measure in measures)])
+        + r" \\",
         "\\midrule",
     ]
-    for name, own in rows.items():
+    for name, measure_rows in rows.items():
         cells = []
-        for row, leader in zip(own, leaders, strict=True):
-            place = name, row["measure"]
-            value, *interval = map(escape, values[place].split(maxsplit=1))
+        for row, leader in zip(measure_rows, leaders, strict=True):
+            key = name, row["measure"]
+            value, *interval = map(escape, values[key].split(maxsplit=1))
             if len(rows) > 1 and leader is not None and row["value"] == leader:
                 value = f"\\textbf{{{value}}}"
-            value += f"$^{{{marks[place]}}}$" if place in marks else ""
+            if key in marks:
+                value += f"$^{{{marks[key]}}}$"
             cells.append(" ".join([value, *interval]))
-        named = escape(name)
+        head = escape(name)
         if name in letters:
-            named = f"$^{{{letters[name]}}}$ {named}"
-        elif named.startswith(("[", "*")):  # which would be taken for an option of \\ above it
-            named = f"{{}}{named}"
-        lines.append(" & ".join([named, *cells]) + r" \\")
+            head = f"$^{{{letters[name]}}}$ {head}"
+        elif head.startswith(("[", "*")):  # LaTeX would read it as an argument of the \\ above
+            head = f"{{}}{head}"
+        lines.append(" & ".join([head, *cells]) + r" \\")
     lines += ["\\bottomrule", "\\end{tabular}", "\\end{table}"]
     return "\n".join(lines) + "\n"
 
 
 def _marks(sheet: ComparisonSheet, letters: dict[str, str]) -> dict[tuple[str, str], str]:
-    """Return what stands behind a value: the runs it is shown to be better than.
+    """Return the mark of each value: the letters of the runs it is significantly better than.
 
-    With a baseline, a dagger says better than it, and a double dagger worse.
+    With a baseline, a dagger means better than the baseline, and a double dagger worse.
     """
     marks: dict[tuple[str, str], str] = {}
     beaten: dict[tuple[str, str], set[str]] = {}
     baseline = sheet.comparison.baseline
-    for winner, loser, measure in significant(sheet):
+    for winner, loser, measure in significant_differences(sheet):
         if baseline is None:
             beaten.setdefault((winner, measure), set()).add(loser)
         elif winner == baseline:
             marks[loser, measure] = r"\ddagger"
         else:
             marks[winner, measure] = r"\dagger"
-    joint = "," if len(letters) > len(ascii_letters) else ""  # aa is not a twice
-    for key, others in beaten.items():
-        marks[key] = joint.join(letters[name] for name in letters if name in others)
+    separator = "," if len(letters) > len(ascii_letters) else ""  # "aa" could be read as a, a
+    for key, losers in beaten.items():
+        marks[key] = separator.join(letters[name] for name in letters if name in losers)
     return marks
 
 
 def _caption(sheet: ComparisonSheet) -> str:
     comparison, n = sheet.comparison, count_tests(sheet.pairs)
-    how = TESTS[comparison.test]
+    test = f"{TEST_TITLES[comparison.test]} test"
     if n > 1 and comparison.correction != "none":
-        how += f", corrected by {corrections.TITLES[comparison.correction]} over {n} pairs"
-        how += ", each measure by itself"
+        test += f", {corrections.TITLES[comparison.correction]} correction over {n} pairs"
+        test += ", separately for each measure"
     if comparison.baseline is None:
-        said = "Letters mark the runs that a value is significantly better than"
+        marks = "Letters mark the runs that a value is significantly better than"
     else:
         name = escape(comparison.baseline)
-        said = f"$\\dagger$ and $\\ddagger$ mark values significantly better and worse than {name}"
-    return f"{said} ({escape(how)}; $\\alpha = {ALPHA}$). Best values are bold"
+        marks = f"$\\dagger$ and $\\ddagger$ mark values significantly better and worse than {name}"
+    return f"{marks} ({escape(test)}; $\\alpha = {ALPHA}$). Best values are bold"
 
 
 def escape(text: str) -> str:
-    """Return a text as LaTeX sets it letter by letter."""
+    """Return a text with all special characters of LaTeX escaped."""
     return "".join(_SPECIAL.get(character, character) for character in printable(text))

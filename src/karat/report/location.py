@@ -1,40 +1,40 @@
-"""Locations of evidence texts as text: a table of counts, and what a person must look at."""
+"""The result of `locate` as text: counts by outcome, and examples that need a decision."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from karat.evaluation.location import AMBIGUOUS, NOT_FOUND, Location
-from karat.report.terminal import WIDTH, plain_lines, short
+from karat.report.terminal import WIDTH, plain_lines, shorten
 
-_MOST = 5
+_MAX_ROWS = 5
 _QUERY_WIDTH = 24
-_ENDING = 10  # the last column and the gaps
+_LAST_COLUMN = 11  # the width of the last column and of the gaps
 
 
-def text(located: Location) -> str:
-    """Return how many evidence texts had each outcome, then the first that have no span."""
-    return "\n".join(_lines(located))
+def text(location: Location) -> str:
+    """Return the number of evidence texts per outcome, then examples without a span."""
+    return "\n".join(_lines(location))
 
 
-def _lines(located: Location) -> Iterator[str]:
-    rows = [[outcome, f"{count:,}"] for outcome, count in located.counts.items()]
-    yield from plain_lines(["outcome", "evidence"], rows, 1)
+def _lines(location: Location) -> Iterator[str]:
+    rows = [[outcome, f"{count:,}"] for outcome, count in location.counts.items()]
+    yield from plain_lines(["outcome", "evidence texts"], rows, 1)
     for outcome in (AMBIGUOUS, NOT_FOUND):
-        unplaced = located.report.filter(outcome=outcome)
-        if not unplaced.height:
+        unresolved = location.report.filter(outcome=outcome)
+        if not unresolved.height:
             continue
         rows = [
-            [short(query, _QUERY_WIDTH), _on_one_line(evidence), f"{places:,}"]
-            for query, evidence, places in unplaced.select("query_id", "evidence", "places")
-            .head(_MOST)
+            [shorten(query, _QUERY_WIDTH), _on_one_line(evidence), f"{n_matches:,}"]
+            for query, evidence, n_matches in unresolved.select("query_id", "evidence", "places")
+            .head(_MAX_ROWS)
             .iter_rows()
         ]
         yield ""
-        yield from plain_lines(["query", outcome, "places"], rows, 2)
-        if unplaced.height > _MOST:
-            yield f"and {unplaced.height - _MOST:,} more"
+        yield from plain_lines(["query", outcome, "matches"], rows, 2)
+        if unresolved.height > _MAX_ROWS:
+            yield f"and {unresolved.height - _MAX_ROWS:,} more"
 
 
 def _on_one_line(text: str) -> str:
-    return short(" ".join(text.split()), WIDTH - _QUERY_WIDTH - _ENDING)
+    return shorten(" ".join(text.split()), WIDTH - _QUERY_WIDTH - _LAST_COLUMN)

@@ -1,4 +1,4 @@
-"""How a report is made, beyond its numbers."""
+"""Options of HTML reports."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from karat.errors import InputError
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """For how many queries a report holds texts, and what it says of its own making."""
+    """How many queries a report shows in detail, and what it states about its origin."""
 
     texts: int = REPORT_TEXTS
-    """The most telling queries, with the texts of their lists and their calculations."""
+    """Number of queries that are kept with texts and calculations: the most informative ones."""
     command: str | None = None
+    """The command line that made the report."""
     settings: str | None = None
-    """The path of the karat.toml whose settings apply."""
+    """The path of the karat.toml that was used."""
 
     def __post_init__(self) -> None:
         if self.texts < 0:
             raise InputError(
-                f"texts of {self.texts} queries cannot be kept", field="texts", hint="0 or more"
+                f"the number of queries must be 0 or more, got {self.texts}", field="texts"
             )

@@ -1,4 +1,4 @@
-"""Scores in files."""
+"""Writing scores to files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from karat.evaluation.saved_scores import write_parquet
 from karat.evaluation.scores_json import document
 from karat.format import to_json
 from karat.report.sheet import Sheet
-from karat.report.writers import REPORT, Writers
+from karat.report.writers import REPORT_HINT, Writers
 
 
 def json_document(sheets: Sequence[Sheet]) -> dict[str, Any]:
-    """Return what is shown of the scores as plain data."""
+    """Return the shown scores as JSON-compatible data."""
     return document(
         [sheet.scores for sheet in sheets],
         [sheet.groups for sheet in sheets],
@@ -29,7 +29,7 @@ def _write_json(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
 
 
 def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    """Write a row for each run and measure, or for each group of these where groups are asked."""
+    """Write one row per run and measure, or per run, measure and group if there are groups."""
     frames = (
         (
             sheet.name,
@@ -39,21 +39,21 @@ def _write_csv(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
         )
         for sheet in sheets
     )
-    _named(frames).write_csv(file)
+    _with_run_names(frames).write_csv(file)
 
 
 def _write_queries(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    """Write a row for each run and query."""
+    """Write one row per run and query."""
     frames = ((sheet.name, sheet.scores.per_query.rename(_labels(sheet))) for sheet in sheets)
-    _named(frames).write_csv(file)
+    _with_run_names(frames).write_csv(file)
 
 
 def _labels(sheet: Sheet) -> dict[str, str]:
     return {name: sheet.label(name) for name in sheet.summary["measure"]}
 
 
-def _named(frames: Iterable[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
-    """Return the rows of all runs, with the name of the run before them."""
+def _with_run_names(frames: Iterable[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
+    """Return the rows of all runs, with the name of the run as the first column."""
     return pl.concat(frame.select(pl.lit(name).alias("run"), pl.all()) for name, frame in frames)
 
 
@@ -62,15 +62,15 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
 
 
 def _write_markdown(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    from karat.report.markdown import markdown  # loads all of comparison
+    from karat.report.markdown import markdown  # slow import
 
     file.write(markdown(sheets).encode())
 
 
 def _write_latex(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    from karat.report.latex import latex_of_scores  # loads all of comparison
+    from karat.report.latex import scores_latex  # slow import
 
-    file.write(latex_of_scores(sheets).encode())
+    file.write(scores_latex(sheets).encode())
 
 
 _WRITERS: Writers[Sequence[Sheet]] = Writers(
@@ -82,7 +82,7 @@ _WRITERS: Writers[Sequence[Sheet]] = Writers(
         ".md": _write_markdown,
         ".tex": _write_latex,
     },
-    hint=REPORT,
+    hint=REPORT_HINT,
     queries={".csv": _write_queries},
 )
 write, check = _WRITERS.write, _WRITERS.check

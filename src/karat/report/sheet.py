@@ -1,4 +1,4 @@
-"""Scores and the choices of what to show of them, whatever shows them."""
+"""Scores together with the choice of what to show, independent of the output format."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from karat.stats.intervals import METHODS
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """The scores of one run, and what is shown of them."""
+    """The scores of one run, and which parts of them are shown."""
 
     scores: Scores
     by: tuple[Field, ...] = ()
-    """The fields to group by; without any, no groups are shown."""
+    """The fields to group by; if empty, no groups are shown."""
     show_queries: bool = False
     intervals: bool = True
     show_medians: bool = False
 
     def __post_init__(self) -> None:
-        _ = self.groups  # an unknown field is an error before anything is shown
+        _ = self.groups  # raises for an unknown field before anything is shown
 
     @property
     def name(self) -> str:
@@ -59,32 +59,32 @@ class Sheet:
         return group_parts(self.groups)
 
     def label(self, measure: str) -> str:
-        """Return the name that is printed for a measure: a preset may have its own."""
+        """Return the printed name of a measure; presets may define their own."""
         return self.scores.label(measure)
 
     def remarks(self) -> list[str]:
-        """Return what was left out and what was counted, in sentences."""
+        """Return sentences about excluded and counted queries and items."""
         return remarks_on(self.scores, self.groups)
 
 
 def remarks(sheets: Sequence[Sheet]) -> list[str]:
-    """Return the remarks on each run; those that hold for all of several runs once."""
+    """Return the remarks on each run; a remark that applies to all runs appears once."""
     runs_of: dict[str, list[str]] = {}
     for sheet in sheets:
         for remark in sheet.remarks():
             runs_of.setdefault(remark, []).append(sheet.name)
-    out = [
+    sentences = [
         f"{name}: {remark}"
         for remark, names in runs_of.items()
         for name in (["every run"] if 1 < len(sheets) == len(names) else names)
     ]
-    return [*out, *unequal_text_notes([sheet.scores for sheet in sheets])]
+    return [*sentences, *unequal_text_notes([sheet.scores for sheet in sheets])]
 
 
-def methods(sheets: Sequence[Sheet]) -> list[str]:
-    """Return how intervals were computed: one sentence, or one per method.
+def interval_methods(sheets: Sequence[Sheet]) -> list[str]:
+    """Return how the intervals were computed: one sentence, or one per method.
 
-    Runs are named if their intervals were computed by another method than those of most runs.
+    Runs are named if their method differs from that of the majority of runs.
     """
     if "method" not in sheets[0].summary.columns:
         return []
@@ -95,30 +95,31 @@ def methods(sheets: Sequence[Sheet]) -> list[str]:
             if method := _methods(sheet)[measure]:
                 runs_of.setdefault(method, []).append(sheet.name)
         for method, runs in runs_of.items():
-            most = 2 * len(runs) > sum(map(len, runs_of.values()))
+            is_majority = 2 * len(runs) > sum(map(len, runs_of.values()))
             label = sheets[0].label(measure)
-            named = label if most else f"{label} ({', '.join(runs)})"
-            measures_of.setdefault(method, []).append(named)
+            if not is_majority:
+                label += f" ({', '.join(runs)})"
+            measures_of.setdefault(method, []).append(label)
     if len(measures_of) == 1:
-        said = [f"95% intervals: {METHODS[method]}" for method in measures_of]
+        sentences = [f"95% intervals: {METHODS[method]}" for method in measures_of]
     else:
-        said = [
+        sentences = [
             f"95% intervals of {', '.join(measures)}: {METHODS[method]}"
             for method, measures in measures_of.items()
         ]
-    if others := list(dict.fromkeys(METHODS[m] for sheet in sheets for m in _of_groups(sheet))):
-        said.append(f"95% intervals of some groups: {', '.join(others)}")
-    return said
+    if others := list(dict.fromkeys(METHODS[m] for sheet in sheets for m in _group_methods(sheet))):
+        sentences.append(f"95% intervals of some groups: {', '.join(others)}")
+    return sentences
 
 
-def _of_groups(sheet: Sheet) -> Iterator[str]:
-    """Yield the methods of intervals of groups that differ from those of all queries."""
+def _group_methods(sheet: Sheet) -> Iterator[str]:
+    """Yield the interval methods of groups that differ from the method for all queries."""
     if sheet.groups is None:
         return
-    of_all = _methods(sheet)
+    overall = _methods(sheet)
     used = sheet.groups.select("measure", "method").unique(maintain_order=True).drop_nulls()
     for measure, method in used.iter_rows():
-        if method != of_all[measure]:
+        if method != overall[measure]:
             yield method
 
 

@@ -1,4 +1,4 @@
-"""The table in a terminal: measures as rows, runs as columns; plain when piped."""
+"""Scores as tables in a terminal: measures as rows, runs as columns; plain text when piped."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from unicodedata import combining, east_asian_width
 
 from karat.errors import printable
 from karat.evaluation.remarks import scoring_notes
-from karat.report.bars import CHARACTERS, LEGEND, Drawing, Drawn, drawn, drawn_groups
-from karat.report.sheet import Sheet, methods, remarks
+from karat.report.bars import CHARACTERS, LEGEND, ValueBar, ValueBars, group_value_bars, value_bars
+from karat.report.sheet import Sheet, interval_methods, remarks
 from karat.report.tables import (
     BETTER,
     WORSE,
@@ -27,81 +27,86 @@ _NAME_WIDTH = 24
 _LABEL_WIDTH = 48
 _BAR_WIDTHS = range(8, 3, -1)
 _COLOURS = {f"[{CHARACTERS}]+$": "cyan", f"^ *{BETTER}": "green", f"^ *{WORSE}": "red"}
-_NOTHING: Drawing = {}
+_NO_BARS: ValueBars = {}
 
-Lines = list[list[str]]
+TextRows = list[list[str]]
 
 
 def show(sheets: Sequence[Sheet]) -> None:
-    """Print the table, then groups and queries where they were asked, then the remarks."""
-    heads = table_heads(sheets, [short(sheet.name, _NAME_WIDTH) for sheet in sheets])
-    bars = print_wide(heads, table_rows(sheets), 1, n_last=1, drawing=drawn(sheets))
+    """Print the table of values, then groups and queries if requested, then the remarks."""
+    heads = table_heads(sheets, [shorten(sheet.name, _NAME_WIDTH) for sheet in sheets])
+    has_bars = print_table(heads, table_rows(sheets), 1, n_last=1, bars=value_bars(sheets))
     for sheet in sheets:
         if (table := group_table(sheet)) is not None:
             fields = sheet.group_fields
-            print(f"\n{short(sheet.name, _LABEL_WIDTH)} by {', '.join(map(printable, fields))}")
-            bars |= print_wide(*table, len(fields), drawing=drawn_groups(sheet))
+            print(f"\n{shorten(sheet.name, _LABEL_WIDTH)} by {', '.join(map(printable, fields))}")
+            has_bars |= print_table(*table, len(fields), bars=group_value_bars(sheet))
     for sheet in sheets:
         if (table := query_table(sheet)) is not None:
-            print(f"\n{short(sheet.name, WIDTH)}")
-            print_wide(*table, 1)
-    if bars:
+            print(f"\n{shorten(sheet.name, WIDTH)}")
+            print_table(*table, 1)
+    if has_bars:
         print(LEGEND)
     _print_remarks(sheets)
 
 
-def print_wide(
+def print_table(
     heads: list[str],
     rows: list[list[str]],
     n_labels: int,
     *,
     n_last: int = 0,
-    drawing: Drawing = _NOTHING,
+    bars: ValueBars = _NO_BARS,
 ) -> bool:
-    """Print a table as wide as the terminal is, in several where it does not fit.
+    """Print a table, split into several if it is wider than the terminal.
 
-    In a terminal, values have bars beside them where there is room; tell whether there was.
+    The first `n_labels` and the last `n_last` columns are repeated in each part. In a terminal,
+    values are followed by bars if they fit. Returns whether bars were printed.
     """
-    lines, bars = _cut(heads, rows), False
-    blocks = _shared_out(lines, n_labels, n_last, _width(), _gap())
-    if any(each.ends for each in drawing.values()) and _draws():
+    lines, has_bars = _shorten_cells(heads, rows), False
+    blocks = _split_columns(lines, n_labels, n_last, _table_width(), _gap_width())
+    if any(bar.ends for bar in bars.values()) and _supports_bars():
         for width in _BAR_WIDTHS:
-            wider = [lines[0], *_with_bars(lines[1:], drawing, width)]
-            if _fits(wider, blocks, _width(), _gap()):
-                lines, bars = wider, True
+            wider = [lines[0], *_with_bars(lines[1:], bars, width)]
+            if _fits(wider, blocks, _table_width(), _gap_width()):
+                lines, has_bars = wider, True
                 break
     for number, block in enumerate(blocks):
         if number:
             print()
         part = [[line[column] for column in block] for line in lines]
-        if _ruled():
-            bold = {(at, c) for at, c in _leaders(drawing) if c in block}
+        if _is_ruled():
+            bold = {(at, c) for at, c in _best_cells(bars) if c in block}
             _print_rich(part, n_labels, {(at, block.index(c)) for at, c in bold})
         else:
             print("\n".join(plain_lines(part[0], part[1:], n_labels)))
-    return bars
+    return has_bars
 
 
-def wide_lines(heads: list[str], rows: list[list[str]], n_labels: int, n_last: int) -> list[str]:
-    """Return a table as lines of text, in several where it does not fit 80 columns."""
-    whole = _cut(heads, rows)
+def table_lines(heads: list[str], rows: list[list[str]], n_labels: int, n_last: int) -> list[str]:
+    """Return a table as lines of text, split into several if it is wider than 80 columns."""
+    all_lines = _shorten_cells(heads, rows)
     lines: list[str] = []
-    for block in _shared_out(whole, n_labels, n_last, WIDTH, 2):
-        part = [[line[column] for column in block] for line in whole]
-        lines += [""] * bool(lines) + plain_lines(part[0], part[1:], n_labels)
+    for block in _split_columns(all_lines, n_labels, n_last, WIDTH, 2):
+        part = [[line[column] for column in block] for line in all_lines]
+        if lines:
+            lines.append("")
+        lines += plain_lines(part[0], part[1:], n_labels)
     return lines
 
 
-def _cut(heads: list[str], rows: list[list[str]]) -> Lines:
-    return [[short(cell, _LABEL_WIDTH) for cell in line] for line in [heads, *rows]]
+def _shorten_cells(heads: list[str], rows: list[list[str]]) -> TextRows:
+    return [[shorten(cell, _LABEL_WIDTH) for cell in line] for line in [heads, *rows]]
 
 
-def _shared_out(lines: Lines, n_labels: int, n_last: int, width: int, gap: int) -> list[list[int]]:
-    """Share the columns of a table out over as many tables as it takes to fit a width.
+def _split_columns(
+    lines: TextRows, n_labels: int, n_last: int, width: int, gap: int
+) -> list[list[int]]:
+    """Distribute the columns over as many tables as needed to fit a width.
 
-    The first columns, the labels, and the last ones stand in each of them.
+    The label columns and the last columns are repeated in each table.
     """
-    sizes = [size + gap for size in _sizes(lines)]
+    sizes = [size + gap for size in _column_widths(lines)]
     end = len(sizes) - n_last
     labels, last = list(range(n_labels)), list(range(end, len(sizes)))
     room = width + gap - sum(sizes[c] for c in [*labels, *last])
@@ -113,57 +118,57 @@ def _shared_out(lines: Lines, n_labels: int, n_last: int, width: int, gap: int) 
     return [[*labels, *block, *last] for block in blocks]
 
 
-def _fits(lines: Lines, blocks: list[list[int]], width: int, gap: int) -> bool:
-    """Tell whether columns that are shared out so fit a width."""
-    sizes = _sizes(lines)
+def _fits(lines: TextRows, blocks: list[list[int]], width: int, gap: int) -> bool:
+    """Return whether each block of columns fits a width."""
+    sizes = _column_widths(lines)
     return all(sum(sizes[c] + gap for c in block) - gap <= width for block in blocks)
 
 
-def _with_bars(rows: Lines, drawing: Drawing, width: int) -> Lines:
-    """Return rows with bars behind the values that have one, and room where others have."""
-    columns = {column for (_, column), each in drawing.items() if each.ends is not None}
-    none = Drawn(None, best=False)
+def _with_bars(rows: TextRows, bars: ValueBars, width: int) -> TextRows:
+    """Return rows with a bar after each value; values without one get spaces to stay aligned."""
+    columns = {column for (_, column), bar in bars.items() if bar.ends is not None}
+    none = ValueBar(None, best=False)
     return [
         [
-            f"{cell} {drawing.get((at, column), none).bar(width)}" if column in columns else cell
+            f"{cell} {bars.get((at, column), none).bar(width)}" if column in columns else cell
             for column, cell in enumerate(row)
         ]
         for at, row in enumerate(rows)
     ]
 
 
-def _leaders(drawing: Drawing) -> Iterator[tuple[int, int]]:
-    return (place for place, each in drawing.items() if each.best)
+def _best_cells(bars: ValueBars) -> Iterator[tuple[int, int]]:
+    return (cell for cell, bar in bars.items() if bar.best)
 
 
-def _sizes(lines: Lines) -> list[int]:
-    return [max(map(width_of, column)) for column in zip(*lines, strict=True)]
+def _column_widths(lines: TextRows) -> list[int]:
+    return [max(map(cell_width, column)) for column in zip(*lines, strict=True)]
 
 
 def plain_lines(heads: list[str], rows: list[list[str]], n_labels: int) -> list[str]:
-    """Return a table as lines of text: labels to the left, numbers to the right."""
-    return ["  ".join(line).rstrip() for line in _justified([heads, *rows], n_labels)]
+    """Return a table as lines of text: labels are left-aligned, numbers right-aligned."""
+    return ["  ".join(line).rstrip() for line in _pad_cells([heads, *rows], n_labels)]
 
 
-def _justified(lines: Lines, n_labels: int) -> Iterator[list[str]]:
-    """Yield lines whose cells are as wide as their column."""
-    sizes = _sizes(lines)
+def _pad_cells(lines: TextRows, n_labels: int) -> Iterator[list[str]]:
+    """Yield lines with each cell padded to the width of its column."""
+    sizes = _column_widths(lines)
     for line in lines:
-        gaps = [" " * (size - width_of(cell)) for cell, size in zip(line, sizes, strict=True)]
+        gaps = [" " * (size - cell_width(cell)) for cell, size in zip(line, sizes, strict=True)]
         yield [
             cell + gap if at < n_labels else gap + cell
             for at, (cell, gap) in enumerate(zip(line, gaps, strict=True))
         ]
 
 
-def _print_rich(lines: Lines, n_labels: int, bold: set[tuple[int, int]]) -> None:
+def _print_rich(lines: TextRows, n_labels: int, bold: set[tuple[int, int]]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    heads, *rows = _justified(lines, n_labels)
+    heads, *rows = _pad_cells(lines, n_labels)
     for at, head in enumerate(heads):
         table.add_column(Text(head), style="bold" if at == 0 else None)
     for at, row in enumerate(rows):
@@ -178,7 +183,7 @@ def _print_rich(lines: Lines, n_labels: int, bold: set[tuple[int, int]]) -> None
 
 
 def _print_remarks(sheets: Sequence[Sheet]) -> None:
-    for method in methods(sheets):
+    for method in interval_methods(sheets):
         print("\n".join(textwrap.wrap(printable(method), WIDTH, subsequent_indent="  ")))
     for remark in remarks(sheets):
         print(printable(remark))
@@ -186,27 +191,27 @@ def _print_remarks(sheets: Sequence[Sheet]) -> None:
         print("\n".join(textwrap.wrap(line, WIDTH, subsequent_indent="  ")))
 
 
-def short(text: str, width: int) -> str:
-    """Return a text that fits a width, and can be printed."""
+def shorten(text: str, width: int) -> str:
+    """Return a printable text, shortened in the middle to fit a width."""
     text = printable(text)
-    if width_of(text) <= width:
+    if cell_width(text) <= width:
         return text
-    # Names differ at either end, so the middle goes.
+    # Names usually differ at their start or end, so the middle is cut out.
     half = width // 2
     head, tail = "", ""
     for character in text:
-        if width_of(head + character) > half - 1:
+        if cell_width(head + character) > half - 1:
             break
         head += character
     for character in reversed(text):
-        if width_of(character + tail) > half:
+        if cell_width(character + tail) > half:
             break
         tail = character + tail
     return f"{head}…{tail}"
 
 
-def width_of(text: str) -> int:
-    """Return how many columns a text takes: wide characters two, combining ones none."""
+def cell_width(text: str) -> int:
+    """Return the columns that a text takes: wide characters take two, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(
@@ -215,12 +220,12 @@ def width_of(text: str) -> int:
     )
 
 
-def _ruled() -> bool:
+def _is_ruled() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
-def _draws() -> bool:
-    """Tell whether there is a terminal that can show block characters."""
+def _supports_bars() -> bool:
+    """Return whether output goes to a terminal that can show block characters."""
     try:
         CHARACTERS.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
@@ -228,11 +233,11 @@ def _draws() -> bool:
     return sys.stdout.isatty()
 
 
-def _gap() -> int:
-    """Return how far columns stand apart."""
-    return 3 if _ruled() else 2
+def _gap_width() -> int:
+    """Return the number of spaces between columns."""
+    return 3 if _is_ruled() else 2
 
 
-def _width() -> int:
+def _table_width() -> int:
     columns = shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
-    return columns - 2 * _ruled()  # a ruled table has an edge on either side
+    return columns - 2 * _is_ruled()  # Rich pads a ruled table on both sides

@@ -1,4 +1,4 @@
-"""Validations as text."""
+"""The result of `validate` as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from karat.errors import printable
 from karat.evaluation.validation import Validation
 from karat.evaluation.validation_checks import Example
-from karat.report.terminal import WIDTH, plain_lines, short
+from karat.report.terminal import WIDTH, plain_lines, shorten
 
 _ID_WIDTH = 32
 
@@ -21,39 +21,44 @@ def text(validation: Validation) -> str:
 def _lines(validation: Validation) -> Iterator[str]:
     if validation.findings:
         rows = [
-            [found.severity, found.kind, short(found.source, _ID_WIDTH), f"{found.count:,}"]
-            for found in validation.findings
+            [
+                finding.severity,
+                finding.kind,
+                shorten(finding.source, _ID_WIDTH),
+                f"{finding.count:,}",
+            ]
+            for finding in validation.findings
         ]
         yield from plain_lines(["", "finding", "in", "count"], rows, 3)
         yield ""
-    for found in validation.findings:
-        where = "" if found.source == "gold" else f" in {short(found.source, _ID_WIDTH)}"
-        yield from _wrapped(f"{found.kind}{where}: {found.meaning}", "")
-        for example in found.examples:
-            yield from _wrapped(_example_text(example), "  ")
+    for finding in validation.findings:
+        where = "" if finding.source == "gold" else f" in {shorten(finding.source, _ID_WIDTH)}"
+        yield from _wrap(f"{finding.kind}{where}: {finding.meaning}", "")
+        for example in finding.examples:
+            yield from _wrap(_example_text(example), "  ")
             if example.hint:
-                yield from _wrapped(f"hint: {printable(example.hint)}", "    ")
-        if found.examples and (more := found.count - len(found.examples)):
+                yield from _wrap(f"hint: {printable(example.hint)}", "    ")
+        if finding.examples and (more := finding.count - len(finding.examples)):
             yield f"  and {more:,} more"
-        if found.hint:
-            yield from _wrapped(f"hint: {printable(found.hint)}", "  ")
+        if finding.hint:
+            yield from _wrap(f"hint: {printable(finding.hint)}", "  ")
         yield ""
     for source, names in validation.recognised.items():
         if any(ours != theirs for ours, theirs in names.items()):
-            yield from _wrapped(printable(_recognised(source, names, validation.fields)), "")
-    yield from _wrapped(validation.verdict, "")
+            yield from _wrap(printable(_recognised(source, names, validation.fields)), "")
+    yield from _wrap(validation.verdict, "")
 
 
 def _recognised(source: str, names: dict[str, str], fields: tuple[str, ...]) -> str:
-    """Return which column or key was read as what."""
+    """Return a sentence with the columns or keys that were read, and as what."""
     pairs = (ours if ours == theirs else f"{ours} from {theirs}" for ours, theirs in names.items())
     also = f"; fields: {', '.join(fields)}" if fields and source == "gold" else ""
-    return f"read {short(source, _ID_WIDTH)}: {', '.join(pairs)}{also}"
+    return f"read {shorten(source, _ID_WIDTH)}: {', '.join(pairs)}{also}"
 
 
 def _example_text(example: Example) -> str:
     words = [
-        f"{word} {short(name, _ID_WIDTH)}"
+        f"{word} {shorten(name, _ID_WIDTH)}"
         for word, name in (
             ("query", example.query_id),
             ("item", example.item_id),
@@ -67,7 +72,7 @@ def _example_text(example: Example) -> str:
     return ": ".join(part for part in (file, ", ".join(words), printable(example.problem)) if part)
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def _wrap(text: str, indent: str) -> list[str]:
     return textwrap.wrap(
         text,
         WIDTH,

@@ -1,4 +1,4 @@
-"""Files that are written in the format that their extension names."""
+"""Writing results to files; the extension selects the format."""
 
 from __future__ import annotations
 
@@ -14,59 +14,60 @@ from karat.files import check_writable, writing
 
 Content = TypeVar("Content")
 Writer = Callable[[Content, IO[bytes]], object]
-QUERIES = ".queries"
-"""What comes before the extension of the second file, which holds the queries."""
+QUERIES_SUFFIX = ".queries"
+"""Precedes the extension of the second file, which holds the values per query."""
 
-REPORT = "; a report is .html, in Python `.report(path)`"
-"""What a hint says of pages: they show far more than a sheet and are written apart."""
+REPORT_HINT = "; for an HTML report, use .html or, in Python, `.report(path)`"
+"""Part of the hint for an unknown extension: HTML reports have a method of their own."""
 
 
 @dataclass(frozen=True)
 class Writers(Generic[Content]):
-    """What is written, and the function that writes it for each ending."""
+    """The functions that write one kind of result, by file extension."""
 
     what: str
     writers: Mapping[str, Writer[Content]]
     queries: Mapping[str, Writer[Content]] = field(default_factory=dict)
-    """For endings whose files hold one table alone: what writes the queries beside it."""
+    """For formats that hold only one table: writers of a second file with the queries."""
     hint: str = ""
 
     def write(self, content: Content, path: str | os.PathLike[str]) -> list[Path]:
-        """Write a file, and the one that belongs to it, whole or not at all; return their paths."""
+        """Write a file and its companion file, if any, atomically; return their paths."""
         writers = self._writers(path)
         with ExitStack() as stack:
-            # All are written before the first takes its place.
-            files = [stack.enter_context(writing(each)) for each in writers]
+            # All files are written before the first one is renamed to its final path.
+            files = [stack.enter_context(writing(file_path)) for file_path in writers]
             for write_to, file in zip(writers.values(), files, strict=True):
                 write_to(content, file)
         return list(writers)
 
     def check(self, paths: Iterable[str | os.PathLike[str]]) -> None:
-        """Refuse paths that cannot be written to, before anything is computed."""
+        """Raise InputError for paths that cannot be written, before anything is computed."""
         written: set[Path] = set()
         for path in paths:
-            for each in self._writers(path):
-                check_writable(each)
-                if each.absolute() in written:
-                    raise written_twice(each)
-                written.add(each.absolute())
+            for file_path in self._writers(path):
+                check_writable(file_path)
+                if file_path.absolute() in written:
+                    raise duplicate_path_error(file_path)
+                written.add(file_path.absolute())
 
     def _writers(self, path: str | os.PathLike[str]) -> dict[Path, Writer[Content]]:
-        """Return what writes the file, and the one that belongs to it."""
-        given = Path(path)
-        ending = given.suffix.lower()
-        if ending not in self.writers:
+        """Return the writers of a file and of its companion file, by path."""
+        target = Path(path)
+        extension = target.suffix.lower()
+        if extension not in self.writers:
             raise InputError(
-                f"{self.what} cannot be written as {ending!r}",
+                f"{self.what} cannot be written as {extension!r}",
                 path=path,
                 hint=f"use one of {', '.join(self.writers)}{self.hint}",
             )
-        writers = {given: self.writers[ending]}
-        if ending in self.queries:
-            writers[given.with_suffix(QUERIES + given.suffix)] = self.queries[ending]
+        writers = {target: self.writers[extension]}
+        if extension in self.queries:
+            companion = target.with_suffix(QUERIES_SUFFIX + target.suffix)
+            writers[companion] = self.queries[extension]
         return writers
 
 
-def written_twice(path: Path) -> InputError:
-    """Make the error for a file that is asked for twice."""
-    return InputError("this file would be written twice", path=path, hint="name another file")
+def duplicate_path_error(path: Path) -> InputError:
+    """Return the error for a path that is requested twice."""
+    return InputError("this file would be written twice", path=path, hint="use a different path")

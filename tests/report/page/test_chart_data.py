@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from karat import Evaluator, Gold, Run, compare, evaluate
 from karat.evaluation.loaded_run import LoadedRun
-from karat.report.page.chart_data import depths, picture
+from karat.report.page.chart_data import depths, load_chart_data
 from oracles import evidence as evidence_oracle
 from oracles import rank as oracle
 from oracles import spans as span_oracle
@@ -27,7 +27,7 @@ lists = st.lists(st.sampled_from(ITEMS), unique=True, max_size=14)
 
 
 def pictured(scores):
-    return picture(scores, [LoadedRun.of(score) for score in scores])
+    return load_chart_data(scores, [LoadedRun.of(score) for score in scores])
 
 
 def timed_run(n):
@@ -157,7 +157,7 @@ def test_curves_of_evidence_equal_those_of_the_oracle_and_texts_are_matched_once
         raise AssertionError("texts were matched a second time")
 
     monkeypatch.setattr("karat.measures.families.match_evidence", refuse)
-    curves = picture([scores], [opened]).curves
+    curves = load_chart_data([scores], [opened]).curves
     assert set(curves["measure"]) == {"evidence.recall", "evidence.P", "evidence.nDCG"}
     for _, measure, k, value in curves.iter_rows():
         if measure == "evidence.recall":

@@ -14,7 +14,7 @@ import karat
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.report.page.model import Outcomes, Queries
-from karat.report.page.observations import notices, unfound
+from karat.report.page.observations import missed_gold, notices
 from support.effort import examples
 
 # These tests are about items that are not in the run, which karat warns about.
@@ -36,7 +36,7 @@ def queries(scores: list[Scores], found: list[list[int]], **fields: list[str | N
         ids=ids,
         texts=None,
         fields=pl.DataFrame(fields),
-        wanted=pl.Series([1] * ids.len(), dtype=pl.Int32),
+        n_relevant=pl.Series([1] * ids.len(), dtype=pl.Int32),
         outcomes=[
             Outcomes(pl.Series([0] * ids.len(), dtype=pl.UInt8), pl.Series(own), pl.Series(own))
             for own in found
@@ -62,32 +62,32 @@ def texts(scores: list[Scores], known: Queries, kind: str) -> list[str]:
 )
 def test_items_that_no_run_retrieved_are_unfound(gold, first, second):
     gold["q0"], first["q0"], second["q0"] = {"z": 1}, ["z"], ["z"]
-    (kind,) = unfound(opened(karat.Evaluator(gold, "R@1").all({"a": first, "b": second})))
+    (kind,) = missed_gold(opened(karat.Evaluator(gold, "R@1").all({"a": first, "b": second})))
     wanted = {(q, item) for q, own in gold.items() for item, grade in own.items() if grade > 0}
     retrieved = {(q, item) for run in (first, second) for q, own in run.items() for item in own}
-    assert kind.wanted == len(wanted)
+    assert kind.total == len(wanted)
     assert list(kind.left.iter_rows()) == sorted(wanted - retrieved)
 
 
 def test_level_of_relevance_comes_from_the_measures():
     scores = karat.evaluate({"q1": {"a": 1, "b": 2}}, {"q1": ["x"]}, "R(rel=2)@5")
-    assert unfound(opened([scores]))[0].left.rows() == [("q1", "b")]
+    assert missed_gold(opened([scores]))[0].left.rows() == [("q1", "b")]
 
 
 def test_level_of_relevance_is_1_if_the_first_measure_has_none():
     scores = karat.evaluate({"q1": {"a": 1, "b": 2}}, {"q1": ["x"]}, ["nDCG@5", "R(rel=2)@5"])
-    assert unfound(opened([scores]))[0].left.rows() == [("q1", "a"), ("q1", "b")]
+    assert missed_gold(opened([scores]))[0].left.rows() == [("q1", "a"), ("q1", "b")]
 
 
 def test_runs_that_retrieved_nothing_leave_everything_unfound():
     scores = karat.Evaluator({"q1": ["a"]}, "R@5").all({"one": {"q1": []}, "two": {"q1": []}})
-    assert unfound(opened(scores))[0].left.rows() == [("q1", "a")]
+    assert missed_gold(opened(scores))[0].left.rows() == [("q1", "a")]
 
 
 def test_documents_are_found_by_their_chunks():
     run = [{"query_id": "q1", "results": [{"id": "c1", "doc_id": "a"}]}]
     scores = karat.evaluate({"q1": ["a", "b"]}, run, "R@5", level="doc")
-    assert unfound(opened([scores]))[0].left.rows() == [("q1", "b")]
+    assert missed_gold(opened([scores]))[0].left.rows() == [("q1", "b")]
 
 
 def test_spans_that_no_run_overlaps_are_unfound():
@@ -102,9 +102,9 @@ def test_spans_that_no_run_overlaps_are_unfound():
         name: [{"query_id": "q1", "results": [{"doc_id": d, "start": start, "end": end}]}]
         for name, (d, start, end) in {"a": ("d1", 9, 15), "b": ("d3", 0, 99)}.items()
     }
-    (kind,) = unfound(opened(karat.Evaluator(gold).all(runs)))
-    assert (kind.what, kind.wanted) == ("span", 3)
-    assert kind.left["piece"].to_list() == ["d1[20:30]", "d2[0:9]"]
+    (kind,) = missed_gold(opened(karat.Evaluator(gold).all(runs)))
+    assert (kind.what, kind.total) == ("span", 3)
+    assert kind.left["name"].to_list() == ["d1[20:30]", "d2[0:9]"]
 
 
 def test_evidence_that_no_run_covers_is_unfound():
@@ -113,9 +113,9 @@ def test_evidence_that_no_run_covers_is_unfound():
         name: [{"query_id": "q1", "results": [{"id": "c", "text": text}]}]
         for name, text in {"a": "It is paid in euros.", "b": "We pay within 14 days."}.items()
     }
-    (kind,) = unfound(opened(karat.Evaluator(gold, "evidence.recall@5").all(runs)))
-    assert (kind.what, kind.wanted, kind.left.rows()) == (
-        "evidence",
+    (kind,) = missed_gold(opened(karat.Evaluator(gold, "evidence.recall@5").all(runs)))
+    assert (kind.what, kind.total, kind.left.rows()) == (
+        "evidence text",
         3,
         [("q1", "to your card")],
     )
@@ -131,7 +131,7 @@ def test_failed_and_missing_queries_come_first():
     first, second, *_ = notices(scores, opened(scores), queries(scores, [[0, 1, 0]]))
     assert first.text == "The retriever failed on 1 of 3 queries (33%) in run."
     assert first.show == {"run": "run", "outcome": "failed"}
-    assert second.text == "1 of 3 queries (33%) of gold is not in run."
+    assert second.text == "1 of 3 gold queries (33%) is not in run."
 
 
 def test_queries_with_nothing_found_are_counted_per_run_and_over_all_runs():
@@ -177,7 +177,7 @@ def test_unfound_evidence_is_shown_in_one_line():
     run = [{"query_id": "q1", "results": [{"id": "c", "text": "nothing"}]}]
     scores = [karat.evaluate(gold, run, "evidence.recall@5")]
     assert texts(scores, queries(scores, []), "unfound") == [
-        "2 of 2 evidences (100%) are not in any list, such as 'paid in euros' for query 'q1'."
+        "2 of 2 evidence texts (100%) are not in any list, e.g. 'paid in euros' for query 'q1'."
     ]
 
 
@@ -186,8 +186,8 @@ def test_bound_that_reaches_the_best_run_makes_its_lead_unsafe():
     runs = {"ahead": {"q1": ["a"], "q2": ["b"]}, "behind": {"q1": ["new"], "q2": ["b"]}}
     scores = karat.Evaluator(gold, "Success@1").all(runs)
     assert texts(scores, queries(scores, []), "unjudged") == [
-        "ahead is ahead of behind in Success@1, but its unjudged items could lift behind to "
-        "1.0000, not below 1.0000."
+        "ahead is ahead of behind in Success@1, but the unjudged items of behind could "
+        "raise its value to 1.0000, at least 1.0000."
     ]
     runs["behind"]["q1"] = ["x"]
     scores = karat.Evaluator(gold, "Success@1").all(runs)
@@ -199,11 +199,11 @@ def test_unjudged_shares_are_compared_for_measures_without_a_bound():
     runs = {"ahead": {"q1": ["a"], "q2": ["b"]}, "behind": {"q1": ["new"], "q2": ["b"]}}
     scores = karat.Evaluator(gold, "nDCG@1").all(runs)
     assert texts(scores, queries(scores, []), "unjudged") == [
-        "ahead is ahead of behind in nDCG@1, but 50% of what behind returned there was never "
-        "judged, against 0% of the other."
+        "ahead is ahead of behind in nDCG@1, but 50% of the items of behind are unjudged, "
+        "compared with 0%."
     ]
     assert texts(scores[1:], queries(scores[1:], []), "unjudged") == [
-        "50% of the items that nDCG@1 looks at were never judged; they count as irrelevant."
+        "50% of the items that nDCG@1 reads are unjudged; they count as irrelevant."
     ]
 
 
@@ -244,7 +244,7 @@ def test_missing_queries_are_reported_if_only_latency_is_measured():
     run = [{"query_id": "q1", "results": [], "latency_ms": {"total": 2.0}}]
     scores = [karat.evaluate({"q1": ["a"], "q2": ["a"]}, run, "latency.mean")]
     assert texts(scores, queries(scores, []), "missing") == [
-        "1 of 2 queries (50%) of gold is not in run."
+        "1 of 2 gold queries (50%) is not in run."
     ]
 
 
@@ -267,7 +267,7 @@ def test_group_far_below_the_rest_is_reported():
 def test_repeated_items_are_counted():
     scores = [karat.evaluate({"q1": ["a"]}, {"q1": ["a", "a", "b"], "other": ["a"]}, "P@3")]
     assert texts(scores, queries(scores, []), "duplicates") == [
-        "1 of 3 places of run hold an item that stands above already."
+        "1 of 3 results of run repeat an item of a higher rank."
     ]
 
 
@@ -277,7 +277,7 @@ def test_share_of_repeated_characters_is_reported():
     results = [{"doc_id": "d", "start": start, "end": end} for start, end in places]
     scores = [karat.evaluate(gold, [{"query_id": "q1", "results": results}], "span.recall@5")]
     assert texts(scores, queries(scores, []), "duplicates") == [
-        "25% of the characters that run returned for a query stand in an item above already."
+        "25% of the characters that run returned for a query repeat text of a higher rank."
     ]
 
 

@@ -19,7 +19,7 @@ from karat.report.comparison import ComparisonSheet
 from karat.report.page import html, scripts
 from karat.report.page.model import Input, Notice, Page
 from karat.report.sheet import Sheet
-from karat.report.tables import with_interval
+from karat.report.tables import format_with_interval
 from support.errors import refused
 from support.pages import (
     FAIR,
@@ -139,12 +139,12 @@ def test_headline_shows_the_values_of_the_summary() -> None:
             for end in ("value", "low", "high"):
                 assert float(cell.attributes[f"data-{end}"] or "") == row[end]
             parts = [cell.one("span", **{"class": name}) for name in ("number", "interval")]
-            assert " ".join(part.text for part in parts) == with_interval(row)
+            assert " ".join(part.text for part in parts) == format_with_interval(row)
 
 
 def test_judged_shares_and_bounds_are_shown_below_the_values() -> None:
     page = page_of("good", "poor")
-    rows = document_of("good", "poor").section("headline").all("tr", **{"class": "hole"})
+    rows = document_of("good", "poor").section("headline").all("tr", **{"class": "unjudged-row"})
     shown = {
         row.one("th").text: [cell.attributes.get("data-value") for cell in row.all("td")]
         for row in rows
@@ -369,12 +369,12 @@ def test_every_module_comes_after_the_modules_it_imports() -> None:
     for at, name in enumerate(listed):
         imported = re.findall(r'from "\./([\w.]+)"', (STATIC / name).read_text())
         assert set(imported) <= set(listed[:at]), name
-    assert not re.search(r"^(import|export) ", scripts.own(), re.MULTILINE)
+    assert not re.search(r"^(import|export) ", scripts.page_script(), re.MULTILINE)
 
 
 def test_no_name_is_declared_twice_in_the_scripts() -> None:
     names = re.findall(
-        r"^(?:async )?(?:function|const|let|class) (\w+)", scripts.own(), re.MULTILINE
+        r"^(?:async )?(?:function|const|let|class) (\w+)", scripts.page_script(), re.MULTILINE
     )
     assert len(names) == len(set(names)), sorted(n for n in names if names.count(n) > 1)
 
@@ -384,7 +384,7 @@ def test_no_name_is_declared_twice_in_the_scripts() -> None:
     ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function("],
 )
 def test_scripts_never_interpret_text_as_markup_or_code(word: str) -> None:
-    assert word not in scripts.own()
+    assert word not in scripts.page_script()
 
 
 def test_missing_altair_is_reported_with_the_install_command(

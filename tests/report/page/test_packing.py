@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import karat
 from karat.report.comparison import ComparisonSheet
-from karat.report.page.pack import packed
+from karat.report.page.pack import pack_queries
 from karat.report.sheet import Sheet
 from support.errors import refused
 from support.pages import IDS, TEXTS, a_list, a_page, some_queries
@@ -35,11 +35,11 @@ def numbers(done, block, kind):
 
 
 def with_queries(**changes):
-    return packed(a_page(replace(some_queries(), **changes)))
+    return pack_queries(a_page(replace(some_queries(), **changes)))
 
 
 def test_ids_and_texts_are_unpacked_unchanged():
-    done = packed(a_page())
+    done = pack_queries(a_page())
     assert done.json["n"] == len(IDS)
     assert from_json(done, done.json["ids"]) == IDS
     assert from_json(done, done.json["texts"]) == [text[:200] for text in TEXTS]
@@ -53,7 +53,7 @@ def test_values_are_exact_and_missing_values_are_nan():
     )
     scores = page.sheets[0].scores
     with_holes = Sheet(replace(scores, table=replace(scores.table, frame=holes)))
-    done = packed(replace(page, sheets=[with_holes, page.sheets[1]]))
+    done = pack_queries(replace(page, sheets=[with_holes, page.sheets[1]]))
     for run, frame in enumerate((holes, page.sheets[1].scores.per_query)):
         for at, measure in enumerate(("nDCG@10", "RR")):
             values = numbers(done, done.json["values"][run][at], "d")
@@ -72,7 +72,7 @@ def test_fields_are_unpacked_from_codes_in_sorted_order(values):
 
 
 def test_field_with_very_many_values_is_packed_as_texts(monkeypatch):
-    monkeypatch.setattr("karat.report.page.pack.MOST_WORDS", 9)
+    monkeypatch.setattr("karat.report.page.pack.MAX_DISTINCT_VALUES", 9)
     several = pl.DataFrame({"few": ["a"] * 9 + ["b"], "many": [f"v{i}" for i in range(10)]})
     done = with_queries(fields=several)
     few, many = done.json["fields"]
@@ -82,7 +82,7 @@ def test_field_with_very_many_values_is_packed_as_texts(monkeypatch):
 
 
 def test_outcomes_are_columns_of_numbers():
-    done = packed(a_page())
+    done = pack_queries(a_page())
     one, other = done.json["outcomes"]
     assert numbers(done, one["found"], "i") == [0] + [2] * 9
     assert numbers(done, other["status"], "B") == [0] * 8 + [2, 1]
@@ -91,8 +91,8 @@ def test_outcomes_are_columns_of_numbers():
 
 
 def test_lists_are_in_blocks_by_the_number_of_their_query(monkeypatch):
-    monkeypatch.setattr("karat.report.page.pack.LISTS_A_BLOCK", 4)
-    done = packed(a_page())
+    monkeypatch.setattr("karat.report.page.pack.LISTS_PER_BLOCK", 4)
+    done = pack_queries(a_page())
     size, blocks = done.json["lists"]["size"], done.json["lists"]["blocks"]
     assert len(blocks) == 3
     for row in range(len(IDS)):
@@ -101,7 +101,7 @@ def test_lists_are_in_blocks_by_the_number_of_their_query(monkeypatch):
 
 def test_details_have_one_block_per_query():
     queries = some_queries()
-    done = packed(a_page(queries))
+    done = pack_queries(a_page(queries))
     assert list(done.json["details"]) == [str(row) for row in range(9)]
     for row, block in done.json["details"].items():
         assert from_json(done, block) == queries.details[int(row)]
@@ -116,7 +116,7 @@ def test_missing_data_of_saved_scores_is_absent():
 
 def test_measures_describe_how_to_read_their_values():
     page = a_page(measures=("nDCG@10", "NumRet", "RR"))
-    first, count, plain = packed(page).json["measures"]
+    first, count, plain = pack_queries(page).json["measures"]
     assert plain["rel"] == 1
     assert first == {
         "name": "nDCG@10",
@@ -136,29 +136,29 @@ def test_measures_describe_how_to_read_their_values():
 
 def test_selected_runs_are_the_first_compared_pair():
     page = a_page()
-    assert packed(page).json["pair"] == [0, 1]
+    assert pack_queries(page).json["pair"] == [0, 1]
     queries = replace(page.queries, outcomes=page.queries.outcomes[:1])
-    assert packed(replace(page, sheets=page.sheets[:1], queries=queries)).json["pair"] is None
+    assert pack_queries(replace(page, sheets=page.sheets[:1], queries=queries)).json["pair"] is None
     gold = {query: {"d": 1} for query in IDS}
     runs = {name: {query: ["d"] for query in IDS} for name in ("a", "b", "c")}
     compared = ComparisonSheet(karat.compare(gold, runs, ["RR"], baseline="c"))
     page = replace(page, sheets=compared.runs, comparison=compared)
-    assert packed(page).json["pair"] == [2, 0]
+    assert pack_queries(page).json["pair"] == [2, 0]
 
 
 def test_same_page_is_packed_as_the_same_bytes_at_any_time(monkeypatch):
-    now = packed(a_page())
+    now = pack_queries(a_page())
     monkeypatch.setattr("time.time", lambda: 1_000_000_000.0)
-    assert packed(a_page()) == now
+    assert pack_queries(a_page()) == now
 
 
 def test_runs_with_other_queries_are_refused():
     queries = some_queries()
     with refused(path=None, field=None) as error:
-        packed(a_page(replace(queries, ids=queries.ids.reverse())))
+        pack_queries(a_page(replace(queries, ids=queries.ids.reverse())))
     assert error.value.problem.startswith("a ")  # the first run
 
 
 def test_measures_state_whether_higher_values_are_better():
     page = a_page(measures=("nDCG@10", "RBPresid"))
-    assert [measure["higher"] for measure in packed(page).json["measures"]] == [True, False]
+    assert [measure["higher"] for measure in pack_queries(page).json["measures"]] == [True, False]

@@ -10,7 +10,7 @@ import pytest
 import karat
 from karat.evaluation import calculation
 from karat.evaluation.loaded_run import LoadedRun
-from karat.report.page.query_table import queries
+from karat.report.page.query_table import load_queries
 from support.errors import refused
 from support.paths import SHARED_DATA
 
@@ -19,7 +19,7 @@ CHUNKING = SHARED_DATA / "chunking-evaluation"
 
 def details_of(gold, runs, measures, **words):
     scores = karat.Evaluator(gold, measures, **words).all(runs)
-    return queries(scores, [LoadedRun.of(score) for score in scores]).details
+    return load_queries(scores, [LoadedRun.of(score) for score in scores]).details
 
 
 def place(document, start, end):
@@ -260,7 +260,7 @@ def test_run_that_changed_after_scoring_is_refused(tmp_path, monkeypatch):
     scores = karat.evaluate({"q": ["b"]}, path, "RR")
     karat.Run.of({"q": ["b", "a"]}).write(path)
     with refused(path=None, field="runs") as error:
-        queries([scores], [LoadedRun.of(scores)])
+        load_queries([scores], [LoadedRun.of(scores)])
     assert "'run'" in str(error.value)
 
 

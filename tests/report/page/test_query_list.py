@@ -15,7 +15,7 @@ from karat.evaluation.loaded_run import LoadedRun
 from karat.measures.families import BY_GOLD
 from karat.report.page import ranked_lists
 from karat.report.page.gold_kinds import GOLD_KINDS
-from karat.report.page.query_table import queries, telling
+from karat.report.page.query_table import informative_queries, load_queries
 from oracles import query_list as oracle
 from support.effort import FULL, examples
 from support.errors import refused
@@ -27,7 +27,7 @@ EVIDENCE = ["alpha beta", "gamma", "delta epsilon"]
 
 def known_of(gold, runs, measures, *, texts=500, **words):
     scores = karat.Evaluator(gold, measures, **words).all(runs)
-    return queries(scores, [LoadedRun.of(score) for score in scores], texts=texts)
+    return load_queries(scores, [LoadedRun.of(score) for score in scores], texts=texts)
 
 
 def place(document, start, length):
@@ -69,8 +69,8 @@ def small_limits():
     stack = ExitStack()
     for module, name, size in (
         (ranked_lists, "TOP", 3),
-        (ranked_lists, "MOST_BELOW", 2),
-        (ranked_lists, "MOST_WANTED", 2),
+        (ranked_lists, "MAX_HITS_BELOW", 2),
+        (ranked_lists, "MAX_RELEVANT", 2),
     ):
         stack.enter_context(patch.object(module, name, size))
     return stack
@@ -115,7 +115,7 @@ def check_against_oracle(gold, runs, families, conventions, level, random):
                 gold[query], run.get(query, []), families[0], conventions, level
             )
             assert outcomes.status[number] == (0 if query in run else 1)
-            assert (known.wanted[number], outcomes.found[number], outcomes.first[number]) == (
+            assert (known.n_relevant[number], outcomes.found[number], outcomes.first[number]) == (
                 wanted,
                 found,
                 first,
@@ -201,7 +201,7 @@ def test_lists_and_outcomes_of_dense_data_equal_those_of_the_oracle(conventions,
 def test_most_informative_queries_equal_those_of_the_oracle(data, n, higher):
     values, failed = data
     table = np.array([[np.nan if value is None else value for value in run] for run in values])
-    chosen = telling(table, np.array(failed), n, higher_is_better=higher)
+    chosen = informative_queries(table, np.array(failed), n, higher_is_better=higher)
     assert chosen.tolist() == oracle.telling(values, failed, n, higher)
 
 
@@ -229,7 +229,7 @@ def test_run_that_retrieved_nothing_has_empty_lists(level, unjudged):
 def test_relevance_is_defined_by_the_first_measure_that_reads_gold():
     run = [{"query_id": "q", "results": ["a", "b"], "latency_ms": {"total": 2.0}}]
     known = known_of({"q": {"a": 1, "b": 2, "c": 2}}, {"run": run}, ["latency.mean", "AP(rel=2)"])
-    assert (known.wanted.item(), known.outcomes[0].found.item()) == (2, 1)
+    assert (known.n_relevant.item(), known.outcomes[0].found.item()) == (2, 1)
     assert known.outcomes[0].first.item() == 2
     assert known.lists[0]["wanted"] == [["b", 2], ["c", 2]]
     assert known.lists[0]["hits"] == [[[1, 1, None, None], [2, 2, None, None]]]
@@ -245,7 +245,7 @@ def test_overlap_of_spans_is_defined_by_the_measure():
 def test_lists_have_no_hits_if_no_measure_reads_gold():
     run = [{"query_id": "q", "results": ["a"], "latency_ms": {"total": 2.0}}]
     known = known_of({"q": ["a"]}, {"run": run}, "latency.mean")
-    assert known.wanted.to_list() == [0]
+    assert known.n_relevant.to_list() == [0]
     assert known.lists[0] == {
         "items": ["a"],
         "lists": [[0]],
@@ -305,7 +305,7 @@ def test_saved_scores_have_only_values(tmp_path):
     scores = karat.evaluate(gold, {"q": ["x", "a"]}, "RR")
     scores.write(tmp_path / "saved.json")
     saved = karat.Scores.read(tmp_path / "saved.json")
-    known = queries([saved], [None])
+    known = load_queries([saved], [None])
     assert (known.ids.to_list(), known.outcomes, len(known.lists), known.details) == (
         ["q"],
         [],
@@ -313,7 +313,7 @@ def test_saved_scores_have_only_values(tmp_path):
         {},
     )
     assert known.fields.to_dicts() == [{"kind": "k"}]
-    both = queries([saved, scores], [None, LoadedRun.of(scores)])
+    both = load_queries([saved, scores], [None, LoadedRun.of(scores)])
     assert [outcomes.status.item() for outcomes in both.outcomes] == [3, 0]
     assert both.lists[0]["lists"] == [[], [0, 1]]
     assert both.lists[0]["n"] == [0, 2]
@@ -335,7 +335,7 @@ def test_scores_of_other_queries_are_refused():
         for query in ("q1", "q2")
     )
     with refused(path=None, field="runs") as error:
-        queries([one, other], [LoadedRun.of(one), LoadedRun.of(other)])
+        load_queries([one, other], [LoadedRun.of(one), LoadedRun.of(other)])
     assert "'q2'" in str(error.value)
     assert "'q1'" in str(error.value)
 

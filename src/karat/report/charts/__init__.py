@@ -1,6 +1,6 @@
-"""Charts of runs, drawn by Altair: the same on a page and in a notebook."""
+"""Charts of runs, made with Altair; HTML reports and notebooks show the same charts."""
 
-from karat.report.charts.chart import Chart, Drawing
-from karat.report.charts.kinds import KINDS, Subject, charts
+from karat.report.charts.chart import PageChart, TitledChart
+from karat.report.charts.kinds import KINDS, ChartInput, charts
 
-__all__ = ["KINDS", "Chart", "Drawing", "Subject", "charts"]
+__all__ = ["KINDS", "ChartInput", "PageChart", "TitledChart", "charts"]

@@ -1,4 +1,4 @@
-"""A chart with what stands beside it."""
+"""A chart with its title and caption."""
 
 from __future__ import annotations
 
@@ -8,57 +8,57 @@ from typing import Any, Literal
 
 from karat.markup import brief, shown
 
-_LONGEST = 200
-Section = Literal["curves", "groups", "speed", "pairs"]
+_MAX_TEXT = 200
+ChartSection = Literal["curves", "groups", "speed", "pairs"]
 
 
 @dataclass(frozen=True)
-class Chart:
-    """A chart of a page, as Vega-Lite takes it."""
+class PageChart:
+    """A chart of an HTML report, as a Vega-Lite specification."""
 
     id: str
-    section: Section
+    section: ChartSection
     title: str
     caption: str
-    """What it shows, in words: for those who do not see it, and for those who do."""
+    """A description of the chart, also for readers who cannot see it."""
     spec: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A chart as Altair draws it; a page and a notebook show the same."""
+class TitledChart:
+    """An Altair chart with its title and caption, for a report or a notebook."""
 
     id: str
-    section: Section
+    section: ChartSection
     title: str
     caption: str
     chart: Any
 
-    def on_page(self) -> Chart:
-        """Return it as wide as the page lets it, in the colours of the page."""
-        # Altair checks each part as it is made; to check the whole again takes as long as all else.
+    def on_page(self) -> PageChart:
+        """Return the chart for a report: as wide as the page, with the styles of the page."""
+        # Altair has validated each part; validating the whole again would double the time.
         spec = self.chart.properties(width="container").to_dict(validate=False)
-        # The page says which version draws it, and how text and axes look.
+        # The page sets the version of Vega-Lite and the style of text and axes.
         for key in ("$schema", "config"):
             spec.pop(key, None)
-        return Chart(self.id, self.section, self.title, self.caption, _visible(spec))
+        return PageChart(self.id, self.section, self.title, self.caption, _visible(spec))
 
 
 def _visible(part: Any) -> Any:
-    """Return a part of a chart with names cut and what cannot be seen in them made visible.
+    """Return a part of a specification with long texts cut and invisible characters made visible.
 
-    A query's id stays as it is, since it is looked up by it.
+    Query ids are unchanged, since the page looks queries up by id.
     """
     if isinstance(part, str):
-        return shown(brief(part, _LONGEST))
+        return shown(brief(part, _MAX_TEXT))
     if isinstance(part, dict):
-        return {key: own if key == "query_id" else _visible(own) for key, own in part.items()}
-    return [_visible(own) for own in part] if isinstance(part, list) else part
+        return {key: value if key == "query_id" else _visible(value) for key, value in part.items()}
+    return [_visible(item) for item in part] if isinstance(part, list) else part
 
 
-def together(drawings: Sequence[Drawing], width: int = 480) -> Any:
-    """Return one Altair chart of one or several, each under its title."""
+def concat_charts(charts: Sequence[TitledChart], width: int = 480) -> Any:
+    """Return one Altair chart: a single chart, or several stacked vertically."""
     import altair as alt
 
-    titled = [drawing.chart.properties(title=drawing.title, width=width) for drawing in drawings]
+    titled = [chart.chart.properties(title=chart.title, width=width) for chart in charts]
     return titled[0] if len(titled) == 1 else alt.vconcat(*titled)

@@ -1,4 +1,4 @@
-"""Values with their intervals: a row a measure, a dot a run."""
+"""Values with their intervals: one row per measure, one dot per run."""
 
 from __future__ import annotations
 
@@ -8,60 +8,60 @@ from typing import Any
 import polars as pl
 
 from karat.measures import Measure, parse
-from karat.report.charts.chart import Drawing
-from karat.report.charts.theme import axis, by_run, listed, rows, tooltips
-from karat.report.tables import number, with_interval
+from karat.report.charts.chart import TitledChart
+from karat.report.charts.theme import inline_data, join_names, number_axis, run_encodings, tooltips
+from karat.report.tables import format_value, format_with_interval
 
 
-def values(summaries: Mapping[str, pl.DataFrame]) -> list[Drawing]:
-    """Draw the values of runs; measures of different units do not share an axis."""
+def values(summaries: Mapping[str, pl.DataFrame]) -> list[TitledChart]:
+    """Return one chart of values per unit: measures of different units do not share an axis."""
     runs = list(summaries)
-    told = [
+    all_rows = [
         {"run": run, **row}
         for run, summary in summaries.items()
         for row in summary.iter_rows(named=True)
         if row["value"] is not None
     ]
     axes: dict[str, list[dict[str, Any]]] = {}
-    for row in told:
-        axes.setdefault(_axis(parse(row["measure"])), []).append(row)
+    for row in all_rows:
+        axes.setdefault(_axis_title(parse(row["measure"])), []).append(row)
     return [
-        Drawing(
+        TitledChart(
             f"values-{at}",
             "curves",
-            f"Values by run, {name}" if name != _QUALITY else "Values by run",
-            _caption(same),
-            _chart(same, runs, name),
+            f"Values by run, {name}" if name != _VALUE else "Values by run",
+            _caption(axis_rows),
+            _chart(axis_rows, runs, name),
         )
-        for at, (name, same) in enumerate(axes.items(), 1)
+        for at, (name, axis_rows) in enumerate(axes.items(), 1)
     ]
 
 
-_QUALITY = "value"
+_VALUE = "value"
 
 
-def _axis(measure: Measure) -> str:
-    """Return what an axis is called that this measure may stand on."""
+def _axis_title(measure: Measure) -> str:
+    """Return the title of the axis of a measure."""
     if measure.declaration.unit is not None:
         return str(measure.declaration.unit)
-    return "a number of items" if measure.declaration.whole else _QUALITY
+    return "number of items" if measure.declaration.whole else _VALUE
 
 
-def _chart(told: list[dict[str, Any]], runs: list[str], name: str) -> Any:
+def _chart(values: list[dict[str, Any]], runs: list[str], name: str) -> Any:
     import altair as alt
 
-    measures = list(dict.fromkeys(row["measure"] for row in told))
+    measures = list(dict.fromkeys(row["measure"] for row in values))
     data = [
         {
             "run": row["run"],
             "measure": row["measure"],
             "value": row["value"],
-            "low": _or(row.get("low"), row["value"]),
-            "high": _or(row.get("high"), row["value"]),
-            "shown": with_interval(row),
+            "low": _default_to(row.get("low"), row["value"]),
+            "high": _default_to(row.get("high"), row["value"]),
+            "shown": format_with_interval(row),
             "n": row["n"],
         }
-        for row in told
+        for row in values
     ]
     y = alt.Y(
         field="measure",
@@ -71,39 +71,42 @@ def _chart(told: list[dict[str, Any]], runs: list[str], name: str) -> Any:
         scale=alt.Scale(paddingInner=0.35, paddingOuter=0.15),
         axis=alt.Axis(labelLimit=160, grid=False, domain=False, ticks=False),
     )
-    base = alt.Chart(rows(data)).encode(
+    base = alt.Chart(inline_data(data)).encode(
         y=y,
         yOffset=alt.YOffset(field="run", type="nominal", sort=runs, scale=alt.Scale(domain=runs)),
         tooltip=tooltips(run="run", measure="measure", shown="value", n="queries"),
-        **by_run(runs, "color"),
+        **run_encodings(runs, "color"),
     )
     x = {
         "type": "quantitative",
         "title": name,
         "scale": alt.Scale(zero=False),
-        "axis": axis(),
+        "axis": number_axis(),
     }
     intervals = base.mark_rule(strokeWidth=2.5, opacity=0.55, strokeCap="round").encode(
         x=alt.X(field="low", **x), x2=alt.X2(field="high")
     )
     dots = base.mark_point(filled=True, size=75, opacity=1).encode(
-        x=alt.X(field="value", **x), **by_run(runs, "shape")
+        x=alt.X(field="value", **x), **run_encodings(runs, "shape")
     )
     height = len(measures) * (14 * len(runs) + 14)
     return alt.layer(intervals, dots).properties(height=height)
 
 
-def _caption(told: list[dict[str, Any]]) -> str:
-    measures = list(dict.fromkeys(row["measure"] for row in told))
-    said = []
+def _caption(values: list[dict[str, Any]]) -> str:
+    measures = list(dict.fromkeys(row["measure"] for row in values))
+    sentences = []
     for measure in measures:
-        held = [
-            (row["run"], number(row["value"], measure)) for row in told if row["measure"] == measure
+        labels = [
+            f"{row['run']} {format_value(row['value'], measure)}"
+            for row in values
+            if row["measure"] == measure
         ]
-        said.append(f"{measure}: {listed([f'{run} {value}' for run, value in held])}.")
-    lines = " Lines are 95% intervals." if any(row.get("low") is not None for row in told) else ""
-    return f"{' '.join(said)}{lines}"
+        sentences.append(f"{measure}: {join_names(labels)}.")
+    if any(row.get("low") is not None for row in values):
+        sentences.append("Lines are 95% intervals.")
+    return " ".join(sentences)
 
 
-def _or(end: float | None, value: float) -> float:
+def _default_to(end: float | None, value: float) -> float:
     return value if end is None else end

@@ -1,4 +1,4 @@
-"""Which charts there are, and what each needs."""
+"""The kinds of charts, and how each is made from scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import combinations
 import polars as pl
 
 from karat.measures import Measure, ScoreTable, parse
-from karat.report.charts.chart import Chart, Drawing
+from karat.report.charts.chart import PageChart, TitledChart
 from karat.report.charts.curves import curves, precision_recall
 from karat.report.charts.distribution import distribution
 from karat.report.charts.dot_plot import values
@@ -17,138 +17,155 @@ from karat.report.charts.group_map import groups
 from karat.report.charts.scatter import scatter
 from karat.report.charts.speed import cost, latency, latency_histogram
 from karat.report.charts.tradeoff import tradeoffs
-from karat.report.page.model import Page, Picture
+from karat.report.page.model import ChartData, Page
 from karat.report.sheet import Sheet
 from karat.stats.pairs import difference_table, pair
 
-MOST_DISTRIBUTIONS = 6
-MOST_PAIRS = 10
-MOST_GROUPINGS = 6
+MAX_DISTRIBUTIONS = 6
+MAX_PAIRS = 10
+MAX_GROUPINGS = 6
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What charts are drawn of: runs, which of their measures, and which pairs of them."""
+class ChartInput:
+    """The data of charts: runs, measures and pairs of runs."""
 
     sheets: list[Sheet]
     groups: list[Sheet]
-    """Those that are drawn by groups."""
-    picture: Picture
+    """The sheets with groups."""
+    data: ChartData
     pairs: list[tuple[str, str]]
     chosen: Measure | None = None
-    """The only measure to draw, where one was chosen."""
+    """The only measure to draw, if one was chosen."""
 
     @property
     def runs(self) -> list[str]:
-        """The names of the runs; their places decide how they look."""
+        """The names of the runs; their order determines their colours."""
         return [sheet.name for sheet in self.sheets]
 
     @property
     def loads(self) -> dict[str, str | None]:
-        """How many questions shared the retriever, run by run."""
+        """How many queries ran at the same time, by run."""
         return {sheet.name: sheet.scores.load for sheet in self.sheets}
 
     @property
     def measures(self) -> list[Measure]:
-        """What is drawn, in the order asked."""
+        """The measures to draw, in the requested order."""
         if self.chosen is not None:
             return [self.chosen]
         return [parse(name) for name in self.sheets[0].summary["measure"]]
 
     @property
-    def of_gold(self) -> list[Measure]:
-        """Those that say how good a run is, not what it took."""
-        known = [m for m in self.measures if m.declaration.reads_gold]
-        return known if self.chosen is None else self.measures
+    def gold_measures(self) -> list[Measure]:
+        """The measures of quality, not of latency or cost; a chosen measure in any case."""
+        if self.chosen is not None:
+            return self.measures
+        return [m for m in self.measures if m.declaration.reads_gold]
 
 
-def charts(page: Page) -> list[Chart]:
-    """Return the charts of a page, each only where the data has it."""
+def charts(page: Page) -> list[PageChart]:
+    """Return all charts of a page for which there is data."""
     runs = [sheet.name for sheet in page.sheets]
     pairs = list(combinations(runs, 2)) if page.comparison is None else page.comparison.names
-    subject = Subject(page.sheets, page.groups[:MOST_GROUPINGS], page.picture, pairs)
-    return [drawing.on_page() for draw in KINDS.values() for drawing in draw(subject)]
+    chart_input = ChartInput(page.sheets, page.groups[:MAX_GROUPINGS], page.chart_data, pairs)
+    return [chart.on_page() for make in KINDS.values() for chart in make(chart_input)]
 
 
-def _values(of: Subject) -> list[Drawing]:
-    names = [measure.name for measure in of.measures]
+def _values(chart_input: ChartInput) -> list[TitledChart]:
+    names = [measure.name for measure in chart_input.measures]
     return values(
-        {sheet.name: sheet.summary.filter(pl.col("measure").is_in(names)) for sheet in of.sheets}
+        {
+            sheet.name: sheet.summary.filter(pl.col("measure").is_in(names))
+            for sheet in chart_input.sheets
+        }
     )
 
 
-def _distribution(of: Subject) -> list[Drawing]:
-    """Draw the chosen measure, or the first few; whether 0 or 1 is more often, its value says."""
-    some = of.measures if of.chosen else [m for m in of.of_gold if not m.declaration.binary]
-    drawn = [
+def _distribution(chart_input: ChartInput) -> list[TitledChart]:
+    """Draw the chosen measure, or the first few; the mean says all about a binary measure."""
+    some = (
+        chart_input.measures
+        if chart_input.chosen
+        else [m for m in chart_input.gold_measures if not m.declaration.binary]
+    )
+    charts = [
         distribution(
-            m.name, {sheet.name: sheet.scores.per_query[m.name] for sheet in of.sheets}, at
+            m.name, {sheet.name: sheet.scores.per_query[m.name] for sheet in chart_input.sheets}, at
         )
-        for at, m in enumerate(some[:MOST_DISTRIBUTIONS], 1)
+        for at, m in enumerate(some[:MAX_DISTRIBUTIONS], 1)
     ]
-    return [drawing for drawing in drawn if drawing is not None]
+    return [chart for chart in charts if chart is not None]
 
 
-def _curves(of: Subject) -> list[Drawing]:
-    frame = of.picture.curves
-    if frame is not None and of.chosen is not None:
-        name = Measure(of.chosen.declaration, None, of.chosen.params).name
+def _curves(chart_input: ChartInput) -> list[TitledChart]:
+    frame = chart_input.data.curves
+    if frame is not None and chart_input.chosen is not None:
+        name = Measure(chart_input.chosen.declaration, None, chart_input.chosen.params).name
         frame = frame.filter(pl.col("measure") == name)
-    return [] if frame is None else curves(frame, of.runs)
+    return [] if frame is None else curves(frame, chart_input.runs)
 
 
-def _precision_recall(of: Subject) -> list[Drawing]:
-    frame = of.picture.precision_recall
-    return [] if frame is None else [precision_recall(frame, of.runs)]
+def _precision_recall(chart_input: ChartInput) -> list[TitledChart]:
+    frame = chart_input.data.precision_recall
+    return [] if frame is None else [precision_recall(frame, chart_input.runs)]
 
 
-def _groups(of: Subject) -> list[Drawing]:
-    names = [measure.name for measure in of.measures]
-    drawn = [
-        groups(sheet, names, at, named=len(of.sheets) > 1) for at, sheet in enumerate(of.groups, 1)
+def _groups(chart_input: ChartInput) -> list[TitledChart]:
+    names = [measure.name for measure in chart_input.measures]
+    charts = [
+        groups(sheet, names, at, named=len(chart_input.sheets) > 1)
+        for at, sheet in enumerate(chart_input.groups, 1)
     ]
-    return [drawing for drawing in drawn if drawing is not None]
+    return [chart for chart in charts if chart is not None]
 
 
-def _latency(of: Subject) -> list[Drawing]:
-    frame = of.picture.latencies
-    return [] if frame is None else latency(frame, of.runs, of.loads)
+def _latency(chart_input: ChartInput) -> list[TitledChart]:
+    frame = chart_input.data.latencies
+    return [] if frame is None else latency(frame, chart_input.runs, chart_input.loads)
 
 
-def _latency_histogram(of: Subject) -> list[Drawing]:
-    frame = of.picture.latencies
-    return [] if frame is None else latency_histogram(frame, of.runs, of.loads)
+def _latency_histogram(chart_input: ChartInput) -> list[TitledChart]:
+    frame = chart_input.data.latencies
+    return [] if frame is None else latency_histogram(frame, chart_input.runs, chart_input.loads)
 
 
-def _cost(of: Subject) -> list[Drawing]:
-    drawing = None if of.picture.costs is None else cost(of.picture.costs, of.runs)
-    return [] if drawing is None else [drawing]
+def _cost(chart_input: ChartInput) -> list[TitledChart]:
+    frame = chart_input.data.costs
+    chart = None if frame is None else cost(frame, chart_input.runs)
+    return [] if chart is None else [chart]
 
 
-def _tradeoff(of: Subject) -> list[Drawing]:
-    frame = of.picture.tradeoffs
-    if frame is None or not of.of_gold:
+def _tradeoff(chart_input: ChartInput) -> list[TitledChart]:
+    frame = chart_input.data.tradeoffs
+    if frame is None or not chart_input.gold_measures:
         return []
-    measure = of.of_gold[0]
-    named = pl.col("measure") == measure.name
-    found = {s.name: s.summary.filter(named)["value"].item() for s in of.sheets}
-    return tradeoffs(frame, measure, found, of.runs)
+    measure = chart_input.gold_measures[0]
+    of_measure = pl.col("measure") == measure.name
+    values = {s.name: s.summary.filter(of_measure)["value"].item() for s in chart_input.sheets}
+    return tradeoffs(frame, measure, values, chart_input.runs)
 
 
-def _scatter(of: Subject) -> list[Drawing]:
-    measure = (of.of_gold or of.measures)[0]
+def _scatter(chart_input: ChartInput) -> list[TitledChart]:
+    measure = (chart_input.gold_measures or chart_input.measures)[0]
     tables = {
         sheet.name: ScoreTable((measure,), sheet.scores.per_query, {}, sheet.scores.table.weights)
-        for sheet in of.sheets
+        for sheet in chart_input.sheets
     }
-    drawn = [
-        scatter(a, b, measure, difference_table(pair(tables[a], tables[b], measure)), of.runs, at)
-        for at, (a, b) in enumerate(of.pairs[:MOST_PAIRS], 1)
+    charts = [
+        scatter(
+            a,
+            b,
+            measure,
+            difference_table(pair(tables[a], tables[b], measure)),
+            chart_input.runs,
+            at,
+        )
+        for at, (a, b) in enumerate(chart_input.pairs[:MAX_PAIRS], 1)
     ]
-    return [drawing for drawing in drawn if drawing is not None]
+    return [chart for chart in charts if chart is not None]
 
 
-KINDS: dict[str, Callable[[Subject], list[Drawing]]] = {
+KINDS: dict[str, Callable[[ChartInput], list[TitledChart]]] = {
     "values": _values,
     "distribution": _distribution,
     "curves": _curves,
@@ -160,4 +177,4 @@ KINDS: dict[str, Callable[[Subject], list[Drawing]]] = {
     "tradeoff": _tradeoff,
     "scatter": _scatter,
 }
-"""How each kind of chart is drawn, in the order of a page."""
+"""The functions that make each kind of chart, in the order of a page."""

@@ -1,4 +1,4 @@
-"""Charts of scores and of comparisons, for notebooks."""
+"""Single charts of scores and comparisons, for notebooks."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from karat.errors import InputError
 from karat.evaluation.loaded_run import LoadedRun
 from karat.measures import Measure, parse
 from karat.measures.name_parser import AnyMeasure
-from karat.report.charts.chart import together
-from karat.report.charts.kinds import KINDS, Subject
+from karat.report.charts.chart import concat_charts
+from karat.report.charts.kinds import KINDS, ChartInput
 from karat.report.page.chart_data import costs, curves, latencies, tradeoffs
-from karat.report.page.gold_kinds import GOLD_KINDS, first_of_gold
-from karat.report.page.model import Picture
+from karat.report.page.gold_kinds import GOLD_KINDS, first_gold_measure
+from karat.report.page.model import ChartData
 from karat.stats.groups import Field, fields_of
 
 if TYPE_CHECKING:
     from karat.evaluation.scores import Scores
 from karat.report.sheet import Sheet
 
-_TIMED = ("latency", "latency_histogram")
-_OF_LISTS = ("curves", "precision_recall", *_TIMED, "cost", "tradeoff")
-_OF_NO_MEASURE = ("precision_recall", *_TIMED, "cost")
-_TIMINGS = 'runs with timings: "latency_ms": {"total": 123.4} in each line of a native run'
+_LATENCY_KINDS = ("latency", "latency_histogram")
+_NEEDS_LISTS = ("curves", "precision_recall", *_LATENCY_KINDS, "cost", "tradeoff")
+_WITHOUT_MEASURE = ("precision_recall", *_LATENCY_KINDS, "cost")
+_TIMINGS = 'requires runs with timings: "latency_ms": {"total": 123.4} in each line of a native run'
 _NEEDS = {
-    "values": "a measure that has a value",
-    "distribution": "a query that has a value",
-    "curves": "one of the measures "
+    "values": "requires a measure with a value",
+    "distribution": "requires a query with a value",
+    "curves": "requires one of the measures "
     + ", ".join(name for kind in GOLD_KINDS.values() for name in kind.by_depth),
-    "precision_recall": "gold with judgments, and a measure of them such as nDCG@10",
-    "groups": "a field of the queries: by=…",
-    **dict.fromkeys(_TIMED, _TIMINGS),
-    "cost": "runs with calls that have a price",
-    "tradeoff": "two runs or more that say what they took: timings, calls of the stage generation, "
-    "or the texts of their items",
-    "scatter": "two runs: karat.compare(gold, {name: run, name: run}).plot('scatter')",
+    "precision_recall": "requires gold with judgments, and a measure of them such as nDCG@10",
+    "groups": "pass a field of the queries: by='category'",
+    **dict.fromkeys(_LATENCY_KINDS, _TIMINGS),
+    "cost": "requires runs with priced model calls",
+    "tradeoff": "requires two or more runs with timings, calls of the stage generation, or the "
+    "texts of their items",
+    "scatter": "requires two runs: karat.compare(gold, {'a': a, 'b': b}).plot('scatter')",
 }
 
 
@@ -50,54 +50,60 @@ def plot(
     measure: AnyMeasure | None = None,
     pairs: Sequence[tuple[str, str]] | None = None,
 ) -> Any:
-    """Draw one kind of chart of runs; several charts stand below each other."""
+    """Return one kind of chart; several charts are stacked vertically."""
     _check(kind, by, measure)
     chosen = None if measure is None else scores[0].table.measure(parse(measure))
     fields = fields_of(by)
     names = [score.name for score in scores]
     intervals = kind in ("values", "groups")
     sheets = [Sheet(score, by=fields, intervals=intervals) for score in scores]
-    subject = Subject(
+    chart_input = ChartInput(
         sheets,
         sheets if fields else [],
-        _picture(scores, kind, chosen) if kind in _OF_LISTS else Picture(),
+        _load_chart_data(scores, kind, chosen) if kind in _NEEDS_LISTS else ChartData(),
         list(combinations(names, 2)) if pairs is None else list(pairs),
         chosen,
     )
-    drawings = KINDS[kind](subject)
-    if not drawings:
-        raise InputError(f"there is nothing to draw as {kind}", field="plot", hint=_NEEDS[kind])
-    return together(drawings)
+    charts = KINDS[kind](chart_input)
+    if not charts:
+        raise InputError(f"no data for a {kind} chart", field="plot", hint=_NEEDS[kind])
+    return concat_charts(charts)
 
 
 def _check(kind: str, by: object, measure: object) -> None:
     checks.one_of(kind, "plot", KINDS)
     if by is not None and kind != "groups":
-        raise InputError(f"{kind} does not go by groups", field="by", hint="plot('groups', by=…)")
-    if measure is not None and kind in _OF_NO_MEASURE:
-        raise InputError(f"{kind} is not of one measure", field="measure", hint="leave it out")
+        raise InputError(
+            f"{kind} charts cannot be grouped", field="by", hint="use plot('groups', by=…)"
+        )
+    if measure is not None and kind in _WITHOUT_MEASURE:
+        raise InputError(
+            f"{kind} charts do not use a measure", field="measure", hint="omit the argument"
+        )
     if find_spec("altair") is None:
         raise InputError(
-            "charts are drawn by Altair, which is not installed",
+            "charts need Altair, which is not installed",
             field="plot",
             hint="pip install 'karat[report]'",
         )
 
 
-def _picture(scores: Sequence[Scores], kind: str, chosen: Measure | None) -> Picture:
-    """Return what one kind of chart is drawn from; runs are opened for no other."""
+def _load_chart_data(scores: Sequence[Scores], kind: str, chosen: Measure | None) -> ChartData:
+    """Return the data of one kind of chart; runs are loaded only if it needs ranked lists."""
     runs = {score.name: run for score in scores if (run := LoadedRun.of(score)) is not None}
     if not runs:
         raise InputError(
-            "scores that were read from a file do not hold the lists",
+            f"a {kind} chart needs the ranked lists, which saved scores do not contain",
             field="plot",
-            hint=f"evaluate the run again to draw {kind}",
+            hint=f"evaluate the run again, then plot {kind}",
         )
-    if kind in _TIMED:
-        return Picture(latencies=latencies(runs))
+    if kind in _LATENCY_KINDS:
+        return ChartData(latencies=latencies(runs))
     if kind == "cost":
-        return Picture(costs=costs(runs))
+        return ChartData(costs=costs(runs))
     if kind == "tradeoff":
-        return Picture(tradeoffs=tradeoffs(runs, chosen or first_of_gold(scores[0].table.measures)))
+        return ChartData(
+            tradeoffs=tradeoffs(runs, chosen or first_gold_measure(scores[0].table.measures))
+        )
     by_depth, by_recall = curves(runs)
-    return Picture(curves=by_depth, precision_recall=by_recall)
+    return ChartData(curves=by_depth, precision_recall=by_recall)

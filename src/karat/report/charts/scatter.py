@@ -1,4 +1,4 @@
-"""Run against run: which queries moved, and how far."""
+"""Scatter plot of two runs: which queries improved or degraded, and by how much."""
 
 from __future__ import annotations
 
@@ -10,95 +10,98 @@ import polars as pl
 
 from karat.errors import counted
 from karat.measures import Measure
-from karat.report.charts.bins import binned, edges
-from karat.report.charts.chart import Drawing
-from karat.report.charts.theme import QUIET, axis, colours, legend, rows, tooltips
-from karat.report.tables import label, number, signed
+from karat.report.charts.bins import bin_numbers, edges
+from karat.report.charts.chart import TitledChart
+from karat.report.charts.theme import NEUTRAL, colours, inline_data, legend, number_axis, tooltips
+from karat.report.tables import format_difference, format_value, measure_label
 
-MOST_POINTS = 2_000
-"""More queries are counted in squares, and only those that moved most are drawn one by one."""
-MOST_MOVED = 200
-_NAMED = 3
+MAX_POINTS = 2_000
+"""More queries are counted in squares, and only the largest changes are drawn as points."""
+MAX_MOVED = 200
+_MAX_NAMED = 3
 
 
 def scatter(
     a: str, b: str, measure: Measure, both: pl.DataFrame, runs: Sequence[str], at: int = 1
-) -> Drawing | None:
-    """Draw the values of b by those of a: (query_id, value_a, value_b, difference)."""
+) -> TitledChart | None:
+    """Return the values of b over those of a: (query_id, value_a, value_b, difference)."""
     if not both.height:
         return None
     higher = measure.declaration.higher_is_better
-    gained = pl.col("difference") if higher else -pl.col("difference")
-    told = both.with_columns(
-        pl.when(gained > 0)
+    gain = pl.col("difference") if higher else -pl.col("difference")
+    queries = both.with_columns(
+        pl.when(gain > 0)
         .then(pl.lit("b"))
-        .when(gained < 0)
+        .when(gain < 0)
         .then(pl.lit("a"))
         .otherwise(pl.lit("same"))
         .alias("better")
     )
-    counts = dict(told.group_by("better").len().iter_rows())
+    counts = dict(queries.group_by("better").len().iter_rows())
     better = [
         f"{name} is better for {counted(counts.get(key, 0), 'query')}"
         for key, name in (("b", b), ("a", a))
     ]
-    alike = f"they are the same for {counts.get('same', 0):,}"
-    return Drawing(
+    same = f"they are equal for {counts.get('same', 0):,}"
+    return TitledChart(
         f"scatter-{at}",
         "pairs",
         f"{measure}: {b} against {a}",
-        f"Of {counted(both.height, 'query')}, {better[0]}, {better[1]}, and {alike}."
-        f"{_thinned(both.height)}",
-        _chart(a, b, measure, told, runs),
+        f"Of {counted(both.height, 'query')}, {better[0]}, {better[1]}, and {same}."
+        f"{_thinning_note(both.height)}",
+        _chart(a, b, measure, queries, runs),
     )
 
 
-def _thinned(n: int) -> str:
-    if n <= MOST_POINTS:
+def _thinning_note(n: int) -> str:
+    if n <= MAX_POINTS:
         return ""
-    return f" Squares show how many queries lie where; points are the {MOST_MOVED} that moved most."
+    return (
+        f" Squares show the number of queries; points are the {MAX_MOVED} queries with the "
+        "largest change."
+    )
 
 
-def points(told: pl.DataFrame, measure: str) -> pl.DataFrame:
-    """Return a row for each place at which queries lie, with the ids of some of them."""
-    places = (
-        told.sort("query_id")
+def grouped_points(queries: pl.DataFrame, measure: str) -> pl.DataFrame:
+    """Return one row per pair of values, with the ids of some of its queries."""
+    points = (
+        queries.sort("query_id")
         .group_by("value_a", "value_b", "better")
         .agg(
             pl.len().alias("n"),
             pl.col("query_id").first().alias("query_id"),
-            pl.col("query_id").head(_NAMED).alias("named"),
+            pl.col("query_id").head(_MAX_NAMED).alias("named"),
             pl.col("difference").first(),
         )
         .sort("value_a", "value_b")
     )
-    return places.select(
+    return points.select(
         "value_a",
         "value_b",
         "better",
         "n",
         "query_id",
-        pl.Series("queries", [_ids(row) for row in places.iter_rows(named=True)], pl.String),
+        pl.Series("queries", [_format_ids(row) for row in points.iter_rows(named=True)], pl.String),
         pl.Series(
-            "moved", [_moved(row, measure) for row in places.iter_rows(named=True)], pl.String
+            "moved", [_format_move(row, measure) for row in points.iter_rows(named=True)], pl.String
         ),
     )
 
 
-def _moved(row: dict[str, Any], measure: str) -> str:
-    one, other = (number(row[f"value_{side}"], measure) for side in ("a", "b"))
-    return f"{one} → {other} ({signed(row['difference'], measure)})"
+def _format_move(row: dict[str, Any], measure: str) -> str:
+    before, after = (format_value(row[f"value_{side}"], measure) for side in ("a", "b"))
+    return f"{before} → {after} ({format_difference(row['difference'], measure)})"
 
 
-def _ids(row: dict[str, Any]) -> str:
+def _format_ids(row: dict[str, Any]) -> str:
     more = row["n"] - len(row["named"])
     return ", ".join(row["named"]) + (f" and {more:,} more" if more else "")
 
 
-def squares(told: pl.DataFrame, bounds: np.ndarray[Any, Any]) -> pl.DataFrame:
-    """Return how many queries lie in each square of a grid, where there are any."""
+def squares(queries: pl.DataFrame, bounds: np.ndarray[Any, Any]) -> pl.DataFrame:
+    """Return the number of queries in each square of a grid; empty squares are left out."""
     cells = pl.DataFrame(
-        {side: binned(told[f"value_{side}"].to_numpy(), bounds) for side in ("a", "b")}
+        {side: bin_numbers(queries[f"value_{side}"].to_numpy(), bounds) for side in ("a", "b")}
     )
     counts = cells.group_by("a", "b").len("n").sort("a", "b")
     ends = {
@@ -109,24 +112,24 @@ def squares(told: pl.DataFrame, bounds: np.ndarray[Any, Any]) -> pl.DataFrame:
     return counts.select("n").with_columns(pl.Series(name, ends[name]) for name in ends)
 
 
-def _chart(a: str, b: str, measure: Measure, told: pl.DataFrame, runs: Sequence[str]) -> Any:
+def _chart(a: str, b: str, measure: Measure, queries: pl.DataFrame, runs: Sequence[str]) -> Any:
     import altair as alt
 
-    low, high = _range(told)
-    span = alt.Scale(domain=[low, high], nice=False, padding=8)
+    low, high = _range(queries)
+    scale = alt.Scale(domain=[low, high], nice=False, padding=8)
     x, y = (
         {
             "type": "quantitative",
-            "title": f"{label(measure.name)}, {run}",
-            "scale": span,
-            "axis": axis(),
+            "title": f"{measure_label(measure.name)}, {run}",
+            "scale": scale,
+            "axis": number_axis(),
         }
         for run in (a, b)
     )
-    ends = rows([{"low": low, "high": high}])
+    ends = inline_data([{"low": low, "high": high}])
     diagonal = (
         alt.Chart(ends)
-        .mark_rule(color=QUIET, strokeDash=[4, 4])
+        .mark_rule(color=NEUTRAL, strokeDash=[4, 4])
         .encode(
             x=alt.X(field="low", **x),
             y=alt.Y(field="low", **y),
@@ -135,31 +138,31 @@ def _chart(a: str, b: str, measure: Measure, told: pl.DataFrame, runs: Sequence[
         )
     )
     layers = [diagonal]
-    shown = told
-    if told.height > MOST_POINTS:
-        grid = rows(squares(told, edges(low, high)))
-        most = alt.Scale(type="log", range=[0.12, 0.9])
+    drawn = queries
+    if queries.height > MAX_POINTS:
+        grid = inline_data(squares(queries, edges(low, high)))
+        opacity = alt.Scale(type="log", range=[0.12, 0.9])
         layers.append(
             alt.Chart(grid)
-            .mark_rect(color=QUIET)
+            .mark_rect(color=NEUTRAL)
             .encode(
                 x=alt.X(field="a_low", **x),
                 x2=alt.X2(field="a_high"),
                 y=alt.Y(field="b_low", **y),
                 y2=alt.Y2(field="b_high"),
-                opacity=alt.Opacity(field="n", type="quantitative", scale=most, legend=None),
+                opacity=alt.Opacity(field="n", type="quantitative", scale=opacity, legend=None),
                 tooltip=tooltips(n="queries in this square"),
             )
         )
         order = pl.col("difference").abs()
-        moved = told.filter(pl.col("better") != "same")
-        shown = moved.sort(order, "query_id", descending=[True, False]).head(MOST_MOVED)
-    layers.append(_points(a, b, measure, shown, runs, x, y))
+        moved = queries.filter(pl.col("better") != "same")
+        drawn = moved.sort(order, "query_id", descending=[True, False]).head(MAX_MOVED)
+    layers.append(_points(a, b, measure, drawn, runs, x, y))
     return alt.layer(*layers).properties(height=360)
 
 
-def _range(told: pl.DataFrame) -> tuple[float, float]:
-    ends = told.select(
+def _range(queries: pl.DataFrame) -> tuple[float, float]:
+    ends = queries.select(
         low=pl.min_horizontal(pl.col("value_a").min(), pl.col("value_b").min()),
         high=pl.max_horizontal(pl.col("value_a").max(), pl.col("value_b").max()),
     ).row(0)
@@ -171,23 +174,23 @@ def _range(told: pl.DataFrame) -> tuple[float, float]:
 
 
 def _points(
-    a: str, b: str, measure: Measure, told: pl.DataFrame, runs: Sequence[str], x: Any, y: Any
+    a: str, b: str, measure: Measure, queries: pl.DataFrame, runs: Sequence[str], x: Any, y: Any
 ) -> Any:
     import altair as alt
 
-    words = {"b": f"{b} better", "a": f"{a} better", "same": "the same"}
+    labels = {"b": f"{b} better", "a": f"{a} better", "same": "equal"}
     colour = colours(runs)
-    looks = {
+    styles = {
         "b": (colour[b], "triangle-up"),
         "a": (colour[a], "triangle-down"),
-        "same": (QUIET, "circle"),
+        "same": (NEUTRAL, "circle"),
     }
-    held = [key for key in words if key in told["better"]]
-    domain = [words[key] for key in held]
-    found = points(told, measure.name)
-    data = found.with_columns(pl.col("better").replace_strict(words, return_dtype=pl.String))
+    keys = [key for key in labels if key in queries["better"]]
+    domain = [labels[key] for key in keys]
+    points = grouped_points(queries, measure.name)
+    data = points.with_columns(pl.col("better").replace_strict(labels, return_dtype=pl.String))
     encodings: dict[str, Any] = {}
-    most = max(found["n"], default=1)
+    most = max(points["n"], default=1)
     if most > 1:
         encodings["size"] = alt.Size(
             field="n",
@@ -199,16 +202,16 @@ def _points(
         encodings[channel] = kind(
             field="better",
             type="nominal",
-            scale=alt.Scale(domain=domain, range=[looks[key][at] for key in held]),
+            scale=alt.Scale(domain=domain, range=[styles[key][at] for key in keys]),
             legend=legend([*domain, ""]),
         )
     return (
-        alt.Chart(rows(data))
+        alt.Chart(inline_data(data))
         .mark_point(filled=True, opacity=0.8, size=50)
         .encode(
             x=alt.X(field="value_a", **x),
             y=alt.Y(field="value_b", **y),
-            tooltip=tooltips(queries="query", moved="value", n="queries here"),
+            tooltip=tooltips(queries="query", moved="value", n="queries at this point"),
             **encodings,
         )
     )

@@ -1,4 +1,4 @@
-"""How runs look in every chart: a colour, a shape and a dash of their own."""
+"""The appearance of charts: each run has its own colour, shape and dash pattern."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-# Each has a contrast of 3 or more on white and on near black. The first four can be told apart
-# whichever colours the eye confuses; from there on shapes and dashes help.
+# Each colour has a contrast of at least 3 on white and on near black. The first four are
+# distinguishable with every kind of colour blindness; further ones by shapes and dashes.
 COLOURS = (
     "#1a78ca",
     "#d55e00",
@@ -22,73 +22,80 @@ COLOURS = (
 )
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 DASHES = ((1, 0), (6, 3), (2, 2), (9, 3, 2, 3), (4, 1))
-QUIET = "#8a8f98"
-"""What is no run: diagonals, rules, the unchanged."""
+NEUTRAL = "#8a8f98"
+"""The colour of everything that is not a run: diagonals, rules, unchanged queries."""
 _LABEL_LIMIT = 260
-_LEGEND = 48
+_LEGEND_WIDTH = 48
 
 
 def colours(runs: Sequence[str]) -> dict[str, str]:
-    """Return the colour of each run; it hangs on its place alone."""
+    """Return the colour of each run; it depends only on the position of the run."""
     return dict(zip(runs, islice(cycle(COLOURS), len(runs)), strict=True))
 
 
-def by_run(
-    runs: Sequence[str], *channels: str, lines: bool = False, told: bool = True
+def run_encodings(
+    runs: Sequence[str], *channels: str, lines: bool = False, show_legend: bool = True
 ) -> dict[str, Any]:
-    """Return encodings that tell runs apart: of `color`, `shape` and `strokeDash` those asked.
+    """Return the encodings of runs for some of the channels `color`, `shape` and `strokeDash`.
 
-    The legend shows `lines` in place of points, or nothing is `told` by it.
+    With `lines`, the legend shows lines instead of points.
     """
     import altair as alt
 
-    ways: dict[str, tuple[Any, Sequence[Any]]] = {
+    styles: dict[str, tuple[Any, Sequence[Any]]] = {
         "color": (alt.Color, COLOURS),
         "shape": (alt.Shape, SHAPES),
         "strokeDash": (alt.StrokeDash, DASHES),
     }
-    shown = legend(runs, lines=lines) if told else None
-    found = {}
+    run_legend = legend(runs, lines=lines) if show_legend else None
+    encodings = {}
     for channel in channels:
-        kind, looks = ways[channel]
-        scale = alt.Scale(domain=list(runs), range=list(islice(cycle(looks), len(runs))))
-        found[channel] = kind(field="run", type="nominal", scale=scale, legend=shown)
-    return found
+        encoding, values = styles[channel]
+        scale = alt.Scale(domain=list(runs), range=list(islice(cycle(values), len(runs))))
+        encodings[channel] = encoding(field="run", type="nominal", scale=scale, legend=run_legend)
+    return encodings
 
 
 def legend(labels: Sequence[str], *, lines: bool = False) -> Any:
-    """Return a legend above the chart; none where there is only one thing to tell."""
+    """Return a legend above the chart, or None if there is only one label."""
     import altair as alt
 
     if len(labels) < 2:
         return None
     stroke = {"symbolType": "stroke", "symbolStrokeWidth": 2, "symbolSize": 400}
-    # The dash of a line would fray a symbol that is full.
-    looks = stroke if lines else {"symbolStrokeWidth": 0}
-    # As many side by side as a phone has room for: Vega does not wrap.
-    columns = max(1, min(len(labels), _LEGEND // (max(map(len, labels)) + 4)))
+    # Without strokeWidth 0, filled symbols would get the dashed outline of their line.
+    symbols = stroke if lines else {"symbolStrokeWidth": 0}
+    # As many columns as fit on a phone: Vega does not wrap legends.
+    columns = max(1, min(len(labels), _LEGEND_WIDTH // (max(map(len, labels)) + 4)))
     return alt.Legend(
-        title=None, orient="top", columns=columns, labelLimit=_LABEL_LIMIT, symbolOpacity=1, **looks
+        title=None,
+        orient="top",
+        columns=columns,
+        labelLimit=_LABEL_LIMIT,
+        symbolOpacity=1,
+        **symbols,
     )
 
 
-def axis(**settings: Any) -> Any:
-    """Return an axis of numbers with few ticks, so that their labels have room."""
+def number_axis(**settings: Any) -> Any:
+    """Return a numeric axis with few ticks, so that their labels do not overlap."""
     import altair as alt
 
     return alt.Axis(tickCount=6, labelFlush=False, **settings)
 
 
-def rows(data: pl.DataFrame | Iterable[Mapping[str, Any]]) -> Any:
-    """Return data as it stands in a chart."""
+def inline_data(data: pl.DataFrame | Iterable[Mapping[str, Any]]) -> Any:
+    """Return data that is embedded in a chart."""
     import altair as alt
 
     table = data.to_dicts() if isinstance(data, pl.DataFrame) else list(data)
-    return alt.InlineData(values=tuple(table))  # Altair copies a list with each step of a chart
+    return alt.InlineData(
+        values=tuple(table)
+    )  # a tuple: Altair copies a list with every method call
 
 
 def tooltips(**fields: str) -> list[Any]:
-    """Return what is shown of a mark: field by field, under these titles."""
+    """Return tooltips for fields, with their titles."""
     import altair as alt
 
     return [
@@ -96,10 +103,10 @@ def tooltips(**fields: str) -> list[Any]:
     ]
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names as a sentence holds them.
+def join_names(names: Sequence[str]) -> str:
+    """Return names joined for a sentence.
 
-    >>> listed(["a"]), listed(["a", "b", "c"])
+    >>> join_names(["a"]), join_names(["a", "b", "c"])
     ('a', 'a, b and c')
     """
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,4 +1,4 @@
-"""What quality costs: by latency, and by how much of a context is filled."""
+"""Trade-off charts: quality by latency, and by the length of the context."""
 
 from __future__ import annotations
 
@@ -10,47 +10,56 @@ import polars as pl
 
 from karat.format import amount
 from karat.measures import Measure
-from karat.report.charts.chart import Drawing
-from karat.report.charts.theme import QUIET, axis, by_run, listed, rows, tooltips
-from karat.report.tables import label, number
+from karat.report.charts.chart import TitledChart
+from karat.report.charts.theme import (
+    NEUTRAL,
+    inline_data,
+    join_names,
+    number_axis,
+    run_encodings,
+    tooltips,
+)
+from karat.report.tables import format_value, measure_label
 
 
 def tradeoffs(
     frame: pl.DataFrame, measure: Measure, values: Mapping[str, float | None], runs: Sequence[str]
-) -> list[Drawing]:
-    """Draw the value of each run by what it took, where two runs or more say both."""
-    drawings = []
-    for way in _ways(measure):
-        told = [
+) -> list[TitledChart]:
+    """Return charts of value by resource, for resources that two or more runs report."""
+    charts = []
+    for resource in _resources(measure):
+        points = [
             {"run": run, "took": took, "value": value}
-            for run, took in frame.select("run", way.column).iter_rows()
+            for run, took in frame.select("run", resource.column).iter_rows()
             if took is not None and (value := values[run]) is not None
         ]
-        if len(told) > 1:
-            drawings.append(_drawn(told, way, measure, runs))
-    return drawings
+        if len(points) > 1:
+            charts.append(_tradeoff_chart(points, resource, measure, runs))
+    return charts
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Resource:
     column: str
-    words: str
-    title: str
+    name: str
+    axis_title: str
 
 
-def _ways(measure: Measure) -> list[_Way]:
-    few = "all" if measure.cutoff is None else f"the first {measure.cutoff}"
+def _resources(measure: Measure) -> list[_Resource]:
+    results = "all" if measure.cutoff is None else f"the first {measure.cutoff}"
     return [
-        _Way("latency_ms", "median latency", "median latency, ms"),
-        _Way("context_tokens", "context tokens", "prompt tokens a query, mean"),
-        _Way("context_characters", "context characters", f"characters of {few} results, mean"),
+        _Resource("latency_ms", "median latency", "median latency, ms"),
+        _Resource("context_tokens", "context tokens", "prompt tokens per query, mean"),
+        _Resource(
+            "context_characters", "context characters", f"characters of {results} results, mean"
+        ),
     ]
 
 
-def front(points: Sequence[tuple[float, float]], *, higher: bool) -> list[bool]:
-    """Tell which points (took, value) no other beats: by taking less, or by being better.
+def pareto_front(points: Sequence[tuple[float, float]], *, higher: bool) -> list[bool]:
+    """Return which points (took, value) are not dominated: no other is cheaper and as good.
 
-    >>> front([(1, 0.5), (2, 0.7), (3, 0.6)], higher=True)
+    >>> pareto_front([(1, 0.5), (2, 0.7), (3, 0.6)], higher=True)
     [True, True, False]
     """
     signed = [(took, value if higher else -value) for took, value in points]
@@ -60,51 +69,70 @@ def front(points: Sequence[tuple[float, float]], *, higher: bool) -> list[bool]:
     ]
 
 
-def _drawn(told: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequence[str]) -> Drawing:
+def _tradeoff_chart(
+    points: list[dict[str, Any]], resource: _Resource, measure: Measure, runs: Sequence[str]
+) -> TitledChart:
     higher = measure.declaration.higher_is_better
-    best = front([(row["took"], row["value"]) for row in told], higher=higher)
-    on_front = [row["run"] for row, is_best in zip(told, best, strict=True) if is_best]
+    best = pareto_front([(row["took"], row["value"]) for row in points], higher=higher)
+    on_front = [row["run"] for row, is_best in zip(points, best, strict=True) if is_best]
     data = [
         row
         | {
             "front": is_best,
-            "shown": number(row["value"], measure.name),
+            "shown": format_value(row["value"], measure.name),
             "shown_took": amount(row["took"]),
         }
-        for row, is_best in zip(told, best, strict=True)
+        for row, is_best in zip(points, best, strict=True)
     ]
-    said = [f"{row['run']} {row['shown']} for {row['shown_took']}" for row in data]
-    return Drawing(
-        f"tradeoff-{way.column.replace('_', '-')}",
+    labels = [f"{row['run']} {row['shown']} at {row['shown_took']}" for row in data]
+    return TitledChart(
+        f"tradeoff-{resource.column.replace('_', '-')}",
         "speed",
-        f"{measure} by {way.words}",
-        f"{measure} by {way.title}: {listed(said)}. No other run is both better and takes less "
-        f"than {listed(on_front)}; the dashed line goes through what is so.",
-        _chart(data, way, measure, runs),
+        f"{measure} by {resource.name}",
+        f"{measure} by {resource.axis_title}: {join_names(labels)}. The dashed line is the Pareto "
+        f"front: no other run is both better and cheaper than {join_names(on_front)}.",
+        _chart(data, resource, measure, runs),
     )
 
 
-def _chart(data: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequence[str]) -> Any:
+def _chart(
+    data: list[dict[str, Any]], resource: _Resource, measure: Measure, runs: Sequence[str]
+) -> Any:
     import altair as alt
 
     across, up = (_scale([row[name] for row in data]) for name in ("took", "value"))
-    x = alt.X(field="took", type="quantitative", title=way.title, scale=across, axis=axis())
-    y = alt.Y(field="value", type="quantitative", title=label(measure.name), scale=up, axis=axis())
+    x = alt.X(
+        field="took",
+        type="quantitative",
+        title=resource.axis_title,
+        scale=across,
+        axis=number_axis(),
+    )
+    y = alt.Y(
+        field="value",
+        type="quantitative",
+        title=measure_label(measure.name),
+        scale=up,
+        axis=number_axis(),
+    )
     best = sorted((row for row in data if row["front"]), key=lambda row: row["took"])
     line = (
-        alt.Chart(rows(best))
-        .mark_line(color=QUIET, strokeDash=[4, 4], interpolate="step-after")
+        alt.Chart(inline_data(best))
+        .mark_line(color=NEUTRAL, strokeDash=[4, 4], interpolate="step-after")
         .encode(x=x, y=y)
     )
-    base = alt.Chart(rows(data)).encode(
-        x=x, y=y, tooltip=tooltips(run="run", shown=measure.name, shown_took=way.title)
+    base = alt.Chart(inline_data(data)).encode(
+        x=x, y=y, tooltip=tooltips(run="run", shown=measure.name, shown_took=resource.axis_title)
     )
-    # The best are full, the others are rings: to be told apart without the line, too.
+    # Runs on the front are filled, others are rings: readable without the line.
     dots = [
-        alt.Chart(rows(part))
+        alt.Chart(inline_data(part))
         .mark_point(filled=filled, size=130, opacity=1, strokeWidth=2)
         .encode(
-            x=x, y=y, tooltip=base.encoding.tooltip, **by_run(runs, "color", "shape", told=False)
+            x=x,
+            y=y,
+            tooltip=base.encoding.tooltip,
+            **run_encodings(runs, "color", "shape", show_legend=False),
         )
         for filled in (True, False)
         if (part := [row for row in data if row["front"] == filled])
@@ -113,7 +141,7 @@ def _chart(data: list[dict[str, Any]], way: _Way, measure: Measure, runs: Sequen
 
 
 def _scale(values: Sequence[float]) -> Any:
-    """Leave room around points; where all are the same, an axis would say 0 for any value."""
+    """Return a scale with room around the points, also if all values are equal."""
     import altair as alt
 
     least, most = min(values), max(values)
@@ -124,20 +152,22 @@ def _scale(values: Sequence[float]) -> Any:
 
 
 def _names(data: list[dict[str, Any]], x: Any, y: Any) -> Iterator[Any]:
-    """Write names beside their points, towards the middle: there is room."""
+    """Yield the names of the runs next to their points, towards the middle of the chart."""
     import altair as alt
 
     least, most = (end(row["took"] for row in data) for end in (min, max))
-    named: dict[tuple[float, float], list[str]] = {}
-    for row in data:  # runs at one place share a name: two would lie upon each other
-        named.setdefault((row["took"], row["value"]), []).append(row["run"])
-    places = [
+    runs_by_point: dict[tuple[float, float], list[str]] = {}
+    for row in data:  # runs at one point share a label, since two labels would overlap
+        runs_by_point.setdefault((row["took"], row["value"]), []).append(row["run"])
+    labels = [
         {"took": took, "value": value, "run": ", ".join(runs)}
-        for (took, value), runs in named.items()
+        for (took, value), runs in runs_by_point.items()
     ]
     for right in (False, True):
-        part = [row for row in places if (row["took"] > (least + most) / 2) == right]
-        names = alt.Chart(rows(part)).encode(x=x, y=y, text=alt.Text(field="run", type="nominal"))
+        part = [row for row in labels if (row["took"] > (least + most) / 2) == right]
+        names = alt.Chart(inline_data(part)).encode(
+            x=x, y=y, text=alt.Text(field="run", type="nominal")
+        )
         if part and right:
             yield names.mark_text(align="right", dx=-10, dy=-8, limit=160)
         elif part:

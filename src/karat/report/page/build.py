@@ -1,4 +1,4 @@
-"""The HTML report: what a page shows of scores, of a comparison or of a verdict."""
+"""Building and writing the HTML report of scores, of a comparison or of a verdict."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from karat.measures.families import BY_GOLD
 from karat.report.comparison import ComparisonSheet
 from karat.report.options import ReportOptions
 from karat.report.page import html
-from karat.report.page.chart_data import picture
+from karat.report.page.chart_data import load_chart_data
 from karat.report.page.model import Page
-from karat.report.page.observations import few_labelled, notices
+from karat.report.page.observations import categorical_fields, notices
 from karat.report.page.provenance import inputs
-from karat.report.page.query_table import queries
+from karat.report.page.query_table import load_queries
 from karat.report.sheet import Sheet
-from karat.report.writers import written_twice
+from karat.report.writers import duplicate_path_error
 from karat.stats.groups import Field, groupable
 from karat.stats.pairwise import ComparisonOptions
 
 _FEW_RUNS = 5
-_FIELDS = 3
+_MAX_FIELDS = 3
 
 
 def build_page(
@@ -42,105 +42,108 @@ def build_page(
     by: Sequence[Field] = (),
     options: ReportOptions | None = None,
 ) -> Page:
-    """Build a page; of runs that cannot be opened, such as saved scores, it shows values."""
+    """Build a page; for saved scores, which have no ranked lists, it shows only values."""
     options = options or ReportOptions()
     if comparison is not None:
         by = comparison.by
     if comparison is None and 2 <= len(scores) <= _FEW_RUNS:
         comparison = Comparison(scores, ComparisonOptions(), by)
     pairs = None if comparison is None else ComparisonSheet(comparison)
-    opened = _loaded(scores)
-    known = queries(scores, opened, texts=options.texts)
-    ways = [tuple(by)] if by else []
+    opened = _load_runs(scores)
+    queries = load_queries(scores, opened, texts=options.texts)
+    groupings = [tuple(by)] if by else []
     if not by and len(scores) <= _FEW_RUNS:
-        fields = [name for name in few_labelled(known.fields) if groupable(scores[0].queries, name)]
-        ways = [(field,) for field in fields[:_FIELDS]]
+        fields = [
+            name
+            for name in categorical_fields(queries.fields)
+            if groupable(scores[0].queries, name)
+        ]
+        groupings = [(field,) for field in fields[:_MAX_FIELDS]]
     return Page(
         title=_title(scores, verdict),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         command=options.command,
         sheets=[Sheet(score) for score in scores],
-        groups=[Sheet(score, by=each) for each in ways for score in scores],
+        groups=[Sheet(score, by=fields) for fields in groupings for score in scores],
         comparison=pairs,
         verdict=verdict,
         inputs=inputs(scores, settings=options.settings),
         run_settings={
-            score.name: each.run.settings
-            for score, each in zip(scores, opened, strict=True)
-            if each is not None and each.run.settings
+            score.name: loaded.run.settings
+            for score, loaded in zip(scores, opened, strict=True)
+            if loaded is not None and loaded.run.settings
         },
-        notices=notices(scores, opened, known),
-        picture=picture(scores, opened),
-        queries=known,
+        notices=notices(scores, opened, queries),
+        chart_data=load_chart_data(scores, opened),
+        queries=queries,
     )
 
 
 def verdict_page(verdict: Verdict, options: ReportOptions) -> Page:
-    """Build a page that opens with a verdict; the baseline appears next to the run if it can."""
+    """Build a page that starts with a verdict; it includes the baseline if that is comparable."""
     scores, baseline = verdict.scores, verdict.baseline_scores
     if scores is None:
-        raise InputError("the scores of this verdict are not at hand", hint="judge again")
+        raise InputError("this verdict has no scores", hint="run the gate again")
     runs = [scores]
     if baseline is not None and _are_comparable(scores, baseline):
-        # One retriever before and after often goes by one name.
+        # The same retriever before and after a change often has the same name.
         name = f"{baseline.name} (baseline)" if baseline.name == scores.name else None
         runs = [select_measures(baseline, scores.table.measures, name), scores]
     return build_page(runs, verdict=verdict, options=options)
 
 
 def _are_comparable(scores: Scores, baseline: Scores) -> bool:
-    """Return whether a baseline holds the same measures of the same queries."""
+    """Return whether a baseline has the same measures and the same queries."""
     if not set(scores.keys()) <= set(baseline.keys()):
         return False
     return baseline.per_query["query_id"].equals(scores.per_query["query_id"])
 
 
-def _loaded(scores: Sequence[Scores]) -> list[LoadedRun | None]:
-    """Load the runs whose lists can be shown next to each other: those scored against one gold."""
+def _load_runs(scores: Sequence[Scores]) -> list[LoadedRun | None]:
+    """Load the runs that can be shown side by side: those that were scored against one gold."""
     runs = [score.scored_run for score in scores]
     first = next((run for run in runs if run is not None), None)
     return [
         None
-        if run is None or first is None or not _same(run.session.gold, first.session.gold)
+        if run is None or first is None or not _is_same_gold(run.session.gold, first.session.gold)
         else LoadedRun.of(score)
         for score, run in zip(scores, runs, strict=True)
     ]
 
 
-def _same(one: Gold, other: Gold) -> bool:
-    """Tell whether two golds want the same."""
+def _is_same_gold(one: Gold, other: Gold) -> bool:
     if one is other:
         return True
     for family in BY_GOLD.values():
-        own, theirs = family.table(one), family.table(other)
-        if own is None or theirs is None:
-            if own is not theirs:
+        table, other_table = family.table(one), family.table(other)
+        if table is None or other_table is None:
+            if table is not other_table:
                 return False
-        elif not own.equals(theirs):
+        elif not table.equals(other_table):
             return False
     return True
 
 
 def check(paths: Iterable[str | os.PathLike[str]]) -> None:
-    """Refuse what would keep a page from being written, before anything is computed."""
+    """Raise InputError if a page cannot be written, before anything is computed."""
     html.check_installed()
     written: set[Path] = set()
     for path in map(Path, paths):
         check_writable(path)
         if path.absolute() in written:
-            raise written_twice(path)
+            raise duplicate_path_error(path)
         written.add(path.absolute())
 
 
 def write(page: Page, path: str | os.PathLike[str]) -> None:
-    """Write a page whole, or not at all."""
+    """Write a page atomically."""
     with writing(path) as file, _fewer_collections():
         html.write(page, file)
 
 
 @contextmanager
 def _fewer_collections() -> Iterator[None]:
-    """Look for garbage less often: a page is made of very many small lists, none of them cyclic."""
+    """Run the garbage collector less often: a page consists of many small lists without cycles."""
     before = gc.get_threshold()
     gc.set_threshold(100_000, *before[1:])
     try:
@@ -152,10 +155,10 @@ def _fewer_collections() -> Iterator[None]:
 def _title(scores: Sequence[Scores], verdict: Verdict | None) -> str:
     names = ", ".join(score.name for score in scores[:_FEW_RUNS])
     more = f" and {len(scores) - _FEW_RUNS} more" if len(scores) > _FEW_RUNS else ""
-    return f"{names}{more}" if verdict is None else f"Gate of {verdict.run}"
+    return f"{names}{more}" if verdict is None else f"Gate: {verdict.run}"
 
 
 def write_failure(title: str, problem: str, path: str | os.PathLike[str]) -> None:
-    """Write a page that states why there is no answer."""
+    """Write a page that shows why a gate could not be checked."""
     with writing(path) as file:
         html.write_failure(title, problem, file)

@@ -1,4 +1,4 @@
-"""What the charts of runs are drawn from: values by depth, time, money, length of the lists."""
+"""The data of the charts: values by depth, latency, cost, and the length of the lists."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from karat.match.usage_table import UsageTable
 from karat.measures import Measure, parse
 from karat.measures.aggregate import combine, mean
 from karat.measures.kernels.interpolated import ELEVEN_POINTS
-from karat.report.page.gold_kinds import GOLD_KINDS, first_of_gold
-from karat.report.page.model import Picture
+from karat.report.page.gold_kinds import GOLD_KINDS, first_gold_measure
+from karat.report.page.model import ChartData
 
 
-def picture(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Picture:
-    """Return what charts show of runs; runs that cannot be opened have nothing to show."""
-    runs = {score.name: one for score, one in zip(scores, opened, strict=True) if one is not None}
+def load_chart_data(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> ChartData:
+    """Return the data of all charts; runs without ranked lists (None) are left out."""
+    runs = {score.name: run for score, run in zip(scores, opened, strict=True) if run is not None}
     by_depth, by_recall = curves(runs)
-    return Picture(
+    return ChartData(
         curves=by_depth,
         precision_recall=by_recall,
         latencies=latencies(runs),
         costs=costs(runs),
-        tradeoffs=tradeoffs(runs, first_of_gold(scores[0].table.measures)),
+        tradeoffs=tradeoffs(runs, first_gold_measure(scores[0].table.measures)),
     )
 
 
-LEAST_DEPTH, MOST_DEPTH = 10, 1000
+MIN_DEPTH, MAX_DEPTH = 10, 1000
 _DEPTHS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 _CURVES = {"run": pl.String, "measure": pl.String, "k": pl.Int64, "value": pl.Float64}
@@ -49,68 +49,68 @@ _POINTS = {"run": pl.String, "recall": pl.Float64, "precision": pl.Float64}
 
 
 def curves(runs: Mapping[str, LoadedRun]) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
-    """Return values by k (run, measure, k, value) and precision by recall; None where none is.
+    """Return values by k (run, measure, k, value) and precision by recall, each None if empty.
 
-    What a run was not scored by yet is computed for all of these measures at the same time.
+    All measures that a run was not scored with are computed at once.
     """
-    longest = max((_longest(opened) for opened in runs.values()), default=0)
+    longest = max((_longest_list(opened) for opened in runs.values()), default=0)
     by_depth, by_recall = [], []
     for name, opened in runs.items():
-        deep, recalling = _by_depth(opened, longest), _by_recall(opened)
-        if not deep:
+        at_depths, at_recalls = _depth_measures(opened, longest), _recall_measures(opened)
+        if not at_depths:
             continue
-        values = opened.values([*deep, *recalling])
-        by_depth += [(name, whole(m).name, m.cutoff, values[m]) for m in deep]
-        by_recall += [(name, m.cutoff, values[m]) for m in recalling]
-    drawn = pl.DataFrame(by_depth, _CURVES, orient="row").drop_nulls()
+        values = opened.values([*at_depths, *at_recalls])
+        by_depth += [(name, without_cutoff(m).name, m.cutoff, values[m]) for m in at_depths]
+        by_recall += [(name, m.cutoff, values[m]) for m in at_recalls]
+    curve = pl.DataFrame(by_depth, _CURVES, orient="row").drop_nulls()
     points = pl.DataFrame(by_recall, _POINTS, orient="row").drop_nulls()
-    return (drawn if drawn.height else None), (points if points.height else None)
+    return (curve if curve.height else None), (points if points.height else None)
 
 
-def whole(measure: Measure) -> Measure:
+def without_cutoff(measure: Measure) -> Measure:
     """Return a measure without its cutoff."""
     return Measure(measure.declaration, None, measure.params)
 
 
-def depths(longest: int, asked: Sequence[int] = ()) -> list[int]:
-    """Return the ranks to measure at: evenly by their logarithm, and those that were asked for.
+def depths(longest: int, requested: Sequence[int] = ()) -> list[int]:
+    """Return the ranks to measure at: about evenly on a log scale, and the requested ones.
 
     >>> depths(25), depths(4, [7])
     ([1, 2, 3, 5, 10, 20], [1, 2, 3, 5, 7, 10])
     """
-    most = min(max(longest, LEAST_DEPTH), MOST_DEPTH)
-    return sorted(k for k in {*_DEPTHS, *asked} if k <= most)
+    deepest = min(max(longest, MIN_DEPTH), MAX_DEPTH)
+    return sorted(k for k in {*_DEPTHS, *requested} if k <= deepest)
 
 
-def _longest(opened: LoadedRun) -> int:
+def _longest_list(opened: LoadedRun) -> int:
     lengths = opened.run.segments.lengths
     return int(lengths.max()) if len(lengths) else 0
 
 
-def _by_depth(opened: LoadedRun, longest: int) -> list[Measure]:
-    """Return what to measure at which depths; parameters are those that were asked for, if any."""
-    wanted = []
+def _depth_measures(opened: LoadedRun, longest: int) -> list[Measure]:
+    """Return the measures at all depths, with the parameters of the requested measures, if any."""
+    measures = []
     for family, kind in GOLD_KINDS.items():
         if family not in opened.families:
             continue
         for name in kind.by_depth:
-            asked = [m for m in opened.plan.measures if m.declaration.name == name]
-            at = depths(longest, [m.cutoff for m in asked if isinstance(m.cutoff, int)])
-            kinds = dict.fromkeys(whole(m) for m in asked or [parse(name)])
-            wanted += [Measure(m.declaration, k, m.params) for m in kinds for k in at]
-    return wanted
+            requested = [m for m in opened.plan.measures if m.declaration.name == name]
+            ranks = depths(longest, [m.cutoff for m in requested if isinstance(m.cutoff, int)])
+            variants = dict.fromkeys(without_cutoff(m) for m in requested or [parse(name)])
+            measures += [Measure(m.declaration, k, m.params) for m in variants for k in ranks]
+    return measures
 
 
-def _by_recall(opened: LoadedRun) -> list[Measure]:
-    wanted = []
+def _recall_measures(opened: LoadedRun) -> list[Measure]:
+    measures = []
     for family, kind in GOLD_KINDS.items():
         if kind.by_recall is None or family not in opened.families:
             continue
-        usual = parse(kind.by_recall)
-        asked = [m for m in opened.plan.measures if m.declaration == usual.declaration]
-        first = (asked or [usual])[0]
-        wanted += [Measure(first.declaration, point, first.params) for point in ELEVEN_POINTS]
-    return wanted
+        default = parse(kind.by_recall)
+        requested = [m for m in opened.plan.measures if m.declaration == default.declaration]
+        first = (requested or [default])[0]
+        measures += [Measure(first.declaration, point, first.params) for point in ELEVEN_POINTS]
+    return measures
 
 
 GENERATION = "generation"
@@ -133,17 +133,17 @@ _TRADEOFFS = {
 
 
 def latencies(runs: Mapping[str, LoadedRun]) -> pl.DataFrame | None:
-    """Return what each query took in each stage, as latency measures see it: total first."""
+    """Return the latency of each query in each stage, as latency measures read it: total first."""
     parts = [
         pl.DataFrame({"run": name, "stage": stage, "ms": ms}, schema=_LATENCIES)
         for name, opened in runs.items()
-        for stage, ms in _stages(opened).items()
+        for stage, ms in _ms_by_stage(opened).items()
     ]
     return pl.concat(parts) if parts else None
 
 
 def costs(runs: Mapping[str, LoadedRun]) -> pl.DataFrame | None:
-    """Return a row for each stage and model; calls without a price have a row of their own."""
+    """Return one row per stage and model; calls without a price have a row of their own."""
     rows = [
         (name, *(getattr(part, column) for column in list(_COSTS)[1:]))
         for name, opened in runs.items()
@@ -154,76 +154,80 @@ def costs(runs: Mapping[str, LoadedRun]) -> pl.DataFrame | None:
 
 
 def tradeoffs(runs: Mapping[str, LoadedRun], measure: Measure | None) -> pl.DataFrame | None:
-    """Return what each run took for its quality: time, and the length of what it delivered.
+    """Return the latency and the context length of each run.
 
-    Latency is the median of `total`, or of the only stage. Tokens are those that were counted:
-    of the prompts of the stage `generation`, as a mean over queries. Characters are those of the
-    items that the measure looks at. None is guessed from another.
+    Latency is the median of `total`, or of the only stage. Tokens are the reported prompt tokens
+    of the stage `generation`, as a mean over queries. Characters are those of the items up to the
+    cutoff of the measure. Nothing is estimated: a number that was not reported is null.
     """
     rows = [
-        (name, _median(opened), _context_tokens(opened), _context_characters(opened, measure))
+        (
+            name,
+            _median_latency(opened),
+            _context_tokens(opened),
+            _context_characters(opened, measure),
+        )
         for name, opened in runs.items()
     ]
     frame = pl.DataFrame(rows, _TRADEOFFS, orient="row")
-    known = frame.select(pl.any_horizontal(pl.all().exclude("run").is_not_null()).any()).item()
-    return frame if known else None
+    has_data = frame.select(pl.any_horizontal(pl.all().exclude("run").is_not_null()).any()).item()
+    return frame if has_data else None
 
 
 def _usage(opened: LoadedRun, table: pl.DataFrame | None) -> UsageTable | None:
-    known = opened.query_ids
-    return None if table is None else UsageTable.of(known, opened.run, table)
+    return None if table is None else UsageTable.of(opened.query_ids, opened.run, table)
 
 
-def _stages(opened: LoadedRun) -> dict[str, Floats]:
+def _ms_by_stage(opened: LoadedRun) -> dict[str, Floats]:
     timings = _usage(opened, opened.run.timings)
     return {} if timings is None else by_stage(timings)
 
 
-def _median(opened: LoadedRun) -> float | None:
-    stages = _stages(opened)
-    chosen = stages.get(TOTAL) if len(stages) > 1 else next(iter(stages.values()), None)
-    return None if chosen is None else combine("p50", chosen.tolist())
+def _median_latency(opened: LoadedRun) -> float | None:
+    stages = _ms_by_stage(opened)
+    times = stages.get(TOTAL) if len(stages) > 1 else next(iter(stages.values()), None)
+    return None if times is None else combine("p50", times.tolist())
 
 
 def _context_tokens(opened: LoadedRun) -> float | None:
     calls = _usage(opened, opened.run.calls)
     if calls is None:
         return None
-    made = calls.where(stage=GENERATION)
-    counted = made.total(made.floats("prompt_tokens"))[made.rows.count > 0]
-    known = counted[~np.isnan(counted)].tolist()
-    return mean(known) if known else None
+    generation = calls.where(stage=GENERATION)
+    totals = generation.total(generation.floats("prompt_tokens"))[generation.rows.count > 0]
+    tokens = totals[~np.isnan(totals)].tolist()
+    return mean(tokens) if tokens else None
 
 
 def _context_characters(opened: LoadedRun, measure: Measure | None) -> float | None:
-    """Return the mean length of the top k of the queries that the run was asked."""
+    """Return the mean length of the top k, over the queries in the run."""
     if measure is None or not isinstance(measure.cutoff, int | None):
         return None
     run = collapse_to_documents(opened.run) if opened.plan.level == "doc" else opened.run
-    known = opened.query_ids
-    n_asked = int(np.count_nonzero(answered_queries(known, run)[0]))
+    query_ids = opened.query_ids
+    n_queries = int(np.count_nonzero(answered_queries(query_ids, run)[0]))
     lengths = _lengths(run, opened.plan.chunks)
-    if lengths is None or not n_asked:
+    if lengths is None or not n_queries:
         return None
-    number, rank = query_and_rank(known, run)
-    delivered = number >= 0
+    number, rank = query_and_rank(query_ids, run)
+    is_counted = number >= 0
     if measure.cutoff is not None:
-        delivered &= rank <= measure.cutoff
-    counted = lengths.filter(delivered)
-    return None if counted.null_count() else int(counted.sum()) / n_asked
+        is_counted &= rank <= measure.cutoff
+    counted = lengths.filter(is_counted)
+    return None if counted.null_count() else int(counted.sum()) / n_queries
 
 
 def _lengths(run: Run, chunks: Chunks | None) -> pl.Series | None:
-    """Return how many characters each result has, where the run or the table of chunks says."""
+    """Return the number of characters of each result, if the run or the chunk table has it."""
     results = run.results
     if "text" not in results.columns and "start" not in results.columns:
         try:
             results = with_chunk_columns(run, chunks, "text", "start", "end")
-        except InputError:  # the table may lack what no measure asked of it
+        except InputError:  # the chunk table may lack columns that no measure needs
             return None
-    ways = []
+    lengths = []
     if "text" in results.columns:
-        ways.append(pl.col("text").str.len_chars().cast(pl.Int64))
+        lengths.append(pl.col("text").str.len_chars().cast(pl.Int64))
     if "start" in results.columns:
-        ways.append(pl.col("end") - pl.col("start"))
-    return results.select(pl.coalesce(ways)).to_series() if ways else None
+        lengths.append(pl.col("end") - pl.col("start"))
+    return results.select(pl.coalesce(lengths)).to_series() if lengths else None

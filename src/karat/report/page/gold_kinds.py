@@ -1,4 +1,4 @@
-"""How a page shows each kind of gold, and what runs found of it: one entry per family."""
+"""How a page shows each kind of gold and what runs found of it: one entry per family."""
 
 from __future__ import annotations
 
@@ -22,57 +22,59 @@ from karat.measures.families import EVIDENCE, RANK, SPAN, FamilyInput, FamilyNam
 
 @dataclass(frozen=True, eq=False)
 class GoldFound:
-    """Per query: how much gold wants, how much of it a run found, and the first rank that did."""
+    """Per query: the amount of gold, how much of it a run found, and the first rank that did."""
 
-    wanted: Ints
+    total: Ints
     found: Ints
     first: Ints
 
 
 @dataclass(frozen=True)
-class Unfound:
-    """Pieces of gold of one kind, and which of them no run found."""
+class MissedGold:
+    """The gold of one kind that no run found."""
 
     what: str
-    wanted: int
+    """What it is called in a sentence: relevant item, span or evidence text."""
+    total: int
+    """How much gold of this kind there is."""
     left: pl.DataFrame
-    """(query_id, piece): what each is called, sorted."""
+    """(query_id, name): the gold that no run found, sorted."""
 
 
 @dataclass(frozen=True, eq=False)
 class GoldKind:
-    """What a page shows of gold of one kind."""
+    """How a page shows one kind of gold."""
 
     name: str
-    """What is to be found, as the data of the page calls it."""
+    """The name of this kind in the data of the page."""
     column: str
-    """The column of hits that states what a rank found of it."""
+    """The column of the table of hits that states what a rank found."""
     dtype: pl.DataType
     """The type of that column."""
     hits: Callable[[LoadedRun], pl.DataFrame]
-    """Returns query, rank and that column, for each rank that has something to state."""
+    """Returns query, rank and that column, for each rank with a value."""
     counts: Callable[[Measure | None], pl.Expr]
-    """Returns which of those ranks count as found; the measure sets what is relevant."""
+    """Returns which of those ranks count as hits; the measure defines what is relevant."""
     found: Callable[[FamilyInput, Measure | None], GoldFound]
-    """Returns what a run found over its whole lists; the measure sets what counts, if it does."""
-    unfound: Callable[[Sequence[LoadedRun]], Unfound]
-    """Returns what every run missed; all were scored against one gold."""
+    """Returns what a run found in its whole lists; the measure may define what counts."""
+    missed: Callable[[Sequence[LoadedRun]], MissedGold]
+    """Returns what every run missed; all runs share one gold."""
     by_depth: tuple[str, ...]
-    """The measures that are drawn by k."""
+    """The measures that are plotted over k."""
     by_recall: str | None = None
-    """The measure that is drawn by points of recall."""
+    """The measure that is plotted over recall levels."""
     repeated: Callable[[FamilyInput], float] | None = None
-    """Returns the share of the returned characters that an item above already has."""
+    """Returns the share of the returned characters that an item of a higher rank already has."""
 
 
-def relevant_from(measure: Measure | None) -> int:
+def min_relevant_grade(measure: Measure | None) -> int:
     """Return the lowest grade that counts as relevant."""
     rel: int = 1 if measure is None else measure.params.get("rel", 1)
     return rel
 
 
-def first_of_gold(measures: Iterable[Measure]) -> Measure | None:
-    """Return the first measure that reads gold: by its kind of gold, queries are told apart."""
+def first_gold_measure(measures: Iterable[Measure]) -> Measure | None:
+    """Return the first measure that reads gold; it decides which queries count as found."""
     return next((measure for measure in measures if measure.declaration.reads_gold), None)
 
 
@@ -80,7 +82,7 @@ _KEY = ["query_id", "item_id"]
 
 
 def _graded_items(opened: LoadedRun) -> pl.DataFrame:
-    """Return the grade of each item that is judged."""
+    """Return the grade of each judged item."""
     hits = opened.readings[RANK.name].data_as(Hits)
     found = hits.found
     if opened.plan.conventions.duplicates == "count":
@@ -89,87 +91,89 @@ def _graded_items(opened: LoadedRun) -> pl.DataFrame:
 
 
 def _found_items(reading: FamilyInput, measure: Measure | None) -> GoldFound:
-    hits, rel = reading.data_as(Hits), relevant_from(measure)
+    hits, rel = reading.data_as(Hits), min_relevant_grade(measure)
     relevant = hits.relevant(rel)
     return GoldFound(hits.n_relevant(rel), relevant.count, relevant.first_rank)
 
 
-def _unfound_items(opened: Sequence[LoadedRun]) -> Unfound:
-    plan, gold = opened[0].plan, opened[0].gold
-    least = relevant_from(first_of_gold(plan.measures))
-    left = wanted = gold.judgments.filter(pl.col("grade") >= least).select(_KEY).unique()
-    for each in opened:
-        run = collapse_to_documents(each.run) if plan.level == "doc" else each.run
+def _missed_items(runs: Sequence[LoadedRun]) -> MissedGold:
+    plan, gold = runs[0].plan, runs[0].gold
+    min_grade = min_relevant_grade(first_gold_measure(plan.measures))
+    relevant = gold.judgments.filter(pl.col("grade") >= min_grade).select(_KEY).unique()
+    left = relevant
+    for loaded in runs:
+        run = collapse_to_documents(loaded.run) if plan.level == "doc" else loaded.run
         if run.results.height:  # a run that retrieved nothing has no columns to join by
-            # The many results are looked up in the few judgments, not vice versa.
+            # Looking up the many results in the few judgments is faster than vice versa.
             found = run.results.select(_KEY).join(left, on=_KEY, how="semi")
             left = left.join(found, on=_KEY, how="anti")
-    named = left.select("query_id", piece="item_id").sort("query_id", "piece")
-    return Unfound("relevant item", wanted.height, named)
+    names = left.select("query_id", name="item_id").sort("query_id", "name")
+    return MissedGold("relevant item", relevant.height, names)
 
 
 def _new_characters(opened: LoadedRun) -> pl.DataFrame:
-    """Return how many characters of gold each rank has that no rank above has."""
+    """Return how many gold characters each rank adds to those of the ranks above."""
     coverage = opened.readings[SPAN.name].data_as(Coverage)
-    brought = coverage.item_characters(None)[2]
-    places = coverage.rows.where(brought > 0)
-    held = {"query": places.query, "rank": places.rank, "characters": brought[brought > 0]}
-    return pl.DataFrame(held)
+    added = coverage.item_characters(None)[2]
+    ranks = coverage.rows.where(added > 0)
+    return pl.DataFrame({"query": ranks.query, "rank": ranks.rank, "characters": added[added > 0]})
 
 
 def _found_spans(reading: FamilyInput, measure: Measure | None) -> GoldFound:
     params = {} if measure is None else measure.params
-    return _found_pieces(reading.data_as(Coverage).targets(params.get("min_overlap", MinOverlap())))
+    min_overlap = params.get("min_overlap", MinOverlap())
+    return _found_targets(reading.data_as(Coverage).targets(min_overlap))
 
 
-def _unfound_spans(opened: Sequence[LoadedRun]) -> Unfound:
-    spans = relevant_spans(opened[0].gold)
-    touched = np.zeros(spans.height, np.bool_)
-    for each in opened:
-        coverage = each.readings[SPAN.name].data_as(Coverage)
-        # Its spans are the rows of gold, in order.
-        touched[overlaps(coverage.items, coverage.spans)[1]] = True
+def _missed_spans(runs: Sequence[LoadedRun]) -> MissedGold:
+    spans = relevant_spans(runs[0].gold)
+    is_found = np.zeros(spans.height, np.bool_)
+    for loaded in runs:
+        coverage = loaded.readings[SPAN.name].data_as(Coverage)
+        # The spans of a coverage are the rows of gold, in order.
+        is_found[overlaps(coverage.items, coverage.spans)[1]] = True
     name = pl.format("{}[{}:{}]", "doc_id", "start", "end")
-    held = spans.select("query_id", piece=name, empty=pl.col("start") == pl.col("end"))
-    pieces = held.with_columns(pl.Series("touched", touched)).filter(~pl.col("empty"))
-    distinct = pieces.unique(["query_id", "piece"])
-    left = distinct.filter(~pl.col("touched")).select("query_id", "piece")
-    return Unfound("span", distinct.height, left.sort("query_id", "piece"))
+    named = spans.select("query_id", name=name, empty=pl.col("start") == pl.col("end"))
+    named = named.with_columns(pl.Series("is_found", is_found)).filter(~pl.col("empty"))
+    distinct = named.unique(["query_id", "name"])
+    left = distinct.filter(~pl.col("is_found")).select("query_id", "name")
+    return MissedGold("span", distinct.height, left.sort("query_id", "name"))
 
 
 def _repeated_characters(reading: FamilyInput) -> float:
     whole = reading.data_as(Coverage).within(None)
-    raw, merged_once = int(whole.raw.sum()), int(whole.merged.sum())
-    return 1 - merged_once / raw if raw else 0.0
+    raw, merged = int(whole.raw.sum()), int(whole.merged.sum())
+    return 1 - merged / raw if raw else 0.0
 
 
 def _covered_texts(opened: LoadedRun) -> pl.DataFrame:
     """Return the numbers of the evidence texts that each rank covers."""
-    pieces = opened.readings[EVIDENCE.name].data_as(EvidenceMatches).targets
-    first = np.cumsum(pieces.count) - pieces.count
-    pairs = {"query": pieces.query, "rank": pieces.rank}
-    pairs["evidence"] = pieces.target - first[pieces.query]
+    targets = opened.readings[EVIDENCE.name].data_as(EvidenceMatches).targets
+    first = np.cumsum(targets.count) - targets.count
+    pairs = {"query": targets.query, "rank": targets.rank}
+    pairs["evidence"] = targets.target - first[targets.query]
     return pl.DataFrame(pairs).group_by("query", "rank").agg(pl.col("evidence").sort())
 
 
 def _found_texts(reading: FamilyInput, _: Measure | None) -> GoldFound:
-    return _found_pieces(reading.data_as(EvidenceMatches).targets)
+    return _found_targets(reading.data_as(EvidenceMatches).targets)
 
 
-def _unfound_texts(opened: Sequence[LoadedRun]) -> Unfound:
-    founds = [each.readings[EVIDENCE.name].data_as(EvidenceMatches) for each in opened]
-    first, query_ids = founds[0], opened[0].query_ids
-    covered = np.concatenate([found.covering.evidence for found in founds])
+def _missed_texts(runs: Sequence[LoadedRun]) -> MissedGold:
+    matches = [run.readings[EVIDENCE.name].data_as(EvidenceMatches) for run in runs]
+    first, query_ids = matches[0], runs[0].query_ids
+    covered = np.concatenate([match.covering.evidence for match in matches])
     left = np.setdiff1d(first.covering.counted, covered).tolist()
     rows = [(query_ids[int(first.evidence.query[at])], first.evidence.text[at]) for at in left]
-    frame = pl.DataFrame(rows, schema={"query_id": pl.String, "piece": pl.String}, orient="row")
-    return Unfound("evidence", first.covering.counted.size, frame.sort("query_id", "piece"))
+    names = pl.DataFrame(rows, schema={"query_id": pl.String, "name": pl.String}, orient="row")
+    total = first.covering.counted.size
+    return MissedGold("evidence text", total, names.sort("query_id", "name"))
 
 
-def _found_pieces(pieces: Targets) -> GoldFound:
-    new = pieces.newly_covered
+def _found_targets(targets: Targets) -> GoldFound:
+    new = targets.newly_covered
     found = np.bincount(new.query, new.grade, new.n_queries).astype(np.int64)
-    return GoldFound(pieces.count, found, pieces.covering.first_rank)
+    return GoldFound(targets.count, found, targets.covering.first_rank)
 
 
 GOLD_KINDS: dict[FamilyName, GoldKind] = {
@@ -178,9 +182,9 @@ GOLD_KINDS: dict[FamilyName, GoldKind] = {
         column="grade",
         dtype=pl.Int64(),
         hits=_graded_items,
-        counts=lambda measure: pl.col("grade") >= relevant_from(measure),
+        counts=lambda measure: pl.col("grade") >= min_relevant_grade(measure),
         found=_found_items,
-        unfound=_unfound_items,
+        missed=_missed_items,
         by_depth=("R", "P", "nDCG"),
         by_recall="IPrec@0.0",
     ),
@@ -191,7 +195,7 @@ GOLD_KINDS: dict[FamilyName, GoldKind] = {
         hits=_new_characters,
         counts=lambda _: pl.col("characters").is_not_null(),
         found=_found_spans,
-        unfound=_unfound_spans,
+        missed=_missed_spans,
         by_depth=("span.recall", "span.precision", "span.iou"),
         repeated=_repeated_characters,
     ),
@@ -202,7 +206,7 @@ GOLD_KINDS: dict[FamilyName, GoldKind] = {
         hits=_covered_texts,
         counts=lambda _: pl.col("evidence").is_not_null(),
         found=_found_texts,
-        unfound=_unfound_texts,
+        missed=_missed_texts,
         by_depth=("evidence.recall", "evidence.P", "evidence.nDCG"),
     ),
 }

@@ -1,4 +1,4 @@
-"""Groups of queries: a table with a row a group, shaded by value."""
+"""Groups of queries: a table with one row per group, shaded by value."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from collections.abc import Sequence
 import polars as pl
 
 from karat.markup import Markup, joined, named, tag
-from karat.report.page.value_table import exact, scrolled
+from karat.report.page.value_table import exact_attributes, scrollable
 from karat.report.sheet import Sheet
 from karat.report.tables import (
-    counts,
-    declaration,
-    interval,
-    label,
-    number,
+    declaration_of,
+    format_counts,
+    format_interval,
+    format_value,
+    measure_label,
 )
 
 _SHADES = 10
 
 
-def grouped(sheets: Sequence[Sheet]) -> Markup | None:
-    """Return a table a run, where groups were asked."""
-    known = [sheet for sheet in sheets if sheet.groups is not None]
-    if not known:
+def group_tables(sheets: Sequence[Sheet]) -> Markup | None:
+    """Return one table per run, or None if there are no groups."""
+    grouped_sheets = [sheet for sheet in sheets if sheet.groups is not None]
+    if not grouped_sheets:
         return None
     legend = (
-        "Shade: the value, from 0 to 1; of amounts such as milliseconds, from 0 to the largest of "
-        "the column. *: fewer than 5 queries, which say little."
+        "Shading: the value, from 0 to 1; for amounts such as milliseconds, from 0 to the largest "
+        "value of the column. *: fewer than 5 queries, so the value is uncertain."
     )
-    tables = [_run(sheet) for sheet in known]
+    tables = [_run_table(sheet) for sheet in grouped_sheets]
     return joined(tables, tag("p", legend, class_="key"))
 
 
-def _run(sheet: Sheet) -> Markup:
+def _run_table(sheet: Sheet) -> Markup:
     assert sheet.groups is not None
     fields, groups = sheet.group_fields, sheet.groups
-    most = {measure: _most(groups, measure) for measure in sheet.summary["measure"]}
+    maxima = {measure: _darkest_value(groups, measure) for measure in sheet.summary["measure"]}
     heads = [tag("th", named(field), scope="col", class_="label") for field in fields]
-    heads += [tag("th", label(measure, sheet), scope="col") for measure in most]
+    heads += [tag("th", measure_label(measure, sheet), scope="col") for measure in maxima]
     rows = []
     for key, part in sheet.group_parts:
         labels = [named("–" if value is None else str(value)) for value in key]
@@ -47,18 +47,18 @@ def _run(sheet: Sheet) -> Markup:
             tag(
                 "tr",
                 tag("th", labels[0], scope="row"),
-                [tag("td", each, class_="label") for each in labels[1:]],
+                [tag("td", name, class_="label") for name in labels[1:]],
                 [
                     tag(
                         "td",
-                        tag("span", number(row["value"], row["measure"]), class_="number"),
-                        tag("span", interval(row), class_="interval"),
-                        class_=_shade(row["value"], most[row["measure"]]),
-                        **exact(row),
+                        tag("span", format_value(row["value"], row["measure"]), class_="number"),
+                        tag("span", format_interval(row), class_="interval"),
+                        class_=_shade(row["value"], maxima[row["measure"]]),
+                        **exact_attributes(row),
                     )
                     for row in part.iter_rows(named=True)
                 ],
-                tag("td", counts(part["n"]) + small, class_="size"),
+                tag("td", format_counts(part["n"]) + small, class_="size"),
             )
         )
     top = tag("thead", tag("tr", heads, tag("th", "n", scope="col")))
@@ -67,13 +67,13 @@ def _run(sheet: Sheet) -> Markup:
     return tag(
         "details",
         tag("summary", named(sheet.name), " ", named(by)),
-        scrolled(table, f"{sheet.name} {by}"),
+        scrollable(table, f"{sheet.name} {by}"),
     )
 
 
-def _most(groups: pl.DataFrame, measure: str) -> float:
-    """Return the value of the darkest shade."""
-    if declaration(measure).bounded:
+def _darkest_value(groups: pl.DataFrame, measure: str) -> float:
+    """Return the value with the darkest shade."""
+    if declaration_of(measure).bounded:
         return 1.0
     return groups.filter(pl.col("measure") == measure)["value"].max() or 1.0  # type: ignore[return-value]
 

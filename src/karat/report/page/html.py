@@ -1,4 +1,4 @@
-"""The file: everything a page shows, in one HTML document that needs nothing else."""
+"""The HTML file: one self-contained document with all sections, data and scripts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import msgspec
 from karat.errors import counted
 from karat.markup import Child, Markup, brief, joined, named, tag
 from karat.report import conclusion
-from karat.report.charts import Chart, charts
-from karat.report.page.gate import gate, sign
-from karat.report.page.group_table import grouped
+from karat.report.charts import PageChart, charts
+from karat.report.page.gate import gate_section, outcome_sign
+from karat.report.page.group_table import group_tables
 from karat.report.page.model import Notice, Page
-from karat.report.page.pack import packed
-from karat.report.page.provenance import made, when
-from karat.report.page.run_pairs import pairs
-from karat.report.page.scripts import check_installed, digest, own, styles, vega
-from karat.report.page.value_table import LONGEST, headline, show_button
+from karat.report.page.pack import pack_queries
+from karat.report.page.provenance import provenance_section, time_tag
+from karat.report.page.run_pairs import pair_section
+from karat.report.page.scripts import check_installed, csp_hash, page_script, styles, vega_script
+from karat.report.page.value_table import MAX_SENTENCE, show_button, value_section
 
 __all__ = ["check_installed", "write", "write_failure"]
 
@@ -32,58 +32,61 @@ _TITLES = {
     "groups": "Groups",
     "speed": "Speed and cost",
     "queries": "Queries",
-    "made": "How this was made",
+    "made": "Provenance",
 }
-_WITHOUT_SCRIPTS = "The queries are unpacked by a script, and scripts are off."
+_WITHOUT_SCRIPTS = "JavaScript is disabled, but required to show the queries."
 
 
 def write(page: Page, file: IO[bytes]) -> None:
-    """Write a page; its parts one after the other, as the queries can take many megabytes."""
+    """Write a page part by part, since the queries can take many megabytes."""
     for part in _parts(page):
         file.write(part.encode())
 
 
 def write_failure(title: str, problem: str, file: IO[bytes]) -> None:
-    """Write a page that holds nothing but why there is no answer."""
-    said = tag("p", sign(False), " ", tag("span", problem, class_="problem"), class_="lead")
-    body = tag("header", tag("h1", named(title, 200)), said)
-    whole = f'<html lang="en"><head>{_head(title, [])}</head>\n<body>{body}</body></html>\n'
-    file.write(f"<!doctype html>\n{whole}".encode())
+    """Write a page that shows only why there is no result."""
+    reason = tag("span", problem, class_="problem")
+    lead = tag("p", outcome_sign(False), " ", reason, class_="lead")
+    body = tag("header", tag("h1", named(title, 200)), lead)
+    document = f'<html lang="en"><head>{_head(title, [])}</head>\n<body>{body}</body></html>\n'
+    file.write(f"<!doctype html>\n{document}".encode())
 
 
 def _parts(page: Page) -> Iterator[str]:
-    with ThreadPoolExecutor(1) as threads:  # compressing leaves the interpreter to the charts
-        packing = threads.submit(packed, page)
-        drawn = charts(page)
+    with ThreadPoolExecutor(
+        1
+    ) as threads:  # zlib releases the interpreter lock, so charts are made meanwhile
+        packing = threads.submit(pack_queries, page)
+        page_charts = charts(page)
     data = packing.result()
-    sections = dict(_sections(page, drawn))
-    scripts = [vega(), own()]
+    sections = dict(_sections(page, page_charts))
+    scripts = [vega_script(), page_script()]
     yield "<!doctype html>\n"
     yield f'<html lang="en"><head>{_head(page.title, scripts)}</head>\n<body>'
     yield tag("a", "Skip to the report", href="#main", class_="skip")
     yield header(page)
     anchors = [tag("a", _TITLES[name], href=f"#{name}") for name in sections]
-    yield tag("nav", anchors, aria_label="Parts of this report")
+    yield tag("nav", anchors, aria_label="Sections of this report")
     yield '\n<main id="main">\n'
     for name, content in sections.items():
         title = tag("h2", _TITLES[name], id=f"{name}-title")
         yield tag("section", title, content, id=name, aria_labelledby=f"{name}-title") + "\n"
     yield "</main>\n"
-    yield _data("page", "application/json", _json(data.json))
+    yield _data_script("page", "application/json", _json(data.json))
     specs = [
         {"id": c.id, "section": c.section, "title": c.title, "caption": c.caption, "spec": c.spec}
-        for c in drawn
+        for c in page_charts
     ]
-    yield _data("charts", "application/json", _json(specs))
+    yield _data_script("charts", "application/json", _json(specs))
     for number, block in enumerate(data.blocks):
-        yield _data(f"b{number}", "text/plain", block)
+        yield _data_script(f"b{number}", "text/plain", block)
     for script in scripts:
         yield f'<script type="module">{script}</script>\n'
     yield "</body></html>\n"
 
 
 def _head(title: str, scripts: list[str]) -> Markup:
-    allowed = " ".join(map(digest, scripts)) or "'none'"
+    allowed = " ".join(map(csp_hash, scripts)) or "'none'"
     policy = (
         f"default-src 'none'; script-src {allowed}; "
         "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -98,30 +101,34 @@ def _head(title: str, scripts: list[str]) -> Markup:
     )
 
 
-def _sections(page: Page, drawn: list[Chart]) -> Iterator[tuple[str, Child]]:
-    """Yield the sections that there is something to show in, in the order they are read."""
+def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, Child]]:
+    """Yield the sections that have content, in the order of the page."""
     content: dict[str, Markup | None] = {
-        "verdict": None if page.verdict is None else gate(page.verdict),
+        "verdict": None if page.verdict is None else gate_section(page.verdict),
         "first": _notices(page.notices) if page.notices else None,
-        "headline": headline(page.sheets, page.comparison),
-        "pairs": None if page.comparison is None else pairs(page.comparison),
-        "groups": grouped(page.groups),
+        "headline": value_section(page.sheets, page.comparison),
+        "pairs": None if page.comparison is None else pair_section(page.comparison),
+        "groups": group_tables(page.groups),
         "queries": tag("noscript", tag("p", _WITHOUT_SCRIPTS)),
-        "made": made(page),
+        "made": provenance_section(page),
     }
     for name in _TITLES:
-        figures = [_figure(chart) for chart in drawn if chart.section == name]
-        drawings = tag("div", figures, class_="figures") if figures else None
-        if (told := content.get(name)) or drawings:
-            # Tables of groups say in full what their map shows, so the map comes first.
-            yield name, (drawings, told) if name == "groups" else (told, drawings)
+        figures = [_figure(chart) for chart in page_charts if chart.section == name]
+        charts = tag("div", figures, class_="figures") if figures else None
+        body = content.get(name)
+        if not body and not charts:
+            continue
+        if name == "groups":  # the chart is the overview of the long tables
+            yield name, (charts, body)
+        else:
+            yield name, (body, charts)
 
 
 def _notices(notices: list[Notice]) -> Markup:
     items = [
         tag(
             "li",
-            named(notice.text, LONGEST),
+            named(notice.text, MAX_SENTENCE),
             (" ", show_button(notice.show)) if notice.show else None,
             class_=f"notice {notice.kind}",
         )
@@ -130,45 +137,45 @@ def _notices(notices: list[Notice]) -> Markup:
     return tag("ul", items, class_="notices")
 
 
-def _figure(chart: Chart) -> Markup:
-    """Return the place of a chart; its caption says in words what it draws."""
+def _figure(chart: PageChart) -> Markup:
+    """Return the figure that a script draws a chart into; its caption describes the chart."""
     caption = tag(
         "figcaption",
         tag("strong", named(chart.title, 200)),
         " ",
-        tag("span", named(chart.caption, LONGEST)),
+        tag("span", named(chart.caption, MAX_SENTENCE)),
     )
     return tag("figure", caption, tag("div", class_="drawing"), id=f"chart-{chart.id}")
 
 
 def _json(value: object) -> str:
-    """Return JSON that a script element can hold: nothing in it looks like a tag."""
+    """Return JSON for a script element, with "<" escaped so that it contains no tag."""
     return msgspec.json.encode(value).decode().replace("<", "\\u003c")
 
 
-def _data(name: str, kind: str, content: str) -> str:
+def _data_script(name: str, kind: str, content: str) -> str:
     return f'<script type="{kind}" id="{name}">{content}</script>\n'
 
 
 def header(page: Page) -> Markup:
-    """Return the title, the verdict and the facts that tell one page from another."""
-    judged = None if page.verdict is None else (sign(page.verdict.passed), " ")
+    """Return the title, the conclusion, and the number of queries and runs."""
+    sign = None if page.verdict is None else (outcome_sign(page.verdict.passed), " ")
     facts = [
         counted(page.queries.ids.len(), "query"),
         counted(len(page.sheets), "run"),
-        when(page.created),
+        time_tag(page.created),
     ]
     return tag(
         "header",
         tag("h1", named(page.title, 200)),
-        tag("p", judged, named(_said(page), LONGEST), class_="lead"),
+        tag("p", sign, named(_conclusion(page), MAX_SENTENCE), class_="lead"),
         tag("p", [tag("span", fact) for fact in facts], class_="about"),
     )
 
 
-def _said(page: Page) -> str:
+def _conclusion(page: Page) -> str:
     if page.verdict is not None:
         return page.verdict.summary
     if page.comparison is not None:
-        return conclusion.of_comparison(page.comparison)
-    return conclusion.of_scores(page.sheets)
+        return conclusion.comparison_conclusion(page.comparison)
+    return conclusion.scores_conclusion(page.sheets)

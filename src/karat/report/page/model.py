@@ -1,4 +1,4 @@
-"""What a page shows, whatever lays it out."""
+"""The content of an HTML report, independent of its layout."""
 
 from __future__ import annotations
 
@@ -17,75 +17,76 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Input:
-    """A file that went in: what it was for, and what tells it from another."""
+    """An input of the report: its role, and what identifies it."""
 
     role: str
     """gold, run, scores, corpus, chunks or settings."""
     name: str
-    """Its path as it was given, or the name of what was given in memory."""
+    """The path as it was given, or a name for data in memory."""
     size: int | None = None
     sha256: str | None = None
-    """Of a folder, that of all its files; None for what was given in memory."""
+    """For a folder, the digest of all its files; None for data in memory."""
 
 
 @dataclass(frozen=True)
 class Notice:
-    """Something to look at first: a sentence, and which queries it is about."""
+    """An observation: a sentence, and the queries that it is about."""
 
     kind: str
     """group, nothing, unfound, duplicates, unjudged, failed or missing."""
     text: str
     show: Json | None = None
-    """What the table of queries is set to: {"run": name} with "outcome", or {"field", "value"}."""
+    """Filters for the table of queries: {"run": name} with "outcome", or {"field", "value"}."""
 
 
 @dataclass(frozen=True)
-class Picture:
-    """What the charts are drawn from; None where the data has no such thing."""
+class ChartData:
+    """The tables that charts are drawn from; None if a table has no data."""
 
     curves: pl.DataFrame | None = None
     """(run, measure, k, value): the name of a measure without its cutoff, and the cutoff."""
     precision_recall: pl.DataFrame | None = None
-    """(run, recall, precision): interpolated, at the eleven points of recall."""
+    """(run, recall, precision): interpolated precision at the eleven standard recall levels."""
     latencies: pl.DataFrame | None = None
-    """(run, stage, ms): a row for each query and stage that was timed."""
+    """(run, stage, ms): one row per timed query and stage."""
     costs: pl.DataFrame | None = None
-    """(run, stage, model, calls, prompt_tokens, completion_tokens, usd); usd null: calls
-    without a price, which stand in rows of their own."""
+    """(run, stage, model, calls, prompt_tokens, completion_tokens, usd); calls without a price
+    are in rows of their own, with null for usd."""
     tradeoffs: pl.DataFrame | None = None
-    """(run, latency_ms, context_tokens, context_characters): the median latency, the mean tokens of
-    the prompts of generation, and the mean characters of what the first measure looks at."""
+    """(run, latency_ms, context_tokens, context_characters): the median latency, the mean number
+    of prompt tokens of the stage `generation`, and the mean number of characters up to the cutoff
+    of the first measure."""
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What became of each query in one run, row by row."""
+    """The outcome of each query in one run, row by row."""
 
     status: pl.Series
-    """0 answered, 1 not in the run, 2 failed, 3 only the scores are available (UInt8)."""
+    """0 answered, 1 not in the run, 2 failed, 3 only scores available (UInt8)."""
     found: pl.Series
-    """How many items count as found, by the kind of gold that the first measure reads (Int32)."""
+    """Number of found items, spans or evidence texts, as the first measure counts them (Int32)."""
     first: pl.Series
-    """The rank of the first of them, 0 where there is none (Int32)."""
+    """The rank of the first of them, 0 if there is none (Int32)."""
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Everything a page knows of the queries; all columns have one row per query, in one order."""
+    """The queries of a page; all columns have one row per query, in the same order."""
 
     ids: pl.Series
     texts: pl.Series | None
-    """How each query begins."""
+    """The beginning of each query text."""
     fields: pl.DataFrame
     """The fields of the queries, as text."""
-    wanted: pl.Series
-    """How much should be found: relevant items, spans or evidence texts; 0 if not known (Int32)."""
+    n_relevant: pl.Series
+    """Number of relevant items, spans or evidence texts; 0 if unknown (Int32)."""
     outcomes: list[Outcomes]
-    """One per run; empty if the lists are not available."""
+    """One per run; empty if the ranked lists are not available."""
     lists: Sequence[Json]
-    """One a query: what each run returned, as docs of the page's data tell; may be empty."""
+    """One per query: the ranked lists of all runs; may be empty."""
     details: dict[int, Json] = field(default_factory=dict)
-    """By the number of the row: texts, calculations and highlights of the most telling queries."""
+    """By row number: texts, calculations and highlights of the most informative queries."""
 
 
 @dataclass(frozen=True)
@@ -94,17 +95,17 @@ class Page:
 
     title: str
     created: str
-    """When, as ISO 8601 in UTC."""
+    """The time of creation, as ISO 8601 in UTC."""
     command: str | None
-    """The command line that made it, where one did."""
+    """The command line that made the report, if any."""
     sheets: list[Sheet]
     groups: list[Sheet]
-    """The same by groups: for each way of grouping, one a run."""
+    """The scores by groups: one sheet per grouping and run."""
     comparison: ComparisonSheet | None
     verdict: Verdict | None
     inputs: list[Input]
     run_settings: dict[str, Json]
-    """By the name of a run: how it says it was made."""
+    """The settings in the header of each run, by the name of the run."""
     notices: list[Notice]
-    picture: Picture
+    chart_data: ChartData
     queries: Queries

@@ -1,4 +1,4 @@
-"""What to look at first: computed from the numbers, each in a sentence."""
+"""Observations for the top of a report: what to look at first, each in one sentence."""
 
 from __future__ import annotations
 
@@ -19,135 +19,136 @@ from karat.evaluation.scores import Scores
 from karat.match.align import query_and_rank
 from karat.measures import Measure
 from karat.measures.families import FAILED, REPEATS
-from karat.report.page.gold_kinds import GOLD_KINDS, Unfound
+from karat.report.page.gold_kinds import GOLD_KINDS, MissedGold
 from karat.report.page.model import Notice, Queries
-from karat.report.page.query_status import ANSWERED, NOT_AT_HAND
-from karat.report.tables import measure_named, number
-from karat.report.terminal import short
+from karat.report.page.query_status import ANSWERED, SCORES_ONLY
+from karat.report.tables import format_value, measure_named
+from karat.report.terminal import shorten
 from karat.stats.groups import outlying_groups
 
-_SHOWN = 3  # of one kind: whoever has 37 runs does not read 37 sentences
-_MOST_LABELS = 20  # a field with more values names queries rather than kinds of them
-_UNJUDGED = 0.1
-_AGAIN = 0.1
+_MAX_PER_KIND = 3  # with 37 runs, nobody reads 37 sentences of one kind
+_MAX_LABELS = 20  # a field with more values does not group the queries
+_MIN_UNJUDGED = 0.1
+_MIN_REPEATED = 0.1
 _NAME_WIDTH = 60
 
 
 def notices(
     scores: Sequence[Scores], opened: Sequence[LoadedRun | None], queries: Queries
 ) -> list[Notice]:
-    """Return what stands out, the most severe first; a run that cannot be opened is None."""
+    """Return the observations, most severe first; a run without ranked lists is None."""
     kinds: list[Iterable[Notice]] = [
         _unanswered(scores),
         _unjudged(scores),
         _nothing_found(scores, queries),
-        _found_by_none(opened),
+        _missed_by_all(opened),
         _groups(scores, queries),
-        _again(scores, opened),
+        _repeats(scores, opened),
     ]
-    return [notice for kind in kinds for notice in islice(kind, _SHOWN)]
+    return [notice for kind in kinds for notice in islice(kind, _MAX_PER_KIND)]
 
 
 def _unanswered(scores: Sequence[Scores]) -> Iterator[Notice]:
     for score in scores:
         counts = score.table.counts
         if n := counts[FAILED.key]:
-            text = f"The retriever failed on {_of(n, counts['queries'], 'query')} in {score.name}."
+            queries = _share_of(n, counts["queries"], "query")
+            text = f"The retriever failed on {queries} in {score.name}."
             yield Notice("failed", text, {"run": score.name, "outcome": "failed"})
         if n := n_missing(counts):
-            text = f"{_of(n, counts['queries'], 'query')} of gold {_are(n)} not in {score.name}."
+            queries = _share_of(n, counts["queries"], "gold query")
+            text = f"{queries} {_is_or_are(n)} not in {score.name}."
             yield Notice("missing", text, {"run": score.name, "outcome": "missing"})
 
 
 def _unjudged(scores: Sequence[Scores]) -> Iterator[Notice]:
-    """Say where items that nobody judged leave open which run is best."""
+    """Yield where unjudged items leave open which run is best."""
     rows = [score.summary(intervals=False).to_dicts() for score in scores]
-    for same in zip(*rows, strict=True):
-        if all(row["judged"] is not None and row["value"] is not None for row in same):
+    for run_rows in zip(*rows, strict=True):
+        if all(row["judged"] is not None and row["value"] is not None for row in run_rows):
             break
     else:
         return
-    measure = same[0]["measure"]
-    best = reduce(
-        lambda a, b: (
-            b if measure_named(measure).is_better(same[b]["value"], same[a]["value"]) else a
-        ),
-        range(len(scores)),
-    )
-    if len(scores) == 1 and same[0]["judged"] <= 1 - _UNJUDGED:
-        share = f"{1 - same[0]['judged']:.0%} of the items that {measure} looks at"
-        yield Notice("unjudged", f"{share} were never judged; they count as irrelevant.")
-    for at in range(len(scores)):
-        if why := _unsafe(same[best], same[at]) if at != best else None:
-            names = f"{scores[best].name} is ahead of {scores[at].name} in {measure}, but "
-            yield Notice("unjudged", names + why.format(name=scores[at].name))
+    measure = measure_named(run_rows[0]["measure"])
+    best = 0
+    for at, row in enumerate(run_rows):
+        if measure.is_better(row["value"], run_rows[best]["value"]):
+            best = at
+    if len(scores) == 1 and run_rows[0]["judged"] <= 1 - _MIN_UNJUDGED:
+        share = f"{1 - run_rows[0]['judged']:.0%} of the items that {measure} reads"
+        yield Notice("unjudged", f"{share} are unjudged; they count as irrelevant.")
+    for at, (score, row) in enumerate(zip(scores, run_rows, strict=True)):
+        if at != best and (doubt := _lead_doubt(run_rows[best], row, score.name)):
+            lead = f"{scores[best].name} is ahead of {score.name} in {measure}, but"
+            yield Notice("unjudged", f"{lead} {doubt}")
 
 
-def _unsafe(best: dict[str, Any], other: dict[str, Any]) -> str | None:
-    """Say why a lead may be one of judging: by a bound where there is one, else by shares."""
+def _lead_doubt(best: dict[str, Any], other: dict[str, Any], name: str) -> str | None:
+    """Return why a lead over a run may be due to unjudged items, by a bound or by shares."""
     if best["value"] == other["value"] or other["judged"] == 1:
         return None
     if other["bound_high"] is not None and other["bound_high"] >= best["value"]:
-        most, lead = number(other["bound_high"]), number(best["value"])
-        return f"its unjudged items could lift {{name}} to {most}, not below {lead}."
-    if other["bound_high"] is None and best["judged"] - other["judged"] >= _UNJUDGED:
-        shares = f"{1 - other['judged']:.0%} of what {{name}} returned there was never judged"
-        return f"{shares}, against {1 - best['judged']:.0%} of the other."
+        most, lead = format_value(other["bound_high"]), format_value(best["value"])
+        return f"the unjudged items of {name} could raise its value to {most}, at least {lead}."
+    if other["bound_high"] is None and best["judged"] - other["judged"] >= _MIN_UNJUDGED:
+        share = f"{1 - other['judged']:.0%} of the items of {name} are unjudged"
+        return f"{share}, compared with {1 - best['judged']:.0%}."
     return None
 
 
 def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
     if not queries.outcomes:
         return
-    wanted = queries.wanted > 0
-    total = int(wanted.sum())
-    nowhere = reduce(and_, (own.found == 0 for own in queries.outcomes), wanted)
-    at_hand = not any((own.status == NOT_AT_HAND).any() for own in queries.outcomes)
-    told = nowhere & (len(scores) > 1 and at_hand)
-    if n := int(told.sum()):
-        text = f"No run found anything for {_of(n, total, 'query')}."
+    has_gold = queries.n_relevant > 0
+    total = int(has_gold.sum())
+    found_by_none = reduce(and_, (run.found == 0 for run in queries.outcomes), has_gold)
+    has_lists = not any((run.status == SCORES_ONLY).any() for run in queries.outcomes)
+    reported = found_by_none & (len(scores) > 1 and has_lists)
+    if n := int(reported.sum()):
+        text = f"No run found anything for {_share_of(n, total, 'query')}."
         yield Notice("nothing", text, {"outcome": "unfound"})
-    empty = [wanted & (own.status == ANSWERED) & (own.found == 0) for own in queries.outcomes]
-    for score, own in sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum())):
-        if (own & ~told).any():
-            n = int(own.sum())
-            text = f"{score.name} found nothing for {_of(n, total, 'query')}."
+    empty = [has_gold & (run.status == ANSWERED) & (run.found == 0) for run in queries.outcomes]
+    by_count = sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum()))
+    for score, is_empty in by_count:
+        if (is_empty & ~reported).any():
+            n = int(is_empty.sum())
+            text = f"{score.name} found nothing for {_share_of(n, total, 'query')}."
             yield Notice("nothing", text, {"run": score.name, "outcome": "nothing"})
 
 
-def _found_by_none(opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
-    at_hand = [each for each in opened if each is not None]
-    if len(at_hand) < len(opened):  # nobody knows what the lists of the others held
+def _missed_by_all(opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
+    runs = [run for run in opened if run is not None]
+    if len(runs) < len(opened):  # the lists of the other runs are unknown
         return
-    for kind in unfound(at_hand):
+    for kind in missed_gold(runs):
         if not kind.left.height:
             continue
-        query, piece = kind.left.row(0)
-        piece = " ".join(piece.split())  # evidence may go over lines
-        such = f"such as {short(repr(piece), _NAME_WIDTH)} for query {short(repr(query), 24)}"
+        query, name = kind.left.row(0)
+        name = " ".join(name.split())  # evidence texts may contain line breaks
+        example = f"{shorten(repr(name), _NAME_WIDTH)} for query {shorten(repr(query), 24)}"
         n = kind.left.height
         where = "in any list" if len(opened) == 1 else "in any list of any run"
-        text = f"{_of(n, kind.wanted, kind.what)} {_are(n)} not {where}, {such}."
+        text = f"{_share_of(n, kind.total, kind.what)} {_is_or_are(n)} not {where}, e.g. {example}."
         yield Notice("unfound", text)
 
 
 def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
-    """Say which groups lie below the rest in the first measure that is a mean."""
+    """Yield the groups that are worse than the rest, by the first measure that is a mean."""
     measure = next((m for m in scores[0].table.measures if _is_mean(m)), None)
     if measure is None:
         return
     higher = measure.declaration.higher_is_better
-    found = [
+    worse_groups = [
         (score.name, field, group)
         for score in scores
-        for field, groups in _labelled(score, measure, queries)
+        for field, groups in _values_by_label(score, measure, queries)
         for group in outlying_groups(groups)
         if (group.difference < 0) == higher
     ]
-    for run, field, group in sorted(found, key=lambda each: -abs(each[2].difference)):
-        gap = f"{number(abs(group.difference))} {'below' if higher else 'above'} the rest"
-        value = f"{measure.name} is {number(group.mean)} over {counted(group.n, 'query')}"
-        text = f"{field} {short(repr(group.label), _NAME_WIDTH)} in {run}: {value}, {gap}."
+    for run, field, group in sorted(worse_groups, key=lambda item: -abs(item[2].difference)):
+        gap = f"{format_value(abs(group.difference))} {'below' if higher else 'above'} the rest"
+        value = f"{measure.name} is {format_value(group.mean)} over {counted(group.n, 'query')}"
+        text = f"{field} {shorten(repr(group.label), _NAME_WIDTH)} in {run}: {value}, {gap}."
         yield Notice("group", text, {"field": field, "value": group.label, "run": run})
 
 
@@ -156,33 +157,35 @@ def _is_mean(measure: Measure) -> bool:
     return declaration.reads_gold and declaration.combine == "mean"
 
 
-def _labelled(
+def _values_by_label(
     score: Scores, measure: Measure, queries: Queries
 ) -> Iterator[tuple[str, dict[str, Floats]]]:
-    """Yield the values of each group of queries, for every field with a few labels."""
+    """Yield the values per label, for every field with few labels."""
     values = score.per_query[measure.name]
-    for field in few_labelled(queries.fields):
-        known = pl.DataFrame({"label": queries.fields[field], "value": values}).drop_nulls()
-        parts = known.partition_by("label", as_dict=True, maintain_order=True)
+    for field in categorical_fields(queries.fields):
+        labelled = pl.DataFrame({"label": queries.fields[field], "value": values}).drop_nulls()
+        parts = labelled.partition_by("label", as_dict=True, maintain_order=True)
         yield field, {str(key[0]): part["value"].to_numpy() for key, part in parts.items()}
 
 
-def few_labelled(fields: pl.DataFrame) -> list[str]:
-    """Return the fields that tell kinds of queries apart: of two values or more, but few."""
-    return [each.name for each in fields.iter_columns() if 2 <= each.n_unique() <= _MOST_LABELS]
+def categorical_fields(fields: pl.DataFrame) -> list[str]:
+    """Return the fields that group the queries: those with at least two values, but few."""
+    return [
+        column.name for column in fields.iter_columns() if 2 <= column.n_unique() <= _MAX_LABELS
+    ]
 
 
-def _again(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
-    """Say where lists hold again what they hold above already."""
-    for score, one in zip(scores, opened, strict=True):
+def _repeats(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
+    """Yield runs whose lists repeat items or text."""
+    for score, run in zip(scores, opened, strict=True):
         if n := score.table.counts[REPEATS.key]:
-            total = "" if one is None else f" of {_places(one):,}"
-            text = f"{n:,}{total} places of {score.name} hold an item that stands above already."
+            total = "" if run is None else f" of {_n_results(run):,}"
+            text = f"{n:,}{total} results of {score.name} repeat an item of a higher rank."
             yield Notice("duplicates", text)
-        for share in [] if one is None else _repeated_shares(one):
-            if share >= _AGAIN:
+        for share in [] if run is None else _repeated_shares(run):
+            if share >= _MIN_REPEATED:
                 text = f"{share:.0%} of the characters that {score.name} returned for a query"
-                yield Notice("duplicates", f"{text} stand in an item above already.")
+                yield Notice("duplicates", f"{text} repeat text of a higher rank.")
 
 
 def _repeated_shares(opened: LoadedRun) -> Iterator[float]:
@@ -191,27 +194,27 @@ def _repeated_shares(opened: LoadedRun) -> Iterator[float]:
             yield kind.repeated(opened.readings[family])
 
 
-def _places(opened: LoadedRun) -> int:
-    """Count the places of the lists that gold asks for."""
+def _n_results(opened: LoadedRun) -> int:
+    """Return the number of results of all queries in gold."""
     number, _ = query_and_rank(opened.query_ids, opened.run)
     return int(np.count_nonzero(number >= 0))
 
 
-def _are(n: int) -> str:
+def _is_or_are(n: int) -> str:
     return "is" if n == 1 else "are"
 
 
-def _of(n: int, total: int, word: str) -> str:
-    """Say how many of how many, and what share that is.
+def _share_of(n: int, total: int, word: str) -> str:
+    """Return a count with its total and its share.
 
-    >>> _of(3, 40, "query"), _of(1, 300, "query")
+    >>> _share_of(3, 40, "query"), _share_of(1, 300, "query")
     ('3 of 40 queries (8%)', '1 of 300 queries (0.3%)')
     """
     digits = 0 if 100 * n >= total else 1
     return f"{n:,} of {counted(total, word)} ({n / total:.{digits}%})"
 
 
-def unfound(opened: Sequence[LoadedRun]) -> list[Unfound]:
-    """Return for each kind of gold what every run missed; all were scored against one gold."""
-    families = opened[0].families
-    return [kind.unfound(opened) for family, kind in GOLD_KINDS.items() if family in families]
+def missed_gold(runs: Sequence[LoadedRun]) -> list[MissedGold]:
+    """Return what every run missed, per kind of gold; all runs share one gold."""
+    families = runs[0].families
+    return [kind.missed(runs) for family, kind in GOLD_KINDS.items() if family in families]

@@ -1,4 +1,4 @@
-"""How a page was made: which files went in, how they were scored, with what."""
+"""How a page was made: its input files, the scoring settings, and the software versions."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from karat.evaluation.scores import Scores
 from karat.files import Source, expand, flows
 from karat.markup import Child, Markup, joined, named, table, tag
 from karat.report.page.model import Input, Json, Page
-from karat.report.page.value_table import scrolled
+from karat.report.page.value_table import scrollable
 from karat.report.sheet import Sheet
 from karat.stats.resampling import RESAMPLES, SEED
 from karat.version import __version__
 
 
 def inputs(scores: Sequence[Scores], *, settings: str | None = None) -> list[Input]:
-    """Return every file that went in, each once, and what was given in memory.
+    """Return all inputs, each once: files, and data that was given in memory.
 
-    `settings` is the path of the karat.toml whose settings apply.
+    `settings` is the path of the karat.toml that was used.
     """
-    given: dict[tuple[str, str | None, str], None] = {}
+    sources: dict[tuple[str, str | None, str], None] = {}
     for run in filter(None, (score.scored_run for score in scores)):
         for role, path in run.session.paths.items():
-            given[role, path, "in memory"] = None
+            sources[role, path, "in memory"] = None
     for score in scores:
         if score.scored_run is None:
-            given["scores", score.path, score.name] = None
+            sources["scores", score.path, score.name] = None
         else:
-            given["run", score.scored_run.source.path, score.name] = None
+            sources["run", score.scored_run.source.path, score.name] = None
     if settings is not None:
-        given["settings", settings, settings] = None
-    return [each for source in given for each in _inputs(*source)]
+        sources["settings", settings, settings] = None
+    return [file for source in sources for file in _inputs(*source)]
 
 
 def _inputs(role: str, path: str | None, name: str) -> Iterator[Input]:
-    """Yield the files that a path or a glob leads to; what changed or went away has no digest."""
+    """Yield the files of a path or a glob; a file that no longer exists has no digest."""
     if path is None or flows(path):
         yield Input(role, name if path is None else path)
     elif Path(path).is_dir():
@@ -65,95 +65,97 @@ def _digest(file: Path) -> str:
 
 
 def _digest_of_all(folder: Path, files: list[Path]) -> str:
-    """Return one digest of a folder: of what `sha256sum` says of its files, in order of path."""
-    whole = hashlib.sha256()
+    """Return the digest of a folder: that of the `sha256sum` lines of its files, by path."""
+    digest = hashlib.sha256()
     for file in files:
-        whole.update(f"{_digest(file)}  {file.relative_to(folder).as_posix()}\n".encode())
-    return whole.hexdigest()
+        digest.update(f"{_digest(file)}  {file.relative_to(folder).as_posix()}\n".encode())
+    return digest.hexdigest()
 
 
 _PACKAGES = ("polars", "numpy", "scipy", "rapidfuzz", "altair", "vl-convert-python")
-_LONGEST = 20_000
+_MAX_LENGTH = 20_000
 
 
-def made(page: Page) -> Markup:
-    """Return what went in, how it was scored, and with what."""
+def provenance_section(page: Page) -> Markup:
+    """Return the inputs, the scoring settings, and the software versions."""
     return joined(
         tag("dl", _facts(page)),
-        tag("h3", "What went in"),
-        scrolled(table(["role", "name", "bytes", "SHA-256"], _input_rows(page.inputs), 2), "Inputs")
+        tag("h3", "Inputs"),
+        scrollable(
+            table(["role", "name", "bytes", "SHA-256"], _input_rows(page.inputs), 2), "Inputs"
+        )
         if page.inputs
-        else tag("p", "Nothing was read from files."),
+        else tag("p", "No files were read."),
         tag("h3", "Conventions"),
-        scrolled(_conventions(page.sheets[0]), "Conventions"),
-        [_settings(name, known) for name, known in page.run_settings.items() if known],
+        scrollable(_conventions(page.sheets[0]), "Conventions"),
+        [_settings(name, settings) for name, settings in page.run_settings.items() if settings],
     )
 
 
 def _facts(page: Page) -> Iterator[Markup]:
     sheet = page.sheets[0]
     facts: dict[str, Child] = {
-        "command": tag("code", named(page.command, _LONGEST)) if page.command else None,
-        "made": when(page.created),
+        "command": tag("code", named(page.command, _MAX_LENGTH)) if page.command else None,
+        "created": time_tag(page.created),
         "measures": ", ".join(sheet.summary["measure"]),
-        "scored at": f"level {sheet.scores.level}",
-        "list": str(sheet.scores.settings) or "whole lists",
+        "level": sheet.scores.level,
+        "lists": str(sheet.scores.settings) or "whole lists",
         "evidence": sheet.scores.matching,
         "seed": f"{SEED}, {RESAMPLES:,} resamples",
         "versions": _versions(),
     }
-    for name, told in facts.items():
-        if told:
+    for name, fact in facts.items():
+        if fact:
             yield tag("dt", name)
-            yield tag("dd", told)
+            yield tag("dd", fact)
 
 
-def when(created: str) -> Markup:
-    """Return a time as people read it."""
+def time_tag(created: str) -> Markup:
+    """Return a time in a readable form."""
     day, _, time = created.partition("T")
     return tag("time", f"{day} {time[:5]} UTC" if time else day, datetime=created)
 
 
 def _versions() -> str:
-    known = {"karat": __version__, "Python": platform.python_version()}
+    versions = {"karat": __version__, "Python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            known[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return ", ".join(f"{name} {number}" for name, number in known.items())
+    return ", ".join(f"{name} {number}" for name, number in versions.items())
 
 
 def _input_rows(inputs: Sequence[Input]) -> list[list[Child]]:
     return [
         [
-            each.role,
-            named(each.name, 200),
-            "–" if each.size is None else f"{each.size:,}",
-            tag("code", each.sha256) if each.sha256 else "–",
+            source.role,
+            named(source.name, 200),
+            "–" if source.size is None else f"{source.size:,}",
+            tag("code", source.sha256) if source.sha256 else "–",
         ]
-        for each in inputs
+        for source in inputs
     ]
 
 
 def _conventions(sheet: Sheet) -> Markup:
-    departed = sheet.scores.conventions.departures()
+    departures = sheet.scores.conventions.departures()
     rows: list[list[Child]] = [
         [
-            tag("code", f"{name}={word}"),
+            tag("code", f"{name}={value}"),
             HELP[name],
-            tag("strong", "changed") if name in departed else "the same",
+            tag("strong", "changed") if name in departures else "default",
         ]
-        for name, word in sheet.scores.conventions.as_dict().items()
+        for name, value in sheet.scores.conventions.as_dict().items()
     ]
-    return table(["convention", "answers", "against the default"], rows, 3)
+    return table(["convention", "meaning", "default or changed"], rows, 3)
 
 
-def _settings(name: str, told: Json) -> Markup:
-    """Return how a run says it was made."""
-    written = msgspec.json.format(msgspec.json.encode(told, enc_hook=str)).decode()
+def _settings(name: str, settings: Json) -> Markup:
+    """Return the settings in the header of a run."""
+    content = msgspec.json.format(msgspec.json.encode(settings, enc_hook=str)).decode()
     return tag(
         "details",
         tag("summary", "Settings of ", named(name)),
-        tag("pre", named(written, _LONGEST)),
+        tag("pre", named(content, _MAX_LENGTH)),
     )

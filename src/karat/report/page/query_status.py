@@ -1,4 +1,4 @@
-"""What should have been found of each query, and what became of it in a run."""
+"""The outcome of each query in a run: its status, and how much gold was found."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from karat.match.align import answered_queries
 from karat.report.page.gold_kinds import GoldFound
 from karat.report.page.model import Outcomes
 
-ANSWERED, MISSING, FAILED, NOT_AT_HAND = range(4)
+ANSWERED, MISSING, FAILED, SCORES_ONLY = range(4)
 
 
-def nothing_wanted(n_queries: int) -> GoldFound:
-    """Return that nothing is known to be wanted: no measure reads gold."""
+def no_gold_counts(n_queries: int) -> GoldFound:
+    """Return zero counts, for scores without a measure that reads gold."""
     none = np.zeros(n_queries, np.int64)
     return GoldFound(none, none, none)
 
 
-def outcomes(opened: LoadedRun, held: GoldFound) -> Outcomes:
-    """Say what became of each query in a run."""
+def query_outcomes(opened: LoadedRun, counts: GoldFound) -> Outcomes:
+    """Return the outcome of each query in a run."""
     query_ids, run = opened.query_ids, opened.run
     present, _ = answered_queries(query_ids, run)
     status = np.where(present, ANSWERED, MISSING)
@@ -28,12 +28,12 @@ def outcomes(opened: LoadedRun, held: GoldFound) -> Outcomes:
         status[query_ids.is_in(run.errors["query_id"].implode()).to_numpy()] = FAILED
     return Outcomes(
         pl.Series("status", status, pl.UInt8),
-        pl.Series("found", held.found, pl.Int32),
-        pl.Series("first", held.first, pl.Int32),
+        pl.Series("found", counts.found, pl.Int32),
+        pl.Series("first", counts.first, pl.Int32),
     )
 
 
-def not_at_hand(n_queries: int) -> Outcomes:
-    """Say of a run that only its scores are known."""
+def scores_only_outcomes(n_queries: int) -> Outcomes:
+    """Return the outcomes for a run of which only the scores are available."""
     none = pl.Series(np.zeros(n_queries, np.int32))
-    return Outcomes(pl.Series(np.full(n_queries, NOT_AT_HAND, np.uint8)), none, none)
+    return Outcomes(pl.Series(np.full(n_queries, SCORES_ONLY, np.uint8)), none, none)

@@ -1,4 +1,4 @@
-"""The lists of runs as a page shows them: each the list that was scored, side by side by query."""
+"""The ranked lists of all runs as a page shows them: the lists that were scored, by query."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from karat.evaluation.loaded_run import LoadedRun
 from karat.match.align import query_numbers
 from karat.measures import Measure
 from karat.measures.families import FAMILIES, RANK, FamilyName
-from karat.report.page.gold_kinds import GOLD_KINDS, relevant_from
+from karat.report.page.gold_kinds import GOLD_KINDS, min_relevant_grade
 from karat.report.page.model import Json
 
-MOST_BELOW = 40
-"""How many hits are shown below them at most."""
-BEGINNING = 60
-"""How many characters name an item that has nothing but a text."""
+MAX_HITS_BELOW = 40
+"""How many hits below the top of a list are shown at most."""
+LABEL_LENGTH = 60
+"""How many characters of the text name an item without an id."""
 
-_PLACE = {"query": pl.Int64(), "rank": pl.Int64()}
-HITS = pl.Schema(_PLACE | {kind.column: kind.dtype for kind in GOLD_KINDS.values()})
+_RANK_COLUMNS = {"query": pl.Int64(), "rank": pl.Int64()}
+HITS = pl.Schema(_RANK_COLUMNS | {kind.column: kind.dtype for kind in GOLD_KINDS.values()})
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredLists:
     """The lists of a run, as the first measure that reads gold reads them.
 
-    At the level of documents that is the first chunk of each, and where unjudged items are skipped,
-    only what is judged; measures of spans and evidence read every chunk all the same. So what those
-    find is shown next to the list only if it is the list that they read, and vice versa.
+    Rank measures may read a reduced list: with level="doc" the first chunk of each document, with
+    unjudged="skip" only the judged items. Measures of spans and evidence always read every chunk.
+    A kind of gold is therefore shown next to a list only if its measures read that list.
     """
 
     opened: LoadedRun
@@ -43,142 +43,144 @@ class ScoredLists:
     """The first measure that reads gold."""
 
     @cached_property
-    def _ranked_anew(self) -> bool:
-        """Whether rank measures read another list than came."""
+    def _has_reduced_list(self) -> bool:
+        """Whether rank measures read a reduced list."""
         plan = self.opened.plan
         return plan.level == "doc" or plan.conventions.unjudged == "skip"
 
     @cached_property
-    def is_own(self) -> bool:
-        """Whether the list shown is that other list."""
+    def shows_reduced_list(self) -> bool:
+        """Whether the reduced list is shown."""
         is_graded = self.measure is not None and self.measure.declaration.reads.is_graded
-        return is_graded and self._ranked_anew
+        return is_graded and self._has_reduced_list
 
     @cached_property
     def families(self) -> set[FamilyName]:
-        """The kinds of gold that the list shown was held against."""
-        measured = set(self.opened.readings)
-        if not self._ranked_anew:
-            return measured
-        return {name for name in measured if FAMILIES[name].is_graded == self.is_own}
+        """The kinds of gold that are shown next to the list."""
+        families = set(self.opened.readings)
+        if not self._has_reduced_list:
+            return families
+        return {name for name in families if FAMILIES[name].is_graded == self.shows_reduced_list}
 
     @property
-    def _items(self) -> str:
+    def _item_column(self) -> str:
         """The column that names items."""
-        return "doc_id" if self.is_own and self.opened.plan.level == "doc" else "item_id"
+        return (
+            "doc_id" if self.shows_reduced_list and self.opened.plan.level == "doc" else "item_id"
+        )
 
     @cached_property
-    def _all(self) -> tuple[Ints, Ints]:
-        """The query and the row of each item, queries in order and the items of each in rank."""
+    def _query_and_row(self) -> tuple[Ints, Ints]:
+        """The query and the row of each item, ordered by query and rank."""
         run = self.opened.run
         number = query_numbers(self.opened.query_ids, run.segments.query_ids)
         query = np.repeat(number, run.segments.lengths)
         row = np.flatnonzero(query >= 0)
-        if self.is_own and row.size:
-            row = row[self._read(query)[row]]
+        if self.shows_reduced_list and row.size:
+            row = row[self._is_in_reduced_list(query)[row]]
         if np.any(number[1:] < number[:-1]):
             row = row[np.argsort(query[row], kind="stable")]
         return query[row], row
 
-    def _read(self, query: Ints) -> Flags:
-        """Tell which rows rank measures read."""
+    def _is_in_reduced_list(self, query: Ints) -> Flags:
+        """Return for each row whether rank measures read it."""
         plan = self.opened.plan
-        items = pl.DataFrame({"query": query, "item": self.opened.run.results[self._items]})
-        read = np.ones(query.size, np.bool_)
+        items = pl.DataFrame({"query": query, "item": self.opened.run.results[self._item_column]})
+        is_read = np.ones(query.size, np.bool_)
         if plan.level == "doc":
-            read &= items.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
+            is_read &= items.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
         if plan.conventions.unjudged == "skip":
             judged = self.opened.session.prepared.table.filter(pl.col("grade") >= 0)
-            held = judged.select("query", pl.col("item_id").alias("item"), judged=True)
-            both = items.join(held, on=["query", "item"], how="left", maintain_order="left")
-            read &= both["judged"].fill_null(value=False).to_numpy()
-        return read
+            judged = judged.select("query", pl.col("item_id").alias("item"), judged=True)
+            items = items.join(judged, on=["query", "item"], how="left", maintain_order="left")
+            is_read &= items["judged"].fill_null(value=False).to_numpy()
+        return is_read
 
     @cached_property
     def length(self) -> Ints:
-        """How long the list of each query is."""
-        return np.bincount(self._all[0], minlength=self.opened.query_ids.len())
+        """The length of the list of each query."""
+        return np.bincount(self._query_and_row[0], minlength=self.opened.query_ids.len())
 
     @cached_property
     def hits(self) -> pl.DataFrame:
-        """What was found: query, rank, grade, characters, evidence, and whether it is below.
+        """The hits: query, rank, grade, characters, evidence and below.
 
-        The grade of what is judged; how many characters of gold a rank brings that none before
-        it had; the numbers of the evidences that it covers. `below` is what counts as found and
-        stands under what is shown in any case.
+        `grade` is that of a judged item, `characters` the number of gold characters that a rank
+        adds to those of the ranks above, `evidence` the numbers of the evidence texts that it
+        covers. `below` marks hits below the top of the list that are shown as well.
         """
-        every = pl.DataFrame(schema=_PLACE)
+        hits = pl.DataFrame(schema=_RANK_COLUMNS)
         for family, kind in GOLD_KINDS.items():
             if family in self.families:
-                found = kind.hits(self.opened)
-                every = every.join(found, on=["query", "rank"], how="full", coalesce=True)
-        lacking = [
-            pl.lit(None, kind).alias(name) for name, kind in HITS.items() if name not in every
+                kind_hits = kind.hits(self.opened)
+                hits = hits.join(kind_hits, on=["query", "rank"], how="full", coalesce=True)
+        missing_columns = [
+            pl.lit(None, dtype).alias(name) for name, dtype in HITS.items() if name not in hits
         ]
-        every = every.with_columns(lacking).sort("query", "rank")
+        hits = hits.with_columns(missing_columns).sort("query", "rank")
         counts = [kind.counts(self.measure).fill_null(value=False) for kind in GOLD_KINDS.values()]
         lower = pl.any_horizontal(counts) & (pl.col("rank") > TOP)
         nth = lower.cast(pl.Int64).cum_sum().over("query")
-        return every.select(*HITS, below=lower & (nth <= MOST_BELOW))
+        return hits.select(*HITS, below=lower & (nth <= MAX_HITS_BELOW))
 
     @cached_property
     def places(self) -> pl.DataFrame:
-        """What is shown: query, rank, row in the results, and the key and the label of the item."""
-        query, row = self._all
+        """The shown items: query, rank, row in the results, key and label of the item."""
+        query, row = self._query_and_row
         starts = np.cumsum(self.length) - self.length
         rank = np.arange(1, query.size + 1) - starts[query]
         top = np.flatnonzero(rank <= TOP)
         below = self.hits.filter("below").select("query", "rank").to_numpy()
         at = np.sort(np.concatenate((top, starts[below[:, 0]] + below[:, 1] - 1)))
-        named = self._named(row[at])
-        return pl.DataFrame({"query": query[at], "rank": rank[at], "row": row[at]}).hstack(named)
+        names = self._item_names(row[at])
+        return pl.DataFrame({"query": query[at], "rank": rank[at], "row": row[at]}).hstack(names)
 
-    def _named(self, rows: Ints) -> pl.DataFrame:
-        """Name items by their id, else by their place, else by their text.
+    def _item_names(self, rows: Ints) -> pl.DataFrame:
+        """Return key and label of items: the id, else document and offsets, else the text.
 
-        The label of a text is how it begins; the key is all of it.
+        The label of a text is its beginning; the key is the whole text.
         """
         results = self.opened.run.results
-        if not rows.size:  # a run that retrieved nothing says nothing of documents either
+        if not rows.size:  # a run that retrieved nothing may lack all of these columns
             return pl.DataFrame(schema={"key": pl.String, "label": pl.String})
         begins = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
-        place = pl.format("{}[{}:{}]", "doc_id", "start", "end")
-        ways = {
-            (self._items,): (pl.col(self._items), pl.col(self._items)),
-            ("doc_id", "start", "end"): (place, place),
-            ("text",): (pl.col("text"), begins.str.head(BEGINNING)),
+        span = pl.format("{}[{}:{}]", "doc_id", "start", "end")
+        names_by_columns = {
+            (self._item_column,): (pl.col(self._item_column), pl.col(self._item_column)),
+            ("doc_id", "start", "end"): (span, span),
+            ("text",): (pl.col("text"), begins.str.head(LABEL_LENGTH)),
         }
         used = []
-        for names, way in ways.items():
-            if set(names) <= set(results.columns):
-                used.append(way)
-                if not any(results[name].null_count() for name in names):
-                    break  # nobody looks at long texts of items that have a name
+        for columns, key_and_label in names_by_columns.items():
+            if set(columns) <= set(results.columns):
+                used.append(key_and_label)
+                if not any(results[name].null_count() for name in columns):
+                    break  # every item has a name; texts need not be read
         keys, labels = zip(*used, strict=True)
         return results[rows].select(key=pl.coalesce(keys), label=pl.coalesce(labels))
 
 
-MOST_WANTED = 50
-"""How many relevant items of a query are named at most."""
+MAX_RELEVANT = 50
+"""How many relevant items of a query are listed at most."""
 
 
 class RankedLists(Sequence[Json]):
-    """One a query: what each run returned, what of it was found, and what should have been.
+    """One entry per query: the lists of all runs, their hits, and the relevant items.
 
-    A run that is not at hand has an empty list.
+    A run of which only scores are available has empty lists.
     """
 
     def __init__(self, runs: Sequence[ScoredLists | None]) -> None:
-        shown = next(run for run in runs if run is not None)
-        self._n = n = shown.opened.query_ids.len()
+        first_run = next(run for run in runs if run is not None)
+        self._n = n = first_run.opened.query_ids.len()
         self._items, self._places = _side_by_side(runs, n)
         self._hits = [
-            _Columns(pl.DataFrame(schema=HITS) if run is None else run.hits.select(*HITS), n)
+            _QueryColumns(pl.DataFrame(schema=HITS) if run is None else run.hits.select(*HITS), n)
             for run in runs
         ]
         self._lengths = [[0] * n if run is None else run.length.tolist() for run in runs]
-        self._wanted = _Columns(_wanted(shown), n)
-        self._counts = _counts(shown)
+        self._relevant = _QueryColumns(_relevant_items(first_run), n)
+        self._counts = _gold_counts(first_run)
 
     def __len__(self) -> int:
         return self._n
@@ -196,46 +198,46 @@ class RankedLists(Sequence[Json]):
         return self._between(numbers.start, numbers.stop)
 
     def _between(self, first: int, stop: int) -> list[Json]:
-        """Return the lists of neighbouring queries, since it pays to take many at once."""
-        lists: list[Json] = [
+        """Return the entries of consecutive queries; slicing columns once is faster."""
+        entries: list[Json] = [
             {"items": items, "lists": [], "below": [], "n": [], "hits": []}
             for (items,) in self._items.between(first, stop)
         ]
         for places, hits, lengths in zip(self._places, self._hits, self._lengths, strict=True):
-            each = zip(
-                lists,
+            columns = zip(
+                entries,
                 places.between(first, stop),
                 hits.between(first, stop),
                 lengths[first:stop],
                 strict=True,
             )
-            for listed, (ranks, items), found, length in each:
+            for entry, (ranks, items), query_hits, length in columns:
                 top = min(length, TOP)
-                listed["lists"].append(items[:top])
-                listed["below"].append(_rows(ranks[top:], items[top:]))
-                listed["n"].append(length)
-                listed["hits"].append(_rows(*found))
-        for listed, wanted in zip(lists, self._wanted.between(first, stop), strict=True):
-            listed["wanted"] = _rows(*wanted)
-        for number, listed in enumerate(lists, first):
+                entry["lists"].append(items[:top])
+                entry["below"].append(_rows(ranks[top:], items[top:]))
+                entry["n"].append(length)
+                entry["hits"].append(_rows(*query_hits))
+        for entry, relevant in zip(entries, self._relevant.between(first, stop), strict=True):
+            entry["wanted"] = _rows(*relevant)
+        for number, entry in enumerate(entries, first):
             counts = {kind: counts[number] for kind, counts in self._counts.items()}
-            listed["n_wanted"] = {kind: count for kind, count in counts.items() if count >= 0}
-        return lists
+            entry["n_wanted"] = {kind: count for kind, count in counts.items() if count >= 0}
+        return entries
 
 
 def _rows(*columns: list[Any]) -> list[list[Any]]:
     return list(map(list, zip(*columns, strict=True)))
 
 
-class _Columns:
-    """A table sorted by query, cut by query when asked for."""
+class _QueryColumns:
+    """A table sorted by query that can be sliced by query."""
 
     def __init__(self, table: pl.DataFrame, n_queries: int) -> None:
         self._bounds = np.searchsorted(table["query"].to_numpy(), np.arange(n_queries + 1)).tolist()
         self._columns = table.drop("query").get_columns()
 
     def between(self, first: int, stop: int) -> Iterator[list[list[Any]]]:
-        """Yield for each of some neighbouring queries its part of every column."""
+        """Yield the columns of each query from `first` up to `stop`."""
         bounds = self._bounds[first : stop + 1]
         begin, end = bounds[0], bounds[-1]
         columns = [column[begin:end].to_list() for column in self._columns]
@@ -245,48 +247,48 @@ class _Columns:
 
 def _side_by_side(
     runs: Sequence[ScoredLists | None], n_queries: int
-) -> tuple[_Columns, list[_Columns]]:
-    """Return the different items of each query, and the places of each run with their numbers.
+) -> tuple[_QueryColumns, list[_QueryColumns]]:
+    """Return the distinct items of each query, and the list of each run as item numbers.
 
-    Items are numbered within their query, in the order in which they first come up.
+    Items are numbered within their query, in the order of their first occurrence.
     """
     parts = [run.places for run in runs if run is not None]
-    at_hand = np.array([run is not None for run in runs])
-    every = pl.concat(parts).select("query", "rank", "key", "label")
-    whose = np.repeat(np.flatnonzero(at_hand), [part.height for part in parts])
-    order = np.argsort(every["query"].to_numpy(), kind="stable")
-    every, whose = every[order], whose[order]
-    query = every["query"].to_numpy()
-    code = every["key"].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
+    has_lists = np.array([run is not None for run in runs])
+    rows = pl.concat(parts).select("query", "rank", "key", "label")
+    run_of_row = np.repeat(np.flatnonzero(has_lists), [part.height for part in parts])
+    order = np.argsort(rows["query"].to_numpy(), kind="stable")
+    rows, run_of_row = rows[order], run_of_row[order]
+    query = rows["query"].to_numpy()
+    code = rows["key"].cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
     pairs = query * (int(code.max(initial=0)) + 1) + code
     _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
     by_first = np.argsort(first)
     number = np.empty_like(by_first)
     number[by_first] = np.arange(first.size)
-    leads = first[by_first]
-    item = number[which] - np.searchsorted(query[leads], query)
-    items = every.select("query", "label")[leads]
-    placed = every.select("query", "rank").with_columns(item=item)
-    places = [_Columns(placed.filter(whose == at), n_queries) for at in range(len(runs))]
-    return _Columns(items, n_queries), places
+    first_rows = first[by_first]
+    item = number[which] - np.searchsorted(query[first_rows], query)
+    items = rows.select("query", "label")[first_rows]
+    ranked = rows.select("query", "rank").with_columns(item=item)
+    lists = [_QueryColumns(ranked.filter(run_of_row == at), n_queries) for at in range(len(runs))]
+    return _QueryColumns(items, n_queries), lists
 
 
-def _wanted(shown: ScoredLists) -> pl.DataFrame:
+def _relevant_items(lists: ScoredLists) -> pl.DataFrame:
     """Return the relevant items of each query, the highest grades first."""
-    if RANK.name not in shown.families:
+    if RANK.name not in lists.families:
         return pl.DataFrame(schema={"query": pl.Int64, "item_id": pl.String, "grade": pl.Int64})
-    judged = shown.opened.session.prepared.table.select("query", "item_id", "grade")
-    relevant = judged.filter(pl.col("grade") >= relevant_from(shown.measure))
+    judged = lists.opened.session.prepared.table.select("query", "item_id", "grade")
+    relevant = judged.filter(pl.col("grade") >= min_relevant_grade(lists.measure))
     ordered = relevant.sort("query", "grade", "item_id", descending=[False, True, False])
-    return ordered.group_by("query", maintain_order=True).head(MOST_WANTED)
+    return ordered.group_by("query", maintain_order=True).head(MAX_RELEVANT)
 
 
-def _counts(shown: ScoredLists) -> dict[str, list[int]]:
-    """Count by kind of gold what should be found in each query; -1 where gold does not say."""
+def _gold_counts(lists: ScoredLists) -> dict[str, list[int]]:
+    """Return the amount of gold per query, by kind; -1 if a query has no gold of that kind."""
     counts = {}
     for family, kind in GOLD_KINDS.items():
-        if family in shown.families:
-            reading = shown.opened.readings[family]
-            wanted = kind.found(reading, shown.measure).wanted
-            counts[kind.name] = np.where(reading.has_gold, wanted, -1).tolist()
+        if family in lists.families:
+            reading = lists.opened.readings[family]
+            total = kind.found(reading, lists.measure).total
+            counts[kind.name] = np.where(reading.has_gold, total, -1).tolist()
     return counts

@@ -1,4 +1,4 @@
-"""The scripts of a page: ours from the package, Vega's from the package that is installed."""
+"""The scripts and styles of a page: its own, and the Vega bundle from vl-convert."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _EXPORTS = re.compile(r"^export ", re.MULTILINE)
 
 
 def check_installed() -> None:
-    """Refuse to begin where what draws the charts is not installed."""
+    """Raise InputError if a package that draws the charts is not installed."""
     for package in ("altair", "vl_convert"):
         if find_spec(package) is None:
             raise InputError(
@@ -49,31 +49,31 @@ def check_installed() -> None:
 
 
 @cache
-def vega() -> str:
+def vega_script() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script.
 
-    Bundling takes longer than the rest of a page, and the script changes only with the version of
-    vl-convert: so it is kept in the user's cache folder, if that can be written.
+    Bundling takes longer than the rest of a page, and the script only changes with the version of
+    vl-convert, so it is kept in the user's cache folder if that is writable.
     """
     check_installed()
     folder = _cache_folder()
-    kept = None if folder is None else folder / f"vega-{version('vl-convert-python')}.js"
-    if kept is not None:
+    cached = None if folder is None else folder / f"vega-{version('vl-convert-python')}.js"
+    if cached is not None:
         with suppress(OSError, UnicodeDecodeError):
-            return kept.read_bytes().decode()
+            return cached.read_bytes().decode()
     import vl_convert
 
     script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    if kept is not None:
+    if cached is not None:
         with suppress(OSError, InputError):
-            kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with writing(kept) as file:
+            cached.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with writing(cached) as file:
                 file.write(script.encode())
     return script
 
 
 def _cache_folder() -> Path | None:
-    """Return where karat may keep files that it can make again; None if there is no such place."""
+    """Return the cache folder of karat, or None if the user has no home folder."""
     chosen = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     try:
         return (Path(chosen) if chosen else Path.home() / ".cache") / "karat"
@@ -82,20 +82,20 @@ def _cache_folder() -> Path | None:
 
 
 @cache
-def own() -> str:
-    """Return our modules as one script: what they import from each other stands above."""
+def page_script() -> str:
+    """Return the modules of the page as one script, in the order of their imports."""
     modules = "\n".join(map(_static, _MODULES))
     return _EXPORTS.sub("", _IMPORTS.sub("", modules))
 
 
 @cache
 def styles() -> str:
-    """Return the style sheets as one."""
+    """Return all style sheets of the page as one."""
     return "\n".join(map(_static, _STYLES))
 
 
-def digest(script: str) -> str:
-    """Return how a Content-Security-Policy names a script that may run."""
+def csp_hash(script: str) -> str:
+    """Return the hash that allows a script in a Content-Security-Policy."""
     return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
 
 

@@ -11,41 +11,39 @@ import msgspec
 from karat.errors import InputError
 
 DOCUMENTS = ("scores", "comparison", "verdict", "run")
-_PLACE = "#/$defs/"
+_DEFS = "#/$defs/"
 
 
 def schema(document: str) -> dict[str, Any]:
-    """Return the schema of a document, whole in itself.
+    """Return the schema of a document, with all shared definitions that it refers to.
 
     >>> schema("verdict")["title"]
     'Verdicts of gates'
     """
     if document not in DOCUMENTS:
-        raise InputError(
-            f"there is no schema of {document!r}", hint=f"choose one of {', '.join(DOCUMENTS)}"
-        )
-    own, shared = _read(document), _read("shared")["$defs"]
-    wanted, used = list(_references(own)), set()
-    while wanted:
-        name = wanted.pop()
+        raise InputError(f"unknown schema {document!r}", hint=f"use one of {', '.join(DOCUMENTS)}")
+    content, shared = _read(document), _read("shared")["$defs"]
+    pending, used = list(_references(content)), set()
+    while pending:
+        name = pending.pop()
         if name not in used:
             used.add(name)
-            wanted += _references(shared[name])
-    return own | {"$defs": {name: shared[name] for name in shared if name in used}}
+            pending += _references(shared[name])
+    return content | {"$defs": {name: shared[name] for name in shared if name in used}}
 
 
 def _read(name: str) -> dict[str, Any]:
     content = files(__name__).joinpath(f"{name}.json").read_bytes()
-    read: dict[str, Any] = msgspec.json.decode(content)
-    return read
+    decoded: dict[str, Any] = msgspec.json.decode(content)
+    return decoded
 
 
 def _references(part: Any) -> Iterator[str]:
-    """Yield the shared definitions that a part of a schema names."""
+    """Yield the names of the shared definitions that a part of a schema refers to."""
     if isinstance(part, dict):
-        if isinstance(named := part.get("$ref"), str):
-            yield named.removeprefix(_PLACE)
+        if isinstance(reference := part.get("$ref"), str):
+            yield reference.removeprefix(_DEFS)
         part = list(part.values())
     if isinstance(part, list):
-        for each in part:
-            yield from _references(each)
+        for item in part:
+            yield from _references(item)

@@ -1,24 +1,24 @@
-// How a value came about, as `karat explain` tells it.
+// How a value is computed, as `karat explain` shows it.
 
 import { dataText, element, scrolling, shown } from "./dom.js";
 import { amount, grouped, number } from "./numbers.js";
 
-const TOP = 20; // of what would be ideal, and of what is missing
+const TOP = 20; // shown items of the ideal list, and of the missed items
 const UNITS = ["ms", "USD"];
 
 export function calculationOf(calculation, measure) {
   if (!calculation) return null;
   const { columns, rows, counted: counts, ideal, numbers, remarks, value } = calculation;
   const moreIdeal = calculation.n_ideal - Math.min(ideal.length, TOP);
-  const brings = (row) => columns.length === 0 || Boolean(row[columns.at(-1)]);
+  const contributes = (row) => columns.length === 0 || Boolean(row[columns.at(-1)]);
   const ranks = new Set(
-    rows.filter((row) => counts.includes(row.rank) && brings(row)).map(({ rank }) => rank),
+    rows.filter((row) => counts.includes(row.rank) && contributes(row)).map(({ rank }) => rank),
   );
-  const facts = Object.entries(numbers).map(([name, each]) => `${name} = ${exact(each)}`);
+  const facts = Object.entries(numbers).map(([name, number]) => `${name} = ${exact(number)}`);
   return element(
     "details",
     { class: "calculation", open: true },
-    element("summary", {}, shown(`How ${measure.name} came about`)),
+    element("summary", {}, shown(`Calculation of ${measure.name}`)),
     rows.length ? rowsTable("Calculation", rows, ranks) : null,
     missedItems(calculation),
     ideal.length
@@ -27,7 +27,7 @@ export function calculationOf(calculation, measure) {
     moreIdeal > 0 ? element("p", { class: "note" }, `${grouped(moreIdeal)} more`) : null,
     element(
       "ul",
-      { class: "told" },
+      { class: "facts" },
       [...facts, ...remarks, `${measure.name} = ${exact(value)}`].map((fact) =>
         dataText("li", {}, fact, 400),
       ),
@@ -38,20 +38,20 @@ export function calculationOf(calculation, measure) {
 function missedItems({ missed, n_missed: all }) {
   if (!missed.length) return null;
   const named = missed.slice(0, TOP).map(({ item, grade, rank }) => {
-    const place = rank === null ? "" : `, at rank ${rank}`;
-    return element("li", {}, dataText("code", {}, item, 120), ` grade ${grade}${place}`);
+    const position = rank === null ? "" : `, at rank ${rank}`;
+    return element("li", {}, dataText("code", {}, item, 120), ` grade ${grade}${position}`);
   });
   const left = all - named.length;
   const more = left > 0 ? element("li", {}, `${grouped(left)} more`) : null;
   return element(
     "div",
     { class: "missing" },
-    element("h5", {}, "Would have counted"),
+    element("h5", {}, "Missed relevant items"),
     element("ul", {}, named, more),
   );
 }
 
-// A table of rows that may have other keys each; a column of whole numbers is shown whole.
+// A table of rows with possibly different keys; columns of integers are shown without decimals.
 function rowsTable(name, rows, counts = new Set()) {
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const wholes = new Map(

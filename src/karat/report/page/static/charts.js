@@ -1,7 +1,7 @@
-// Charts are drawn when they come into view, the others when the browser has time for them.
+// Charts are drawn when they scroll into view; the others when the browser is idle.
 
-// Colours are variables of the style sheet, so that they follow light, dark and paper by themselves.
-const CHART_LOOK = {
+// Colours are variables of the style sheet, so that they follow light, dark and print styles.
+const CHART_STYLE = {
   background: "transparent",
   font: "system-ui, sans-serif",
   axis: {
@@ -49,9 +49,9 @@ export function startCharts(openQuery) {
   window.addEventListener("beforeprint", () => [...waiting.keys()].forEach(draw));
 }
 
-async function drawChart(place, spec, openQuery) {
-  const options = { mode: "vega-lite", ast: true, actions: false, renderer: "svg", config: CHART_LOOK };
-  const { view } = await vegaEmbed(place, spec, options);
+async function drawChart(container, spec, openQuery) {
+  const options = { mode: "vega-lite", ast: true, actions: false, renderer: "svg", config: CHART_STYLE };
+  const { view } = await vegaEmbed(container, spec, options);
   view.addEventListener("click", (event, item) => {
     const query = item?.datum?.query_id;
     if (typeof query === "string") openQuery(query);

@@ -8,23 +8,23 @@ const SHOWN_FIELDS = 3;
 const SHOWN_RUNS = 6;
 export const LONGEST = 160; // characters of a text in a cell
 
-// The columns that there are now: how each is called, sorted by, and shown.
+// The current columns: their titles, sort keys and cells.
 export function columnsOf(table) {
   const { page, rows, state, values } = table;
   const measure = page.measures[state.measure];
-  const kept = (key, make) => {
+  const cached = (key, make) => {
     if (!table.keys.has(key)) table.keys.set(key, make());
     return table.keys.get(key);
   };
   const columns = [
-    { key: "query", words: "query", keys: () => kept("query", () => textKeys(rows.ids)) },
+    { key: "query", words: "query", keys: () => cached("query", () => textKeys(rows.ids)) },
   ];
   rows.fields.slice(0, SHOWN_FIELDS).forEach((field, at) => {
     const key = `field${at}`;
     const code = (row) => (field.codes[row] < 0 ? NaN : field.codes[row]);
     const keys = () => (field.words ? numbersOf(rows.n, code) : textKeys(field.texts));
     const cell = (row) => dataText("td", { class: "field" }, fieldText(field, row) ?? "–", LONGEST);
-    columns.push({ key, words: field.name, kind: "field", keys: () => kept(key, keys), cell });
+    columns.push({ key, words: field.name, kind: "field", keys: () => cached(key, keys), cell });
   });
   const most = largest(values, measure);
   for (const run of runsShown(page, state)) {
@@ -53,15 +53,15 @@ function outcomeColumns(rows, { first, found }, codes) {
   const rank = (row) => first[row] || NaN;
   const known = (row) => rows.wanted[row] > 0 && OUTCOMES[codes[row]][0] !== "unknown";
   const share = (row) => (known(row) ? found[row] / rows.wanted[row] : NaN);
-  const said = (row) => {
-    const [name, words] = OUTCOMES[codes[row]];
-    if (["failed", "missing", "unknown"].includes(name)) return words;
+  const text = (row) => {
+    const [name, label] = OUTCOMES[codes[row]];
+    if (["failed", "missing", "unknown"].includes(name)) return label;
     return `${grouped(found[row])} of ${grouped(rows.wanted[row])}`;
   };
   return [
     {
       key: "first",
-      words: "first hit at",
+      words: "first hit",
       kind: "numeric",
       keys: () => numbersOf(rows.n, rank),
       cell: (row) => element("td", { class: "numeric" }, first[row] ? grouped(first[row]) : "–"),
@@ -71,12 +71,12 @@ function outcomeColumns(rows, { first, found }, codes) {
       words: "found",
       kind: "numeric",
       keys: () => numbersOf(rows.n, share),
-      cell: (row) => element("td", { class: "numeric" }, said(row)),
+      cell: (row) => element("td", { class: "numeric" }, text(row)),
     },
   ];
 }
 
-// All runs side by side where there are few, else the two that are set against each other.
+// All runs if there are few, otherwise the two compared runs.
 export function runsShown(page, state) {
   if (page.runs.length <= SHOWN_RUNS) return [...page.runs.keys()];
   return [...new Set([state.against, state.run])];
@@ -86,7 +86,7 @@ export function ofMeasure(key) {
   return key === "difference" || key.startsWith("value");
 }
 
-// What a full bar stands for: 1, or the largest value of an amount and where values go beyond.
+// The value of a full bar: 1, or the largest value if there is a unit or values exceed 1.
 function largest(values, { unit }) {
   let most = unit ? 0 : 1;
   values.forEach((each) => {
@@ -108,7 +108,7 @@ function valueCell(value, measure, most) {
   );
 }
 
-// A difference, with a sign that says which way is the good one.
+// A difference, with a mark for better or worse.
 export function differenceCell(value, measure) {
   const better = measure.higher ? value > 0 : value < 0;
   const moved = value > 0 || value < 0;

@@ -3,9 +3,9 @@
 import { choice, element, labelledControl, setOptions } from "./dom.js";
 import { ANY, MOVEMENTS, NO_FILTERS, outcomeOptions, valueOptions } from "./filters.js";
 
-const PAUSE = 150; // milliseconds of no typing before a search
+const PAUSE = 150; // milliseconds after the last key press before a search
 
-// Make the controls that these queries and runs have a use for.
+// Create the controls that these queries and runs need.
 export function createControls({ page, rows }, change) {
   const numbered = (names) => names.map((name, at) => [String(at), name]);
   const set = (name) => (value) => change({ [name]: value });
@@ -29,8 +29,8 @@ export function createControls({ page, rows }, change) {
   };
   if (page.runs.length > 1) {
     choices.run = choice("run", numbered(page.runs), "0", setNumber("run"));
-    choices.against = choice("against", numbered(page.runs), "0", setNumber("against"));
-    choices.movement = choice("movement", MOVEMENTS, ANY, set("movement"));
+    choices.against = choice("compared with", numbered(page.runs), "0", setNumber("against"));
+    choices.movement = choice("change", MOVEMENTS, ANY, set("movement"));
   }
   choices.outcome = choice("outcome", [[ANY, "any"]], ANY, set("outcome"));
   const fields = rows.fields.flatMap(({ name, words }, at) => (words ? [[String(at), name]] : []));
@@ -38,7 +38,7 @@ export function createControls({ page, rows }, change) {
     choices.field = choice("group", [[ANY, "any"], ...fields], ANY, (field) =>
       change({ field, value: ANY }),
     );
-    choices.value = choice("is", [[ANY, "any"]], ANY, set("value"));
+    choices.value = choice("value", [[ANY, "any"]], ANY, set("value"));
   }
   const clear = element(
     "button",
@@ -55,7 +55,7 @@ export function createControls({ page, rows }, change) {
   return { form, search, choices, clear };
 }
 
-// Set every control to what is chosen.
+// Set every control to the current state.
 export function showControls(table) {
   const { rows, state } = table;
   const { search, choices, clear } = table.controls;

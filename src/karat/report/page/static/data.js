@@ -1,9 +1,9 @@
-// What the page knows of its queries: small facts at once, blocks only when they are looked at.
+// The data of the queries; compressed blocks are unpacked when they are first used.
 
-const KEPT = 8; // blocks of lists that stay unpacked, so that going to and fro does not wait
+const CACHED_BLOCKS = 8; // blocks of lists that stay unpacked, so that going back is fast
 
-const whole = new Map(); // columns: wanted again at every sort
-const lately = new Map(); // lists and details: the oldest is let go
+const columns = new Map(); // used at every sort, so they stay unpacked
+const recentBlocks = new Map(); // lists and details: the oldest is dropped
 
 export function readPage() {
   return JSON.parse(document.getElementById("page").textContent);
@@ -11,31 +11,31 @@ export function readPage() {
 
 // Unpack a block as numbers or as JSON, once.
 export function column(block, Kind = null) {
-  if (!whole.has(block)) whole.set(block, unpacked(block, Kind));
-  return whole.get(block);
+  if (!columns.has(block)) columns.set(block, unpack(block, Kind));
+  return columns.get(block);
 }
 
-// Return what each run returned for a query, or null where the lists are not at hand.
+// Return the lists of a query, or null if the lists are not available.
 export async function listOf(page, row) {
   const block = page.lists.blocks[Math.floor(row / page.lists.size)];
   return block === undefined ? null : (await recent(block))[row % page.lists.size];
 }
 
-// Return the texts, calculations and highlights of a query, or null where they are not kept.
+// Return the texts, calculations and highlights of a query, or null if the page has none.
 export async function detailOf(page, row) {
   const block = page.details[row];
   return block === undefined ? null : recent(block);
 }
 
 function recent(block) {
-  const found = lately.get(block) ?? unpacked(block);
-  lately.delete(block);
-  lately.set(block, found);
-  if (lately.size > KEPT) lately.delete(lately.keys().next().value);
-  return found;
+  const content = recentBlocks.get(block) ?? unpack(block);
+  recentBlocks.delete(block);
+  recentBlocks.set(block, content);
+  if (recentBlocks.size > CACHED_BLOCKS) recentBlocks.delete(recentBlocks.keys().next().value);
+  return content;
 }
 
-async function unpacked(block, Kind) {
+async function unpack(block, Kind) {
   const packed = bytesOf(document.getElementById(`b${block}`).textContent.trim());
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   const response = new Response(stream);

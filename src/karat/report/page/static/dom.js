@@ -1,80 +1,80 @@
-// Elements and texts: nothing from data is ever read as markup.
+// Creating elements and texts; data is never parsed as markup.
 
-// Control characters but tab and line feed, what begins a line, and what turns the direction of writing.
-const UNSEEN =
+// Control characters except tab and line feed, line separators, and direction marks.
+const INVISIBLE =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-// Make visible what would hide, move or turn the text around it.
+// Make characters visible that would hide, move or reverse the text around them.
 export function shown(text) {
-  return text.replace(UNSEEN, (character) => {
+  return text.replace(INVISIBLE, (character) => {
     const code = character.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
     return `⟨U+${code}⟩`;
   });
 }
 
-// Make an element; children are elements or texts, and what is null or false is left out.
+// Create an element; children are elements or texts, null and false are skipped.
 export function element(tag, attributes, ...children) {
-  const made = document.createElement(tag);
+  const created = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name, value === true ? "" : value);
+    if (name.startsWith("on")) created.addEventListener(name.slice(2), value);
+    else created.setAttribute(name, value === true ? "" : value);
   }
   for (const child of children.flat(Infinity)) {
-    if (child !== null && child !== undefined && child !== false) made.append(child);
+    if (child !== null && child !== undefined && child !== false) created.append(child);
   }
-  return made;
+  return created;
 }
 
-// Make an element that holds a text from data, in whichever direction that is written.
+// Create an element with a text from data, which may be written in any direction.
 export function dataText(tag, attributes, text, most = Infinity) {
   const long = text.length > most;
-  const said = shown(long ? cutAt(text, most) : text) + (long ? "…" : "");
-  return element(tag, { dir: "auto", ...attributes }, said);
+  const visible = shown(long ? cutAt(text, most) : text) + (long ? "…" : "");
+  return element(tag, { dir: "auto", ...attributes }, visible);
 }
 
-// Cut a text without tearing a character that takes two units.
+// Cut a text without splitting a surrogate pair.
 function cutAt(text, most) {
-  const torn = text.charCodeAt(most - 1) >> 10 === 0xd800 >> 10;
-  return text.slice(0, torn ? most - 1 : most);
+  const splitsPair = text.charCodeAt(most - 1) >> 10 === 0xd800 >> 10;
+  return text.slice(0, splitsPair ? most - 1 : most);
 }
 
 let labelled = 0;
 
 // A control with its label.
-export function labelledControl(words, control, kind = "") {
+export function labelledControl(label, control, kind = "") {
   labelled += 1;
   control.id = `control-${labelled}`;
   return element(
     "div",
     { class: `choice ${kind}` },
-    element("label", { for: control.id }, words),
+    element("label", { for: control.id }, label),
     control,
   );
 }
 
-// A select with its label; options are [value, words] pairs.
-export function choice(words, options, chosen, change) {
+// A select with its label; options are [value, text] pairs.
+export function choice(label, options, chosen, change) {
   const select = element("select", { onchange: () => change(select.value) });
   setOptions(select, options, chosen);
-  return labelledControl(words, select);
+  return labelledControl(label, select);
 }
 
 export function setOptions(select, options, chosen) {
   select.replaceChildren(
-    ...options.map(([value, words]) => element("option", { value }, shown(words))),
+    ...options.map(([value, text]) => element("option", { value }, shown(text))),
   );
   select.value = chosen;
 }
 
-// A bar as wide as a share of its cell; the browser is told by CSSOM, as the page allows no markup.
+// A bar as wide as a share of its cell; set by CSSOM, since the page allows no style attributes.
 export function gauge(share) {
   const fill = element("span", { class: "gauge-fill" });
   fill.style.setProperty("width", `${100 * Math.min(1, Math.max(0, share))}%`);
   return element("span", { class: "gauge", "aria-hidden": "true" }, fill);
 }
 
-// A table that scrolls inside its own box, which a keyboard reaches.
+// A table that scrolls inside its own box, which can be focused with the keyboard.
 export function scrolling(name, ...children) {
   return element(
     "div",

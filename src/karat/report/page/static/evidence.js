@@ -1,4 +1,4 @@
-// What covers each evidence of a query, or comes nearest to it.
+// What covers each evidence text of a query, or comes nearest to it.
 
 import { dataText, element } from "./dom.js";
 import { number } from "./numbers.js";
@@ -16,7 +16,7 @@ export function evidenceOf({ page, detail }, runs) {
   return element(
     "section",
     { class: "highlights" },
-    element("h4", {}, "Evidence"),
+    element("h4", {}, "Evidence texts"),
     element("div", { class: "runs" }, columns),
   );
 }
@@ -32,17 +32,17 @@ function matchOf(match) {
 }
 
 function found({ rank, item, how, ratio, before, stretch, after }) {
-  const like = ratio === null ? "" : `, ratio ${number(ratio)}`;
-  const said = element(
+  const similarity = ratio === null ? "" : `, ratio ${number(ratio)}`;
+  const summary = element(
     "p",
     {},
     `✓ covered at rank ${rank} `,
     item ? dataText("code", {}, item, 120) : null,
-    `: ${how}${like}`,
+    `: ${how}${similarity}`,
   );
-  if (stretch === null || stretch === undefined) return said;
+  if (stretch === null || stretch === undefined) return summary;
   return [
-    said,
+    summary,
     element(
       "p",
       { class: "chunk" },
@@ -60,15 +60,15 @@ function nearest({
   nearest_text: text,
 }) {
   if (rank === null || rank === undefined)
-    return element("p", {}, "✗ missed: nothing comes near it");
-  const like = ratio === null ? "" : `, ratio ${number(ratio)}`;
+    return element("p", {}, "✗ missed: no similar item");
+  const similarity = ratio === null ? "" : `, ratio ${number(ratio)}`;
   return [
     element(
       "p",
       {},
-      `✗ missed; nearest is rank ${rank} `,
+      `✗ missed; the nearest item is at rank ${rank} `,
       item ? dataText("code", {}, item, 120) : null,
-      like,
+      similarity,
     ),
     text ? dataText("p", { class: "chunk" }, text, 2000) : null,
   ];

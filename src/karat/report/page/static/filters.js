@@ -1,7 +1,7 @@
-// What the table of queries can be narrowed to.
+// The filters of the table of queries.
 
 import { grouped } from "./numbers.js";
-import { OUTCOMES, areAtHand, difference, isUnfound } from "./rows.js";
+import { OUTCOMES, difference, hasAllLists, isUnfound } from "./rows.js";
 
 export const ANY = "";
 export const NO_FILTERS = { search: "", field: ANY, value: ANY, outcome: ANY, movement: ANY };
@@ -9,7 +9,7 @@ export const MOVEMENTS = [
   [ANY, "any"],
   ["better", "better"],
   ["worse", "worse"],
-  ["same", "the same"],
+  ["same", "unchanged"],
 ];
 
 // One test for each filter that is set.
@@ -33,14 +33,14 @@ export function testsOf({ page, rows, state, values }) {
     tests.push((row) => Math.sign(difference(values, state, row)) === sign);
   }
   if (state.search) {
-    const wanted = state.search.toLowerCase();
+    const needle = state.search.toLowerCase();
     rows.lower ??= rows.ids.map((id, row) => `${id}\n${rows.texts?.[row] ?? ""}`.toLowerCase());
-    tests.push((row) => rows.lower[row].includes(wanted));
+    tests.push((row) => rows.lower[row].includes(needle));
   }
   return tests;
 }
 
-// Return the outcomes of the chosen run that any query has, with how many have it.
+// Return the outcomes that occur in the chosen run, with their numbers of queries.
 export function outcomeOptions({ page, rows, state, values }) {
   const options = [[ANY, "any"]];
   const add = (name, words, count) => {
@@ -51,7 +51,7 @@ export function outcomeOptions({ page, rows, state, values }) {
     const counts = new Uint32Array(OUTCOMES.length);
     for (const code of codes) counts[code] += 1;
     OUTCOMES.forEach(([name, words], code) => add(name, words, counts[code]));
-    if (page.runs.length > 1 && areAtHand(rows)) {
+    if (page.runs.length > 1 && hasAllLists(rows)) {
       let unfound = 0;
       for (let row = 0; row < rows.n; row += 1) if (isUnfound(rows, row)) unfound += 1;
       add("unfound", "nothing found by any run", unfound);
@@ -59,7 +59,7 @@ export function outcomeOptions({ page, rows, state, values }) {
   }
   let leftOut = 0;
   for (const value of values[state.run]) if (Number.isNaN(value)) leftOut += 1;
-  add("left_out", "left out of the measure", leftOut);
+  add("left_out", "excluded from the measure", leftOut);
   return options;
 }
 

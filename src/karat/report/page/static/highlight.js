@@ -1,4 +1,4 @@
-// Documents with what is gold and what was retrieved marked in them, and ranks in the margin.
+// Documents with gold and retrieved text highlighted, and ranks in the margin.
 
 import { choice, dataText, element, shown } from "./dom.js";
 import { counted, grouped } from "./numbers.js";
@@ -9,14 +9,14 @@ const KINDS = {
   retrieved: "retrieved, not gold",
 };
 
-// Show the documents of a query, as one run found them.
+// Show the documents of a query, highlighted for one run.
 export function documentsOf(query, runs) {
   const { page, state, detail } = query;
   if (!detail?.documents?.length) return null;
   const body = element("div", { class: "documents" });
   const show = (run) =>
     body.replaceChildren(
-      ...detail.documents.map((each) => documentOf(each, run, reach(query, run))),
+      ...detail.documents.map((document) => documentOf(document, run, maxRank(query, run))),
       legend(query),
     );
   const named = runs.map((run) => [String(run), page.runs[run]]);
@@ -25,20 +25,20 @@ export function documentsOf(query, runs) {
   return element(
     "section",
     { class: "highlights" },
-    element("h4", {}, "In the documents"),
+    element("h4", {}, "Documents"),
     runs.length > 1
       ? element(
           "div",
           { class: "controls" },
-          choice("as found by", named, String(first), (run) => show(Number(run))),
+          choice("run", named, String(first), (run) => show(Number(run))),
         )
       : null,
     body,
   );
 }
 
-// How far down the chosen measure looks: a rank, or where its budget of characters is used up.
-function reach({ measure, detail }, run) {
+// The last rank that the chosen measure reads: its cutoff, or where its character budget ends.
+function maxRank({ measure, detail }, run) {
   if (measure.cutoff !== null) return measure.cutoff;
   if (measure.budget === null) return Infinity;
   let characters = 0;
@@ -50,19 +50,19 @@ function reach({ measure, detail }, run) {
 }
 
 function legend({ measure }) {
-  const keys = Object.entries(KINDS).map(([kind, words]) =>
-    element("li", {}, element("mark", { class: kind }, words)),
+  const keys = Object.entries(KINDS).map(([kind, label]) =>
+    element("li", {}, element("mark", { class: kind }, label)),
   );
   const limit = measure.cutoff ?? measure.budget;
-  const words =
+  const text =
     limit === null
-      ? "Retrieved: anywhere in the list."
-      : `Retrieved: as far down as ${measure.name} looks; ranks beyond it stand in brackets.`;
+      ? "Retrieved: at any rank."
+      : `Retrieved: within the cutoff of ${measure.name}; ranks beyond it are in parentheses.`;
   return element(
     "div",
     {},
     element("ul", { class: "kinds" }, keys),
-    element("p", { class: "note" }, `${words} Ranks in the margin stand where an item begins.`),
+    element("p", { class: "note" }, `${text} Ranks in the margin mark the start of an item.`),
   );
 }
 
@@ -88,7 +88,7 @@ function documentOf({ doc_id: name, length, pieces }, run, most) {
     end = piece.end;
   }
   if (length !== null && end < length) text.append(skipped(length - end));
-  new ResizeObserver(() => gather(text)).observe(text); // now, and whenever lines break elsewhere
+  new ResizeObserver(() => gather(text)).observe(text); // now, and whenever the line breaks change
   requestAnimationFrame(() => scrollToFirst(text));
   const size = length === null ? null : element("small", {}, ` ${counted(length, "character")}`);
   return element(
@@ -103,13 +103,13 @@ function pieceOf({ start, end, text, gold }, retrieved) {
   const kind = gold ? (retrieved ? "overlap" : "gold") : retrieved ? "retrieved" : null;
   const content = text === null ? skipped(end - start) : shown(text.replaceAll("\r\n", "\n"));
   if (kind === null) return text === null ? content : document.createTextNode(content);
-  // The kind is said too, for those who hear the page.
+  // The kind is also given as text, for screen readers.
   return element(
     "mark",
     { class: kind, title: KINDS[kind] },
-    element("span", { class: "unseen" }, `[${KINDS[kind]}: `),
+    element("span", { class: "visually-hidden" }, `[${KINDS[kind]}: `),
     content,
-    element("span", { class: "unseen" }, "] "),
+    element("span", { class: "visually-hidden" }, "] "),
   );
 }
 
@@ -118,26 +118,26 @@ function skipped(length) {
 }
 
 function marginMark(ranks, most) {
-  const said = ranks.map((rank) => (rank <= most ? grouped(rank) : `(${grouped(rank)})`)).join(" ");
-  return element("span", { class: "rank", "aria-label": `rank ${said}`, "data-said": said }, said);
+  const text = ranks.map((rank) => (rank <= most ? grouped(rank) : `(${grouped(rank)})`)).join(" ");
+  return element("span", { class: "rank", "aria-label": `rank ${text}`, "data-ranks": text }, text);
 }
 
-// Begin a long document a little above what should be found in it.
+// Scroll a long document to slightly above its first gold text.
 function scrollToFirst(text) {
   const first = text.querySelector("mark.overlap, mark.gold") ?? text.querySelector("mark");
   if (first) text.scrollTop = first.offsetTop - text.clientHeight / 4;
 }
 
-// Marks of one line would stand on each other: the first says them all.
+// Rank marks on one line would overlap: the first one shows all of them.
 function gather(text) {
   const lines = new Map();
   for (const mark of text.querySelectorAll(".rank")) {
     mark.hidden = false;
-    mark.textContent = mark.dataset.said;
+    mark.textContent = mark.dataset.ranks;
     const line = Math.round(mark.offsetTop / 4);
     const leading = lines.get(line);
     if (leading) {
-      leading.textContent += ` ${mark.dataset.said}`;
+      leading.textContent += ` ${mark.dataset.ranks}`;
       leading.title = leading.textContent;
       mark.hidden = true;
     } else {

@@ -1,4 +1,4 @@
-// Starts everything, and lets what is said above the table of queries lead into it.
+// Starts the page, and connects buttons in other sections to the table of queries.
 import { openQuery, setFilters, startQueries } from "./table.js";
 import { startCharts } from "./charts.js";
 
@@ -16,7 +16,7 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// On paper nothing can be unfolded.
+// Print with all details expanded.
 window.addEventListener("beforeprint", () => {
   for (const folded of document.querySelectorAll("details:not([open])")) {
     folded.open = true;

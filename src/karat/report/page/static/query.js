@@ -1,4 +1,4 @@
-// One query: its text and fields, each run's list side by side, how the value came about.
+// One query: its text and fields, the lists of the runs side by side, and the calculations.
 
 import { choice, dataText, element, scrolling, shown } from "./dom.js";
 import { detailOf, listOf } from "./data.js";
@@ -10,14 +10,14 @@ import { documentsOf } from "./highlight.js";
 import { evidenceOf } from "./evidence.js";
 import { rankedList } from "./ranking.js";
 
-const SIDE_BY_SIDE = 4; // runs; of more, only the two set against each other are shown at first
+const SIDE_BY_SIDE = 4; // with more runs, only the two compared runs are shown at first
 
-// Make the view of a query, a dialog that is empty until a row is opened.
+// Create the view of a query: a dialog that is empty until a row is opened.
 export function createView(table, change) {
   const content = element("div", { class: "query-content" });
-  const place = element("span", { class: "place", role: "status" });
-  const step = (words, by) =>
-    element("button", { type: "button", onclick: () => open(neighbour(by)) }, words);
+  const position = element("span", { class: "position", role: "status" });
+  const step = (label, by) =>
+    element("button", { type: "button", onclick: () => open(neighbour(by)) }, label);
   const back = step("‹ previous", -1);
   const on = step("next ›", 1);
   const closing = element(
@@ -25,7 +25,7 @@ export function createView(table, change) {
     { type: "button", class: "close", onclick: () => dialog.close() },
     "close",
   );
-  const head = element("div", { class: "query-head" }, back, place, on, closing);
+  const head = element("div", { class: "query-head" }, back, position, on, closing);
   const dialog = element(
     "dialog",
     { class: "query", "aria-labelledby": "query-title" },
@@ -38,11 +38,11 @@ export function createView(table, change) {
   dialog.addEventListener("close", () => {
     current = null;
     content.replaceChildren();
-    // Without the part behind '#', but not by going to it: the page must not jump.
-    if (asksForQuery())
+    // Remove the hash without navigating, so that the page does not scroll.
+    if (hasQueryHash())
       history.replaceState({ closed: true }, "", location.pathname + location.search);
   });
-  // A click beside the dialog closes it: only there is the dialog itself what was clicked.
+  // A click outside closes the dialog: only then is the dialog itself the target.
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();
   });
@@ -71,11 +71,11 @@ export function createView(table, change) {
       detailOf(page, row),
       ...page.measures.map((_, measure) => valuesOf(page, measure, runs)),
     ]);
-    if (row !== current) return; // another query was opened meanwhile
+    if (row !== current) return; // another query was opened in the meantime
     const at = table.filtered.indexOf(row);
-    place.textContent =
+    position.textContent =
       at < 0
-        ? "not among the queries shown"
+        ? "not in the filtered queries"
         : `${grouped(at + 1)} of ${grouped(table.filtered.length)}`;
     back.disabled = at <= 0;
     on.disabled = at < 0 || at === table.filtered.length - 1;
@@ -95,8 +95,8 @@ export function createView(table, change) {
       allRuns = true;
       render();
     };
-    const words = `show all ${page.runs.length} runs`;
-    const more = element("button", { type: "button", onclick: showAll }, words);
+    const label = `show all ${page.runs.length} runs`;
+    const more = element("button", { type: "button", onclick: showAll }, label);
     return [
       queryText(query),
       element(
@@ -105,8 +105,8 @@ export function createView(table, change) {
         choice("measure", measures, String(state.measure), setMeasure),
         runs.length < page.runs.length && more,
       ),
-      ofAllMeasures(query, runs),
-      notKept(query),
+      measureTable(query, runs),
+      missingDetailNote(query),
       element(
         "div",
         { class: "runs" },
@@ -120,17 +120,17 @@ export function createView(table, change) {
   return { open, close: () => dialog.open && dialog.close() };
 }
 
-function asksForQuery() {
+function hasQueryHash() {
   return location.hash.startsWith("#query=");
 }
 
-// Name the query in the address, so that it can be linked to and that going back closes it.
+// Put the query into the URL, so that it can be linked to and the back button closes it.
 function linkTo(id) {
   const hash = `#query=${encodeURIComponent(id)}`;
   if (location.hash === hash) return;
-  // What a closed query left behind in the history is used again.
-  const again = asksForQuery() || history.state?.closed;
-  history[again ? "replaceState" : "pushState"](null, "", hash);
+  // Reuse the history entry of the previous query.
+  const replaces = hasQueryHash() || history.state?.closed;
+  history[replaces ? "replaceState" : "pushState"](null, "", hash);
 }
 
 function queryText({ rows, row, list, detail }) {
@@ -147,7 +147,7 @@ function queryText({ rows, row, list, detail }) {
       ...fields
         .filter(([, value]) => value !== null)
         .map(([name, value]) => fact(name, String(value))),
-      list && wantedWords(list) ? fact("to find", wantedWords(list)) : null,
+      list && goldText(list) ? fact("gold", goldText(list)) : null,
     ]),
   );
 }
@@ -156,20 +156,20 @@ function fact(name, value) {
   return element("div", {}, dataText("dt", {}, name, 60), dataText("dd", {}, value, 300));
 }
 
-function wantedWords({ n_wanted: wanted }) {
-  const words = { items: "relevant item", spans: "span", evidence: "evidence" };
-  return Object.keys(wanted)
-    .map((kind) => counted(wanted[kind], words[kind]))
+function goldText({ n_wanted: counts }) {
+  const names = { items: "relevant item", spans: "span", evidence: "evidence text" };
+  return Object.keys(counts)
+    .map((kind) => counted(counts[kind], names[kind]))
     .join(", ");
 }
 
-// Every measure of the query, so that the chosen one does not stand alone.
-function ofAllMeasures({ page, state, row, values, measure }, runs) {
+// The values of all measures for the query; the chosen measure is highlighted.
+function measureTable({ page, state, row, values, measure }, runs) {
   const compared = (run) => state.against !== null && run !== state.against;
-  const named = (words) => dataText("th", { scope: "col", class: "numeric" }, words, 60);
+  const columnHead = (text) => dataText("th", { scope: "col", class: "numeric" }, text, 60);
   const head = runs.map((run) => [
-    named(page.runs[run]),
-    compared(run) ? named(`− ${page.runs[state.against]}`) : null,
+    columnHead(page.runs[run]),
+    compared(run) ? columnHead(`− ${page.runs[state.against]}`) : null,
   ]);
   const lines = page.measures.map((each, at) => {
     const cells = runs.map((run) => {
@@ -191,19 +191,19 @@ function ofAllMeasures({ page, state, row, values, measure }, runs) {
   return scrolling("Values of the query", table);
 }
 
-function notKept({ page, detail, list }) {
+function missingDetailNote({ page, detail, list }) {
   if (!list)
     return element(
       "p",
       { class: "note" },
-      "The lists are not at hand: these scores were read from a file.",
+      "The ranked lists are not available: these scores were read from a file.",
     );
   if (detail) return null;
   const kept = counted(Object.keys(page.details).length, "query");
   return element(
     "p",
     { class: "note" },
-    `Texts and calculations are kept for ${kept}; write the report with --report-texts ${page.n} to keep them for all ${grouped(page.n)}.`,
+    `This report contains texts and calculations for ${kept}. To include them for all ${grouped(page.n)}, write it with --report-texts ${page.n}.`,
   );
 }
 
@@ -222,33 +222,33 @@ function runPanel(query, run) {
       element("strong", {}, number(value, measure)),
       Number.isNaN(value) ? " left out" : null,
     ),
-    happened(rows, row, run, known),
+    failureNote(rows, row, run, known),
     usage(known),
     list ? rankedList(query, run) : null,
     known ? calculationOf(known.calculations[measure.name], measure) : null,
   );
 }
 
-// Say what went wrong, where something did.
-function happened(rows, row, run, known) {
+// The error of a query, or why it has no list.
+function failureNote(rows, row, run, known) {
   const status = rows.outcomes[run]?.status[row] ?? 0;
   if (known?.error) {
     const { type, message, attempts } = known.error;
-    const tried = attempts ? ` (${counted(attempts, "attempt")})` : "";
+    const attempted = attempts ? ` (${counted(attempts, "attempt")})` : "";
     return dataText(
       "p",
       { class: "failure" },
-      `Failed: ${type ?? "error"}: ${message ?? ""}${tried}`,
+      `Failed: ${type ?? "error"}: ${message ?? ""}${attempted}`,
       2000,
     );
   }
-  const words = [
+  const text = [
     null,
     "This query is not in the run.",
     "The retriever failed on this query.",
-    "Only the scores of this run are at hand.",
+    "Only the scores of this run are available.",
   ][status];
-  return words ? element("p", { class: "failure" }, words) : null;
+  return text ? element("p", { class: "failure" }, text) : null;
 }
 
 function usage(known) {

@@ -1,22 +1,22 @@
-// What one run returned for a query, in its order, with what counted.
+// The ranked list of one run for a query, with its hits.
 
 import { dataText, element, scrolling } from "./dom.js";
 import { counted, grouped, number } from "./numbers.js";
 
-const LABEL = 120; // characters of an item's name
+const LABEL = 120; // characters of an item name
 
-// Show the top of the list and the hits below it, and name what is missing.
+// Show the top of the list, the hits below it, and the missing items.
 export function rankedList(query, run) {
   const { list, detail, measure } = query;
-  const places = placesOf(list, run, measure.rel ?? 1);
-  if (!places.length)
-    return [element("p", { class: "note" }, "Nothing was retrieved."), missing(query, run, places)];
+  const items = shownItems(list, run, measure.rel ?? 1);
+  if (!items.length)
+    return [element("p", { class: "note" }, "Nothing was retrieved."), missing(query, run, items)];
   const results = new Map((detail?.runs[run].results ?? []).map((each) => [each.rank, each]));
-  const kinds = kindsOf(list, results);
+  const kinds = extraColumns(list, results);
   const heads = ["rank", "item", ...kinds.map(({ head }) => head)];
-  const first = places.find(({ hit }) => hit)?.rank;
-  const lines = places.map((place) =>
-    line(query.measure, place, place.rank === first, kinds, results.get(place.rank)),
+  const first = items.find(({ hit }) => hit)?.rank;
+  const lines = items.map((item) =>
+    line(query.measure, item, item.rank === first, kinds, results.get(item.rank)),
   );
   const head = heads.map((words) =>
     element("th", { scope: "col", class: words === "item" ? null : "numeric" }, words),
@@ -31,14 +31,14 @@ export function rankedList(query, run) {
         element("tbody", {}, lines),
       ),
     ),
-    rest(list, run, places),
-    missing(query, run, places),
+    rest(list, run, items),
+    missing(query, run, items),
   ];
 }
 
-// Return the places that are shown: rank, item, and what is known of it; from grade `rel` up, an
-// item counts.
-function placesOf(list, run, rel) {
+// Return the shown items with rank, grade, characters and evidence texts; an item is a hit if its
+// grade is at least `rel`, or if it covers gold text.
+function shownItems(list, run, rel) {
   const hits = new Map(list.hits[run].map(([rank, ...known]) => [rank, known]));
   const top = list.lists[run].map((item, at) => [at + 1, item]);
   return [...top, ...list.below[run]].map(([rank, item]) => {
@@ -48,18 +48,18 @@ function placesOf(list, run, rel) {
   });
 }
 
-// The columns that this query has anything for, over all runs, so that lists stay alike.
-function kindsOf(list, results) {
+// The columns that any run has data for in this query, so that all lists have the same ones.
+function extraColumns(list, results) {
   const hits = list.hits.flat();
   const has = (at) => hits.some((hit) => hit[at] !== null);
-  const said = (value) => (value === null ? "" : grouped(value));
+  const text = (value) => (value === null ? "" : grouped(value));
   const scores = [...results.values()].map(({ score }) => score).filter((score) => score !== null);
   const small = Math.max(...scores.map(Math.abs)) < 0.01;
   return [
-    has(1) && { head: "grade", cell: ({ grade }) => said(grade) },
-    has(2) && { head: "gold characters", cell: ({ characters }) => said(characters) },
+    has(1) && { head: "grade", cell: ({ grade }) => text(grade) },
+    has(2) && { head: "gold characters", cell: ({ characters }) => text(characters) },
     has(3) && {
-      head: "evidence",
+      head: "evidence texts",
       cell: ({ evidence }) => (evidence ?? []).map((each) => each + 1).join(", "),
     },
     scores.length > 0 && {
@@ -69,22 +69,22 @@ function kindsOf(list, results) {
   ].filter(Boolean);
 }
 
-// Scores of one list with as many decimals, but for very small ones, which would all be 0.0000.
+// Scores of a list have equally many decimals, except very small ones, which would be 0.0000.
 function scoreText(score, small) {
   if (score === null) return "";
   return small ? score.toPrecision(4) : number(score);
 }
 
-function line(measure, place, first, kinds, result) {
-  const beyond = measure.cutoff !== null && place.rank > measure.cutoff;
-  const ends = place.rank === measure.cutoff;
-  const names = [place.hit && "hit", first && "first", beyond && "beyond", ends && "cutoff"];
+function line(measure, item, first, kinds, result) {
+  const beyond = measure.cutoff !== null && item.rank > measure.cutoff;
+  const ends = item.rank === measure.cutoff;
+  const names = [item.hit && "hit", first && "first", beyond && "beyond", ends && "cutoff"];
   return element(
     "tr",
     { class: names.filter(Boolean).join(" ") || null },
-    element("td", { class: "numeric" }, grouped(place.rank)),
-    element("td", { class: "item" }, itemOf(place, result, hitMark(place, first))),
-    kinds.map(({ cell }) => element("td", { class: "numeric" }, cell(place, result))),
+    element("td", { class: "numeric" }, grouped(item.rank)),
+    element("td", { class: "item" }, itemOf(item, result, hitMark(item, first))),
+    kinds.map(({ cell }) => element("td", { class: "numeric" }, cell(item, result))),
   );
 }
 
@@ -93,59 +93,59 @@ function hitMark({ hit }, first) {
   return element("span", { class: "hit-mark" }, first ? "✓ first hit" : "✓ hit");
 }
 
-// An item's name, and where it is known its text to unfold.
-function itemOf(place, result, mark) {
-  const name = dataText("code", {}, place.item, LABEL);
+// The name of an item, with its text to expand if it is known.
+function itemOf(item, result, mark) {
+  const name = dataText("code", {}, item.item, LABEL);
   if (!result || (result.text ?? null) === null) return [name, " ", mark];
   const where =
     result.doc_id !== null && result.start !== null
       ? `${result.doc_id}[${result.start}:${result.end}]`
       : null;
   const cut =
-    result.length > result.text.length ? `… (${counted(result.length, "character")} in all)` : "";
+    result.length > result.text.length ? `… (${counted(result.length, "character")} in total)` : "";
   return element(
     "details",
     {},
     element("summary", {}, name, " ", mark),
-    where && where !== place.item ? dataText("p", { class: "where" }, where, LABEL) : null,
+    where && where !== item.item ? dataText("p", { class: "where" }, where, LABEL) : null,
     dataText("p", { class: "chunk" }, result.text + cut),
   );
 }
 
-function rest(list, run, places) {
+function rest(list, run, items) {
   const length = list.n[run];
-  if (places.length >= length) return null;
-  const hidden = list.hits[run].filter(([rank]) => rank > places.at(-1).rank).length;
-  const words = hidden ? `; ${counted(hidden, "judged item")} further down` : "";
+  if (items.length >= length) return null;
+  const hidden = list.hits[run].filter(([rank]) => rank > items.at(-1).rank).length;
+  const more = hidden ? `; ${counted(hidden, "judged item")} below` : "";
   return element(
     "p",
     { class: "note" },
-    `${grouped(places.length)} of ${counted(length, "rank")} shown: the top, and hits below it${words}.`,
+    `${grouped(items.length)} of ${counted(length, "rank")} shown: the top of the list and hits below it${more}.`,
   );
 }
 
-// Name what should have been found and was not.
-function missing(query, run, places) {
+// List the gold that was not found.
+function missing(query, run, items) {
   const { list } = query;
-  const there = new Set(places.map(({ item }) => item));
-  const known = new Set(places.map(({ rank }) => rank));
-  const unnamed = list.hits[run].some(([rank]) => !known.has(rank)); // hits too far down to be named
-  const items = list.wanted.filter(([item]) => !there.has(item));
+  const shownNames = new Set(items.map(({ item }) => item));
+  const shownRanks = new Set(items.map(({ rank }) => rank));
+  const hasHiddenHits = list.hits[run].some(([rank]) => !shownRanks.has(rank));
+  const notShown = list.wanted.filter(([item]) => !shownNames.has(item));
   const covered = new Set(list.hits[run].flatMap(([, , , evidence]) => evidence ?? []));
   const evidence = [...Array(list.n_wanted.evidence ?? 0).keys()].filter(
     (each) => !covered.has(each),
   );
   const more = (list.n_wanted.items ?? 0) - list.wanted.length;
   const parts = [
-    ...items.map(([item, grade]) =>
+    ...notShown.map(([item, grade]) =>
       element("li", {}, dataText("code", {}, item, LABEL), ` grade ${grade}`),
     ),
-    ...evidence.map((each) => element("li", {}, `evidence ${each + 1}`)),
+    ...evidence.map((each) => element("li", {}, `evidence text ${each + 1}`)),
   ];
   if (!parts.length) return null;
-  const head = unnamed ? "Not among those shown" : "Not found";
+  const head = hasHiddenHits ? "Not in the shown part of the list" : "Not found";
   const others =
-    more > 0 ? element("li", {}, `${counted(more, "further relevant item")} not named here`) : null;
+    more > 0 ? element("li", {}, `${counted(more, "further relevant item")} not listed`) : null;
   return element(
     "div",
     { class: "missing" },

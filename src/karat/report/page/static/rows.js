@@ -1,4 +1,4 @@
-// The queries as rows: what they are sorted and filtered by. Rows are numbers into columns.
+// The queries as rows: sort keys and filters. A row is an index into the columns.
 
 import { column } from "./data.js";
 
@@ -8,16 +8,16 @@ export const OUTCOMES = [
   ["all", "everything found"],
   ["failed", "failed"],
   ["missing", "not in the run"],
-  ["empty", "nothing to find"],
-  ["unknown", "list not at hand"],
+  ["empty", "no gold"],
+  ["unknown", "list not available"],
 ];
-// The status of a query: 0 where the run answered it.
+// The status of a query; 0: the run answered it.
 const MISSING = 1;
 const FAILED = 2;
-const NOT_AT_HAND = 3;
+const SCORES_ONLY = 3;
 const ROUNDING = 1e-12;
 
-// Unpack the columns that every view needs; values follow when a measure is chosen.
+// Unpack the columns that every view needs; values are unpacked when a measure is chosen.
 export async function openRows(page) {
   const fields = page.fields.map(async (field) => ({
     name: field.name,
@@ -42,7 +42,7 @@ export async function openRows(page) {
   return rows;
 }
 
-// Return the values of one measure: at the number of each run that is wanted, its column.
+// Return the values of one measure for some runs, at the index of each run.
 export async function valuesOf(page, measure, runs) {
   const values = [];
   const read = async (run) => {
@@ -52,13 +52,13 @@ export async function valuesOf(page, measure, runs) {
   return values;
 }
 
-// Say of each query which of OUTCOMES it is.
+// Return for each query its index in OUTCOMES.
 function outcomeCodes({ status, found }, wanted) {
   const at = Object.fromEntries(OUTCOMES.map(([name], code) => [name, code]));
   return status.map((each, row) => {
     if (each === FAILED) return at.failed;
     if (each === MISSING) return at.missing;
-    if (each === NOT_AT_HAND) return at.unknown;
+    if (each === SCORES_ONLY) return at.unknown;
     if (wanted[row] === 0) return at.empty;
     if (found[row] === 0) return at.nothing;
     return found[row] < wanted[row] ? at.some : at.all;
@@ -69,12 +69,12 @@ export function fieldText(field, row) {
   return field.words ? (field.words[field.codes[row]] ?? null) : field.texts[row];
 }
 
-// Tell whether the lists of all runs are at hand, so that 'by any run' can be said.
-export function areAtHand(rows) {
-  return rows.outcomes.every(({ status }) => status[0] !== NOT_AT_HAND);
+// Whether the lists of all runs are available, so that 'found by no run' is known.
+export function hasAllLists(rows) {
+  return rows.outcomes.every(({ status }) => status[0] !== SCORES_ONLY);
 }
 
-// Tell whether no run found anything of what a query wants.
+// Whether no run found anything for a query with gold.
 export function isUnfound(rows, row) {
   return rows.wanted[row] > 0 && rows.outcomes.every(({ found }) => found[row] === 0);
 }
@@ -83,8 +83,8 @@ export function difference(values, state, row) {
   return apart(values[state.run][row], values[state.against][row]);
 }
 
-// How far a value lies above another: 0 where that is no more than rounding, as stats/pairs.py
-// has it, so that the queries that moved are as many here as in the charts.
+// The difference of two values; 0 if it is only rounding, with the tolerance of stats/pairs.py, so
+// that page and charts agree on the number of changed queries.
 export function apart(value, other) {
   const difference = value - other;
   return Math.abs(difference) <= ROUNDING * Math.max(Math.abs(value), Math.abs(other))
@@ -92,7 +92,7 @@ export function apart(value, other) {
     : difference;
 }
 
-// A number for each row. A loop: the iterators of `from` take ten times as long.
+// A number for each row. A loop is ten times as fast as `from` with an iterator.
 export function numbersOf(n, numberOf) {
   const numbers = new Float64Array(n);
   for (let row = 0; row < n; row += 1) numbers[row] = numberOf(row);
@@ -105,33 +105,33 @@ function allRows(n) {
   return rows;
 }
 
-// Sort all rows by a number each; what has none comes last either way, and ties stay in order.
+// Sort all rows by their keys; NaN comes last in both directions, ties keep their order.
 export function sortedRows(keys, descending) {
   const sign = descending ? -1 : 1;
-  const ready = numbersOf(keys.length, (row) =>
+  const sortKeys = numbersOf(keys.length, (row) =>
     Number.isNaN(keys[row]) ? Infinity : sign * keys[row],
   );
   const order = allRows(keys.length);
-  // Equal infinities differ by NaN, which is falsy: their rows decide.
-  return order.sort((a, b) => ready[a] - ready[b] || a - b);
+  // Infinity - Infinity is NaN, which is falsy, so that the row index decides.
+  return order.sort((a, b) => sortKeys[a] - sortKeys[b] || a - b);
 }
 
-// Give texts the numbers of their order, with numbers inside them read as such.
+// Return sort keys of texts; numbers inside texts sort by value.
 export function textKeys(texts) {
   const { compare } = new Intl.Collator("en", { numeric: true });
   const order = allRows(texts.length).sort(
     (a, b) => compare(texts[a] ?? "", texts[b] ?? "") || a - b,
   );
-  const places = new Uint32Array(texts.length);
-  order.forEach((row, place) => {
-    const before = order[place - 1];
-    const same = place > 0 && texts[row] === texts[before];
-    places[row] = same ? places[before] : place;
+  const positions = new Uint32Array(texts.length);
+  order.forEach((row, position) => {
+    const before = order[position - 1];
+    const same = position > 0 && texts[row] === texts[before];
+    positions[row] = same ? positions[before] : position;
   });
-  return numbersOf(texts.length, (row) => (texts[row] === null ? NaN : places[row]));
+  return numbersOf(texts.length, (row) => (texts[row] === null ? NaN : positions[row]));
 }
 
-// Keep the rows that pass every test, in their order.
+// Return the rows that pass every test, in their order.
 export function passing(order, tests) {
   if (!tests.length) return order;
   return order.filter((row) => tests.every((test) => test(row)));

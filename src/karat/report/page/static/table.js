@@ -1,4 +1,4 @@
-// The table of queries: search, sort, filter, pages of rows, and the way into a query.
+// The table of queries: search, sorting, filters, pagination, and opening a query.
 
 import { dataText, element, shown } from "./dom.js";
 import { readPage } from "./data.js";
@@ -9,11 +9,11 @@ import { ANY, NO_FILTERS, testsOf } from "./filters.js";
 import { createControls, showControls } from "./controls.js";
 import { createView } from "./query.js";
 
-const ROWS = 100; // a page: few enough to lay out at once, and to go through by keyboard
+const ROWS = 100; // per page: fast to lay out, and usable with the keyboard
 
 let started = null;
 
-// Put the table into a section of the page; what opens a query or sets filters waits for it.
+// Add the table to a section of the page; openQuery and setFilters wait for it.
 export function startQueries(container) {
   started = start(container);
   return started;
@@ -26,7 +26,7 @@ export async function openQuery(id) {
   if (row >= 0) table.view.open(row);
 }
 
-// Show the queries that a finding is about: all other filters are taken off.
+// Set filters by name and clear all others.
 // Names: run, against, measure, outcome, movement, field, value, search.
 export async function setFilters(filters) {
   const table = await started;
@@ -59,7 +59,7 @@ async function start(container) {
   const state = { measure: 0, run, against, page: 0, ...NO_FILTERS };
   state.sort = { key: against === null ? `value${run}` : "difference", descending: false };
   state.sort.descending = !page.measures[0].higher;
-  const table = { page, rows, state, keys: new Map(), filtered: new Uint32Array(), asked: 0 };
+  const table = { page, rows, state, keys: new Map(), filtered: new Uint32Array(), requests: 0 };
   const change = (changes) => choose(table, changes);
   table.view = createView(table, change);
   table.controls = createControls(table, change);
@@ -72,19 +72,19 @@ async function start(container) {
 }
 
 function openFromHash(table) {
-  const asked = new URLSearchParams(location.hash.slice(1)).get("query");
-  const row = asked === null ? -1 : table.rows.ids.indexOf(asked);
+  const id = new URLSearchParams(location.hash.slice(1)).get("query");
+  const row = id === null ? -1 : table.rows.ids.indexOf(id);
   if (row >= 0) table.view.open(row);
   else table.view.close();
 }
 
-// Change what is chosen and show what follows from it.
+// Change the state and update the table.
 async function choose(table, changes) {
   const { page, state } = table;
   const before = page.measures[state.measure].higher;
   Object.assign(state, changes);
   const after = page.measures[state.measure].higher;
-  // What was sorted worst first stays so where the other end of a measure is the good one.
+  // Worst first stays worst first if the direction of the measure changes.
   if (before !== after && ofMeasure(state.sort.key)) state.sort.descending = !state.sort.descending;
   await refresh(table);
 }
@@ -92,10 +92,10 @@ async function choose(table, changes) {
 async function refresh(table) {
   const { page, state } = table;
   state.page = 0;
-  table.asked += 1;
-  const { asked } = table;
+  table.requests += 1;
+  const { requests } = table;
   const values = await valuesOf(page, state.measure, runsShown(page, state));
-  if (table.asked !== asked) return; // something else was chosen meanwhile
+  if (table.requests !== requests) return; // something else was chosen in the meantime
   table.values = values;
   table.columns = columnsOf(table);
   if (!table.columns.some(({ key }) => key === state.sort.key))
@@ -107,7 +107,7 @@ function reorder(table) {
   const { state } = table;
   const { key, descending } = state.sort;
   const sorted = table.columns.find((column) => column.key === key);
-  // Only filters may have changed: then the order is the same.
+  // If only filters changed, the order is the same.
   const by = [key, descending, state.measure, state.run, state.against].join();
   if (table.orderedBy !== by) table.order = sortedRows(sorted.keys(), descending);
   table.orderedBy = by;
@@ -117,7 +117,7 @@ function reorder(table) {
   showPage(table);
 }
 
-// The parts that stay while rows come and go.
+// The elements that persist when the rows change.
 function createParts(table) {
   const { state } = table;
   const head = element("thead");
@@ -125,25 +125,25 @@ function createParts(table) {
     onkeydown: (event) => moveFocus(table, event),
     onclick: (event) => {
       const line = event.target.closest("tr");
-      if (!line || getSelection().toString()) return; // a text was marked, to copy it
-      reachRow(body, line.querySelector("button.open"));
+      if (!line || getSelection().toString()) return; // text is selected, for example to copy it
+      focusRow(body, line.querySelector("button.open"));
       table.view.open(Number(line.dataset.row));
     },
   });
   const order = element("p", { class: "note", id: "queries-order", dir: "auto" });
   const status = element("p", { class: "count", role: "status", "aria-live": "polite" });
-  const turn = (words, by) => {
+  const turn = (label, by) => {
     const onclick = () => turnTo(table, state.page + by);
-    return element("button", { type: "button", onclick }, words);
+    return element("button", { type: "button", onclick }, label);
   };
-  const pages = { back: turn("‹ previous", -1), on: turn("next ›", 1), said: element("span") };
+  const pages = { back: turn("‹ previous", -1), on: turn("next ›", 1), position: element("span") };
   const region = { class: "scroll rows", role: "region", tabindex: "0", "aria-label": "Queries" };
   const box = element(
     "div",
     region,
     element("table", { class: "queries", "aria-describedby": "queries-order" }, head, body),
   );
-  const turning = element("div", { class: "controls pages" }, pages.back, pages.said, pages.on);
+  const turning = element("div", { class: "controls pages" }, pages.back, pages.position, pages.on);
   return { all: [status, order, box, turning], head, order, body, status, pages, box, turning };
 }
 
@@ -174,19 +174,19 @@ function showHead(table, sorted) {
   head.replaceChildren(element("tr", {}, cells));
   if (focused >= 0) head.querySelectorAll("button")[focused]?.focus();
   const measure = page.measures[state.measure];
-  order.replaceChildren(shown(`${measure.label}: ${measure.title}. ${orderWords(table, sorted)}`));
+  order.replaceChildren(shown(`${measure.label}: ${measure.title}. ${orderText(table, sorted)}`));
 }
 
-function orderWords({ page, state }, sorted) {
+function orderText({ page, state }, sorted) {
   const measure = page.measures[state.measure];
   const worst = state.sort.descending !== measure.higher;
   if (sorted.key === "difference") {
-    const end = worst ? "lost" : "gained";
-    return `What ${end} most from ${page.runs[state.against]} to ${page.runs[state.run]} comes first.`;
+    const change = worst ? "degradation" : "improvement";
+    return `Sorted by largest ${change} from ${page.runs[state.against]} to ${page.runs[state.run]}.`;
   }
   if (ofMeasure(sorted.key))
-    return `The ${worst ? "worst" : "best"} of ${sorted.words} come first.`;
-  return `Sorted by ${sorted.words}, ${state.sort.descending ? "from the end" : "from the beginning"}.`;
+    return `Sorted by ${sorted.words}, ${worst ? "worst" : "best"} first.`;
+  return `Sorted by ${sorted.words}, ${state.sort.descending ? "descending" : "ascending"}.`;
 }
 
 function sortBy(table, { key }) {
@@ -213,24 +213,24 @@ function showPage(table) {
   const range = last ? `${grouped(from + 1)}–${grouped(from + part.length)} of ` : "";
   status.textContent = filtered.length
     ? `${range}${counted(filtered.length, "query")}${of}`
-    : "No query is like this.";
-  pages.said.textContent = `page ${grouped(state.page + 1)} of ${grouped(last + 1)}`;
+    : "No queries match the filters.";
+  pages.position.textContent = `page ${grouped(state.page + 1)} of ${grouped(last + 1)}`;
   pages.back.disabled = state.page === 0;
   pages.on.disabled = state.page === last;
   turning.hidden = last === 0;
 }
 
-function rowOf({ rows, columns }, row, reached) {
+function rowOf({ rows, columns }, row, isFocusable) {
   const id = rows.ids[row];
   const open = dataText(
     "button",
-    { type: "button", class: "open", tabindex: reached ? "0" : "-1" },
+    { type: "button", class: "open", tabindex: isFocusable ? "0" : "-1" },
     id,
     LONGEST,
   );
   const text = rows.texts?.[row];
-  const said = text ? dataText("span", { class: "beginning" }, text, LONGEST) : null;
-  const query = element("th", { scope: "row" }, open, said);
+  const beginning = text ? dataText("span", { class: "beginning" }, text, LONGEST) : null;
+  const query = element("th", { scope: "row" }, open, beginning);
   return element(
     "tr",
     { "data-row": row },
@@ -244,7 +244,7 @@ function turnTo(table, page) {
   showPage(table);
 }
 
-// Arrows, Home and End go from row to row; Page Up and Page Down turn pages.
+// Arrows, Home and End move between rows; Page Up and Page Down change the page.
 function moveFocus(table, event) {
   const {
     state,
@@ -254,21 +254,21 @@ function moveFocus(table, event) {
   const buttons = [...body.querySelectorAll("button.open")];
   const at = buttons.indexOf(document.activeElement);
   const last = Math.ceil(filtered.length / ROWS) - 1;
-  const places = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: buttons.length - 1 };
+  const targets = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: buttons.length - 1 };
   const pages = { PageDown: state.page + 1, PageUp: state.page - 1 };
   if (event.key in pages) {
     event.preventDefault();
     if (pages[event.key] < 0 || pages[event.key] > last) return;
     turnTo(table, pages[event.key]);
     body.querySelector("button.open")?.focus();
-  } else if (buttons[places[event.key]]) {
+  } else if (buttons[targets[event.key]]) {
     event.preventDefault();
-    reachRow(body, buttons[places[event.key]]);
+    focusRow(body, buttons[targets[event.key]]);
   }
 }
 
-// Let one row alone be reached by Tab, so that a hundred of them need not be passed.
-function reachRow(body, button) {
+// Make one row focusable with Tab (roving tabindex), so that Tab does not stop at every row.
+function focusRow(body, button) {
   body.querySelector("button.open[tabindex='0']")?.setAttribute("tabindex", "-1");
   button.setAttribute("tabindex", "0");
   button.focus();
