@@ -19,7 +19,7 @@ KARAT, PYPROJECT = "karat.toml", "pyproject.toml"
 SECTIONS = ("conventions", "gate")
 REPORT_TEXTS = 500
 """For how many queries an HTML report holds texts and calculations, if nothing else is set."""
-_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
+_TOML_POSITION = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Config:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Config:
         """Read a file; one called pyproject.toml must have [tool.karat]."""
-        found = _read(path)
+        found = _read_config(path)
         if found is None:
             raise InputError("there is no [tool.karat] in it", path=path, hint="write it there")
         return found
@@ -47,13 +47,13 @@ class Config:
     @classmethod
     def find(cls, folder: str | os.PathLike[str] = ".") -> Config:
         """Read the nearest file, in a folder or above it; karat.toml goes before pyproject.toml."""
-        for path in _candidates(folder):
-            if (found := _read(path)) is not None:
+        for path in _config_paths(folder):
+            if (found := _read_config(path)) is not None:
                 return found
         return cls()
 
 
-def _candidates(folder: str | os.PathLike[str]) -> Iterator[str]:
+def _config_paths(folder: str | os.PathLike[str]) -> Iterator[str]:
     """Yield the files that may hold settings: those of the folder by their bare name."""
     here = Path(folder).resolve()
     for place in [Path(folder), *here.parents]:
@@ -62,7 +62,7 @@ def _candidates(folder: str | os.PathLike[str]) -> Iterator[str]:
                 yield str(place / name)
 
 
-def _read(path: str | os.PathLike[str]) -> Config | None:
+def _read_config(path: str | os.PathLike[str]) -> Config | None:
     """Read a file, or return None for a pyproject.toml that does not speak of karat."""
     source = Source(path)
     content = source.read()
@@ -70,7 +70,7 @@ def _read(path: str | os.PathLike[str]) -> Config | None:
     # Another project's pyproject.toml may be anything: it is none of our business.
     if shared and b"karat" not in content:
         return None
-    told = _parsed(decode(content, source), source) if content.strip() else {}
+    told = _parse_toml(decode(content, source), source) if content.strip() else {}
     if shared and "karat" not in _table(told, "tool", source):
         return None
     section = "tool.karat." if shared else ""
@@ -97,11 +97,11 @@ def _table(told: dict[str, Any], name: str, source: Source, section: str = "") -
     return value
 
 
-def _parsed(text: str, source: Source) -> dict[str, Any]:
+def _parse_toml(text: str, source: Source) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        place = _PLACE.search(str(error))
+        place = _TOML_POSITION.search(str(error))
         line = int(place["line"]) if place and place["line"] else text.count("\n") + 1
         problem = str(error)[: place.start()] if place else str(error)
         raise source.error(

@@ -40,11 +40,11 @@ DEEPEST = 32
 """How deep lists and objects may be nested in a field: the work for it grows with the cube."""
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
 _LONG_NUMBER = re.compile("[0-9]{1000}")
-_TORN = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
+_DECOMPRESSION_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 _SYSTEM_ERROR = re.compile(r"([^:\s][^:]*) \(os error \d+\)")
 
 
-def flows(path: str | os.PathLike[str]) -> bool:
+def is_pipe(path: str | os.PathLike[str]) -> bool:
     """Tell whether a path leads to a pipe or the like, which can be read only once."""
     found = Path(path)
     return (
@@ -61,10 +61,10 @@ class Source:
         self.path = Path(path)
         if path_is(Path.is_dir, self.path):
             raise InputError(
-                "this is a directory where a file is meant", path=path, hint=_inside(self.path)
+                "this is a directory where a file is meant", path=path, hint=_folder_hint(self.path)
             )
         if not path_is(Path.exists, self.path):
-            raise InputError("there is no such file", path=path, hint=_neighbour(self.path))
+            raise InputError("there is no such file", path=path, hint=_similar_path_hint(self.path))
 
     @property
     def compression(self) -> str | None:
@@ -128,7 +128,7 @@ class Source:
         """How many bytes the content may take when compression and dictionaries are undone."""
         size = self.path.stat().st_size if self._piped is None else len(self._piped)
         limit = os.environ.get(EXPANDED_LIMIT)
-        return max(1 << 30, 200 * size) if limit is None else _bytes_of(limit)
+        return max(1 << 30, 200 * size) if limit is None else _parse_byte_count(limit)
 
     def too_expanded(self, limit: int) -> InputError:
         """Make the error for content that is far larger than the file."""
@@ -153,9 +153,15 @@ class Source:
             with ExitStack() as stack:
                 piped = self._piped
                 raw = self.path.open("rb") if piped is None else io.BytesIO(piped)
-                file = stack.enter_context(_expanded(stack.enter_context(raw), self.compression))
-                yield file if self.compression is None else cast("IO[bytes]", _Limited(file, self))
-        except _TORN as error:
+                file = stack.enter_context(
+                    _decompressed(stack.enter_context(raw), self.compression)
+                )
+                yield (
+                    file
+                    if self.compression is None
+                    else cast("IO[bytes]", _SizeLimitedFile(file, self))
+                )
+        except _DECOMPRESSION_ERRORS as error:
             raise self.error(
                 "the compressed data is damaged or cut off",
                 hint=f"copy or compress the file again ({error})",
@@ -164,7 +170,7 @@ class Source:
             raise self.error("it may not be read", hint="check its permissions") from error
 
 
-class _Limited:
+class _SizeLimitedFile:
     """A compressed file that is read until its content is too large."""
 
     def __init__(self, file: IO[bytes], source: Source) -> None:
@@ -190,7 +196,7 @@ class _Limited:
         return block
 
 
-def _bytes_of(text: str) -> int:
+def _parse_byte_count(text: str) -> int:
     """Return a number of bytes, such as 500M or 20G."""
     found = re.fullmatch(r"(\d{1,12})([KMGT]?)", text.strip().upper())
     if found is None:
@@ -205,7 +211,7 @@ def without_compression(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
 
 
-def _expanded(raw: IO[bytes], compression: str | None) -> AbstractContextManager[IO[bytes]]:
+def _decompressed(raw: IO[bytes], compression: str | None) -> AbstractContextManager[IO[bytes]]:
     """Take the compression off a file that is read."""
     if compression == ".gz":
         return cast("AbstractContextManager[IO[bytes]]", gzip.GzipFile(fileobj=raw, mode="rb"))
@@ -292,12 +298,12 @@ def refuse_unreadable(content: bytes, source: Source) -> None:
         raise source.error("the file is empty", hint="check the command that wrote it")
 
 
-def _inside(folder: Path) -> str:
+def _folder_hint(folder: Path) -> str:
     names = sorted(p.name for p in folder.iterdir() if p.is_file())[:3]
     return f"name one of its files, such as {', '.join(names)}" if names else "it holds no file"
 
 
-def _neighbour(path: Path) -> str:
+def _similar_path_hint(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"there is no folder {folder} either"

@@ -9,7 +9,7 @@ from html import escape
 # Control characters but newline and tab, what changes the direction of writing or begins a line
 # (Vega cannot read that in names), and halves of surrogate pairs: a reader would not see them, or
 # see something else than what is there.
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _VOID = frozenset({"br", "meta"})
@@ -31,7 +31,7 @@ def shown(text: str) -> str:
     >>> shown("a\u202eb")
     'a⟨U+202E⟩b'
     """
-    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+    return _INVISIBLE.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
 
 
 def brief(text: str, most: int) -> str:
@@ -67,7 +67,7 @@ def tag(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
 
 def joined(*children: Child) -> Markup:
     """Return children one after the other, text among them escaped."""
-    return Markup("".join(map(_written, children)))
+    return Markup("".join(map(_to_html, children)))
 
 
 def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], n_labels: int = 1) -> Markup:
@@ -92,7 +92,7 @@ def named(text: str, most: int = 80) -> Markup:
     return tag("bdi", brief(text, most))
 
 
-def _written(child: Child) -> str:
+def _to_html(child: Child) -> str:
     if child is None or isinstance(child, Markup):
         return child or ""
     return escape(shown(child)) if isinstance(child, str) else joined(*child)

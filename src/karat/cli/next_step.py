@@ -133,6 +133,6 @@ def _path(path: str) -> str:
 
 def _readable_again(*paths: str) -> bool:
     """Tell whether paths can be read a second time, as pipes cannot."""
-    from karat.files import flows
+    from karat.files import is_pipe
 
-    return not any(map(flows, paths))
+    return not any(map(is_pipe, paths))

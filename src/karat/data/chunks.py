@@ -17,7 +17,7 @@ from karat.errors import InputError, counted
 ITEM_ID = tuple(name for name in frames.ITEM_ID if name not in frames.DOC_ID)
 
 
-class ChunkLine(row_files.Line):
+class ChunkLine(row_files.RowLine):
     """A chunk in JSON Lines."""
 
     doc_id: Id
@@ -105,10 +105,10 @@ class Chunks:
 
 def chunks_of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> Chunks:
     """Make chunks from a table with a row for each."""
-    item = frames.need(table, ITEM_ID, "the chunk's id")
-    doc_id = frames.need(table, frames.DOC_ID, "the document's id")
-    start = frames.need(table, ("start",), "where the chunk starts")
-    end = frames.need(table, ("end",), "where the chunk ends")
+    item = frames.require_column(table, ITEM_ID, "the chunk's id")
+    doc_id = frames.require_column(table, frames.DOC_ID, "the document's id")
+    start = frames.require_column(table, ("start",), "where the chunk starts")
+    end = frames.require_column(table, ("end",), "where the chunk ends")
     text = frames.column(table, ("text",))
     columns = [
         frames.ids(table[item], "item_id", locate),
@@ -119,6 +119,6 @@ def chunks_of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_e
     if text is not None:
         columns.append(frames.texts(table[text], "text", locate))
     chunks = pl.DataFrame(columns)
-    frames.check_places(chunks, locate)
-    frames.refuse_twice(chunks["item_id"], "chunk", locate)
+    frames.check_offsets(chunks, locate)
+    frames.check_unique_ids(chunks["item_id"], "chunk", locate)
     return Chunks(chunks)

@@ -60,7 +60,7 @@ def convert(
     into = for_writing(target, target_format)
     (check_writable_folder if into.folder else check_writable)(target)
     opened = sources(source, mapping)
-    _refuse_itself(opened, source, target)
+    _check_different_files(opened, source, target)
     formats = [detect(part) if source_format is None else named(source_format) for part in opened]
     known = _kind(kind, opened[0], formats[0])
     if known == "run" and change is not None:
@@ -85,7 +85,7 @@ def convert(
             error.hint = "leave --kind out, or say the other kind"
         raise
     if known == "gold" and all(part is trec.FORMAT for part in formats):
-        written = _without_iterations(written, opened)
+        written = _report_lost_iterations(written, opened)
     names = ", ".join(dict.fromkeys(part.name for part in formats))
     return Conversion(known, names, into.name, written)
 
@@ -115,7 +115,7 @@ def _with_tag(run: Run, opened: list[DataFile], formats: list[Format]) -> Run:
     return replace(run, settings=run.settings | {"tag": tags[-1]}) if tags else run
 
 
-def _without_iterations(written: WriteReport, opened: list[DataFile]) -> WriteReport:
+def _report_lost_iterations(written: WriteReport, opened: list[DataFile]) -> WriteReport:
     """Say that the second field of qrels is not kept, where it says anything."""
     if not any(trec.has_iterations(part) for part in opened):
         return written
@@ -123,7 +123,7 @@ def _without_iterations(written: WriteReport, opened: list[DataFile]) -> WriteRe
     return replace(written, lost=(*written.lost, "iterations"))
 
 
-def _refuse_itself(
+def _check_different_files(
     opened: list[DataFile], source: str | os.PathLike[str], target: str | os.PathLike[str]
 ) -> None:
     place = Path(target).resolve()

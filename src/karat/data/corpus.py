@@ -123,8 +123,8 @@ def corpus_of_mapping(texts: Mapping[Any, Any]) -> Corpus:
 
 def corpus_of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> Corpus:
     """Make a corpus from a table with a row for each document."""
-    doc_id = frames.need(table, DOC_ID, "the document's id")
-    text = frames.need(table, ("text",), "the document's text")
+    doc_id = frames.require_column(table, DOC_ID, "the document's id")
+    text = frames.require_column(table, ("text",), "the document's text")
     title = frames.column(table, ("title",))
     columns = [
         frames.ids(table[doc_id], "doc_id", locate),
@@ -133,9 +133,12 @@ def corpus_of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_e
     missing = columns[1].is_null()
     if missing.any():
         raise locate(
-            frames.first(missing), text, "the text is missing", 'an empty document has the text ""'
+            frames.first_row_number(missing),
+            text,
+            "the text is missing",
+            'an empty document has the text ""',
         )
     if title is not None:
         columns.append(frames.texts(table[title], "title", locate))
-    frames.refuse_twice(columns[0], "document", locate)
+    frames.check_unique_ids(columns[0], "document", locate)
     return Corpus(pl.DataFrame(columns))

@@ -18,7 +18,7 @@ TEXT_ENDINGS = (".txt", ".md", ".markdown")
 NAMES = ("text", "beir", *row_files.NAMES)
 
 
-class DocumentLine(row_files.Line, rename={"beir_id": "_id"}):
+class DocumentLine(row_files.RowLine, rename={"beir_id": "_id"}):
     """A document in JSON Lines; BEIR calls its id `_id`."""
 
     text: str
@@ -40,7 +40,7 @@ def read_corpus(
 ) -> Corpus:
     """Read a corpus from a folder or a file."""
     if format is not None and format not in NAMES:
-        raise row_files.unknown(format, NAMES)
+        raise row_files.unknown_format_error(format, NAMES)
     given = Path(path)
     if given.is_dir():
         inside = _beir_file(given) if format != "text" else None

@@ -74,7 +74,7 @@ class DictRun:
     def to_frame(self) -> pl.DataFrame:
         """Return the lists as a results table in rank order."""
         columns = {
-            "query_id": repeated(self.by_query, self.lengths),
+            "query_id": repeat_query_ids(self.by_query, self.lengths),
             "item_id": pl.Series(
                 "item_id", list(chain.from_iterable(self.by_query.values())), pl.String
             ),
@@ -84,13 +84,13 @@ class DictRun:
         return ranked_by_score(pl.DataFrame({**columns, "score": self.scores}))
 
 
-def repeated(keys: Collection[str], lengths: NDArray[np.int64]) -> pl.Series:
+def repeat_query_ids(keys: Collection[str], lengths: NDArray[np.int64]) -> pl.Series:
     """Return each query's id as often as it has rows."""
     rows = np.repeat(np.arange(len(keys)), lengths)
     return pl.Series("query_id", list(keys), pl.String).gather(rows)
 
 
-def holds_lists(given: Mapping[Any, Any]) -> bool:
+def has_plain_lists(given: Mapping[Any, Any]) -> bool:
     """Tell whether every query has a dict of scores or a list of ids, which need no reading."""
     if set(map(type, given.values())) == {dict}:  # the usual case, told at once
         values = map(dict.values, filter(None, given.values()))

@@ -22,29 +22,31 @@ from karat.errors import InputError, KaratWarning
 
 def is_dataset(value: Any) -> bool:
     """Tell whether a value is one whole dataset."""
-    return _is_a("Dataset", value)
+    return _is_instance_of_dataset_class("Dataset", value)
 
 
-def arrow(value: Any) -> Any:
+def _to_arrow(value: Any) -> Any:
     """Return a dataset as an Arrow table, its selection of rows applied; anything else as it is."""
     return value.with_format("arrow")[:] if is_dataset(value) else value
 
 
-def refuse_splits(value: Any) -> None:
+def check_no_splits(value: Any) -> None:
     """Refuse a dataset in splits, or one that streams: neither is one table."""
-    if _is_a("DatasetDict", value) or _is_a("IterableDatasetDict", value):
+    if _is_instance_of_dataset_class("DatasetDict", value) or _is_instance_of_dataset_class(
+        "IterableDatasetDict", value
+    ):
         raise InputError(
             f"this dataset has splits: {', '.join(map(str, value))}",
             hint=f"choose one of them, such as dataset[{next(iter(value), 'test')!r}]",
         )
-    if _is_a("IterableDataset", value):
+    if _is_instance_of_dataset_class("IterableDataset", value):
         raise InputError(
             "this dataset streams",
             hint="load it without streaming=True, or give list(dataset)",
         )
 
 
-def _is_a(name: str, value: Any) -> bool:
+def _is_instance_of_dataset_class(name: str, value: Any) -> bool:
     kind = getattr(sys.modules.get("datasets"), name, None)
     return isinstance(kind, type) and isinstance(value, kind)
 
@@ -68,8 +70,8 @@ CONTEXTS = (
 OLD_CONTEXTS = "contexts"  # what Ragas 0.1 called retrieved_contexts
 ANSWERS = ("answer", "response", "reference", "ground_truth")
 """What an answer is called; these are fields, and never read as evidence."""
-PLACE_HINT = "0 ≤ start ≤ end, counted from the start of the document"
-LARGEST_PLACE = 1 << 32  # no document is that long, and keys made of places stay exact
+OFFSETS_HINT = "0 ≤ start ≤ end, counted from the start of the document"
+LARGEST_OFFSET = 1 << 32  # no document is that long, and keys made of places stay exact
 
 Locate = Callable[[int, str, str, str | None], InputError]
 """Makes the error for a row: its number from 1, the field, the problem and the hint."""
@@ -84,9 +86,9 @@ def to_frame(table: Any) -> pl.DataFrame:
     """Return any table that speaks Arrow (Polars, pandas, PyArrow, …) as a Polars frame."""
     if isinstance(table, pl.LazyFrame):
         return table.collect()
-    refuse_splits(table)
+    check_no_splits(table)
     try:
-        frame = _frame(arrow(table))
+        frame = _to_polars(_to_arrow(table))
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"a {type(table).__name__} is not a table karat can read",
@@ -100,7 +102,7 @@ def to_frame(table: Any) -> pl.DataFrame:
     return frame.drop("__index_level_0__", strict=False)
 
 
-def _frame(table: Any) -> pl.DataFrame:
+def _to_polars(table: Any) -> pl.DataFrame:
     try:
         return pl.DataFrame(table)
     except ImportError:  # pandas needs PyArrow for its Arrow interface
@@ -121,11 +123,11 @@ def _pandas_column(name: str, values: Any) -> pl.Series:
     if array.dtype.kind in "biuf":
         numbers = pl.Series(name, array)
         return numbers.fill_nan(None) if array.dtype.kind == "f" else numbers
-    held = [None if gone else _plain(value) for value, gone in zip(array, missing, strict=True)]
+    held = [None if gone else _to_python(value) for value, gone in zip(array, missing, strict=True)]
     return pl.Series(name, held, strict=True)
 
 
-def _plain(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
     """Return numbers and arrays of NumPy as Python's own."""
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
@@ -139,7 +141,7 @@ def is_table(value: Any) -> bool:
     )
 
 
-def holds_contexts(names: Iterable[str]) -> bool:
+def has_ragas_columns(names: Iterable[str]) -> bool:
     """Tell whether columns or keys of these names make Ragas rows, and nothing of karat's own."""
     given = set(names)
     own = {"karat", "relevant", "results", "spans", "evidence", *ITEM_ID} - {"id"}
@@ -149,7 +151,7 @@ def holds_contexts(names: Iterable[str]) -> bool:
     return own.isdisjoint(given)
 
 
-def holds_places(frame: pl.DataFrame) -> bool:
+def has_span_columns(frame: pl.DataFrame) -> bool:
     """Tell whether rows are places in documents: what has a start and no id of its own."""
     item = item_id_column(frame)
     own = item is not None and item.strip().lower() not in DOC_ID
@@ -158,7 +160,7 @@ def holds_places(frame: pl.DataFrame) -> bool:
 
 def are_ragas_rows(records: Sequence[Any]) -> bool:
     """Tell by the first of some records whether they are Ragas rows."""
-    return bool(records) and isinstance(records[0], Mapping) and holds_contexts(records[0])
+    return bool(records) and isinstance(records[0], Mapping) and has_ragas_columns(records[0])
 
 
 def column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:
@@ -168,11 +170,11 @@ def column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:
     if found is None:
         return None
     if len(lower) < frame.width:
-        _refuse_same_name(frame, found)
+        _check_unique_name(frame, found)
     return lower[found]
 
 
-def _refuse_same_name(frame: pl.DataFrame, name: str) -> None:
+def _check_unique_name(frame: pl.DataFrame, name: str) -> None:
     """Refuse columns whose names differ only in case or white space."""
     same = [column for column in frame.columns if column.strip().lower() == name]
     if len(same) > 1:
@@ -197,28 +199,31 @@ def query_id_column(frame: pl.DataFrame) -> str | None:
     return found
 
 
-def need_query_id(frame: pl.DataFrame) -> str:
+def require_query_id_column(frame: pl.DataFrame) -> str:
     """Return the column of query ids, or list the columns that there are instead."""
-    return query_id_column(frame) or need(frame, QUERY_ID, "the query's id")
+    return query_id_column(frame) or require_column(frame, QUERY_ID, "the query's id")
 
 
 def query_ids(frame: pl.DataFrame, locate: Locate = row_error) -> pl.Series:
     """Return the ids of queries; where there is no column for them, ids made of the texts."""
     name, text = query_id_column(frame), column(frame, QUERY_TEXT)
     if name is not None or text is None:
-        return ids(frame[need_query_id(frame)], "query_id", locate)
+        return ids(frame[require_query_id_column(frame)], "query_id", locate)
     asked = texts(frame[text], "query_id", locate)
     bad = asked.is_null()
     if bad.any():
         raise locate(
-            first(bad), text, "the query has neither an id nor a text", "give every row one"
+            first_row_number(bad),
+            text,
+            "the query has neither an id nor a text",
+            "give every row one",
         )
     known = asked.unique()
     Hashed(queries=True).warn("the table")
     return asked.replace_strict(known, pl.Series(list(map(generated_id, known)), dtype=pl.String))
 
 
-def recognised(frame: pl.DataFrame, **read: str | None) -> dict[str, str]:
+def recognised_columns(frame: pl.DataFrame, **read: str | None) -> dict[str, str]:
     """Return which columns were read as what: those of the query, and what the caller read."""
     names = {"query_id": query_id_column(frame), "query": column(frame, QUERY_TEXT)} | read
     return {ours: theirs for ours, theirs in names.items() if theirs is not None}
@@ -259,7 +264,7 @@ class Hashed:
             )
 
 
-def list_in_cell(text: str) -> list[Any] | None:
+def parse_list_cell(text: str) -> list[Any] | None:
     """Read a list in a cell of a CSV, as JSON or as Python prints it; None if it is not one."""
     readers: tuple[Callable[[str], Any], ...] = (json.loads, ast.literal_eval)
     for read in readers:
@@ -273,13 +278,13 @@ def list_in_cell(text: str) -> list[Any] | None:
     return None
 
 
-def listed_ids(values: pl.Series, locate: Locate = row_error) -> list[Any]:
+def parse_id_lists(values: pl.Series, locate: Locate = row_error) -> list[Any]:
     """Return the ids in each cell: a list, JSON, or ids with a semicolon between them.
 
     >>> listed_ids(pl.Series("relevant", ["a;b", '["c"]', None]))
     [['a', 'b'], ['c'], None]
     """
-    cells = [_ids_in_cell(cell, row, values.name, locate) for row, cell in enumerate(values, 1)]
+    cells = [_parse_id_cell(cell, row, values.name, locate) for row, cell in enumerate(values, 1)]
     for row, cell in enumerate(cells, 1):
         if isinstance(cell, (list, dict)) and has_nul(cell):
             raise locate(row, values.name, f"an id {HAS_NUL}", "use another id")
@@ -291,7 +296,7 @@ def has_nul(ids: Iterable[Any]) -> bool:
     return any(isinstance(item, str) and "\0" in item for item in ids)
 
 
-def records(
+def query_records(
     table: pl.DataFrame, lists: Mapping[str, str], of_ids: Sequence[str], locate: Locate
 ) -> tuple[list[dict[str, Any]], Callable[..., InputError]]:
     """Return a table with one row per query as records, and what makes the error for one.
@@ -305,7 +310,7 @@ def records(
     names |= {text: "query"} if text else {}
     theirs = {key: name for name, key in names.items()}
     cells = {
-        key: listed_ids(table[name], locate) if key in of_ids else _lists(table[name])
+        key: parse_id_lists(table[name], locate) if key in of_ids else _text_lists(table[name])
         for key, name in lists.items()
     }
     rows = [
@@ -323,16 +328,16 @@ def records(
     return rows, error
 
 
-def _lists(values: pl.Series) -> list[Any]:
+def _text_lists(values: pl.Series) -> list[Any]:
     """Return lists of texts; text in a cell is a list only if it is written as one."""
     lists = (*EVIDENCE_LISTS, *CONTEXTS, OLD_CONTEXTS)
     if values.dtype != pl.String or values.name.lower() not in lists:
         return values.to_list()
-    found = [None if cell is None else list_in_cell(cell) for cell in values]
+    found = [None if cell is None else parse_list_cell(cell) for cell in values]
     return [cell if listed is None else listed for cell, listed in zip(values, found, strict=True)]
 
 
-def _ids_in_cell(cell: Any, row: int, field: str, locate: Locate) -> Any:
+def _parse_id_cell(cell: Any, row: int, field: str, locate: Locate) -> Any:
     if isinstance(cell, pl.Series):
         return cell.to_list()
     if isinstance(cell, Mapping):  # Polars fills the keys that other rows have
@@ -343,7 +348,7 @@ def _ids_in_cell(cell: Any, row: int, field: str, locate: Locate) -> Any:
         return None
     if not cell.lstrip().startswith(("[", "{")):
         return [item.strip() for item in cell.split(";") if item.strip()]
-    found = list_in_cell(cell) if cell.lstrip().startswith("[") else _object_in_cell(cell)
+    found = parse_list_cell(cell) if cell.lstrip().startswith("[") else _parse_object_cell(cell)
     if found is None:
         raise locate(
             row, field, f"{cell[:40]!r} is not a list of ids", 'write a;b or a JSON list: ["a","b"]'
@@ -351,7 +356,7 @@ def _ids_in_cell(cell: Any, row: int, field: str, locate: Locate) -> Any:
     return found
 
 
-def _object_in_cell(text: str) -> dict[str, Any] | None:
+def _parse_object_cell(text: str) -> dict[str, Any] | None:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -364,34 +369,34 @@ def item_id_column(frame: pl.DataFrame, names: Sequence[str] = ITEM_ID) -> str |
     return column(frame.drop(query_id_column(frame) or (), strict=False), names)
 
 
-def need(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> str:
+def require_column(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> str:
     """Return the column that holds `what`, or say which columns there are instead."""
     found = column(frame, names)
     if found is None:
-        raise _no_column(frame, names, what)
+        raise _missing_column_error(frame, names, what)
     return found
 
 
-def need_item_id(frame: pl.DataFrame) -> str:
+def require_item_id_column(frame: pl.DataFrame) -> str:
     """Return the column of item ids, or list the columns that there are instead."""
     found = item_id_column(frame)
     if found is None:
-        raise _no_column(frame, ITEM_ID, "the item's id")
+        raise _missing_column_error(frame, ITEM_ID, "the item's id")
     return found
 
 
-def _no_column(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> InputError:
+def _missing_column_error(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> InputError:
     near = get_close_matches(names[0], frame.columns, n=1)
     others = f" (or {', '.join(names[1:4])})" if len(names) > 1 else ""
     rename = f"rename {near[0]} to {names[0]}" if near else f"name it {names[0]}{others}"
     return InputError(
-        f"there is no column for {what}; the columns are {shown_columns(frame)}",
+        f"there is no column for {what}; the columns are {format_column_names(frame)}",
         field=names[0],
         hint=f"{rename}, or map it: --column {names[0]}={near[0] if near else 'COLUMN'}",
     )
 
 
-def shown_columns(frame: pl.DataFrame) -> str:
+def format_column_names(frame: pl.DataFrame) -> str:
     """Return the names of the columns for an error."""
     return ", ".join(frame.columns) or "none"
 
@@ -401,13 +406,15 @@ def ids(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
     text = texts(values, field, locate)
     bad = text.is_null() | (text == "")
     if bad.any():
-        raise locate(first(bad), values.name, "the id is missing", "give every row an id")
+        raise locate(
+            first_row_number(bad), values.name, "the id is missing", "give every row an id"
+        )
     for bad, problem in (
         (text.str.len_bytes() > LONGEST_ID, TOO_LONG),
         (text.cast(pl.Binary).bin.contains(b"\0"), HAS_NUL),
     ):
         if bad.any():
-            raise locate(first(bad), values.name, f"the id {problem}", "use another id")
+            raise locate(first_row_number(bad), values.name, f"the id {problem}", "use another id")
     return text
 
 
@@ -442,10 +449,15 @@ def whole_numbers(
         raise locate(1, values.name, f"a column of {values.dtype} holds no whole numbers", hint)
     bad = numbers.is_null()
     if bad.any():
-        at = first(bad)
-        raise locate(at, values.name, f"{_shown(values[at - 1])} is not an integer", hint)
+        at = first_row_number(bad)
+        raise locate(at, values.name, f"{_format_value(values[at - 1])} is not an integer", hint)
     if field == "grade" and (bad := are_too_large(numbers)).any():
-        raise locate(first(bad), values.name, f"{numbers[first(bad) - 1]} is too large", hint)
+        raise locate(
+            first_row_number(bad),
+            values.name,
+            f"{numbers[first_row_number(bad) - 1]} is too large",
+            hint,
+        )
     return numbers.cast(pl.Int64).alias(field)
 
 
@@ -471,7 +483,7 @@ def counts(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Seri
     hint = f"write {field} as a whole number from 0 up"
     numbers = whole_numbers(values, field, locate, hint=hint)
     if (bad := numbers < 0).any():
-        at = first(bad)
+        at = first_row_number(bad)
         raise locate(at, values.name, f"{numbers[at - 1]} is less than 0", hint)
     return numbers
 
@@ -495,45 +507,45 @@ def scores(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Seri
     if text is not None and infinite.any():  # 1e999 is too large, inf is not
         bad |= infinite & ~text.str.contains("(?i)inf").fill_null(value=False)
     if bad.any():
-        at = first(bad)
+        at = first_row_number(bad)
         what = "is too large" if numbers[at - 1] in (math.inf, -math.inf) else "is not a number"
-        raise locate(at, values.name, f"{_shown(values[at - 1])} {what}", hint)
+        raise locate(at, values.name, f"{_format_value(values[at - 1])} {what}", hint)
     return numbers.alias(field)
 
 
-def check_places(table: pl.DataFrame, locate: Locate = row_error) -> None:
+def check_offsets(table: pl.DataFrame, locate: Locate = row_error) -> None:
     """Refuse a start or an end that marks no stretch of text."""
     if not {"start", "end"} <= set(table.columns):
         return
     start, end = table["start"], table["end"]
-    bad = (start < 0) | (end < start) | (end > LARGEST_PLACE)
+    bad = (start < 0) | (end < start) | (end > LARGEST_OFFSET)
     if bad.any():
-        at = first(bad)
-        raise locate(at, "start", no_place(start[at - 1], end[at - 1]), PLACE_HINT)
+        at = first_row_number(bad)
+        raise locate(at, "start", describe_invalid_span(start[at - 1], end[at - 1]), OFFSETS_HINT)
 
 
-def no_place(start: int, end: int | None) -> str:
+def describe_invalid_span(start: int, end: int | None) -> str:
     """Say what is wrong with a start and an end that mark no stretch of text."""
     if end is not None and 0 <= start <= end:
-        return f"[{start}, {end}) ends beyond {LARGEST_PLACE:,}, further than a document goes"
+        return f"[{start}, {end}) ends beyond {LARGEST_OFFSET:,}, further than a document goes"
     return f"[{start}, {end}) is no stretch of text"
 
 
-def refuse_twice(ids: pl.Series, what: str, locate: Locate = row_error) -> None:
+def check_unique_ids(ids: pl.Series, what: str, locate: Locate = row_error) -> None:
     """Refuse an id that stands in two rows, naming the second."""
     again = ~ids.is_first_distinct()
     if again.any():
-        at = first(again)
+        at = first_row_number(again)
         problem = f"{what} {ids[at - 1]!r} stands there twice"
         raise locate(at, ids.name, problem, f"give each {what} one row")
 
 
-def first(bad: pl.Series) -> int:
+def first_row_number(bad: pl.Series) -> int:
     """Return the number, from 1, of the first row that is bad."""
     at = bad.arg_max()
     assert at is not None
     return at + 1
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "an empty value" if value is None else repr(value)

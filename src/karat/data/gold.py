@@ -22,21 +22,21 @@ from karat.data.gold_tables import (
     NO_JUDGMENTS,
     NO_SPANS,
     SPAN_NAMES,
-    completed,
-    evidence_of_mapping,
+    evidence_from_mapping,
     evidence_table,
-    fields_of,
+    fill_query_fields,
     judgments_frame,
-    judgments_of,
     list_columns,
+    parse_judgments,
     queries_table,
-    refuse_a_run,
-    refuse_no_gold,
-    refuse_no_rows,
+    query_fields,
+    reject_run_table,
+    require_gold_column,
+    require_rows,
     spans_table,
 )
 from karat.data.notebook import gold_html
-from karat.data.offsets import unit_named
+from karat.data.offsets import check_unit
 from karat.data.span_checks import in_code_points
 from karat.errors import InputError, counted
 
@@ -48,10 +48,10 @@ class Gold:
     The constructor takes checked tables; `Gold.of` and `Gold.read` make them from anything else.
     """
 
-    judged: pl.DataFrame | Mapping[str, Mapping[str, int]] | None = None
+    judgment_data: pl.DataFrame | Mapping[str, Mapping[str, int]] | None = None
     """The judgments as a table or as dicts; `judgments` is always the table."""
     _: KW_ONLY
-    known_queries: pl.DataFrame | None = None
+    query_data: pl.DataFrame | None = None
     """Texts and fields of queries; `queries` also lists the queries without any."""
     empty_judgments: Sequence[str] = ()
     """Queries with an empty list of judgments."""
@@ -81,16 +81,16 @@ class Gold:
     @property
     def mapping(self) -> Mapping[str, Mapping[str, int]] | None:
         """The judgments as dicts, if they were given so."""
-        return None if isinstance(self.judged, pl.DataFrame) else self.judged
+        return None if isinstance(self.judgment_data, pl.DataFrame) else self.judgment_data
 
     @cached_property
     def judgments(self) -> pl.DataFrame:
         """The table (query_id, item_id, grade)."""
-        if self.judged is None:
+        if self.judgment_data is None:
             return NO_JUDGMENTS
-        if isinstance(self.judged, pl.DataFrame):
-            return self.judged
-        return judgments_frame(self.judged)
+        if isinstance(self.judgment_data, pl.DataFrame):
+            return self.judgment_data
+        return judgments_frame(self.judgment_data)
 
     @cached_property
     def queries(self) -> pl.DataFrame:
@@ -101,17 +101,17 @@ class Gold:
             for empty in (self.empty_spans, self.empty_evidence)
         ]
         parts += [t["query_id"] for t in (self.spans, self.evidence) if t is not None]
-        if self.known_queries is not None:
-            parts.append(self.known_queries["query_id"])
+        if self.query_data is not None:
+            parts.append(self.query_data["query_id"])
         every = pl.concat(parts).unique().sort().to_frame()
-        if self.known_queries is None:
+        if self.query_data is None:
             return every
-        return every.join(self.known_queries, on="query_id", how="left", maintain_order="left")
+        return every.join(self.query_data, on="query_id", how="left", maintain_order="left")
 
     @cached_property
     def query_ids(self) -> pl.Series:
         """The ids of all queries, sorted as bytes."""
-        if self.mapping is not None and self.known_queries is self.spans is self.evidence is None:
+        if self.mapping is not None and self.query_data is self.spans is self.evidence is None:
             return pl.Series("query_id", sorted(self.mapping), pl.String)
         return self.queries["query_id"]
 
@@ -177,13 +177,13 @@ class Gold:
     def _of(cls, given: Any, name: str | None, columns: Columns) -> Gold:
         if isinstance(given, Gold):
             return given
-        frames.refuse_splits(given)
+        frames.check_no_splits(given)
         if isinstance(given, Mapping):
-            return cls(judgments_of(given), name=name)
+            return cls(parse_judgments(given), name=name)
         if frames.is_table(given):
             return gold_of_table(columns.table(frames.to_frame(given)), name=name)
         if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
-            if are_pairs(given):
+            if is_list_of_pairs(given):
                 return _gold_of_pairs(given, name)
             records = [columns.record(record) for record in given]
             if frames.are_ragas_rows(records):
@@ -206,26 +206,26 @@ class Gold:
     def with_evidence(self, evidence: Any) -> Gold:
         """Return this gold with the evidence of a table, or of {query: [text, …]}, for its own."""
         if isinstance(evidence, Mapping):
-            return replace(self, **evidence_of_mapping(evidence))
+            return replace(self, **evidence_from_mapping(evidence))
         table = frames.to_frame(evidence)
-        text = frames.need(table, ("text", "evidence"), "the evidence")
+        text = frames.require_column(table, ("text", "evidence"), "the evidence")
         return replace(self, evidence=evidence_table(table, text), empty_evidence=())
 
     def with_judgments(self, judgments: pl.DataFrame, *, empty: Sequence[str] = ()) -> Gold:
         """Return this gold with checked judgments in place of its own."""
-        return replace(self, judged=judgments, empty_judgments=empty, any_of=None)
+        return replace(self, judgment_data=judgments, empty_judgments=empty, any_of=None)
 
     def with_queries(self, queries: Any) -> Gold:
         """Return this gold with what a table of queries knows; it is right where both know."""
         told = queries_table(frames.to_frame(queries))
-        known = self.known_queries
+        known = self.query_data
         if known is not None:
             shared = [name for name in told.columns if name in known.columns[1:]]
             both = known.join(told, on="query_id", how="full", coalesce=True, suffix=":new")
             told = both.with_columns(
                 pl.coalesce(f"{name}:new", name).alias(name) for name in shared
             ).drop(f"{name}:new" for name in shared)
-        return replace(self, known_queries=told)
+        return replace(self, query_data=told)
 
     def with_query_texts(
         self, queries: Any, *, columns: Columns | Mapping[str, str] | None = None
@@ -241,12 +241,12 @@ class Gold:
         from karat.data.queries import read_queries
 
         return replace(
-            self, known_queries=completed(self.queries, read_queries(queries, columns=columns))
+            self, query_data=fill_query_fields(self.queries, read_queries(queries, columns=columns))
         )
 
     def counted_in(self, unit: str) -> Gold:
         """Return this gold, its places said to be counted in a unit: codepoint, utf16 or utf8."""
-        return replace(self, offsets=unit_named(unit))
+        return replace(self, offsets=check_unit(unit))
 
     def shifted(self, *, start: int = 0, end: int = 0) -> Gold:
         """Return this gold with a number added to the starts and ends of all spans.
@@ -262,7 +262,7 @@ class Gold:
                 "gold has no spans to shift", field="spans", hint="leave the shift out"
             )
         spans = self.spans.with_columns(pl.col("start") + start, pl.col("end") + end)
-        frames.check_places(spans)
+        frames.check_offsets(spans)
         return replace(self, spans=spans)
 
     def in_code_points(self, corpus: Any) -> Gold:
@@ -292,15 +292,15 @@ class Gold:
         def kept(table: pl.DataFrame | None) -> pl.DataFrame | None:
             return None if table is None else table.filter(rows)
 
-        judged = self.judged
+        judged = self.judgment_data
         if isinstance(judged, pl.DataFrame):
             judged = judged.filter(rows)
         elif judged is not None:
             judged = {query: items for query, items in judged.items() if is_kept(query)}
         return replace(
             self,
-            judged=judged,
-            known_queries=kept(self.known_queries),
+            judgment_data=judged,
+            query_data=kept(self.query_data),
             spans=kept(self.spans),
             evidence=kept(self.evidence),
             any_of=kept(self.any_of),
@@ -365,34 +365,34 @@ def gold_of_table(
 
     Further columns that are the same in all rows of a query become fields of the query.
     """
-    if frames.holds_contexts(table.columns):
+    if frames.has_ragas_columns(table.columns):
         from karat.data.formats.ragas import gold_of_rows, rows_of_table
 
         return gold_of_rows(*rows_of_table(table, locate), name=name)
-    refuse_a_run(table)
+    reject_run_table(table)
     if lists := list_columns(table):
         return _gold_of_lists(table, lists, name, locate)
-    if frames.holds_places(table):
+    if frames.has_span_columns(table):
         spans = spans_table(table, locate)
-        refuse_no_rows(table, "span")
+        require_rows(table, "span")
         found = {names[0]: frames.column(table, names) for names in SPAN_NAMES}
         used = [frames.query_id_column(table), *found.values()]
-        known = fields_of(table, spans["query_id"], used)
-        read = frames.recognised(table, **found)
-        return Gold(spans=spans, known_queries=known, name=name, recognised=read)
+        known = query_fields(table, spans["query_id"], used)
+        read = frames.recognised_columns(table, **found)
+        return Gold(spans=spans, query_data=known, name=name, recognised=read)
     text = frames.column(table, ("evidence",))
     if text is not None and frames.column(table, frames.GRADE) is None:
         evidence = evidence_table(table, text, locate)
-        refuse_no_rows(table, "evidence")
+        require_rows(table, "evidence")
         used = [frames.query_id_column(table), text]
-        known = fields_of(table, evidence["query_id"], used)
-        read = frames.recognised(table, evidence=text)
-        return Gold(evidence=evidence, known_queries=known, name=name, recognised=read)
-    refuse_no_gold(table)
+        known = query_fields(table, evidence["query_id"], used)
+        read = frames.recognised_columns(table, evidence=text)
+        return Gold(evidence=evidence, query_data=known, name=name, recognised=read)
+    require_gold_column(table)
     query_ids = frames.query_ids(table, locate)
-    item = frames.need_item_id(table)
-    grade = frames.need(table, frames.GRADE, "the grade")
-    refuse_no_rows(table, "judgment")
+    item = frames.require_item_id_column(table)
+    grade = frames.require_column(table, frames.GRADE, "the grade")
+    require_rows(table, "judgment")
     judgments = pl.DataFrame(
         [
             query_ids,
@@ -401,9 +401,9 @@ def gold_of_table(
         ]
     )
     used = [frames.query_id_column(table), item, grade]
-    known = fields_of(table, judgments["query_id"], used)
-    read = frames.recognised(table, item_id=item, grade=grade)
-    return Gold(judgments, known_queries=known, name=name, recognised=read)
+    known = query_fields(table, judgments["query_id"], used)
+    read = frames.recognised_columns(table, item_id=item, grade=grade)
+    return Gold(judgments, query_data=known, name=name, recognised=read)
 
 
 def _gold_of_lists(
@@ -412,13 +412,13 @@ def _gold_of_lists(
     """Make gold from a table with one row per query, whose columns hold lists."""
     from karat.data.formats.native_gold import gold_of_records
 
-    refuse_no_rows(table, "query")
-    records, error = frames.records(table, lists, ("relevant",), locate)
+    require_rows(table, "query")
+    records, error = frames.query_records(table, lists, ("relevant",), locate)
     gold = gold_of_records(records, name=name, error=error)
-    return replace(gold, recognised=frames.recognised(table, **lists))
+    return replace(gold, recognised=frames.recognised_columns(table, **lists))
 
 
-def are_pairs(given: Sequence[Any]) -> bool:
+def is_list_of_pairs(given: Sequence[Any]) -> bool:
     """Tell whether a list holds (question, id) pairs."""
     return bool(given) and all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in given)
 
@@ -436,12 +436,12 @@ def _gold_of_pairs(pairs: Sequence[Any], name: str | None) -> Gold:
             )
         relevant.setdefault(pair[0], []).append(text_id(pair[1], "item_id"))
     records = [
-        {"query_id": query_id_of(question), "query": question, "relevant": items}
+        {"query_id": generated_query_id(question), "query": question, "relevant": items}
         for question, items in relevant.items()
     ]
     return gold_of_records(records, name=name)
 
 
-def query_id_of(question: str) -> str:
+def generated_query_id(question: str) -> str:
     """Return the id of a query that has none; half a character is refused where it is kept."""
     return frames.generated_id(question.encode("utf-8", "replace").decode())

@@ -12,13 +12,13 @@ import polars as pl
 
 from karat.data import frames
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
-from karat.data.dict_runs import repeated, text_id, text_items, text_keys, text_list
+from karat.data.dict_runs import repeat_query_ids, text_id, text_items, text_keys, text_list
 from karat.data.formats.json_lines import table_of
 from karat.data.frames import LARGEST_GRADE
 from karat.errors import SWAPPED, InputError, KaratWarning, counted
 
 
-def judgments_of(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
+def parse_judgments(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
     """Check `{query: {item: grade}}`, `{query: [item, …]}` (grade 1 each) or judgment objects."""
     by_query = text_keys(given, "query_id")
     if not set(map(type, by_query.values())) <= {dict}:
@@ -30,7 +30,7 @@ def judgments_of(given: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
         if -LARGEST_GRADE < min(different, default=0) <= max(different, default=0) < LARGEST_GRADE:
             return judged
     return {
-        query: {item: grade_of(query, item, grade) for item, grade in items.items()}
+        query: {item: check_grade(query, item, grade) for item, grade in items.items()}
         for query, items in judged.items()
     }
 
@@ -63,7 +63,7 @@ def highest_grades(judgments: Iterable[Any]) -> dict[str, int]:
     repeated_chunks = []
     for judgment in judgments:
         chunk = text_id(judgment.chunk_id, "chunk_id")
-        grade = grade_of(None, chunk, judgment.grade)
+        grade = check_grade(None, chunk, judgment.grade)
         if chunk in grades:
             repeated_chunks.append(chunk)
         grades[chunk] = max(grade, grades.get(chunk, grade))
@@ -78,7 +78,7 @@ def highest_grades(judgments: Iterable[Any]) -> dict[str, int]:
     return grades
 
 
-def grade_of(query: str | None, item: str, grade: Any) -> int:
+def check_grade(query: str | None, item: str, grade: Any) -> int:
     """Return a grade as a whole number, or say which is not one."""
     whole = isinstance(grade, (int, np.integer)) or (
         isinstance(grade, float) and grade.is_integer()
@@ -99,7 +99,7 @@ def judgments_frame(judged: Mapping[str, Mapping[str, int]]) -> pl.DataFrame:
     lengths = np.fromiter(map(len, judged.values()), np.int64, len(judged))
     return pl.DataFrame(
         {
-            "query_id": repeated(judged, lengths),
+            "query_id": repeat_query_ids(judged, lengths),
             "item_id": pl.Series(list(chain.from_iterable(judged.values())), dtype=pl.String),
             "grade": pl.Series(
                 list(chain.from_iterable(map(dict.values, judged.values()))),  # type: ignore[arg-type]
@@ -135,13 +135,13 @@ SPAN_NAMES = (
 )
 
 
-def fields_of(
+def query_fields(
     table: pl.DataFrame, query_ids: pl.Series, used: Sequence[str | None]
 ) -> pl.DataFrame | None:
     """Return the columns that are not used yet and have one value per query, as fields."""
     extra = [c for c in table.columns if c not in used]
     fields = table.select(query_ids, *extra)
-    _refuse_other_texts(fields, frames.column(fields, frames.QUERY_TEXT))
+    _check_one_text_per_query(fields, frames.column(fields, frames.QUERY_TEXT))
     varied = fields.group_by("query_id").agg(pl.col(extra).n_unique()).select(pl.col(extra).max())
     constant = [c for c in extra if varied[c].item() == 1]
     if not constant:
@@ -149,7 +149,7 @@ def fields_of(
     return queries_table(fields.select("query_id", *constant).unique("query_id"))
 
 
-def _refuse_other_texts(fields: pl.DataFrame, text: str | None) -> None:
+def _check_one_text_per_query(fields: pl.DataFrame, text: str | None) -> None:
     """Refuse different query texts under one query id: the id column is not one of queries."""
     if text is None:
         return
@@ -172,12 +172,12 @@ def evidence_table(
     query_ids = frames.query_ids(table, locate)
     texts = frames.texts(table[text], "text", locate)
     if texts.null_count():
-        row = frames.first(texts.is_null())
+        row = frames.first_row_number(texts.is_null())
         raise locate(row, text, "the evidence is missing", "leave the row out")
     return pl.DataFrame([query_ids, texts])
 
 
-def evidence_of_mapping(evidence: Mapping[Any, Any]) -> dict[str, Any]:
+def evidence_from_mapping(evidence: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the evidence of {query: [text, …]} as a table, and the queries that have none."""
     rows: list[tuple[str, str]] = []
     empty: list[str] = []
@@ -200,18 +200,18 @@ def evidence_of_mapping(evidence: Mapping[Any, Any]) -> dict[str, Any]:
 def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
     """Check a table of spans: where each stands in its document."""
     query_ids = frames.query_ids(table, locate)
-    document = frames.need(table, frames.DOC_ID, "the document's id")
-    start = frames.need(table, ("start",), "where it begins")
-    end = frames.need(table, ("end",), "where it ends")
+    document = frames.require_column(table, frames.DOC_ID, "the document's id")
+    start = frames.require_column(table, ("start",), "where it begins")
+    end = frames.require_column(table, ("end",), "where it ends")
     spans = pl.DataFrame(
         [
             query_ids,
             frames.ids(table[document], "doc_id", locate),
-            frames.whole_numbers(table[start], "start", locate, hint=frames.PLACE_HINT),
-            frames.whole_numbers(table[end], "end", locate, hint=frames.PLACE_HINT),
+            frames.whole_numbers(table[start], "start", locate, hint=frames.OFFSETS_HINT),
+            frames.whole_numbers(table[end], "end", locate, hint=frames.OFFSETS_HINT),
         ]
     )
-    frames.check_places(spans, locate)
+    frames.check_offsets(spans, locate)
     text, grade = (frames.column(table, names) for names in SPAN_NAMES[-2:])
     return spans.with_columns(
         pl.lit(None, pl.String).alias("text")
@@ -225,7 +225,7 @@ def spans_table(table: pl.DataFrame, locate: frames.Locate = frames.row_error) -
 
 def queries_table(table: pl.DataFrame) -> pl.DataFrame:
     """Check a table of queries: one row an id, the text under `text`."""
-    query = frames.need_query_id(table)
+    query = frames.require_query_id_column(table)
     text = frames.column(table, TEXT_COLUMNS)
     known = table.with_columns(frames.ids(table[query], "query_id"))
     known = known.drop(query) if query != "query_id" else known
@@ -243,13 +243,13 @@ def queries_table(table: pl.DataFrame) -> pl.DataFrame:
     return known.select("query_id", *(c for c in known.columns if c != "query_id"))
 
 
-def completed(known: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
+def fill_query_fields(known: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
     """Return the queries of gold with what another table of queries knows of them."""
     shared = told.join(known.select("query_id"), on="query_id", how="semi")
     if not shared.height:
         raise InputError(
             "gold and the queries have no query id in common: "
-            f"{_shown_ids(known)} and {_shown_ids(told)}",
+            f"{_format_first_ids(known)} and {_format_first_ids(told)}",
             field="queries",
             hint="give the file of queries that belongs to this gold",
         )
@@ -269,7 +269,7 @@ def completed(known: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
     return both.with_columns(filled).drop(f"{name}:new" for name in names)
 
 
-def _shown_ids(queries: pl.DataFrame) -> str:
+def _format_first_ids(queries: pl.DataFrame) -> str:
     return ", ".join(map(repr, queries["query_id"].head(3)))
 
 
@@ -284,7 +284,7 @@ def list_columns(table: pl.DataFrame) -> dict[str, str]:
     """
     relevant = frames.column(table, RELEVANT)
     evidence = frames.column(table, ("evidence", *EVIDENCE_LISTS))
-    if frames.item_id_column(table) is not None or frames.holds_places(table):
+    if frames.item_id_column(table) is not None or frames.has_span_columns(table):
         return {}
     is_text = evidence is not None and not table[evidence].dtype.is_nested()
     if evidence is not None and is_text and evidence not in EVIDENCE_LISTS:
@@ -301,7 +301,7 @@ def _one_row_per_query(table: pl.DataFrame) -> bool:
     return name is not None and not table[name].is_duplicated().any()
 
 
-def refuse_no_gold(table: pl.DataFrame) -> None:
+def require_gold_column(table: pl.DataFrame) -> None:
     """Refuse a table in which no column is gold, and show how to name one."""
     item, grade = frames.item_id_column(table), frames.column(table, frames.GRADE)
     if item is not None or grade is not None:
@@ -319,25 +319,25 @@ def refuse_no_gold(table: pl.DataFrame) -> None:
     name = free[0] if len(free) == 1 else "COLUMN"
     raise InputError(
         "there is no column for what should be found; "
-        f"the columns are {frames.shown_columns(table)}",
+        f"the columns are {frames.format_column_names(table)}",
         hint="gold is item_id and grade, relevant (a list of ids), evidence (a text), or doc_id, "
         f"start and end; map yours: --column evidence={name}, "
         f'in Python columns={{"evidence": "{name}"}}',
     )
 
 
-def refuse_no_rows(table: pl.DataFrame, what: str) -> None:
+def require_rows(table: pl.DataFrame, what: str) -> None:
     """Refuse a table without a row."""
     if not table.height:
         raise InputError("the table has no rows", hint=f"give at least one {what}")
 
 
-def refuse_a_run(table: pl.DataFrame) -> None:
+def reject_run_table(table: pl.DataFrame) -> None:
     """Refuse a table that looks like a run."""
     grades = frames.column(table, frames.GRADE)
     if grades not in (None, "score"):
         return
     ranks = frames.column(table, ("rank",)) is not None
-    if ranks or (grades == "score" and frames.holds_places(table)):
+    if ranks or (grades == "score" and frames.has_span_columns(table)):
         what = "ranks" if ranks else "scores"
         raise InputError(f"this table has {what} and no grades: it looks like a run", hint=SWAPPED)

@@ -72,7 +72,7 @@ class ListCut:
 def cut_lists(results: pl.DataFrame, settings: ListCut) -> pl.DataFrame:
     """Leave out of each list, in rank order, what scores too low, then what stands too far down."""
     if settings.score_threshold is not None and results.height:
-        _need_scores(results)
+        _require_scores(results)
         results = results.filter(pl.col("score") >= float(settings.score_threshold))
     if settings.top_k is not None:
         segments = QuerySegments.of(results["query_id"])
@@ -81,7 +81,7 @@ def cut_lists(results: pl.DataFrame, settings: ListCut) -> pl.DataFrame:
     return results
 
 
-def _need_scores(results: pl.DataFrame) -> None:
+def _require_scores(results: pl.DataFrame) -> None:
     if "score" not in results.columns:
         problem = "the run holds no scores"
     elif results["score"].null_count():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from karat.data.gold import Gold
     from karat.data.run import Run
 
-_FIRST = 5
+_SHOWN_ROWS = 5
 # Colours are those of the notebook, light or dark, thinned; nothing outside the box is touched.
 _STYLE = """
 .karat-box table.numbers { border-collapse: collapse; margin: .4em 0; font-size: 13px; }
@@ -54,8 +54,8 @@ def gold_html(gold: Gold) -> Markup:
     return boxed(
         tag("p", tag("strong", "Gold"), " ", named(gold.name) if gold.name else None),
         tag("p", named(" ".join(about), 500), class_="about"),
-        _first("queries", queries) if queries.width > 1 else None,
-        [_first(kind, rows) for kind, rows in known.items()],
+        _first_rows_html("queries", queries) if queries.width > 1 else None,
+        [_first_rows_html(kind, rows) for kind, rows in known.items()],
     )
 
 
@@ -67,17 +67,21 @@ def run_html(run: Run) -> Markup:
     return boxed(
         tag("p", tag("strong", "Run"), " ", named(run.name) if run.name else None),
         tag("p", ", ".join(about), class_="about"),
-        _first("results", run.results),
+        _first_rows_html("results", run.results),
     )
 
 
-def _first(title: str, rows: pl.DataFrame) -> Markup:
+def _first_rows_html(title: str, rows: pl.DataFrame) -> Markup:
     """Return the first rows of a table, texts before numbers."""
     labels = [name for name, kind in rows.schema.items() if not kind.is_numeric()]
     columns = [*labels, *(name for name in rows.columns if name not in labels)]
-    cells = [[_cell(value) for value in row] for row in rows.head(_FIRST).select(columns).rows()]
+    cells = [
+        [_cell(value) for value in row] for row in rows.head(_SHOWN_ROWS).select(columns).rows()
+    ]
     heads = [named(column) for column in columns]
-    words = f"{title}: {rows.height:,}" + (f", the first {_FIRST}" if rows.height > _FIRST else "")
+    words = f"{title}: {rows.height:,}" + (
+        f", the first {_SHOWN_ROWS}" if rows.height > _SHOWN_ROWS else ""
+    )
     return tag(
         "div",
         tag("p", words, class_="about"),

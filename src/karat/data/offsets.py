@@ -20,7 +20,7 @@ UNITS = ("codepoint", "utf16", "utf8")
 _WIDER_FROM = {"codepoint": (), "utf16": (0x10000,), "utf8": (0x80, 0x800, 0x10000)}
 
 
-def unit_named(name: str, error: Callable[..., InputError] = InputError, **place: Any) -> str:
+def check_unit(name: str, error: Callable[..., InputError] = InputError, **place: Any) -> str:
     """Return the name of a unit, or say which there are."""
     if name in UNITS:
         return name

@@ -28,7 +28,7 @@ from karat.data.formats.json_lines import (
     table_of,
 )
 from karat.data.formats.native_gold import GOLD_KEYS, queries_of
-from karat.data.gold import Gold, are_pairs, gold_of_table, query_id_of
+from karat.data.gold import Gold, generated_query_id, gold_of_table, is_list_of_pairs
 from karat.data.gold_tables import TEXT_COLUMNS, list_columns
 from karat.errors import InputError
 from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
@@ -37,7 +37,7 @@ LINE_IDS = ("query_id", "qid", "_id", "id")
 LINE_TEXTS = ("query", "text", "question", "user_input", "prompt", "title")
 COLUMN_IDS = (*frames.QUERY_ID, "_id", "id", "topic")
 SHAPE = "give ids and texts as query_id and query, or map yours: --column query=COLUMN"
-_GOLD_SIGNS = {"karat", *GOLD_KEYS} - {"query_id", "query"}
+_GOLD_KEYS = {"karat", *GOLD_KEYS} - {"query_id", "query"}
 _TREC_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[-+.\d]+(?:\s+\S+\s+\S.*)?")
 _SCHEMA = {"query_id": pl.String, "text": pl.String}
 
@@ -69,7 +69,7 @@ def read_queries(
     ['pay by card', 'lost parcel']
     """
     mapping = Columns.of(columns)
-    table = _read(source, mapping)
+    table = _to_queries(source, mapping)
     if mapping is not columns:
         mapping.check()
     if not table.height:
@@ -77,44 +77,44 @@ def read_queries(
     return table.sort("query_id")
 
 
-def _read(source: Any, columns: Columns) -> pl.DataFrame:
+def _to_queries(source: Any, columns: Columns) -> pl.DataFrame:
     if isinstance(source, PathSource) and source.format is None:
         source, columns = source.path, source.columns or columns
     if isinstance(source, (str, os.PathLike)):
-        return _of_path(Path(source), columns)
+        return _from_path(Path(source), columns)
     if frames.is_table(source):
-        return _of_table(columns.table(frames.to_frame(source)))
+        return _from_table(columns.table(frames.to_frame(source)))
     if isinstance(source, (Mapping, Sequence)):
-        return _of_python(source, columns)
+        return _from_python(source, columns)
     return Gold.open(source).queries
 
 
-def _of_path(path: Path, columns: Columns) -> pl.DataFrame:
+def _from_path(path: Path, columns: Columns) -> pl.DataFrame:
     lone = beir.queries_file(path) if beir.split_of(path) is None else None
     sources = registry.sources(path, columns) if lone is None else [DataFile(lone, columns)]
     if len(sources) == 1:
-        return _of_file(sources[0])
+        return _from_file(sources[0])
     return Gold.read(path, columns=columns).queries
 
 
-def _of_file(source: DataFile) -> pl.DataFrame:
+def _from_file(source: DataFile) -> pl.DataFrame:
     """Read a file of ids and texts; if it holds more, it is gold."""
-    if _is_pairs(source):
-        return _of_pairs(source)
+    if _has_pairs(source):
+        return _from_pairs(source)
     known = registry.detect(source)
     if known.name in table_files.READERS:
-        return table_files.made(_of_table, table_files.READERS[known.name](source), source)
+        return table_files.made(_from_table, table_files.READERS[known.name](source), source)
     keys = _first_keys(source) if known is native.FORMAT else set()
     # An object of plain texts looks like a line; the ids of queries are its keys.
     if known is pytrec_json.FORMAT or (
         source.ending == ".json" and not keys & {*LINE_IDS, "karat"}
     ):
-        return pytrec_json.placed(source, lambda content: _of_python(content, source.columns))
-    if known is native.FORMAT and not keys & _GOLD_SIGNS:
+        return pytrec_json.placed(source, lambda content: _from_python(content, source.columns))
+    if known is native.FORMAT and not keys & _GOLD_KEYS:
         lines = decoded(numbered(source), msgspec.json.Decoder().decode, source)
-        return _of_records(((n, source.columns.record(line)) for n, line in lines), source.error)
-    if known is trec.FORMAT and _is_text(source):
-        return _of_lines(source)
+        return _from_records(((n, source.columns.record(line)) for n, line in lines), source.error)
+    if known is trec.FORMAT and _has_text_lines(source):
+        return _from_text_lines(source)
     return known.read_gold(source).queries
 
 
@@ -127,31 +127,31 @@ def _first_keys(source: DataFile) -> set[str]:
     return source.columns.rename_names(first) if isinstance(first, dict) else set()
 
 
-def _of_python(given: Any, columns: Columns) -> pl.DataFrame:
+def _from_python(given: Any, columns: Columns) -> pl.DataFrame:
     """Read {id: text} or a list of records; anything else is gold, or nothing."""
     if isinstance(given, Mapping) and any(isinstance(text, str) for text in given.values()):
-        return _of_mapping(given)
+        return _from_mapping(given)
     if isinstance(given, Sequence):
         given = [columns.record(record) for record in given]
     if isinstance(given, Sequence) and not frames.are_ragas_rows(given):
-        signs = [set(record) & _GOLD_SIGNS for record in given if isinstance(record, Mapping)]
-        if not any(signs) and not are_pairs(given):
-            return _of_records(enumerate(given, 1), record_error)
+        signs = [set(record) & _GOLD_KEYS for record in given if isinstance(record, Mapping)]
+        if not any(signs) and not is_list_of_pairs(given):
+            return _from_records(enumerate(given, 1), record_error)
     return Gold.of(given).queries
 
 
-def _of_mapping(texts: Mapping[Any, Any]) -> pl.DataFrame:
+def _from_mapping(texts: Mapping[Any, Any]) -> pl.DataFrame:
     for query, text in texts.items():
         if isinstance(query, bool) or not isinstance(query, (str, int)) or query == "":
             raise InputError(f"{query!r} is no id: ids are text or whole numbers", field="query_id")
         if not isinstance(text, str):
             raise InputError(f"query {query!r} has {text!r} for its text", field="text", hint=SHAPE)
     table = table_of([(str(q), text) for q, text in texts.items()], _SCHEMA, "text", orient="row")
-    frames.refuse_twice(table["query_id"], "query")
+    frames.check_unique_ids(table["query_id"], "query")
     return table
 
 
-def _of_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
+def _from_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
     queries: dict[str, dict[str, Any]] = {}
     hashed = frames.Hashed()
     for number, record in lines:
@@ -163,9 +163,9 @@ def _of_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
                 "the query has neither an id nor a text", line=number, field="query_id", hint=SHAPE
             )
         hashed.queries |= id_key is None
-        given = record[id_key] if id_key else query_id_of(record[text_key])
+        given = record[id_key] if id_key else generated_query_id(record[text_key])
         query = new_query(given, queries, number, error)
-        used = (id_key or "query_id", text_key or "text", *_GOLD_SIGNS)
+        used = (id_key or "query_id", text_key or "text", *_GOLD_KEYS)
         fields = beir.fields_of(record, *used)
         check_depth(fields, number, error)
         queries[query] = {"text": record.get(text_key)} | fields
@@ -173,7 +173,7 @@ def _of_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
     return queries_of(queries)
 
 
-def _of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
+def _from_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
     if _is_gold(table):
         return gold_of_table(table, locate=locate).queries
     query = frames.column(table, COLUMN_IDS)
@@ -181,7 +181,7 @@ def _of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) 
         ids = frames.query_ids(table, locate)
     else:
         ids = frames.ids(table[query], "query_id", locate)
-    frames.refuse_twice(ids, "query", locate)
+    frames.check_unique_ids(ids, "query", locate)
     text = frames.column(table, TEXT_COLUMNS)
     own = [ids] if text is None else [ids, frames.texts(table[text], "text", locate)]
     rest = table.drop({query or "query_id", text or "text", "query_id", "text"}, strict=False)
@@ -195,12 +195,12 @@ def _is_gold(table: pl.DataFrame) -> bool:
         (None not in judged and judged[0] != judged[1])
         or frames.column(table, ("evidence",)) is not None
         or bool(list_columns(table))
-        or frames.holds_contexts(table.columns)
-        or frames.holds_places(table)
+        or frames.has_ragas_columns(table.columns)
+        or frames.has_span_columns(table)
     )
 
 
-def _is_pairs(source: DataFile) -> bool:
+def _has_pairs(source: DataFile) -> bool:
     """Tell files of id, tab and text that name no columns, as MS MARCO's are."""
     if table_files.PARQUET.sniff(source) or table_files.ARROW.sniff(source):
         return False  # whose bytes may look like that
@@ -213,7 +213,7 @@ def _is_pairs(source: DataFile) -> bool:
     return names.isdisjoint(COLUMN_IDS)
 
 
-def _of_pairs(source: Source) -> pl.DataFrame:
+def _from_pairs(source: Source) -> pl.DataFrame:
     queries: dict[str, str] = {}
     for number, line in enumerate(decode(source.read(), source).split("\n"), 1):
         if not line.strip():
@@ -227,17 +227,17 @@ def _of_pairs(source: Source) -> pl.DataFrame:
     return pl.DataFrame(list(queries.items()), schema=_SCHEMA, orient="row")
 
 
-def _is_text(source: Source) -> bool:
+def _has_text_lines(source: Source) -> bool:
     """Tell whether a file has one query per line: text, and nothing that may be qrels."""
     head = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     lines = [line.strip() for line in head.splitlines() if line.strip()]
     return source.ending == ".txt" and not any(map(_TREC_LINE.fullmatch, lines))
 
 
-def _of_lines(source: Source) -> pl.DataFrame:
+def _from_text_lines(source: Source) -> pl.DataFrame:
     """Read one query per line; its id is made of its text."""
     queries: dict[str, str] = {}
     for number, line in enumerate(decode(source.read(), source).split("\n"), 1):
         if text := line.strip():
-            queries[new_query(query_id_of(text), queries, number, source.error)] = text
+            queries[new_query(generated_query_id(text), queries, number, source.error)] = text
     return pl.DataFrame(list(queries.items()), schema=_SCHEMA, orient="row")

@@ -54,9 +54,9 @@ def ranked_by_score(results: pl.DataFrame) -> pl.DataFrame:
         segments.starts[astray] - (np.cumsum(lengths) - lengths), lengths
     )
     # Adding 0.0 turns -0.0 into 0.0, which must tie. Items without ids tie as they stand.
-    keys = [pl.col("list"), pl.col("score") + 0.0, *map(pl.col, _tie_breaker(results))]
+    keys = [pl.col("list"), pl.col("score") + 0.0, *map(pl.col, _tie_columns(results))]
     mended = (
-        results.select("score", *_tie_breaker(results))[rows]
+        results.select("score", *_tie_columns(results))[rows]
         .with_columns(list=np.repeat(astray, lengths), row=rows)
         .sort(keys, descending=[False, True, True][: len(keys)], maintain_order=True)
     )
@@ -121,7 +121,7 @@ def _lists_out_of_order(results: pl.DataFrame, segments: QuerySegments) -> NDArr
     falls[segments.starts[1:] - 1] = True
     suspects = np.flatnonzero(~falls)
     astray = score[suspects] < score[suspects + 1]
-    if _tie_breaker(results):
+    if _tie_columns(results):
         items = results["item_id"]
         before, after = items.gather(suspects), items.gather(suspects + 1)
         astray |= (before <= after).to_numpy()
@@ -129,5 +129,5 @@ def _lists_out_of_order(results: pl.DataFrame, segments: QuerySegments) -> NDArr
     return np.unique(lists)
 
 
-def _tie_breaker(results: pl.DataFrame) -> list[str]:
+def _tie_columns(results: pl.DataFrame) -> list[str]:
     return ["item_id"] if "item_id" in results.columns else []

@@ -20,8 +20,8 @@ from karat.data.formats.native_run import ResultRow, RunLine, check_result
 from karat.data.frames import DOC_ID, is_table, to_frame
 from karat.errors import InputError
 
-RESULT = ResultRow.__struct_fields__
-ABSENT: Any = object()
+RESULT_FIELDS = ResultRow.__struct_fields__
+MISSING: Any = object()
 """Stands for what is not there at all, as opposed to what is null."""
 Paths = Mapping[str, str]
 """Where things are in a result, where they have other names than ours: --field of `karat run`."""
@@ -35,40 +35,42 @@ _NAMES = {
     "doc_id": (*DOC_ID[1:], "document_id", "ref_doc_id"),
     "text": ("content", "page_content", "document"),
 }
-_NAMES_BELOW = {
+_NESTED_NAMES = {
     "id": ("id", "item_id", "chunk_id", "_id"),
     "score": ("relevance_score",),
     "doc_id": (*DOC_ID, "document_id", "ref_doc_id", "source_id", "source"),
     "text": ("text", "content", "page_content", "document"),
 }
-_BELOW = ("metadata", "meta", "payload", "_source")
+_NESTED_KEYS = ("metadata", "meta", "payload", "_source")
 _STARTS = ("start_index", "start_char_idx", "split_idx_start")
 _ENDS = ("end_char_idx",)
-_KNOWN = frozenset(chain(RESULT, *_NAMES.values(), *_NAMES_BELOW.values(), _BELOW, _STARTS, _ENDS))
+_KNOWN = frozenset(
+    chain(RESULT_FIELDS, *_NAMES.values(), *_NESTED_NAMES.values(), _NESTED_KEYS, _STARTS, _ENDS)
+)
 _MOST_KEYS, _MOST_CHARACTERS = 12, 60
 # Where other tools put the list: Haystack, LlamaIndex, Qdrant, Pinecone,
 # Elasticsearch, Meilisearch.
-_HOLDERS = ("results", "documents", "source_nodes", "points", "matches", "hits.hits", "hits")
+_LIST_PATHS = ("results", "documents", "source_nodes", "points", "matches", "hits.hits", "hits")
 _SHAPES = "return a list of ids, of (id, score) pairs, of dicts, or of objects"
 Layer = Mapping[str, Any]
 
 
-class _Native(ResultRow, omit_defaults=True, forbid_unknown_fields=True):
+class _NativeResult(ResultRow, omit_defaults=True, forbid_unknown_fields=True):
     """A result in our own names and no others, as most are; it is read at once."""
 
 
-def results_of(returned: Any) -> list[ResultRow]:
+def parse_returned(returned: Any) -> list[ResultRow]:
     """Read a list of results, or what holds one, whatever library it comes from.
 
     >>> [(result.id, result.score) for result in results_of([("a", 0.9), ("b", 0.5)])]
     [('a', 0.9), ('b', 0.5)]
     """
-    results = results_in(listed_in(held_in(returned), {}), {})
-    refuse_half_characters(text for result in results for text in _texts(result))
+    results = parse_results(find_result_list(normalize_returned(returned), {}), {})
+    check_no_lone_surrogates(text for result in results for text in _result_texts(result))
     return results
 
 
-def held_in(returned: Any) -> Any:
+def normalize_returned(returned: Any) -> Any:
     """Return what came back as a mapping, a table or a list; refuse what holds no list."""
     held = returned if _has_rows(returned) else as_mapping(returned)
     if held is None:
@@ -80,19 +82,19 @@ def held_in(returned: Any) -> Any:
     return held
 
 
-def results_in(listed: Any, paths: Paths) -> list[ResultRow]:
+def parse_results(listed: Any, paths: Paths) -> list[ResultRow]:
     """Read a list of results, each checked."""
-    results = _at_once(listed, paths)
+    results = _parse_native_results(listed, paths)
     if results is None:
         line = {"query_id": "-", "results": _rows(listed, paths)}
-        read = converted(0, line, RunLine, unplaced).results or ()
+        read = converted(0, line, RunLine, error_without_line).results or ()
         results = [result for result in read if isinstance(result, ResultRow)]
     for at, result in enumerate(results):
-        check_result(result, 0, at, unplaced)
+        check_result(result, 0, at, error_without_line)
     return results
 
 
-def refuse_half_characters(texts: Iterable[str | None]) -> None:
+def check_no_lone_surrogates(texts: Iterable[str | None]) -> None:
     """Refuse text that no file can hold."""
     try:
         "".join(filter(None, texts)).encode()
@@ -103,11 +105,11 @@ def refuse_half_characters(texts: Iterable[str | None]) -> None:
         ) from error
 
 
-def _texts(result: ResultRow) -> tuple[Any, ...]:
+def _result_texts(result: ResultRow) -> tuple[Any, ...]:
     return result.id, result.doc_id, result.text
 
 
-def unplaced(
+def error_without_line(
     problem: str, *, line: int, field: str | None = None, hint: str | None = None
 ) -> InputError:
     """Make the error for results that are on no line of a file."""
@@ -115,44 +117,44 @@ def unplaced(
     return InputError(problem, field=field, hint=hint)
 
 
-def _at_once(listed: Any, paths: Paths) -> list[ResultRow] | None:
+def _parse_native_results(listed: Any, paths: Paths) -> list[ResultRow] | None:
     """Read a list of ids, or of results in our own names; None where it is anything else."""
-    if not paths.keys().isdisjoint(RESULT) or type(listed) is not list:
+    if not paths.keys().isdisjoint(RESULT_FIELDS) or type(listed) is not list:
         return None
     if not {str, int, dict}.issuperset(map(type, listed)):
         return None
     try:
-        read = msgspec.convert(listed, list[_Native | Id])
+        read = msgspec.convert(listed, list[_NativeResult | Id])
     except (msgspec.ValidationError, UnicodeEncodeError):
         return None
-    return [_plain(result) for result in read]
+    return [_to_result_row(result) for result in read]
 
 
-def _plain(read: _Native | str | int) -> ResultRow:
+def _to_result_row(read: _NativeResult | str | int) -> ResultRow:
     if not isinstance(read, ResultRow):
         return ResultRow(str(read))
     result = ResultRow(*msgspec.structs.astuple(read))
     result.id = None if read.id is None else str(read.id)
     result.doc_id = None if read.doc_id is None else str(read.doc_id)
-    result.text = _plain_text(read.text)
+    result.text = _to_plain_str(read.text)
     return result
 
 
-def listed_in(held: Any, paths: Paths) -> Any:
+def find_result_list(held: Any, paths: Paths) -> Any:
     """Return what holds the results: what came back, or a part of it."""
     if path := paths.get("results"):
-        found = at_path(held, path)
-        if found is ABSENT or found is None:
+        found = value_at_path(held, path)
+        if found is MISSING or found is None:
             raise InputError(
-                f"there is nothing at {path}; it has {keys_of(held)}",
+                f"there is nothing at {path}; it has {describe_keys(held)}",
                 hint="map the list: --field results=…",
             )
         return found
     if isinstance(held, (list, tuple)) or _has_rows(held):
         return held
-    for path in _HOLDERS:
-        found = at_path(held, path)
-        if found is not ABSENT and not callable(found) and number_of(found) is None:
+    for path in _LIST_PATHS:
+        found = value_at_path(held, path)
+        if found is not MISSING and not callable(found) and to_float(found) is None:
             return [] if found is None else found
     return held
 
@@ -164,22 +166,22 @@ def _has_rows(value: Any) -> bool:
 
 def _rows(listed: Any, paths: Paths) -> list[dict[str, Any]]:
     if _has_rows(listed):
-        return _of_table(listed, paths)
+        return _rows_from_table(listed, paths)
     if isinstance(listed, Mapping):
-        return _of_scores(listed)
+        return _rows_from_scores(listed)
     if isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable):
         raise InputError(
-            f"what was returned is not a list of results; it has {keys_of(listed)}",
+            f"what was returned is not a list of results; it has {describe_keys(listed)}",
             hint=f"{_SHAPES}, or map the list: --field results=…",
         )
     rows = [_row(at, item, paths) for at, item in enumerate(listed)]
-    _refuse_what_is_nowhere(rows, paths)
+    _check_paths_exist(rows, paths)
     return rows
 
 
 def _row(at: int, item: Any, paths: Paths) -> dict[str, Any]:
     try:
-        row = row_of(item, paths)
+        row = to_row(item, paths)
     except InputError as error:
         place = f"results[{at}]" + (f".{error.field}" if error.field else "")
         raise InputError(error.problem, field=place, hint=error.hint) from error
@@ -187,55 +189,55 @@ def _row(at: int, item: Any, paths: Paths) -> dict[str, Any]:
         raise InputError("it is nested too deep", field=f"results[{at}]", hint=_SHAPES) from error
     if all(row.get(name) is None for name in ("id", "doc_id", "start", "text")):
         raise InputError(
-            f"it has neither id, nor place, nor text; it has {keys_of(item)}",
+            f"it has neither id, nor place, nor text; it has {describe_keys(item)}",
             field=f"results[{at}]",
             hint="map the id: --field id=…",
         )
-    return {name: _plain_text(value) for name, value in row.items()}
+    return {name: _to_plain_str(value) for name, value in row.items()}
 
 
-def _plain_text(value: Any) -> Any:
+def _to_plain_str(value: Any) -> Any:
     """Return text of another class, such as NumPy's, as what a file can hold."""
     return str.__str__(value) if isinstance(value, str) else value
 
 
-def _of_table(table: Any, paths: Paths) -> list[dict[str, Any]]:
+def _rows_from_table(table: Any, paths: Paths) -> list[dict[str, Any]]:
     """Read rows in the order of every table: by rank, else by score, else as they stand."""
     frame = to_frame(table)
     if "rank" in frame.columns:
         frame = frame.sort("rank", maintain_order=True)
     rows = [_row(at, item, paths) for at, item in enumerate(frame.iter_rows(named=True))]
-    _refuse_what_is_nowhere(rows, paths)
+    _check_paths_exist(rows, paths)
     if "rank" not in frame.columns and all(row.get("score") is not None for row in rows):
-        rows.sort(key=_by_score, reverse=True)
+        rows.sort(key=_score_order, reverse=True)
     return rows
 
 
-def _of_scores(scores: Mapping[Any, Any]) -> list[dict[str, Any]]:
+def _rows_from_scores(scores: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """Rank `{id: score}` as everywhere: by score, ties by id, both descending."""
     if {"id", "score"} <= scores.keys():
         raise InputError(
             "this is one result instead of a list", hint="return a list, even for one result"
         )
-    numbers = {key: number_of(value) for key, value in scores.items()}
+    numbers = {key: to_float(value) for key, value in scores.items()}
     if None in numbers.values() or "query_id" in numbers:  # an echoed id may be a number too
         raise InputError(
-            f"there is no list of results in it; it has {keys_of(scores)}",
+            f"there is no list of results in it; it has {describe_keys(scores)}",
             hint='return a list, or {"results": […]}, or map the list: --field results=…',
         )
     rows = [
-        {"id": _plain_text(text_id(key, "id")), "score": score} for key, score in numbers.items()
+        {"id": _to_plain_str(text_id(key, "id")), "score": score} for key, score in numbers.items()
     ]
-    return sorted(rows, key=_by_score, reverse=True)
+    return sorted(rows, key=_score_order, reverse=True)
 
 
-def _by_score(row: dict[str, Any]) -> tuple[float, bytes]:
+def _score_order(row: dict[str, Any]) -> tuple[float, bytes]:
     return row["score"], row.get("id", "").encode("utf-8", "surrogatepass")
 
 
-def _refuse_what_is_nowhere(rows: list[dict[str, Any]], paths: Paths) -> None:
+def _check_paths_exist(rows: list[dict[str, Any]], paths: Paths) -> None:
     """Refuse a path that none of the results has, which is more likely misspelt than empty."""
-    for name in RESULT:
+    for name in RESULT_FIELDS:
         if rows and name in paths and not any(name in row for row in rows):
             path = paths[name]
             raise InputError(
@@ -245,50 +247,50 @@ def _refuse_what_is_nowhere(rows: list[dict[str, Any]], paths: Paths) -> None:
             )
 
 
-def at_path(held: Any, path: str) -> Any:
+def value_at_path(held: Any, path: str) -> Any:
     """Follow a path through mappings, lists and attributes; ABSENT where it leads nowhere."""
     if isinstance(held, Mapping) and path in held:
         return held[path]  # also a key that has dots in it
     key, _, rest = path.partition(".")
     if isinstance(held, Mapping):
-        found = held.get(key, ABSENT)
+        found = held.get(key, MISSING)
     elif isinstance(held, (list, tuple)) and key.isdecimal():
-        found = held[int(key)] if int(key) < len(held) else ABSENT
+        found = held[int(key)] if int(key) < len(held) else MISSING
     else:
-        found = getattr(held, key, ABSENT)
-    return at_path(found, rest) if rest and found is not ABSENT else found
+        found = getattr(held, key, MISSING)
+    return value_at_path(found, rest) if rest and found is not MISSING else found
 
 
-def row_of(item: Any, paths: Paths) -> dict[str, Any]:
+def to_row(item: Any, paths: Paths) -> dict[str, Any]:
     """Return what a result says under our names; what it does not say is left out."""
-    if isinstance(item, (tuple, list)) and not _has_names(item):
-        return _pair(item, paths)
-    if isinstance(item, (str, int)) or _whole(item) is not ABSENT or _is_key(item):
-        return _named(item, paths) or {"id": _id(item)}
-    if item is None or isinstance(item, (bytes, float)) or _number(item) is not ABSENT:
+    if isinstance(item, (tuple, list)) and not _has_known_fields(item):
+        return _row_from_pair(item, paths)
+    if isinstance(item, (str, int)) or _to_int(item) is not MISSING or _is_database_key(item):
+        return _values_at_paths(item, paths) or {"id": _id(item)}
+    if item is None or isinstance(item, (bytes, float)) or _to_number(item) is not MISSING:
         raise InputError(f"{item!r} is not a result", hint="ids are text or whole numbers")
-    return _object_row(as_mapping(item), paths)
+    return _row_from_object(as_mapping(item), paths)
 
 
-def _object_row(held: Any, paths: Paths) -> dict[str, Any]:
+def _row_from_object(held: Any, paths: Paths) -> dict[str, Any]:
     node = (held if isinstance(held, Mapping) else getattr(held, "__dict__", {})).get("node")
     is_node = isinstance(node, Mapping) or hasattr(node, "metadata")
     described: Any = node if is_node else held
-    layers = _layers(described)
-    row = _described(layers, paths)
+    layers = _result_layers(described)
+    row = _known_values(layers, paths)
     if is_node:  # LlamaIndex keeps the score beside the node that it belongs to
-        row |= _described([{"score": at_path(held, "score")}], paths)
+        row |= _known_values([{"score": value_at_path(held, "score")}], paths)
     if "text" not in row and hasattr(described, "get_content"):  # not every node has a .text
         row["text"] = described.get_content()
-    row |= _named(held, paths)
+    row |= _values_at_paths(held, paths)
     if "doc_id" in row and row.keys().isdisjoint(("start", "end")):
-        row |= _place(layers, row.get("text"))
+        row |= _offsets(layers, row.get("text"))
     elif "start" in paths and "end" not in row:
-        row |= _ended(row.get("start"), row.get("text"))
+        row |= _offsets_from_text(row.get("start"), row.get("text"))
     return row
 
 
-def keys_of(held: Any) -> str:
+def describe_keys(held: Any) -> str:
     """Name the keys or attributes of what came back, for an error."""
     if isinstance(held, (str, bytes, int, float)):
         return f"no keys, being {repr(held)[:_MOST_CHARACTERS]}"
@@ -309,95 +311,95 @@ def as_mapping(held: Any) -> Any:
     return dict(held)
 
 
-def number_of(value: Any) -> float | None:
+def to_float(value: Any) -> float | None:
     """Return a number of any library as a float, None where it is none."""
-    found = _number(value)
-    return None if found is ABSENT else found
+    found = _to_number(value)
+    return None if found is MISSING else found
 
 
-def _has_names(item: Any) -> bool:
+def _has_known_fields(item: Any) -> bool:
     """Tell whether a tuple has names that say what stands in it."""
     return not _KNOWN.isdisjoint(getattr(item, "_fields", ()))
 
 
-def _pair(item: tuple[Any, ...] | list[Any], paths: Paths) -> dict[str, Any]:
+def _row_from_pair(item: tuple[Any, ...] | list[Any], paths: Paths) -> dict[str, Any]:
     if len(item) == 1:  # a row of a database with one column
-        return row_of(item[0], paths)
-    if len(item) != 2 or number_of(item[1]) is None:
+        return to_row(item[0], paths)
+    if len(item) != 2 or to_float(item[1]) is None:
         raise InputError(
             f"a {type(item).__name__} of {len(item)} is not a result",
             hint="return (id, score) pairs, the id first: list(zip(ids, scores))",
         )
-    row = row_of(item[0], paths)
-    return row if "score" in paths else row | {"score": number_of(item[1])}
+    row = to_row(item[0], paths)
+    return row if "score" in paths else row | {"score": to_float(item[1])}
 
 
-def _named(item: Any, paths: Paths) -> dict[str, Any]:
+def _values_at_paths(item: Any, paths: Paths) -> dict[str, Any]:
     """Return what stands where --field says."""
     row: dict[str, Any] = {}
-    for name in RESULT:
+    for name in RESULT_FIELDS:
         path = paths.get(name)
         if path is None:
             continue
-        value = at_path(item, path)
-        if value is not ABSENT:
-            row[name] = _strict(name, value)
+        value = value_at_path(item, path)
+        if value is not MISSING:
+            row[name] = _convert_value(name, value)
         elif name == "id":
             raise InputError(
-                f"there is nothing at {path}; it has {keys_of(item)}",
+                f"there is nothing at {path}; it has {describe_keys(item)}",
                 hint="map the id: --field id=…",
             )
     return row
 
 
-def _layers(item: Any) -> list[Layer]:
+def _result_layers(item: Any) -> list[Layer]:
     """Return a result, what is filed below it, and what is filed below that."""
-    item = _view(item)
-    below = _below(item)
-    return [item, *below, *(deeper for layer in below for deeper in _below(layer))]
+    item = _to_layer(item)
+    below = _nested_layers(item)
+    return [item, *below, *(deeper for layer in below for deeper in _nested_layers(layer))]
 
 
-def _below(layer: Layer) -> list[Layer]:
-    held = (layer.get(name) for name in _BELOW)
+def _nested_layers(layer: Layer) -> list[Layer]:
+    held = (layer.get(name) for name in _NESTED_KEYS)
     return [below for below in held if isinstance(below, Mapping)]
 
 
-def _described(layers: list[Layer], paths: Paths) -> dict[str, Any]:
+def _known_values(layers: list[Layer], paths: Paths) -> dict[str, Any]:
     """Find what a result calls by our names, or by names that others use."""
     item, *below = layers
     row: dict[str, Any] = {}
-    for name in RESULT:
+    for name in RESULT_FIELDS:
         if name in paths:
             continue
         value = item.get(name)
-        if value is not ABSENT and value is not None:
-            row[name] = _strict(name, value)
+        if value is not MISSING and value is not None:
+            row[name] = _convert_value(name, value)
         elif (fits := _FITS.get(name)) is not None:
-            found = _fitting([item], _NAMES[name], fits)
-            found = _fitting(below, _NAMES_BELOW[name], fits) if found is ABSENT else found
-            if found is not ABSENT:
+            found = _first_fitting([item], _NAMES[name], fits)
+            found = _first_fitting(below, _NESTED_NAMES[name], fits) if found is MISSING else found
+            if found is not MISSING:
                 row[name] = found
     return row
 
 
-def _view(part: Any) -> Layer:
+def _to_layer(part: Any) -> Layer:
     """Return what an object has of the names that are looked for; a method says nothing."""
     if isinstance(part, Mapping):
         return part
     own = getattr(part, "__dict__", None) or {}
-    declared = _declared(type(part))  # type: ignore[arg-type]  # mypy: a class is not hashable
-    names = _KNOWN if _makes_attributes(part) else _KNOWN & own.keys() | declared
-    values = ((name, getattr(part, name, ABSENT)) for name in names)
-    return {n: value for n, value in values if value is not ABSENT and not callable(value)}
+    declared = _declared_names(type(part))  # type: ignore[arg-type]  # mypy: a class is not hashable
+    names = _KNOWN if _has_dynamic_attributes(part) else _KNOWN & own.keys() | declared
+    values = ((name, getattr(part, name, MISSING)) for name in names)
+    return {n: value for n, value in values if value is not MISSING and not callable(value)}
 
 
 @lru_cache(maxsize=256)
-def _declared(kind: type) -> frozenset[str]:
+def _declared_names(kind: type) -> frozenset[str]:
     """Return which of the names looked for a class and those above it declare."""
     return frozenset(name for above in kind.__mro__ for name in vars(above)) & _KNOWN
 
 
-def _makes_attributes(part: Any) -> bool:
+def _has_dynamic_attributes(part: Any) -> bool:
     """Tell whether an object may have attributes that are declared nowhere.
 
     Asking a Pydantic object for what it does not have takes a microsecond or two, and results
@@ -408,94 +410,96 @@ def _makes_attributes(part: Any) -> bool:
     return hasattr(type(part), "__getattr__")
 
 
-def _fitting(layers: list[Layer], names: tuple[str, ...], fits: Callable[[Any], Any]) -> Any:
+def _first_fitting(layers: list[Layer], names: tuple[str, ...], fits: Callable[[Any], Any]) -> Any:
     """Return the first value under these names that is what we look for."""
     for layer in layers:
         for name in names:
-            if name in layer and (value := fits(layer[name])) is not ABSENT:
+            if name in layer and (value := fits(layer[name])) is not MISSING:
                 return value
-    return ABSENT
+    return MISSING
 
 
-def _place(layers: list[Layer], text: Any) -> dict[str, Any]:
+def _offsets(layers: list[Layer], text: Any) -> dict[str, Any]:
     """Find where in its document a result stands; -1, which LangChain writes, is nowhere."""
     for layer in layers:
-        start, end = _fit_place(layer.get("start")), _fit_place(layer.get("end"))
-        if start is ABSENT or end is ABSENT:
-            start = _fitting([layer], _STARTS, _fit_place)
-            end = _fitting([layer], _ENDS, _fit_place)
-        if start is not ABSENT:
-            return _ended(start, text) if end is ABSENT else {"start": start, "end": end}
+        start, end = _fit_offset(layer.get("start")), _fit_offset(layer.get("end"))
+        if start is MISSING or end is MISSING:
+            start = _first_fitting([layer], _STARTS, _fit_offset)
+            end = _first_fitting([layer], _ENDS, _fit_offset)
+        if start is not MISSING:
+            return (
+                _offsets_from_text(start, text) if end is MISSING else {"start": start, "end": end}
+            )
     return {}
 
 
-def _ended(start: Any, text: Any) -> dict[str, Any]:
+def _offsets_from_text(start: Any, text: Any) -> dict[str, Any]:
     """Return a place that ends where its text does; without a text it is none."""
     if not isinstance(start, int) or not isinstance(text, str):
         return {}
     return {"start": start, "end": start + len(text)}
 
 
-def _strict(name: str, value: Any) -> Any:
+def _convert_value(name: str, value: Any) -> Any:
     """Return a value as what it is called, or as it is, to be refused."""
     if value is None:
         return None
     if name in ("id", "doc_id"):
         return _id(value, name)
-    found = _number(value) if name == "score" else _whole(value)
-    return value if found is ABSENT or isinstance(value, str) else found
+    found = _to_number(value) if name == "score" else _to_int(value)
+    return value if found is MISSING or isinstance(value, str) else found
 
 
 def _id(value: Any, field: str = "id") -> str:
-    if _is_key(value):
+    if _is_database_key(value):
         return str(value)
-    whole = _whole(value)
-    return text_id(value if whole is ABSENT else whole, field)
+    whole = _to_int(value)
+    return text_id(value if whole is MISSING else whole, field)
 
 
-def _is_key(value: Any) -> bool:
+def _is_database_key(value: Any) -> bool:
     """Tell keys of databases that are no text, by their class, since they may not be imported."""
     return type(value).__name__ in ("UUID", "ObjectId")
 
 
-def _whole(value: Any) -> Any:
+def _to_int(value: Any) -> Any:
     """Return a whole number of any library as an int."""
     if isinstance(value, bool):
-        return ABSENT
+        return MISSING
     try:
         return operator.index(value)
     except TypeError:
-        return ABSENT
+        return MISSING
 
 
-def _number(value: Any) -> Any:
+def _to_number(value: Any) -> Any:
     """Return a number of any library as a float; text is none, nor is a table of one number."""
     if isinstance(value, (str, bytes, bool)) or getattr(value, "shape", ()) != ():
-        return ABSENT
+        return MISSING
     try:
         return float(value)
     except (TypeError, ValueError):
-        return ABSENT
+        return MISSING
 
 
 def _fit_id(value: Any) -> Any:
     if isinstance(value, str):
-        return value or ABSENT
-    return str(value) if _is_key(value) or _whole(value) is not ABSENT else ABSENT
+        return value or MISSING
+    return str(value) if _is_database_key(value) or _to_int(value) is not MISSING else MISSING
 
 
 def _fit_text(value: Any) -> Any:
-    return value if isinstance(value, str) else ABSENT
+    return value if isinstance(value, str) else MISSING
 
 
-def _fit_place(value: Any) -> Any:
-    whole = _whole(value)
-    return whole if whole is not ABSENT and whole >= 0 else ABSENT
+def _fit_offset(value: Any) -> Any:
+    whole = _to_int(value)
+    return whole if whole is not MISSING and whole >= 0 else MISSING
 
 
 _FITS: dict[str, Callable[[Any], Any]] = {
     "id": _fit_id,
-    "score": _number,
+    "score": _to_number,
     "doc_id": _fit_id,
     "text": _fit_text,
 }

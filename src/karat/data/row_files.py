@@ -28,10 +28,10 @@ ENDINGS = {
     ".ipc": "arrow",
 }
 NAMES = ("jsonl", *table_files.READERS)
-Made = TypeVar("Made")
+Table = TypeVar("Table")
 
 
-class Line(msgspec.Struct):
+class RowLine(msgspec.Struct):
     """A line of JSON Lines: the keys it may have, and the row of the table it stands for."""
 
     def row(self) -> dict[str, Any]:
@@ -47,14 +47,14 @@ def first_id(*given: Id | None) -> str | None:
 def read(
     source: DataFile,
     format: str | None,  # noqa: A002
-    line: type[Line],
-    make: Callable[..., Made],
-) -> Made:
+    line: type[RowLine],
+    make: Callable[..., Table],
+) -> Table:
     """Read a table, whose lines are declared by `line` where it is JSON Lines."""
-    name = format or _told(source)
+    name = format or _detect_format(source)
     if name not in NAMES:
-        raise unknown(name)
-    found = _lines(source, line) if name == "jsonl" else table_files.READERS[name](source)
+        raise unknown_format_error(name)
+    found = _read_json_lines(source, line) if name == "jsonl" else table_files.READERS[name](source)
     if not found[0].height:
         raise source.error("the table has no rows", hint="check the command that wrote it")
     return table_files.made(make, found, source)
@@ -71,7 +71,7 @@ def write(table: pl.DataFrame, path: str | os.PathLike[str], format: str | None)
             hint=f"use one of {', '.join(ENDINGS)}, or say which format: {', '.join(NAMES)}",
         )
     if name not in NAMES:
-        raise unknown(name)
+        raise unknown_format_error(name)
     with writing(path) as file:
         if name == "jsonl":
             table.write_ndjson(file)
@@ -79,14 +79,14 @@ def write(table: pl.DataFrame, path: str | os.PathLike[str], format: str | None)
             table_files.WRITERS[name](table, file)
 
 
-def unknown(name: str, known: tuple[str, ...] = NAMES) -> InputError:
+def unknown_format_error(name: str, known: tuple[str, ...] = NAMES) -> InputError:
     """Make the error for a format that is none."""
     return InputError(
         f"there is no format {name!r} here", field="format", hint=f"known: {', '.join(known)}"
     )
 
 
-def _told(source: DataFile) -> str:
+def _detect_format(source: DataFile) -> str:
     """Tell the format from the content, and where that says nothing, from the ending."""
     for known in (table_files.PARQUET, table_files.ARROW):
         if known.sniff(source):
@@ -103,7 +103,7 @@ def _told(source: DataFile) -> str:
     return ENDINGS[source.ending]
 
 
-def _mapped_line(source: DataFile, line: type[Line], content: bytes) -> Line:
+def _decode_mapped_line(source: DataFile, line: type[RowLine], content: bytes) -> RowLine:
     """Decode a line whose keys a mapping names."""
     record = msgspec.json.decode(content)
     return msgspec.convert(
@@ -111,12 +111,12 @@ def _mapped_line(source: DataFile, line: type[Line], content: bytes) -> Line:
     )
 
 
-def _lines(source: DataFile, line: type[Line]) -> table_files.Found:
+def _read_json_lines(source: DataFile, line: type[RowLine]) -> table_files.Found:
     """Read JSON Lines; keys that are not declared are passed over."""
     held = numbered(source)
     decode = msgspec.json.Decoder(line).decode
     if source.columns:
-        decode = partial(_mapped_line, source, line)
+        decode = partial(_decode_mapped_line, source, line)
     rows = [row.row() for _, row in decoded(held, decode, source)]
     columns = {key: [row[key] for row in rows] for key in rows[0]}
 

@@ -15,15 +15,15 @@ from karat.data import frames
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS, Columns
 from karat.data.corpus import Corpus
 from karat.data.data_file import PathSource
-from karat.data.dict_runs import DictRun, holds_lists, text_keys
+from karat.data.dict_runs import DictRun, has_plain_lists, text_keys
 from karat.data.list_cut import ListCut, cut_lists
 from karat.data.notebook import run_html
-from karat.data.offsets import unit_named
+from karat.data.offsets import check_unit
 from karat.data.ranking import QuerySegments, ranked_as_listed, ranked_by_rank, ranked_by_score
 from karat.data.span_checks import in_code_points
 from karat.errors import SWAPPED, InputError, counted
 
-_RETURNED = "give {item: score}, or a list of ids, (id, score) pairs, dicts or objects"
+_RESULTS_HINT = "give {item: score}, or a list of ids, (id, score) pairs, dicts or objects"
 NO_RESULTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String})
 
 
@@ -35,7 +35,7 @@ class Run:
     The constructor takes checked tables; `Run.of` and `Run.read` make them from anything else.
     """
 
-    ranked: pl.DataFrame | DictRun
+    result_data: pl.DataFrame | DictRun
     """The results in rank order, as a table or as dicts; `results` is always the table."""
     _: KW_ONLY
     empty: Sequence[str] = ()
@@ -56,19 +56,23 @@ class Run:
 
     def __post_init__(self) -> None:
         empty = self.empty
-        if isinstance(self.ranked, DictRun):
-            empty = [query for query, items in self.ranked.by_query.items() if not items]
+        if isinstance(self.result_data, DictRun):
+            empty = [query for query, items in self.result_data.by_query.items() if not items]
         object.__setattr__(self, "empty", tuple(empty))
 
     @property
     def lists(self) -> DictRun | None:
         """The results as dicts, if they were given so."""
-        return self.ranked if isinstance(self.ranked, DictRun) else None
+        return self.result_data if isinstance(self.result_data, DictRun) else None
 
     @cached_property
     def results(self) -> pl.DataFrame:
         """The table (query_id, item_id, score, …) in rank order."""
-        return self.ranked.to_frame() if isinstance(self.ranked, DictRun) else self.ranked
+        return (
+            self.result_data.to_frame()
+            if isinstance(self.result_data, DictRun)
+            else self.result_data
+        )
 
     @cached_property
     def segments(self) -> QuerySegments:
@@ -117,11 +121,11 @@ class Run:
     def _of(cls, source: Any, name: str | None, columns: Columns) -> Run:
         if isinstance(source, Run):
             return source if name is None else source.renamed(name)
-        frames.refuse_splits(source)
+        frames.check_no_splits(source)
         if isinstance(source, Mapping):
-            if holds_lists(source):
+            if has_plain_lists(source):
                 return cls(DictRun.of(source), name=name)
-            return _run_of_returned(source, name)
+            return _run_of_retriever_output(source, name)
         if frames.is_table(source):
             return run_of_table(columns.table(frames.to_frame(source)), name=name)
         if isinstance(source, Sequence) and not isinstance(source, (str, bytes)):
@@ -145,14 +149,14 @@ class Run:
 
     def counted_in(self, unit: str) -> Run:
         """Return this run, its places said to be counted in a unit: codepoint, utf16 or utf8."""
-        return replace(self, offsets=unit_named(unit))
+        return replace(self, offsets=check_unit(unit))
 
     def in_code_points(self, corpus: Any) -> Run:
         """Return this run with its places in code points, each checked against its document."""
         if self.lists is not None:
             return replace(self, offsets="codepoint")
         results = in_code_points(self.results, Corpus.open(corpus), self.offsets, "results")
-        return replace(self, ranked=results, offsets="codepoint")
+        return replace(self, result_data=results, offsets="codepoint")
 
     def shaped(self, top_k: int | None = None, score_threshold: float | None = None) -> Run:
         """Return this run without what scores below a threshold, then its lists cut to the top k.
@@ -170,7 +174,7 @@ class Run:
         results = cut_lists(self.results, settings)
         asked = self.segments.query_ids
         emptied = asked.filter(~asked.is_in(results["query_id"].unique().implode()))
-        return replace(self, ranked=results, empty=[*self.empty, *emptied])
+        return replace(self, result_data=results, empty=[*self.empty, *emptied])
 
     def distinct(self, *identity: str) -> Run:
         """Return this run without items that repeat an earlier item of their list; ranks close up.
@@ -185,12 +189,14 @@ class Run:
             return self
         is_first = pl.struct("query_id", *identity).is_first_distinct()
         is_unknown = pl.any_horizontal(pl.col(name).is_null() for name in identity)
-        return replace(self, ranked=results.filter(is_first | is_unknown))
+        return replace(self, result_data=results.filter(is_first | is_unknown))
 
     def with_item_ids(self) -> Run:
         """Return this run, whose items have texts and no ids, with ids made of the texts."""
         ids = [frames.generated_id(text) for text in self.results["text"]]
-        return replace(self, ranked=self.results.with_columns(pl.Series("item_id", ids, pl.String)))
+        return replace(
+            self, result_data=self.results.with_columns(pl.Series("item_id", ids, pl.String))
+        )
 
     def only(self, query_ids: Iterable[str]) -> Run:
         """Return what this run says of some queries, whether it was asked them or not.
@@ -209,7 +215,7 @@ class Run:
             ranked = self.lists.only(kept)
         return replace(
             self,
-            ranked=ranked,
+            result_data=ranked,
             empty=[query for query in self.empty if query in kept],
             errors=rows(self.errors),
             timings=rows(self.timings),
@@ -219,7 +225,7 @@ class Run:
 
     def with_results(self, results: pl.DataFrame) -> Run:
         """Return this run with another table of results, in rank order."""
-        return replace(self, ranked=results)
+        return replace(self, result_data=results)
 
     def with_usage(self, *, timings: pl.DataFrame | None, calls: pl.DataFrame | None) -> Run:
         """Return this run with other tables of its speed and its calls."""
@@ -276,7 +282,7 @@ def run_of_table(
 
     Ranked by `rank` if there is such a column, else by `score`, else as the rows stand.
     """
-    if frames.holds_contexts(table.columns):
+    if frames.has_ragas_columns(table.columns):
         from karat.data.formats.ragas import rows_of_table, run_of_rows
 
         return run_of_rows(*rows_of_table(table, locate), name=name)
@@ -284,7 +290,7 @@ def run_of_table(
     found["doc_id"] = frames.column(table, frames.DOC_ID)
     if lists := _list_columns(table, found):
         return _run_of_lists(table, lists, name, locate)
-    _refuse_gold(table)
+    _reject_gold_table(table)
     query_ids = frames.query_ids(table, locate)
     item = _item_column(table, found)
     if not table.height:
@@ -304,8 +310,8 @@ def run_of_table(
         else:
             columns.append(frames.texts(table[given], wanted, locate))
     results = pl.DataFrame(columns)
-    frames.check_places(results, locate)
-    read = frames.recognised(table, item_id=item, **found)
+    frames.check_offsets(results, locate)
+    read = frames.recognised_columns(table, item_id=item, **found)
     if found["rank"] is not None:
         return Run(ranked_by_rank(results, locate), name=name, recognised=read)
     if found["score"] is not None:
@@ -313,11 +319,11 @@ def run_of_table(
     return Run(ranked_as_listed(results), name=name, recognised=read)
 
 
-def _run_of_returned(source: Mapping[Any, Any], name: str | None) -> Run:
+def _run_of_retriever_output(source: Mapping[Any, Any], name: str | None) -> Run:
     """Make a run from what a retriever returned for each query."""
     from karat.data.formats.json_lines import Header
     from karat.data.formats.native_run import RunLine, run_of_lines
-    from karat.data.results import results_of
+    from karat.data.results import parse_returned
 
     lines = []
     for query, returned in text_keys(source, "query_id").items():
@@ -325,15 +331,15 @@ def _run_of_returned(source: Mapping[Any, Any], name: str | None) -> Run:
             raise InputError(
                 f"query {query!r} has a {type(returned).__name__}, and no list of results",
                 field="results",
-                hint=_RETURNED,
+                hint=_RESULTS_HINT,
             )
         try:
-            lines.append(RunLine(query, list(results_of(returned))))
+            lines.append(RunLine(query, list(parse_returned(returned))))
         except InputError as error:
             raise InputError(
                 f"query {query!r}: {error.problem}",
                 field=error.field or "results",
-                hint=_RETURNED,
+                hint=_RESULTS_HINT,
             ) from error
     return run_of_lines(lines, Header(1, "run", name))
 
@@ -357,12 +363,12 @@ def _run_of_lists(
 
     if not table.height:
         raise InputError("the table has no rows", hint="give at least one query")
-    records, error = frames.records(table, lists, ("results",), locate)
+    records, error = frames.query_records(table, lists, ("results",), locate)
     for record in records:
         for key in lists:
             record[key] = [] if record[key] is None else record[key]
     run = run_of_records(records, name=name, error=error)
-    return replace(run, recognised=frames.recognised(table, **lists))
+    return replace(run, recognised=frames.recognised_columns(table, **lists))
 
 
 def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | None:
@@ -374,10 +380,10 @@ def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | Non
         return frames.item_id_column(table, [n for n in frames.ITEM_ID if n not in frames.DOC_ID])
     item = frames.item_id_column(table)
     known = item is not None or found["text"] is not None
-    return item if known else frames.need_item_id(table)
+    return item if known else frames.require_item_id_column(table)
 
 
-def _refuse_gold(table: pl.DataFrame) -> None:
+def _reject_gold_table(table: pl.DataFrame) -> None:
     grade = frames.column(table, ("grade", "rel", "relevance", "label"))
     if frames.item_id_column(table) is None and frames.column(table, ("text",)) is None:
         grade = grade or frames.column(table, ("evidence", *RELEVANT, *EVIDENCE_LISTS))

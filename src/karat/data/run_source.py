@@ -12,17 +12,17 @@ import numpy as np
 from karat.data.data_file import path_of
 from karat.data.run import Run
 
-KEPT_BYTES = 256 * 2**20
+CACHE_BYTES = 256 * 2**20
 """How much memory the runs may take that are kept after they were read, in the whole process.
 
 A run is scored first and its lists are shown later, by a page or an explanation. Runs are kept in
 between as long as there is room; a run that is larger, or comes when the room is taken, is read
 again instead, so that memory does not grow with the number and the size of the runs.
 """
-_ROW_OF_DICTS = 64  # bytes of a result once the table of a run from dicts is made
+_BYTES_PER_DICT_RESULT = 64  # bytes of a result once the table of a run from dicts is made
 
-_kept: WeakKeyDictionary[RunSource, Run] = WeakKeyDictionary()
-_keeping = Lock()
+_cached_runs: WeakKeyDictionary[RunSource, Run] = WeakKeyDictionary()
+_cache_lock = Lock()
 
 
 class RunSource:
@@ -44,18 +44,18 @@ class RunSource:
     @property
     def is_kept(self) -> bool:
         """Whether the run is in memory, so that it need not be read again."""
-        return isinstance(self.given, Run) or self in _kept
+        return isinstance(self.given, Run) or self in _cached_runs
 
     def read(self) -> Run:
         """Return the whole run, which is read now unless it was kept."""
         if isinstance(self.given, Run):
             return self.given
-        run = _kept.get(self)
+        run = _cached_runs.get(self)
         if run is None:
             run = Run.open(self.given)
-            with _keeping:
-                if _size(run) + sum(map(_size, _kept.values())) <= KEPT_BYTES:
-                    _kept[self] = run
+            with _cache_lock:
+                if _size(run) + sum(map(_size, _cached_runs.values())) <= CACHE_BYTES:
+                    _cached_runs[self] = run
         return run
 
     def batches(self, rows: int | None = None) -> Iterator[Run]:
@@ -82,6 +82,6 @@ class RunSource:
 def _size(run: Run) -> int:
     """Return how many bytes a run takes beside what it was given as."""
     if run.lists is not None:
-        return _ROW_OF_DICTS * int(run.lists.lengths.sum())
+        return _BYTES_PER_DICT_RESULT * int(run.lists.lengths.sum())
     tables = (run.results, run.timings, run.calls)
     return sum(int(table.estimated_size()) for table in tables if table is not None)

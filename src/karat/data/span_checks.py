@@ -15,8 +15,8 @@ from karat.data.offsets import UNITS, bounds, code_points
 from karat.errors import InputError
 
 _BEYOND_16_BITS = r"[\x{10000}-\x{10FFFF}]"
-_MOST = 0.95  # the share of the spans that a cause must explain
-_FEWEST = 2  # of a single span, the cause may be anything
+_LEAST_SHARE = 0.95  # the share of the spans that a cause must explain
+_LEAST_SPANS = 2  # of a single span, the cause may be anything
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ CAUSES = (INCLUSIVE_END, FROM_ONE, BOTH_FROM_ONE, UTF16, UTF8)
 
 
 @dataclass(frozen=True)
-class Explained:
+class OffsetExplanation:
     """Causes that explain why spans do not fit their texts, and for how many of them."""
 
     causes: tuple[Cause, ...]
@@ -70,7 +70,7 @@ class Explained:
 
 def explain_offsets(
     spans: pl.DataFrame, unit: str, corpus: Corpus | None = None
-) -> Explained | None:
+) -> OffsetExplanation | None:
     """Return what explains the offsets of spans that do not fit their texts, if one cause does.
 
     Without the documents only the lengths of texts and spans are compared, which several causes
@@ -79,21 +79,21 @@ def explain_offsets(
     known = spans.filter(pl.col("text").is_not_null() & (pl.col("text") != ""))
     if corpus is not None:
         known = known.filter(pl.col("doc_id").is_in(corpus.doc_ids.implode()))
-    if known.height < _FEWEST:
+    if known.height < _LEAST_SPANS:
         return None
     declared = Cause("declared", "", unit=unit)
-    counts = {cause: _count(known, cause, corpus) for cause in (declared, *CAUSES)}
+    counts = {cause: _count_fitting(known, cause, corpus) for cause in (declared, *CAUSES)}
     fitting = counts.pop(declared)
     if fitting == known.height:
         return None
     best = max(counts.values())
-    if best <= fitting or best < _MOST * known.height:
+    if best <= fitting or best < _LEAST_SHARE * known.height:
         return None
     causes = tuple(cause for cause, count in counts.items() if count == best)
-    return Explained(causes[:1] if corpus is not None else causes, best, known.height)
+    return OffsetExplanation(causes[:1] if corpus is not None else causes, best, known.height)
 
 
-def _count(spans: pl.DataFrame, cause: Cause, corpus: Corpus | None) -> int:
+def _count_fitting(spans: pl.DataFrame, cause: Cause, corpus: Corpus | None) -> int:
     """Count the spans that fit their text if offsets were counted in this way."""
     if corpus is None:
         lengths = text_lengths(cause.unit)
@@ -126,8 +126,8 @@ Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Row = dict[str, Any]
 
-_AROUND = 16  # characters shown before and after the first that differs
-_WORDS = {"codepoint": "code points", "utf16": "UTF-16 code units", "utf8": "UTF-8 bytes"}
+_CONTEXT_LENGTH = 16  # characters shown before and after the first that differs
+_UNIT_NAMES = {"codepoint": "code points", "utf16": "UTF-16 code units", "utf8": "UTF-8 bytes"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,7 @@ class LocatedRows:
         return faulty
 
 
-def placed(table: pl.DataFrame, corpus: Corpus, unit: str) -> LocatedRows:
+def locate_rows(table: pl.DataFrame, corpus: Corpus, unit: str) -> LocatedRows:
     """Bring the places of a table into code points of their documents.
 
     Rows without a start are passed over; where there is a `text`, it is held against the document.
@@ -157,14 +157,14 @@ def placed(table: pl.DataFrame, corpus: Corpus, unit: str) -> LocatedRows:
     has_place = table["start"].is_not_null().to_numpy()
     start, end = (table[name].fill_null(0).to_numpy().copy() for name in ("start", "end"))
     doc_ids = _doc_ids(table)
-    length, wide = _sizes(doc_ids, corpus)
+    length, wide = _document_sizes(doc_ids, corpus)
     unknown = has_place & (length < 0)
     if unit != "codepoint":
-        _convert(doc_ids, np.flatnonzero(has_place & wide), start, end, corpus, unit)
+        _convert_offsets(doc_ids, np.flatnonzero(has_place & wide), start, end, corpus, unit)
     inside = has_place & ~unknown & ((start < 0) | (end < 0))
     past = has_place & ~unknown & ~inside & (end > length)
     within = has_place & ~unknown & ~inside & ~past
-    differs = _differs(table, within, start, end, corpus)
+    differs = _text_differs(table, within, start, end, corpus)
     sound = within & ~differs
     moved = [
         pl.when(pl.lit(pl.Series(sound))).then(pl.lit(pl.Series(now))).otherwise(name).alias(name)
@@ -183,13 +183,13 @@ def placed(table: pl.DataFrame, corpus: Corpus, unit: str) -> LocatedRows:
 
 def in_code_points(table: pl.DataFrame, corpus: Corpus, unit: str, field: str) -> pl.DataFrame:
     """Return a table with its places in code points, or raise for the first that does not hold."""
-    found = placed(table, corpus, unit)
+    found = locate_rows(table, corpus, unit)
     if not found.faults or not found.faulty.any():
         return found.table
     at = int(found.faulty.argmax())
     kind = next(kind for kind, rows in found.faults.items() if rows[at])
     row = table.row(at, named=True)
-    problem, hint = fault(kind, row, corpus, unit)
+    problem, hint = describe_fault(kind, row, corpus, unit)
     more = "karat validate lists all that is wrong"
     if kind != "unknown-document" and "text" in table.columns:
         explained = explain_offsets(table, unit, corpus)
@@ -204,7 +204,7 @@ def in_code_points(table: pl.DataFrame, corpus: Corpus, unit: str, field: str) -
     )
 
 
-def fault(kind: str, row: Row, corpus: Corpus, unit: str) -> tuple[str, str | None]:
+def describe_fault(kind: str, row: Row, corpus: Corpus, unit: str) -> tuple[str, str | None]:
     """Say what is wrong with the place of a row, and what may have happened."""
     if kind == "unknown-document":
         if row.get("doc_id") is None:
@@ -212,13 +212,13 @@ def fault(kind: str, row: Row, corpus: Corpus, unit: str) -> tuple[str, str | No
         first = ", ".join(map(repr, corpus.doc_ids.sort().head(3)))
         return "the corpus has no such document", f"it has {first or 'none'}"
     document = corpus[row["doc_id"]]
-    hint = _likely(document, row)
+    hint = _likely_cause(document, row)
     if kind == "past-end":
-        return f"the document ends at {bounds(document, unit)[-1]} ({_WORDS[unit]})", hint
+        return f"the document ends at {bounds(document, unit)[-1]} ({_UNIT_NAMES[unit]})", hint
     if kind == "inside-character":
-        return f"in {_WORDS[unit]}, it begins or ends inside a character", hint
-    start, end = _converted(document, row, unit)
-    there, given = _side_by_side(document[start:end], row["text"])
+        return f"in {_UNIT_NAMES[unit]}, it begins or ends inside a character", hint
+    start, end = _to_code_points(document, row, unit)
+    there, given = _shorten_to_difference(document[start:end], row["text"])
     return f"the document has {there} and the text is {given}", hint
 
 
@@ -228,7 +228,7 @@ def _doc_ids(table: pl.DataFrame) -> pl.Series:
     return pl.Series("doc_id", [None] * table.height, pl.String)
 
 
-def _sizes(doc_ids: pl.Series, corpus: Corpus) -> tuple[Ints, Flags]:
+def _document_sizes(doc_ids: pl.Series, corpus: Corpus) -> tuple[Ints, Flags]:
     """Return how long each row's document is, -1 where there is none, and whether it is not ASCII.
 
     In ASCII all units are the same, so only documents that are not need a second look.
@@ -246,7 +246,7 @@ def _sizes(doc_ids: pl.Series, corpus: Corpus) -> tuple[Ints, Flags]:
     )
 
 
-def _convert(
+def _convert_offsets(
     doc_ids: pl.Series, rows: Ints, start: Ints, end: Ints, corpus: Corpus, unit: str
 ) -> None:
     """Put code points in the place of other offsets, document by document."""
@@ -257,7 +257,9 @@ def _convert(
         end[at] = code_points(corpus[doc_id], end[at], unit)
 
 
-def _differs(table: pl.DataFrame, within: Flags, start: Ints, end: Ints, corpus: Corpus) -> Flags:
+def _text_differs(
+    table: pl.DataFrame, within: Flags, start: Ints, end: Ints, corpus: Corpus
+) -> Flags:
     """Tell which rows have another text than their document has in that place."""
     differs = np.zeros(table.height, np.bool_)
     if "text" not in table.columns:
@@ -276,44 +278,44 @@ def _differs(table: pl.DataFrame, within: Flags, start: Ints, end: Ints, corpus:
     return differs
 
 
-def _likely(document: str, row: Row) -> str | None:
+def _likely_cause(document: str, row: Row) -> str | None:
     """Say how the offsets of a text that is not where it should be may have been counted."""
     text, start, end = row.get("text"), row["start"], row["end"]
     if not text:
         return None
     for other in UNITS:
-        if _stands(text, document, *_converted(document, row, other)):
-            return f'it fits in {_WORDS[other]}: declare "offsets": "{other}"'
+        if _is_at(text, document, *_to_code_points(document, row, other)):
+            return f'it fits in {_UNIT_NAMES[other]}: declare "offsets": "{other}"'
     bare, one = document.replace("\r\n", "\n"), text.replace("\r\n", "\n")
-    if _stands(one, bare, start, end):
+    if _is_at(one, bare, start, end):
         return r"it fits where \r\n is one character: count both"
-    if _stands(one.replace("\n", "\r\n"), bare.replace("\n", "\r\n"), start, end):
+    if _is_at(one.replace("\n", "\r\n"), bare.replace("\n", "\r\n"), start, end):
         return r"it fits where every newline is \r\n: count what the document has"
     for cause in (INCLUSIVE_END, FROM_ONE, BOTH_FROM_ONE):
-        if _stands(text, document, start + cause.start, end + cause.end):
+        if _is_at(text, document, start + cause.start, end + cause.end):
             return f"it fits at [{start + cause.start}, {end + cause.end})"
-    at = _nearest(text, document, start)
+    at = _nearest_occurrence(text, document, start)
     return None if at is None else f"the text is at [{at}, {at + len(text)}) in code points"
 
 
-def _nearest(text: str, document: str, start: int) -> int | None:
+def _nearest_occurrence(text: str, document: str, start: int) -> int | None:
     """Return where the occurrence of a text begins that is nearest to an offset."""
     before, after = document.rfind(text, 0, start + len(text)), document.find(text, start)
     found = [at for at in (before, after) if at >= 0]
     return min(found, key=lambda at: abs(at - start), default=None)
 
 
-def _stands(text: str, document: str, start: int, end: int) -> bool:
+def _is_at(text: str, document: str, start: int, end: int) -> bool:
     """Tell whether a text fills a place; a slice alone would cut off what is past the end."""
     return 0 <= start <= end <= len(document) and document[start:end] == text
 
 
-def _converted(document: str, row: Row, unit: str) -> tuple[int, int]:
+def _to_code_points(document: str, row: Row, unit: str) -> tuple[int, int]:
     start, end = code_points(document, np.array([row["start"], row["end"]]), unit).tolist()
     return start, end
 
 
-def _side_by_side(there: str, given: str) -> tuple[str, str]:
+def _shorten_to_difference(there: str, given: str) -> tuple[str, str]:
     """Shorten two texts to where they first differ."""
     alike = (a == b for a, b in zip(there, given, strict=False))
     first = next((at for at, same in enumerate(alike) if not same), min(len(there), len(given)))
@@ -321,6 +323,6 @@ def _side_by_side(there: str, given: str) -> tuple[str, str]:
 
 
 def _window(text: str, first: int) -> str:
-    begin = max(0, first - _AROUND)
-    stop = first + _AROUND
+    begin = max(0, first - _CONTEXT_LENGTH)
+    stop = first + _CONTEXT_LENGTH
     return f"{'…' * (begin > 0)}{text[begin:stop]!r}{'…' * (stop < len(text))}"

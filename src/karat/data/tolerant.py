@@ -21,7 +21,7 @@ from karat.errors import InputError
 
 
 @dataclass(frozen=True)
-class Note:
+class ReadingProblem:
     """Something that other readers refuse: its kind, their error, and where it stands in gold."""
 
     kind: str
@@ -34,7 +34,7 @@ class TolerantReading:
     """Gold as far as it can be used, and what was passed over."""
 
     gold: Gold
-    notes: Sequence[Note] = ()
+    notes: Sequence[ReadingProblem] = ()
     files: Sequence[DataFile] = field(default=(), repr=False)
 
     @cached_property
@@ -52,10 +52,10 @@ class TolerantReading:
 
 def read(source: Any) -> TolerantReading:
     """Take gold however it is given; only native files and records can be read past a fault."""
-    notes: list[Note] = []
+    notes: list[ReadingProblem] = []
 
     def refuse(kind: str, error: InputError, /, **place: Any) -> None:
-        notes.append(Note(kind, error, place))
+        notes.append(ReadingProblem(kind, error, place))
 
     if isinstance(source, (str, os.PathLike)):
         source = PathSource(source)

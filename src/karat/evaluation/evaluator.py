@@ -20,7 +20,7 @@ from karat.errors import InputError, KaratWarning
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
 from karat.evaluation.usage import load_note
-from karat.files import flows
+from karat.files import is_pipe
 from karat.live.failures import MAX_FAILED, failures
 from karat.live.protocol import Search
 from karat.match.text import Matching
@@ -241,7 +241,7 @@ class Evaluator:
         """Run a retriever; read what can be read only once; leave all else until it is scored."""
         path = path_of(run)
         if path is not None:
-            return RunSource(Run.open(run) if flows(path) else run)
+            return RunSource(Run.open(run) if is_pipe(path) else run)
         if isinstance(run, (Run, Mapping, Sequence)) or is_table(run):
             return RunSource(run)
         from karat.live.retrieve import retrieve

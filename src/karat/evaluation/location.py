@@ -151,7 +151,7 @@ def _without_white_space(texts: pl.Series, corpus: Corpus, _: float) -> pl.DataF
         written["wanted"].unique(), pl.Series([text.dense for text in documents], dtype=pl.String)
     ).join(written, on="wanted")
     rows = [
-        (evidence, corpus.doc_ids[document], *documents[document].stretch(start, end), 1.0)
+        (evidence, corpus.doc_ids[document], *documents[document].original_span(start, end), 1.0)
         for evidence, document, start, end in found.select(
             "evidence", "document", "start", "end"
         ).iter_rows()
@@ -195,7 +195,7 @@ def _with_spans(gold: Gold, report: pl.DataFrame, corpus: Corpus) -> Gold:
     new = new.with_columns(pl.Series("text", texts, pl.String), grade=pl.lit(1, pl.Int64))
     return replace(
         gold,
-        known_queries=gold.queries,
+        query_data=gold.queries,
         spans=pl.concat([own, new.select(list(SPANS))]),
         empty_spans=sorted(set(gold.empty_spans) - set(placed["query_id"])),
         offsets="codepoint",

@@ -13,7 +13,13 @@ import numpy as np
 import polars as pl
 
 from karat.data.corpus import Corpus
-from karat.data.span_checks import LocatedRows, explain_offsets, fault, placed, text_lengths
+from karat.data.span_checks import (
+    LocatedRows,
+    describe_fault,
+    explain_offsets,
+    locate_rows,
+    text_lengths,
+)
 from karat.data.tolerant import TolerantReading
 from karat.errors import counted
 
@@ -281,7 +287,7 @@ def span_findings(
         yield from _length_findings(finder, spans, unit)
         texts = spans["text"].to_list()
     else:
-        found = placed(spans, corpus, unit)
+        found = locate_rows(spans, corpus, unit)
         yield from _fault_findings(finder, spans, found, corpus, unit)
         texts = _texts(found, corpus)
     empty = spans["start"] == spans["end"]
@@ -297,7 +303,7 @@ def place_findings(
     finder: Finder, table: pl.DataFrame, corpus: Corpus, unit: str
 ) -> Iterator[Finding]:
     """Yield places of chunks or results that do not hold, and documents that there are not."""
-    found = placed(table, corpus, unit)
+    found = locate_rows(table, corpus, unit)
     if "doc_id" in table.columns:
         strange = ~table["doc_id"].is_in(corpus.doc_ids.implode()).fill_null(value=True)
         found.faults["unknown-document"] = strange.to_numpy() | found.faults.get(
@@ -310,7 +316,7 @@ def _fault_findings(
     finder: Finder, table: pl.DataFrame, found: LocatedRows, corpus: Corpus, unit: str
 ) -> Iterator[Finding]:
     for kind, rows in found.faults.items():
-        say = partial(fault, kind, corpus=corpus, unit=unit)
+        say = partial(describe_fault, kind, corpus=corpus, unit=unit)
         yield from finder.found(kind, table.filter(rows), say)
 
 

@@ -191,7 +191,7 @@ class _Document:
     def place(self, start: int, end: int) -> Stretch:
         """Return where a stretch of the folded text stands in the text itself."""
         first, last = (at - self.folded.count(" ", 0, at) for at in (start, end))
-        return self.dense.stretch(first, last)
+        return self.dense.original_span(first, last)
 
 
 @dataclass(frozen=True)

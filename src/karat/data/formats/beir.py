@@ -69,7 +69,7 @@ def read_gold(source: DataFile) -> Gold:
     file = queries_file(_folder(source))
     told = {} if file is None else _queries(Source(file))
     known = queries_of({query: told.get(query, {}) for query in gold.query_ids})
-    return Gold(gold.judgments, known_queries=known, name=_folder(source).name)
+    return Gold(gold.judgments, query_data=known, name=_folder(source).name)
 
 
 def read_run(source: Source) -> NoReturn:

@@ -39,13 +39,13 @@ from karat.data.formats.json_lines import (
 )
 from karat.data.frames import (
     LARGEST_GRADE,
-    LARGEST_PLACE,
-    PLACE_HINT,
+    LARGEST_OFFSET,
+    OFFSETS_HINT,
     QUERY_ID,
     QUERY_TEXT,
     Hashed,
+    describe_invalid_span,
     generated_id,
-    no_place,
 )
 from karat.data.gold import Gold
 from karat.data.gold_tables import ANY_OF, NO_EVIDENCE, NO_JUDGMENTS, SPANS
@@ -223,7 +223,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
         if line.spans == []:
             empty_spans.append(query)
         for at, span in enumerate(line.spans or ()):
-            if 0 <= span.start <= span.end <= LARGEST_PLACE:
+            if 0 <= span.start <= span.end <= LARGEST_OFFSET:
                 spans.append((query, str(span.doc_id), span.start, span.end, span.text, span.grade))
             else:
                 _refuse_span(query, span, error, refuse, line=number, field=f"spans[{at}]")
@@ -235,7 +235,7 @@ def _gold(lines: Numbered[Any], header: Header, error: MakeError, refuse: Refuse
     hashed.warn("gold")
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "relevant", orient="row"),
-        known_queries=queries_of(queries),
+        query_data=queries_of(queries),
         empty_judgments=empty,
         spans=table_of(spans, SPANS, "spans", orient="row") if spans else None,
         empty_spans=empty_spans,
@@ -359,7 +359,7 @@ def _lists_by_group(rows: list[dict[str, Any]]) -> list[list[str]]:
 
 
 def _refuse_span(query: str, span: Span, error: MakeError, refuse: Refuse, **where: Any) -> None:
-    problem = error(no_place(span.start, span.end), hint=PLACE_HINT, **where)
+    problem = error(describe_invalid_span(span.start, span.end), hint=OFFSETS_HINT, **where)
     kind = "too-far" if span.start <= span.end else "inverted"
     refuse(
         "negative" if span.start < 0 else kind,

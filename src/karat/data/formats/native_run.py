@@ -34,7 +34,7 @@ from karat.data.formats.json_lines import (
     without_nulls,
 )
 from karat.data.frames import (
-    PLACE_HINT,
+    OFFSETS_HINT,
     QUERY_ID,
     QUERY_TEXT,
     Hashed,
@@ -383,7 +383,7 @@ def check_result(result: ResultRow, number: int, at: int, error: MakeError) -> N
             f"[{result.start}, {result.end}) is no stretch of text",
             line=number,
             field=f"results[{at}]",
-            hint=PLACE_HINT,
+            hint=OFFSETS_HINT,
         )
     if result.score is not None and not math.isfinite(result.score):
         raise error(

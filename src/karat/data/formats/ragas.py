@@ -49,8 +49,8 @@ from karat.data.frames import (
     Locate,
     generated_id,
     has_nul,
-    holds_contexts,
-    list_in_cell,
+    has_ragas_columns,
+    parse_list_cell,
 )
 from karat.data.gold import Gold
 from karat.data.gold_tables import NO_JUDGMENTS
@@ -243,7 +243,7 @@ def gold_of_rows(
     Hashed(rows.queries_hashed, not by_id).warn("gold")
     return Gold(
         table_of(judgments, dict(NO_JUDGMENTS.schema), "reference_context_ids", orient="row"),
-        known_queries=queries_of(queries),
+        query_data=queries_of(queries),
         empty_judgments=empty,
         evidence=table_of(evidence, EVIDENCE, "reference_contexts", orient="row")
         if evidence
@@ -325,7 +325,7 @@ def _list(text: str | None, number: int, field: str, error: MakeError) -> Any:
     """Read a list that stands in a cell of a CSV, as JSON or as Python prints it."""
     if text is None or not text.strip():
         return None
-    if (found := list_in_cell(text)) is not None:
+    if (found := parse_list_cell(text)) is not None:
         return found
     raise error(
         f"{text[:40]!r} is no list of contexts",
@@ -361,7 +361,7 @@ _OTHERS = (
 def sniff(source: DataFile) -> bool:
     """Tell whether the first line is an object with contexts, and no line of karat's own."""
     first = first_line(source)
-    return first.startswith(b"{") and holds_contexts(
+    return first.startswith(b"{") and has_ragas_columns(
         source.columns.rename_names(key.decode() for key in _KEY.findall(first))
     )
 

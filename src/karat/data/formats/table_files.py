@@ -401,7 +401,7 @@ def _read_arrow(given: Path | IO[bytes], head: bytes) -> pl.DataFrame:
 
 def _kind(table: pl.DataFrame) -> Kind | None:
     """Tell gold from a run by the columns; whole numbers called score, or places, may be either."""
-    if frames.holds_contexts(table.columns):
+    if frames.has_ragas_columns(table.columns):
         return kind_of_contexts(table.columns)
     score = frames.column(table, ("score",))
     if frames.column(table, ("rank",)) is None and score is not None:
@@ -412,7 +412,7 @@ def _kind(table: pl.DataFrame) -> Kind | None:
     gold = frames.column(table, (*frames.GRADE[:-1], "evidence", *listed)) is not None
     ranked = frames.column(table, ("rank", *RESULTS)) is not None
     items = frames.item_id_column(table) or frames.column(table, ("text",))
-    is_run = items is not None and not frames.holds_places(table)
+    is_run = items is not None and not frames.has_span_columns(table)
     return one_kind(gold=gold, run=ranked or (is_run and not gold))
 
 

@@ -11,21 +11,21 @@ from karat.checks import did_you_mean
 from karat.data.formats.json_lines import converted
 from karat.data.formats.native_run import Call, RunLine, call_rows, timing_rows
 from karat.data.results import (
-    ABSENT,
-    RESULT,
-    at_path,
-    held_in,
-    listed_in,
-    number_of,
-    refuse_half_characters,
-    results_in,
-    unplaced,
+    MISSING,
+    RESULT_FIELDS,
+    check_no_lone_surrogates,
+    error_without_line,
+    find_result_list,
+    normalize_returned,
+    parse_results,
+    to_float,
+    value_at_path,
 )
 from karat.errors import InputError, printable
 from karat.live.protocol import SEARCH_SETTINGS, Answer, AttemptError, Search
 
 REQUEST = ("query", *SEARCH_SETTINGS)
-RESPONSE = ("results", *RESULT, "latency_ms", "calls")
+RESPONSE = ("results", *RESULT_FIELDS, "latency_ms", "calls")
 _LONGEST_PATH = 1000
 _MOST_KEYS = 100
 
@@ -89,8 +89,8 @@ class Fields:
 
     def picked(self, held: Any, name: str) -> Any:
         """Return what goes by one of our names, None where it is not there."""
-        found = at_path(held, self.paths.get(name, name))
-        return None if found is ABSENT else found
+        found = value_at_path(held, self.paths.get(name, name))
+        return None if found is MISSING else found
 
 
 def _put(built: dict[str, Any], path: str, value: Any, name: str) -> None:
@@ -133,13 +133,13 @@ def answer_of(returned: Any, fields: Fields) -> Answer:
 
 
 def _answer(returned: Any, fields: Fields) -> Answer:
-    held = held_in(returned)
+    held = normalize_returned(returned)
     _refuse_failure(held)
-    listed = listed_in(held, fields.paths)
-    results = results_in(listed, fields.paths)
+    listed = find_result_list(held, fields.paths)
+    results = parse_results(listed, fields.paths)
     latency, calls = ({}, []) if listed is held else _beside(held, fields)
     answer = Answer(results, latency, calls)
-    refuse_half_characters(_texts(answer))
+    check_no_lone_surrogates(_texts(answer))
     return answer
 
 
@@ -147,10 +147,10 @@ def _beside(held: Any, fields: Fields) -> tuple[dict[str, float], list[Call]]:
     """Read what stands beside the results: how long stages took, and calls of models."""
     latency = _latency(fields.picked(held, "latency_ms"))
     line = _checked({"latency_ms": latency, "calls": fields.picked(held, "calls")})
-    timing_rows("", line.latency_ms, 0, unplaced)
-    call_rows("", line.calls, 0, unplaced)
-    trace = at_path(held, "trace")
-    if trace is ABSENT or trace is None:
+    timing_rows("", line.latency_ms, 0, error_without_line)
+    call_rows("", line.calls, 0, error_without_line)
+    trace = value_at_path(held, "trace")
+    if trace is MISSING or trace is None:
         return line.latency_ms or {}, line.calls or []
     from karat.live import otel
 
@@ -160,12 +160,12 @@ def _beside(held: Any, fields: Fields) -> tuple[dict[str, float], list[Call]]:
 
 
 def _checked(record: dict[str, Any]) -> RunLine:
-    return converted(0, {"query_id": "-", **record}, RunLine, unplaced)
+    return converted(0, {"query_id": "-", **record}, RunLine, error_without_line)
 
 
 def _refuse_failure(held: Any) -> None:
     failure = held.get("error") if isinstance(held, Mapping) else None
-    if failure and number_of(failure) is None:  # a number is the score of an item called so
+    if failure and to_float(failure) is None:  # a number is the score of an item called so
         kind, message = "Error", failure
         if isinstance(failure, Mapping):
             kind, message = failure.get("type") or kind, failure.get("message") or ""
@@ -174,10 +174,10 @@ def _refuse_failure(held: Any) -> None:
 
 def _latency(given: Any) -> Any:
     """Return the time of each stage; a number alone is the whole time."""
-    if (number := number_of(given)) is not None:
+    if (number := to_float(given)) is not None:
         return {"total": number}
     if isinstance(given, Mapping):
-        numbers = {stage: number_of(value) for stage, value in given.items()}
+        numbers = {stage: to_float(value) for stage, value in given.items()}
         return {s: given[s] if n is None else n for s, n in numbers.items()}
     return given
 
