@@ -223,7 +223,7 @@ class Evaluator:
     def _score(self, sources: Sequence[RunSource], names: Sequence[str | None]) -> list[ScoredRun]:
         """Score runs; what is measured where no measure was named may depend on all of them."""
         for source in sources:
-            if holds_scores(source.given):
+            if holds_scores(source.data):
                 raise InputError(
                     "these are scores that karat saved, not a run",
                     path=source.path,
@@ -310,7 +310,7 @@ def _names(scored: Sequence[ScoredRun]) -> list[str]:
     names = [run.name or "run" for run in scored]
     sources = [run.source for run in scored]
     names = [
-        str(source.path) if names.count(name) > 1 and isinstance(source.given, PathSource) else name
+        str(source.path) if names.count(name) > 1 and isinstance(source.data, PathSource) else name
         for name, source in zip(names, sources, strict=True)
     ]
     return [
