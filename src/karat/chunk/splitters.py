@@ -71,7 +71,7 @@ class _Document(DenseText):
         if at < 0:
             return None
         self.last = (at, at + len(wanted))
-        place = self.stretch(*self.last)
+        place = self.original_span(*self.last)
         whole = place[0] - (len(piece) - len(piece.lstrip()))
         if whole >= 0 and self.text.startswith(piece, whole):
             return whole, whole + len(piece)
@@ -99,7 +99,7 @@ class _Document(DenseText):
         return self.dense.find(wanted, at + 1) if same else at
 
     def _between(self, at: int, end: int) -> str:
-        return self.text[slice(*self.stretch(at, end))]
+        return self.text[slice(*self.original_span(at, end))]
 
 
 def _overlaps(splitter: Any) -> Overlaps:

@@ -338,7 +338,7 @@ def query_records(
 
 
 def _text_lists(values: pl.Series) -> list[Any]:
-    """Return the cells of a column of text lists; text is parsed if the column is known to be one."""
+    """Return the cells of a list column; lists written as text are parsed in known columns."""
     lists = (*EVIDENCE_LISTS, *CONTEXTS, OLD_CONTEXTS)
     if values.dtype != pl.String or values.name.lower() not in lists:
         return values.to_list()

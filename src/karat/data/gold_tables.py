@@ -336,6 +336,7 @@ def require_gold_column(table: pl.DataFrame) -> None:
 
 
 def require_rows(table: pl.DataFrame, what: str) -> None:
+    """Raise an error for a table without rows."""
     if not table.height:
         raise InputError("the table has no rows", hint=f"add at least one {what}")
 

@@ -1,4 +1,4 @@
-"""Files of rows: the tables that Corpus and Chunks are read from and written to."""
+"""Files with one row per document or chunk: JSON Lines, CSV, TSV, Parquet and Arrow."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ Table = TypeVar("Table")
 
 
 class RowLine(msgspec.Struct):
-    """A line of JSON Lines: the keys it may have, and the row of the table it stands for."""
+    """A line of JSON Lines: its keys, and its conversion to a row of the table."""
 
     def row(self) -> dict[str, Any]:
         """Return the columns of the row."""
         raise NotImplementedError
 
 
-def first_id(*given: Id | None) -> str | None:
-    """Return the first id there is as text: a file may name it in more than one way."""
-    return next((str(name) for name in given if name is not None), None)
+def first_id(*ids: Id | None) -> str | None:
+    """Return the first id that is not None as text; files use different keys for the id."""
+    return next((str(value) for value in ids if value is not None), None)
 
 
 def read(
@@ -50,25 +50,28 @@ def read(
     line: type[RowLine],
     make: Callable[..., Table],
 ) -> Table:
-    """Read a table, whose lines are declared by `line` where it is JSON Lines."""
+    """Read a table. `line` declares the keys of JSON Lines, and `make` checks the table."""
     name = format or _detect_format(source)
     if name not in NAMES:
         raise unknown_format_error(name)
-    found = _read_json_lines(source, line) if name == "jsonl" else table_files.READERS[name](source)
-    if not found[0].height:
+    if name == "jsonl":
+        table_rows = _read_json_lines(source, line)
+    else:
+        table_rows = table_files.READERS[name](source)
+    if not table_rows[0].height:
         raise source.error("the table has no rows", hint="check the command that wrote it")
-    return table_files.made(make, found, source)
+    return table_files.made(make, table_rows, source)
 
 
 def write(table: pl.DataFrame, path: str | os.PathLike[str], format: str | None) -> None:  # noqa: A002
-    """Write a table in the named format, or in the one that the ending names."""
+    """Write a table in the given format, or in the one that follows from the file extension."""
     ending = without_compression(Path(path)).suffix.lower()
     name = format or ENDINGS.get(ending)
     if name is None:
         raise InputError(
-            f"the ending {ending!r} names no format",
+            f"unknown file extension {ending!r}",
             path=path,
-            hint=f"use one of {', '.join(ENDINGS)}, or say which format: {', '.join(NAMES)}",
+            hint=f"use one of {', '.join(ENDINGS)}, or specify the format: {', '.join(NAMES)}",
         )
     if name not in NAMES:
         raise unknown_format_error(name)
@@ -80,14 +83,14 @@ def write(table: pl.DataFrame, path: str | os.PathLike[str], format: str | None)
 
 
 def unknown_format_error(name: str, known: tuple[str, ...] = NAMES) -> InputError:
-    """Make the error for a format that is none."""
+    """Return the error for an unknown format."""
     return InputError(
-        f"there is no format {name!r} here", field="format", hint=f"known: {', '.join(known)}"
+        f"unknown format {name!r}", field="format", hint=f"choose one of {', '.join(known)}"
     )
 
 
 def _detect_format(source: DataFile) -> str:
-    """Tell the format from the content, and where that says nothing, from the ending."""
+    """Detect the format by the content, or else by the file extension."""
     for known in (table_files.PARQUET, table_files.ARROW):
         if known.sniff(source):
             return known.name
@@ -96,15 +99,14 @@ def _detect_format(source: DataFile) -> str:
         return "jsonl"
     if source.ending not in ENDINGS:
         raise source.error(
-            "neither content nor ending tells the format",
+            "the format cannot be detected",
             field="format",
-            hint=f"say which it is: {', '.join(NAMES)}",
+            hint=f"specify it: {', '.join(NAMES)}",
         )
     return ENDINGS[source.ending]
 
 
 def _decode_mapped_line(source: DataFile, line: type[RowLine], content: bytes) -> RowLine:
-    """Decode a line whose keys a mapping names."""
     record = msgspec.json.decode(content)
     return msgspec.convert(
         source.columns.keys(record) if isinstance(record, dict) else record, line
@@ -112,16 +114,17 @@ def _decode_mapped_line(source: DataFile, line: type[RowLine], content: bytes) -
 
 
 def _read_json_lines(source: DataFile, line: type[RowLine]) -> table_files.Found:
-    """Read JSON Lines; keys that are not declared are passed over."""
-    held = numbered(source)
+    """Read JSON Lines; keys that are not declared are ignored."""
+    numbered_lines = numbered(source)
     decode = msgspec.json.Decoder(line).decode
     if source.columns:
         decode = partial(_decode_mapped_line, source, line)
-    rows = [row.row() for _, row in decoded(held, decode, source)]
+    rows = [row.row() for _, row in decoded(numbered_lines, decode, source)]
     columns = {key: [row[key] for row in rows] for key in rows[0]}
 
     def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:
-        return source.error(problem, line=held[row - 1][0], field=field, hint=hint)
+        return source.error(problem, line=numbered_lines[row - 1][0], field=field, hint=hint)
 
     table = pl.DataFrame(columns)
-    return table.select(c for c in columns if table[c].dtype != pl.Null), locate, held[0][0]
+    present = [column for column in columns if table[column].dtype != pl.Null]
+    return table.select(present), locate, numbered_lines[0][0]
