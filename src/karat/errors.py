@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import os
 
 
-SWAPPED = "gold comes first, then the run; maybe they are swapped"
+SWAPPED = "gold comes first, then the run; they may be swapped"
 
 
 def counted(count: int, word: str) -> str:

@@ -159,7 +159,9 @@ def _from_mapping(texts: Mapping[Any, Any]) -> pl.DataFrame:
             )
         if not isinstance(text, str):
             raise InputError(
-                f"query {query!r}: the text must be text, got {text!r}", field="text", hint=SHAPE
+                f"query {query!r}: the text must be a string, got {text!r}",
+                field="text",
+                hint=SHAPE,
             )
     table = table_of([(str(q), text) for q, text in texts.items()], _SCHEMA, "text", orient="row")
     frames.check_unique_ids(table["query_id"], "query")

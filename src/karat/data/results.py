@@ -149,7 +149,7 @@ def find_result_list(output: Any, paths: Paths) -> Any:
         value = value_at_path(output, path)
         if value is MISSING or value is None:
             raise InputError(
-                f"no value at {path!r}; the output has {describe_keys(output)}",
+                f"no value at {path!r}; the output {describe_content(output)}",
                 hint="map the list: --field results=…",
             )
         return value
@@ -174,7 +174,7 @@ def _rows(result_list: Any, paths: Paths) -> list[dict[str, Any]]:
         return _rows_from_scores(result_list)
     if isinstance(result_list, (str, bytes)) or not isinstance(result_list, Iterable):
         raise InputError(
-            f"the output is not a list of results; it has {describe_keys(result_list)}",
+            f"the output is not a list of results; it {describe_content(result_list)}",
             hint=f"{_SHAPES}, or map the list: --field results=…",
         )
     rows = [_row(index, item, paths) for index, item in enumerate(result_list)]
@@ -193,7 +193,7 @@ def _row(index: int, item: Any, paths: Paths) -> dict[str, Any]:
         raise InputError("values are nested too deep", field=location, hint=_SHAPES) from error
     if all(row.get(name) is None for name in ("id", "doc_id", "start", "text")):
         raise InputError(
-            f"the result has no id, no span and no text; it has {describe_keys(item)}",
+            f"the result has no id, no span and no text; it {describe_content(item)}",
             field=location,
             hint="map the id: --field id=…",
         )
@@ -227,7 +227,7 @@ def _rows_from_scores(scores: Mapping[Any, Any]) -> list[dict[str, Any]]:
     numbers = {key: to_float(value) for key, value in scores.items()}
     if None in numbers.values() or "query_id" in numbers:  # the query id may be a number
         raise InputError(
-            f"the output has no list of results; it has {describe_keys(scores)}",
+            f"the output has no list of results; it {describe_content(scores)}",
             hint='return a list, or {"results": […]}, or map the list: --field results=…',
         )
     rows = [
@@ -295,20 +295,21 @@ def _row_from_object(result: Any, paths: Paths) -> dict[str, Any]:
     return row
 
 
-def describe_keys(value: Any) -> str:
-    """Return the keys or attributes of a value, for an error message."""
+def describe_content(value: Any) -> str:
+    """Return a phrase for an error message: "has the keys a, b", or "is 7" for a plain value."""
     if isinstance(value, (str, bytes, int, float)):
-        return f"no keys: {repr(value)[:_MAX_CHARACTERS]}"
+        return f"is {repr(value)[:_MAX_CHARACTERS]}"
     if isinstance(value, Mapping):
-        keys, what = list(map(str, value)), "the keys"
+        names, kind = list(map(str, value)), "keys"
     else:
         names = getattr(value, "__dict__", None) or getattr(value, "__slots__", None) or dir(value)
-        keys = [name for name in names if not name.startswith("__")]
-        what = f"the attributes ({type(value).__name__})"
-    if not keys:
-        return what.replace("the", "no", 1)
-    listed = ", ".join(keys[:_MAX_KEYS]) + (", …" if len(keys) > _MAX_KEYS else "")
-    return f"{what} {listed}"
+        names = [name for name in names if not name.startswith("__")]
+        kind = "attributes"
+    owner = "" if isinstance(value, Mapping) else f"is a {type(value).__name__} and "
+    if not names:
+        return f"{owner}has no {kind}"
+    listed = ", ".join(names[:_MAX_KEYS]) + (", …" if len(names) > _MAX_KEYS else "")
+    return f"{owner}has the {kind} {listed}"
 
 
 def as_mapping(value: Any) -> Any:
@@ -353,7 +354,7 @@ def _values_at_paths(item: Any, paths: Paths) -> dict[str, Any]:
             row[name] = _convert_value(name, value)
         elif name == "id":
             raise InputError(
-                f"no value at {path!r}; the result has {describe_keys(item)}",
+                f"no value at {path!r}; the result {describe_content(item)}",
                 hint="map the id: --field id=…",
             )
     return row

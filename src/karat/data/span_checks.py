@@ -283,7 +283,7 @@ def _likely_cause(document: str, row: Row) -> str | None:
         return None
     for unit in UNITS:
         if _is_at(text, document, *_to_code_points(document, row, unit)):
-            return f'the span fits in {_UNIT_NAMES[unit]}: declare "offsets": "{unit}"'
+            return f'the offsets look like {_UNIT_NAMES[unit]}: declare "offsets": "{unit}"'
     unix_document, unix_text = document.replace("\r\n", "\n"), text.replace("\r\n", "\n")
     if _is_at(unix_text, unix_document, start, end):
         return r"the span fits if \r\n counts as one character: count it as two"
