@@ -31,7 +31,7 @@ def main() -> None:
     try:
         run()
     finally:
-        if ends_on_interrupt:  # no one would catch KeyboardInterrupt while Python shuts down
+        if ends_on_interrupt:  # nothing catches KeyboardInterrupt while Python shuts down
             signal.signal(signal.SIGINT, _exit_at_once)
         gc.freeze()  # skips a garbage collection over all modules at exit
 

@@ -112,19 +112,55 @@ class InputError(KaratError, ValueError):
 
 
 class MeasureError(InputError):
-    """An unknown measure, or an invalid parameter of a measure. Parameters as in `InputError`."""
+    """An unknown measure, or an invalid parameter of a measure.
+
+    The parameters are those of `InputError`.
+
+    Examples
+    --------
+    >>> import karat
+    >>> try:
+    ...     karat.evaluate({"q1": ["a"]}, {"q1": ["a"]}, "nDGC")
+    ... except karat.MeasureError as error:
+    ...     print("nDCG" in error.hint)
+    True
+    """
 
 
 class ConventionError(InputError):
-    """An unknown convention, or data that a convention forbids. Parameters as in `InputError`."""
+    """An unknown convention, or data that a convention forbids.
+
+    The parameters are those of `InputError`.
+
+    Examples
+    --------
+    >>> import karat
+    >>> karat.Conventions(missing="never")
+    Traceback (most recent call last):
+        ...
+    karat.errors.ConventionError: missing: unknown value 'never'
+      hint: choose one of zero, skip, error
+    """
 
 
 class RetrieverError(KaratError):
-    """A retriever that failed on too many queries."""
+    """The retriever failed on too many queries.
+
+    Examples
+    --------
+    >>> print(RetrieverError("the retriever failed on 3 of 10 queries"))
+    the retriever failed on 3 of 10 queries
+    """
 
 
 class KaratWarning(UserWarning):
-    """A warning about something that may make scores misleading."""
+    """A warning about something that may make scores misleading.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", KaratWarning)  # doctest: +SKIP
+    """
 
     def __str__(self) -> str:
         return readable(super().__str__(), 1000)

@@ -339,9 +339,9 @@ def test_errors_end_with_1_and_fit_80_columns(command):
         "warning  missing-query     run run      1\n"
         "\n"
         "inverted: a span ends before it begins\n"
-        "  gold.jsonl:1: query q1, document d, [0, -3): [0, -3) is no stretch of text\n"
-        "  gold.jsonl:1: query q1, document d, [1, -2): [1, -2) is no stretch of text\n"
-        "  gold.jsonl:1: query q1, document d, [2, -1): [2, -1) is no stretch of text\n"
+        "  gold.jsonl:1: query q1, document d, [0, -3): [0, -3) is not a valid span\n"
+        "  gold.jsonl:1: query q1, document d, [1, -2): [1, -2) is not a valid span\n"
+        "  gold.jsonl:1: query q1, document d, [2, -1): [2, -1) is not a valid span\n"
         "  and 2 more\n"
         "  hint: 0 ≤ start ≤ end, counted from the start of the document\n"
         "\n"
@@ -376,7 +376,7 @@ def test_json_has_the_same_findings(command):
     ]
     assert document["findings"][0]["examples"] == [
         {
-            "problem": "[3, 1) is no stretch of text",
+            "problem": "[3, 1) is not a valid span",
             "path": "gold.jsonl",
             "line": 1,
             "query_id": "q1",

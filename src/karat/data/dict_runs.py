@@ -23,7 +23,7 @@ from karat.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BLOCK = 64  # queries
+_QUERIES_PER_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class DictRun:
         checked: dict[str, dict[str, Any]] = {}
         scores = []
         queries = iter(by_query.items())
-        while block := dict(islice(queries, _BLOCK)):
+        while block := dict(islice(queries, _QUERIES_PER_BLOCK)):
             block = text_items(block)
             checked |= block
             scores.append(_checked_scores(block))

@@ -79,7 +79,10 @@ def _to_polars(table: Any) -> pl.DataFrame:
         if not hasattr(table, "columns") or not hasattr(table, "dtypes"):
             raise
         return pl.DataFrame(
-            [_pandas_column(str(name), table.iloc[:, at]) for at, name in enumerate(table.columns)]
+            [
+                _pandas_column(str(name), table.iloc[:, index])
+                for index, name in enumerate(table.columns)
+            ]
         )
 
 

@@ -13,7 +13,7 @@ from karat import checks
 from karat.data.ranking import QuerySegments
 from karat.errors import InputError
 
-LARGEST_TOP_K = 2**63  # what JSON and NumPy hold
+LARGEST_TOP_K = 2**63  # larger numbers do not fit into 64-bit integers
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from karat.data.data_file import DataFile
 from karat.data.formats import table_files
 from karat.data.formats.json_lines import Id, decoded, numbered
 from karat.errors import InputError
-from karat.files import refuse_unreadable, without_compression, writing
+from karat.files import BYTE_ORDER_MARK, refuse_unreadable, without_compression, writing
 
 ENDINGS = {
     ".jsonl": "jsonl",
@@ -91,11 +91,11 @@ def unknown_format_error(name: str, known: tuple[str, ...] = NAMES) -> InputErro
 
 def _detect_format(source: DataFile) -> str:
     """Detect the format by the content, or else by the file extension."""
-    for known in (table_files.PARQUET, table_files.ARROW):
-        if known.sniff(source):
-            return known.name
+    for binary_format in (table_files.PARQUET, table_files.ARROW):
+        if binary_format.sniff(source):
+            return binary_format.name
     refuse_unreadable(source.head, source)
-    if source.head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+    if source.head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{"):
         return "jsonl"
     if source.ending not in ENDINGS:
         raise source.error(

@@ -16,9 +16,9 @@ from karat.errors import InputError
 
 Row = dict[str, Any]
 _BEYOND_16_BITS = r"[\x{10000}-\x{10FFFF}]"
-_LEAST_SHARE = 0.95  # of the spans, which a cause must explain
+_LEAST_SHARE = 0.95  # a cause must explain this share of the spans
 _LEAST_SPANS = 2  # a single span could be wrong for any reason
-_CONTEXT_LENGTH = 16  # characters shown before and after the first that differs
+_CONTEXT_LENGTH = 16  # characters shown before and after the first difference
 _UNIT_NAMES = {"codepoint": "code points", "utf16": "UTF-16 code units", "utf8": "UTF-8 bytes"}
 
 
@@ -227,7 +227,7 @@ def _doc_ids(table: pl.DataFrame) -> pl.Series:
 
 
 def _document_sizes(doc_ids: pl.Series, corpus: Corpus) -> tuple[Ints, Flags]:
-    """Return the length of each row's document, or -1 if it is unknown, and if it is not ASCII.
+    """Return for each row the length of its document (-1 if unknown), and if it is not ASCII.
 
     All units are equal in ASCII, so that offsets are converted only for other documents.
     """
