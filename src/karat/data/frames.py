@@ -38,7 +38,7 @@ CONTEXTS = (
 OLD_CONTEXTS = "contexts"  # the name of retrieved_contexts in Ragas 0.1
 ANSWERS = ("answer", "response", "reference", "ground_truth")
 """Names of answers. They become query fields and are never read as evidence texts."""
-OFFSETS_HINT = "offsets must be 0 ≤ start ≤ end, counted from the start of the document"
+OFFSETS_HINT = "use 0 ≤ start ≤ end, counted from the start of the document"
 LARGEST_OFFSET = 1 << 32  # longer than any document; keys that combine offsets stay exact
 
 Locate = Callable[[int, str, str, str | None], InputError]
@@ -293,7 +293,7 @@ def parse_list_cell(text: str) -> list[Any] | None:
 def parse_id_lists(values: pl.Series, locate: Locate = row_error) -> list[Any]:
     """Return the ids in each cell: a list, a JSON list, or ids separated by semicolons.
 
-    >>> listed_ids(pl.Series("relevant", ["a;b", '["c"]', None]))
+    >>> parse_id_lists(pl.Series("relevant", ["a;b", '["c"]', None]))
     [['a', 'b'], ['c'], None]
     """
     cells = [_parse_id_cell(cell, row, values.name, locate) for row, cell in enumerate(values, 1)]

@@ -62,7 +62,7 @@ class _NativeResult(ResultRow, omit_defaults=True, forbid_unknown_fields=True):
 def parse_returned(returned: Any) -> list[ResultRow]:
     """Parse a list of results, or an object that contains one, from any library.
 
-    >>> [(result.id, result.score) for result in results_of([("a", 0.9), ("b", 0.5)])]
+    >>> [(result.id, result.score) for result in parse_returned([("a", 0.9), ("b", 0.5)])]
     [('a', 0.9), ('b', 0.5)]
     """
     results = parse_results(find_result_list(normalize_returned(returned), {}), {})
