@@ -316,17 +316,18 @@ def query_records(
     `lists` maps keys of the records to the columns that hold lists. The lists of the keys in
     `id_lists` may also be written as `a;b`.
     """
-    names = {name: key for key, name in lists.items()}
-    query, text = query_id_column(table), column(table, QUERY_TEXT)
-    names |= {query: "query_id"} if query else {}
-    names |= {text: "query"} if text else {}
-    theirs = {key: name for name, key in names.items()}
+    key_by_column = {name: key for key, name in lists.items()}
+    if query := query_id_column(table):
+        key_by_column[query] = "query_id"
+    if text := column(table, QUERY_TEXT):
+        key_by_column[text] = "query"
+    column_by_key = {key: name for name, key in key_by_column.items()}
     cells = {
         key: parse_id_lists(table[name], locate) if key in id_lists else _text_lists(table[name])
         for key, name in lists.items()
     }
     rows = [
-        {names.get(name, name): value for name, value in row.items()}
+        {key_by_column.get(name, name): value for name, value in row.items()}
         | {key: values[index] for key, values in cells.items()}
         for index, row in enumerate(table.iter_rows(named=True))
     ]
@@ -335,7 +336,7 @@ def query_records(
         problem: str, *, line: int, field: str | None = None, hint: str | None = None
     ) -> InputError:
         key = (field or "query_id").partition("[")[0].partition(".")[0]
-        return locate(line, theirs.get(key, key), problem, hint)
+        return locate(line, column_by_key.get(key, key), problem, hint)
 
     return rows, error
 

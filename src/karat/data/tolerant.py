@@ -52,10 +52,10 @@ class TolerantReading:
 
 def read(source: Any) -> TolerantReading:
     """Read gold from any source. Errors are collected for native files and native records."""
-    notes: list[ReadingProblem] = []
+    problems: list[ReadingProblem] = []
 
     def refuse(kind: str, error: InputError, /, **place: Any) -> None:
-        notes.append(ReadingProblem(kind, error, place))
+        problems.append(ReadingProblem(kind, error, place))
 
     if isinstance(source, (str, os.PathLike)):
         source = PathSource(source)
@@ -77,11 +77,11 @@ def read(source: Any) -> TolerantReading:
             for file, file_format in zip(files, formats, strict=True)
             if file_format is native.FORMAT
         ]
-        return TolerantReading(gold, notes, native_files)
+        return TolerantReading(gold, problems, native_files)
     if (
         isinstance(source, Sequence)
         and not isinstance(source, (str, bytes))
         and not frames.are_ragas_rows(source)
     ):
-        return TolerantReading(gold_of_records(source, refuse=refuse), notes)
+        return TolerantReading(gold_of_records(source, refuse=refuse), problems)
     return TolerantReading(Gold.of(source))
