@@ -1,6 +1,7 @@
 """The entry point of `karat` and `python -m karat`.
 
-Nothing is imported before an interrupt is handled: imports take long enough to be interrupted.
+The interrupt handler is set before karat is imported, because the imports take long enough to be
+interrupted.
 """
 
 import gc
@@ -10,11 +11,14 @@ import sys
 from contextlib import suppress
 
 _GARBAGE_THRESHOLD = 100_000
-"""New objects before garbage is collected. Imports alone make more than 50,000, all kept."""
+"""The number of new objects that triggers a garbage collection.
+
+Imports alone create more than 50,000 objects, and none of them is garbage.
+"""
 
 
 def main() -> None:
-    """Run the command line in a process of its own."""
+    """Run the command line as the main program of the process."""
     gc.set_threshold(_GARBAGE_THRESHOLD)
     _open_standard_streams()
     ends_on_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -27,13 +31,13 @@ def main() -> None:
     try:
         run()
     finally:
-        if ends_on_interrupt:  # while Python shuts down, nothing would catch the interrupt
+        if ends_on_interrupt:  # nothing catches KeyboardInterrupt while Python shuts down
             signal.signal(signal.SIGINT, _exit_at_once)
-        gc.freeze()  # otherwise Python searches every module for garbage before it ends
+        gc.freeze()  # skips a garbage collection over all modules at exit
 
 
 def _open_standard_streams() -> None:
-    """Open streams that the caller has closed (`>&-`), so that no other file takes their place."""
+    """Open streams that the caller closed (`>&-`), so that no other file gets their numbers."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
@@ -47,8 +51,8 @@ def _exit_at_once(*_: object) -> None:
 def _search_current_folder_last() -> None:
     """Move the current folder, which `python -m` puts first, to the end of the module path.
 
-    Otherwise a file called aiohttp.py, say, would replace the installed package. `karat` adds the
-    current folder last for --retriever.
+    Otherwise a local file such as aiohttp.py would replace an installed package. The command
+    `karat` also adds the current folder at the end, for --retriever.
     """
     with suppress(FileNotFoundError):  # the current folder may have been removed
         if sys.path and sys.path[0] == os.getcwd():

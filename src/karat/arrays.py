@@ -1,4 +1,4 @@
-"""Types of the NumPy arrays that flow from matching to statistics."""
+"""Type aliases for NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Checks for the values of options, and suggestions for misspelled names.
 
-A check returns the value as a plain Python number, also where NumPy's was given, or raises an
-InputError that names the field.
+A check returns the value as a Python number, even if it is a NumPy number, or raises an InputError
+that names the field.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def finite(value: Any, field: str, *, hint: str | None = None) -> float:
     """Check a number that is neither NaN nor infinite."""
     if not _is_finite(value):
         raise InputError(f"must be a finite number, got {value!r}", field=field, hint=hint)
-    return _plain(value)
+    return _to_python(value)
 
 
 def positive(
@@ -44,7 +44,7 @@ def positive(
 ) -> float:
     """Check a number greater than 0."""
     if _is_finite(value) and value > 0 and (most is None or value <= most):
-        return _plain(value)
+        return _to_python(value)
     limit = "" if most is None else f" and at most {most:g}"
     raise InputError(
         f"must be a number greater than 0{limit}, got {value!r}", field=field, hint=hint
@@ -54,12 +54,12 @@ def positive(
 def share(value: Any, field: str, *, hint: str | None = None) -> float:
     """Check a share: a number from 0 to 1."""
     if _is_finite(value) and 0 <= value <= 1:
-        return _plain(value)
+        return _to_python(value)
     raise InputError(f"must be a number from 0 to 1, got {value!r}", field=field, hint=hint)
 
 
 def one_of(value: Any, field: str, known: Iterable[str]) -> str:
-    """Check a word that must be one of several."""
+    """Check that a value is one of several words."""
     words = list(known)
     if value in words:
         return str(value)
@@ -71,7 +71,7 @@ def one_of(value: Any, field: str, known: Iterable[str]) -> str:
 def did_you_mean(
     word: object, known: Iterable[str], *, count: int = 1, show: Callable[[str], str] = repr
 ) -> str | None:
-    """Return a question that names the words most similar to an unknown one, or None.
+    """Return a question with the known words that are most similar to a word, or None.
 
     >>> did_you_mean("bilingual", ["billing", "post"])
     "did you mean 'billing'?"
@@ -85,10 +85,10 @@ def did_you_mean(
 def _is_finite(value: Any) -> bool:
     try:
         return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
-    except OverflowError:  # an integer greater than all floats
+    except OverflowError:  # an integer that is too large for a float
         return False
 
 
-def _plain(value: Any) -> float:
-    """Return a number of Python; an integer stays one, as it is printed and saved."""
+def _to_python(value: Any) -> float:
+    """Return a Python number; integers stay integers, so that they are printed without decimals."""
     return int(value) if isinstance(value, Integral) else float(value)

@@ -1,4 +1,4 @@
-"""Settings in files: karat.toml, or [tool.karat] of pyproject.toml."""
+"""Configuration files: karat.toml, or the table [tool.karat] of pyproject.toml."""
 
 from __future__ import annotations
 
@@ -18,104 +18,115 @@ from karat.files import Source, decode, too_large
 KARAT, PYPROJECT = "karat.toml", "pyproject.toml"
 SECTIONS = ("conventions", "gate")
 REPORT_TEXTS = 500
-"""For how many queries an HTML report holds texts and calculations, if nothing else is set."""
-_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
+"""The default number of queries whose texts and calculations are in an HTML report."""
+_TOML_POSITION = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
 
 
 @dataclass(frozen=True)
 class Config:
-    """What a file says; without a file, nothing.
+    """The settings of a configuration file, or no settings if there is no file.
 
-    `conventions` are checked here. `gate` holds thresholds as they were written, since what they
-    may say depends on the measure.
+    `conventions` are checked. `gate` contains thresholds as written in the file, because valid
+    thresholds depend on the measure.
     """
 
     path: str | None = None
     conventions: Mapping[str, str] = field(default_factory=dict)
     gate: Mapping[str, Any] = field(default_factory=dict)
     section: str = ""
-    """What stands before the keys of karat.toml in this file: `tool.karat.` in pyproject.toml."""
+    """The prefix of the tables in this file: `tool.karat.` in pyproject.toml."""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Config:
         """Read a file; one called pyproject.toml must have [tool.karat]."""
-        found = _read(path)
-        if found is None:
-            raise InputError("there is no [tool.karat] in it", path=path, hint="write it there")
-        return found
+        config = _read_config(path)
+        if config is None:
+            raise InputError(
+                "[tool.karat] not found", path=path, hint="add the table [tool.karat] to the file"
+            )
+        return config
 
     @classmethod
     def find(cls, folder: str | os.PathLike[str] = ".") -> Config:
-        """Read the nearest file, in a folder or above it; karat.toml goes before pyproject.toml."""
-        for path in _candidates(folder):
-            if (found := _read(path)) is not None:
-                return found
+        """Read the nearest file in a folder or one of its parents.
+
+        In the same folder, karat.toml takes precedence over pyproject.toml.
+        """
+        for path in _config_paths(folder):
+            if (config := _read_config(path)) is not None:
+                return config
         return cls()
 
 
-def _candidates(folder: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield the files that may hold settings: those of the folder by their bare name."""
-    here = Path(folder).resolve()
-    for place in [Path(folder), *here.parents]:
+def _config_paths(folder: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the existing configuration files; paths in the folder itself stay relative."""
+    for directory in [Path(folder), *Path(folder).resolve().parents]:
         for name in (KARAT, PYPROJECT):
-            if os.path.isfile(place / name):  # unlike Path.is_file, False where nothing may be seen
-                yield str(place / name)
+            # Path.is_file would raise an error for a folder without permissions.
+            if os.path.isfile(directory / name):
+                yield str(directory / name)
 
 
-def _read(path: str | os.PathLike[str]) -> Config | None:
-    """Read a file, or return None for a pyproject.toml that does not speak of karat."""
+def _read_config(path: str | os.PathLike[str]) -> Config | None:
+    """Read a file, or return None for a pyproject.toml without [tool.karat]."""
     source = Source(path)
     content = source.read()
-    shared = source.path.name == PYPROJECT
-    # Another project's pyproject.toml may be anything: it is none of our business.
-    if shared and b"karat" not in content:
+    is_pyproject = source.path.name == PYPROJECT
+    # Errors in a pyproject.toml without settings for karat must not be reported.
+    if is_pyproject and b"karat" not in content:
         return None
-    told = _parsed(decode(content, source), source) if content.strip() else {}
-    if shared and "karat" not in _table(told, "tool", source):
-        return None
-    section = "tool.karat." if shared else ""
-    told = _table(told["tool"], "karat", source, "tool.") if shared else told
-    for name in told:
+    settings = _parse_toml(decode(content, source), source) if content.strip() else {}
+    section = ""
+    if is_pyproject:
+        if "karat" not in _table(settings, "tool", source):
+            return None
+        settings = _table(settings["tool"], "karat", source, "tool.")
+        section = "tool.karat."
+    for name in settings:
         if name not in SECTIONS:
-            hint = did_you_mean(name, SECTIONS, show=lambda word: f"[{section}{word}]")
-            known = " and ".join(f"[{section}{each}]" for each in SECTIONS)
+            similar = did_you_mean(name, SECTIONS, show=lambda word: f"[{section}{word}]")
+            available = " and ".join(f"[{section}{word}]" for word in SECTIONS)
             raise source.error(
-                "karat has no such setting", field=section + name, hint=hint or f"there are {known}"
+                "unknown setting", field=section + name, hint=similar or f"available: {available}"
             )
-    words = _table(told, "conventions", source, section)
-    _check_conventions(words, source, section)
-    return Config(str(path), words, _table(told, "gate", source, section), section)
+    conventions = _table(settings, "conventions", source, section)
+    _check_conventions(conventions, source, section)
+    return Config(str(path), conventions, _table(settings, "gate", source, section), section)
 
 
-def _table(told: dict[str, Any], name: str, source: Source, section: str = "") -> dict[str, Any]:
-    """Return a table by its name, an empty one where it is not there."""
-    value = told.get(name, {})
+def _table(
+    settings: dict[str, Any], name: str, source: Source, section: str = ""
+) -> dict[str, Any]:
+    """Return a table by name, or an empty table if it does not exist."""
+    value = settings.get(name, {})
     if not isinstance(value, dict):
         raise source.error(
-            f"{value!r} is no table", field=section + name, hint=f"write [{section}{name}]"
+            f"expected a table, got {value!r}",
+            field=section + name,
+            hint=f"write [{section}{name}]",
         )
     return value
 
 
-def _parsed(text: str, source: Source) -> dict[str, Any]:
+def _parse_toml(text: str, source: Source) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        place = _PLACE.search(str(error))
-        line = int(place["line"]) if place and place["line"] else text.count("\n") + 1
-        problem = str(error)[: place.start()] if place else str(error)
+        position = _TOML_POSITION.search(str(error))
+        line = int(position["line"]) if position and position["line"] else text.count("\n") + 1
+        problem = str(error)[: position.start()] if position else str(error)
         raise source.error(
-            f"this is no TOML: {problem[:1].lower()}{problem[1:]}",
+            f"not valid TOML: {problem[:1].lower()}{problem[1:]}",
             line=line,
-            hint='names of measures stand in quotes: "nDCG@10" = ">= 0.6"',
+            hint='put the names of measures in quotes: "nDCG@10" = ">= 0.6"',
         ) from None
     except (ValueError, RecursionError) as error:
         raise too_large(source, text, error) from error
 
 
-def _check_conventions(words: Mapping[str, Any], source: Source, section: str) -> None:
+def _check_conventions(conventions: Mapping[str, Any], source: Source, section: str) -> None:
     try:
-        Conventions.of(dict(words))
+        Conventions.of(dict(conventions))
     except ConventionError as error:
         error.path = str(source.path)
         error.field = ".".join(filter(None, [f"{section}conventions", error.field]))

@@ -1,4 +1,4 @@
-"""What can go wrong, in words a person can act on."""
+"""Errors and warnings, and helpers for their messages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     import os
 
 
-SWAPPED = "gold comes first, then the run; were they swapped?"
+SWAPPED = "gold comes first, then the run; they may be swapped"
 
 
 def counted(count: int, word: str) -> str:
-    """Return a count with its word in the right number.
+    """Return a count with a noun in the singular or plural.
 
     >>> counted(1, "query"), counted(2, "query"), counted(3, "result"), counted(4, "day")
     ('1 query', '2 queries', '3 results', '4 days')
@@ -28,14 +28,14 @@ def counted(count: int, word: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Replace what would move the cursor or break the line."""
+    """Replace control characters, which could move the cursor or break the line."""
     return "".join(character if character.isprintable() else "�" for character in text)
 
 
 def readable(text: str, most: int = 500) -> str:
-    r"""Return the lines of a message as a terminal can show them, its middle left out if long.
+    r"""Return a message that is safe for terminals, shortened in the middle if it is too long.
 
-    Names and values of the input are part of messages, whatever they contain.
+    Messages contain names and values of the input, which may contain any character.
 
     >>> readable("the columns are a\x1b[2J and b", 21)
     'the column…�[2J and b'
@@ -44,14 +44,41 @@ def readable(text: str, most: int = 500) -> str:
 
 
 class KaratError(Exception):
-    """Everything karat raises on purpose; the command line turns it into one message."""
+    """Base class of all errors that karat raises on purpose.
+
+    The command line prints such an error as a message without a traceback.
+
+    Examples
+    --------
+    >>> issubclass(InputError, KaratError)
+    True
+    """
 
     def __str__(self) -> str:
         return readable(super().__str__(), 1000)
 
 
 class InputError(KaratError, ValueError):
-    """Input that cannot be used: where it is, what is wrong and how to mend it."""
+    """Invalid input: what is wrong, where it is, and how to fix it.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong.
+    path : path, optional
+        The file that is invalid.
+    line : int, optional
+        The line in the file, from 1.
+    field : str, optional
+        The field, column, parameter or option that is invalid.
+    hint : str, optional
+        How to fix it.
+
+    Examples
+    --------
+    >>> print(InputError("the id is missing", path="run.csv", line=3, field="item_id"))
+    run.csv:3: item_id: the id is missing
+    """
 
     def __init__(
         self,
@@ -70,34 +97,70 @@ class InputError(KaratError, ValueError):
         super().__init__(problem)
 
     def __str__(self) -> str:
-        place = printable(self.path or "")
+        location = printable(self.path or "")
         problem, hint = readable(self.problem), readable(self.hint or "")
         if self.line is not None:
-            place = f"{place}:{self.line}" if place else f"line {self.line}"
+            location = f"{location}:{self.line}" if location else f"line {self.line}"
         field = printable(brief(self.field or "", 200))
-        message = ": ".join(filter(None, [place, field, problem]))
+        message = ": ".join(filter(None, [location, field, problem]))
         return f"{message}\n  hint: {hint}" if hint else message
 
     @property
     def in_one_line(self) -> str:
-        """The message with its remedy, for where a line is all there is."""
+        """The message and the hint in a single line."""
         return str(self).replace("\n  hint: ", "; ")
 
 
 class MeasureError(InputError):
-    """A measure that does not exist, or was given something it does not take."""
+    """An unknown measure, or an invalid parameter of a measure.
+
+    The parameters are those of `InputError`.
+
+    Examples
+    --------
+    >>> import karat
+    >>> try:
+    ...     karat.evaluate({"q1": ["a"]}, {"q1": ["a"]}, "nDGC")
+    ... except karat.MeasureError as error:
+    ...     print("nDCG" in error.hint)
+    True
+    """
 
 
 class ConventionError(InputError):
-    """A convention that does not exist, or one that the data breaks."""
+    """An unknown convention, or data that a convention forbids.
+
+    The parameters are those of `InputError`.
+
+    Examples
+    --------
+    >>> import karat
+    >>> karat.Conventions(missing="never")
+    Traceback (most recent call last):
+        ...
+    karat.errors.ConventionError: missing: unknown value 'never'
+      hint: choose one of zero, skip, error
+    """
 
 
 class RetrieverError(KaratError):
-    """A retriever that failed on too many queries."""
+    """The retriever failed on too many queries.
+
+    Examples
+    --------
+    >>> print(RetrieverError("the retriever failed on 3 of 10 queries"))
+    the retriever failed on 3 of 10 queries
+    """
 
 
 class KaratWarning(UserWarning):
-    """Something a person should know before trusting a number."""
+    """A warning about something that may make scores misleading.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", KaratWarning)  # doctest: +SKIP
+    """
 
     def __str__(self) -> str:
         return readable(super().__str__(), 1000)

@@ -1,6 +1,6 @@
-"""Files: content with compression removed, decoding, paths; and files that are written atomically.
+"""Reading files, with decompression and decoding, and writing files and folders atomically.
 
-Errors name the file. A file that is written appears whole or not at all.
+All errors name the file. A written file is either complete or does not exist.
 """
 
 from __future__ import annotations
@@ -35,40 +35,40 @@ BLOCK_BYTES = 1 << 24
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 EXPANDED_LIMIT = "KARAT_MAX_EXPANDED"
-"""The environment variable that replaces the limit of `Source.expanded_limit`."""
+"""The environment variable that overrides `Source.expanded_limit`."""
 DEEPEST = 32
-"""How deep lists and objects may be nested in a field: the work for it grows with the cube."""
+"""The maximum nesting of lists and objects in a field. The cost grows with its cube."""
 _BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
 _LONG_NUMBER = re.compile("[0-9]{1000}")
-_TORN = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
+_DECOMPRESSION_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError)
 _SYSTEM_ERROR = re.compile(r"([^:\s][^:]*) \(os error \d+\)")
 
 
-def flows(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path leads to a pipe or the like, which can be read only once."""
-    found = Path(path)
+def is_pipe(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a pipe or a similar stream, which can be read only once."""
+    path = Path(path)
     return (
-        path_is(Path.exists, found)
-        and not path_is(Path.is_file, found)
-        and not path_is(Path.is_dir, found)
+        path_is(Path.exists, path)
+        and not path_is(Path.is_file, path)
+        and not path_is(Path.is_dir, path)
     )
 
 
 class Source:
-    """One input file: its name, and its content with compression taken off."""
+    """An input file, which is decompressed when it is read."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if path_is(Path.is_dir, self.path):
             raise InputError(
-                "this is a directory where a file is meant", path=path, hint=_inside(self.path)
+                "expected a file, got a folder", path=path, hint=_folder_hint(self.path)
             )
         if not path_is(Path.exists, self.path):
-            raise InputError("there is no such file", path=path, hint=_neighbour(self.path))
+            raise InputError("file not found", path=path, hint=_similar_path_hint(self.path))
 
     @property
     def compression(self) -> str | None:
-        """How the file is compressed, if it is: as its ending says, or its first bytes."""
+        """The compression, ".gz" or ".zst", by the extension or the first bytes; None if plain."""
         ending = self.path.suffix.lower()
         if ending in COMPRESSIONS:
             return ending
@@ -85,12 +85,12 @@ class Source:
 
     @property
     def on_disk(self) -> bool:
-        """Whether the content lies on the disk as it is, for others to read."""
+        """Whether other libraries can read the content directly from the path."""
         return self.compression is None and self._piped is None
 
     @property
     def ending(self) -> str:
-        """The ending that says what the file holds, without the compression's."""
+        """The file extension of the format, such as ".csv", ignoring that of the compression."""
         return without_compression(self.path).suffix.lower()
 
     def read(self) -> bytes:
@@ -99,7 +99,7 @@ class Source:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes of the content, enough to tell what it is."""
+        """The first bytes of the content, from which the format is detected."""
         return self._read(HEAD_BYTES)
 
     def whole_lines(self) -> Iterator[bytes]:
@@ -120,20 +120,20 @@ class Source:
         field: str | None = None,
         hint: str | None = None,
     ) -> InputError:
-        """Make the error that says this file is at fault."""
+        """Return an error about this file."""
         return InputError(problem, path=self.path, line=line, field=field, hint=hint)
 
     @property
     def expanded_limit(self) -> int:
-        """How many bytes the content may take when compression and dictionaries are undone."""
+        """The maximum size in bytes of the decompressed and decoded content."""
         size = self.path.stat().st_size if self._piped is None else len(self._piped)
         limit = os.environ.get(EXPANDED_LIMIT)
-        return max(1 << 30, 200 * size) if limit is None else _bytes_of(limit)
+        return max(1 << 30, 200 * size) if limit is None else _parse_byte_count(limit)
 
     def too_expanded(self, limit: int) -> InputError:
-        """Make the error for content that is far larger than the file."""
+        """Return the error for content that is larger than the limit."""
         return self.error(
-            f"its content takes more than {limit / (1 << 20):,.0f} MiB in memory",
+            f"the content needs more than {limit / (1 << 20):,.0f} MiB of memory",
             hint="if you trust the file, raise the limit with the environment variable "
             f"{EXPANDED_LIMIT}=20G",
         )
@@ -144,7 +144,7 @@ class Source:
 
     @cached_property
     def _piped(self) -> bytes | None:
-        """What came through a pipe, kept since it can be read only once."""
+        """The content of a pipe, which is cached because it can be read only once, or None."""
         return None if self.path.is_file() else self.path.read_bytes()
 
     @contextmanager
@@ -153,60 +153,69 @@ class Source:
             with ExitStack() as stack:
                 piped = self._piped
                 raw = self.path.open("rb") if piped is None else io.BytesIO(piped)
-                file = stack.enter_context(_expanded(stack.enter_context(raw), self.compression))
-                yield file if self.compression is None else cast("IO[bytes]", _Limited(file, self))
-        except _TORN as error:
+                file = stack.enter_context(
+                    _decompressed(stack.enter_context(raw), self.compression)
+                )
+                yield (
+                    file
+                    if self.compression is None
+                    else cast("IO[bytes]", _SizeLimitedFile(file, self))
+                )
+        except _DECOMPRESSION_ERRORS as error:
             raise self.error(
-                "the compressed data is damaged or cut off",
+                "the compressed data is damaged or incomplete",
                 hint=f"copy or compress the file again ({error})",
             ) from error
         except PermissionError as error:
-            raise self.error("it may not be read", hint="check its permissions") from error
+            raise self.error(
+                "permission denied", hint="check the permissions of the file"
+            ) from error
 
 
-class _Limited:
-    """A compressed file that is read until its content is too large."""
+class _SizeLimitedFile:
+    """A compressed file that raises an error if its content is larger than the limit."""
 
     def __init__(self, file: IO[bytes], source: Source) -> None:
         self._file = file
         self._source = source
-        self._limit = self._left = source.expanded_limit
+        self._limit = self._remaining = source.expanded_limit
 
     def read(self, size: int = -1) -> bytes:
-        """Read so many bytes, or all."""
+        """Read up to `size` bytes, or everything."""
         if size >= 0:
             return self._counted(self._file.read(size))
         blocks = iter(lambda: self._counted(self._file.read(BLOCK_BYTES)), b"")
         return b"".join(blocks)
 
     def readline(self) -> bytes:
-        """Read up to the end of the line."""
-        return self._counted(self._file.readline(self._left + 1))
+        """Read one line."""
+        return self._counted(self._file.readline(self._remaining + 1))
 
     def _counted(self, block: bytes) -> bytes:
-        self._left -= len(block)
-        if self._left < 0:
+        self._remaining -= len(block)
+        if self._remaining < 0:
             raise self._source.too_expanded(self._limit)
         return block
 
 
-def _bytes_of(text: str) -> int:
-    """Return a number of bytes, such as 500M or 20G."""
-    found = re.fullmatch(r"(\d{1,12})([KMGT]?)", text.strip().upper())
-    if found is None:
+def _parse_byte_count(text: str) -> int:
+    """Parse a number of bytes such as 500M or 20G."""
+    match = re.fullmatch(r"(\d{1,12})([KMGT]?)", text.strip().upper())
+    if match is None:
         raise InputError(
-            f"{text!r} is not a number of bytes", field=EXPANDED_LIMIT, hint="such as 500M or 20G"
+            f"expected a number of bytes, got {text!r}",
+            field=EXPANDED_LIMIT,
+            hint="for example 500M or 20G",
         )
-    return int(found[1]) << (10 * " KMGT".index(found[2] or " "))
+    return int(match[1]) << (10 * " KMGT".index(match[2] or " "))
 
 
 def without_compression(path: Path) -> Path:
-    """Return a path without the ending that says how the file is compressed."""
+    """Return a path without the file extension of the compression."""
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
 
 
-def _expanded(raw: IO[bytes], compression: str | None) -> AbstractContextManager[IO[bytes]]:
-    """Take the compression off a file that is read."""
+def _decompressed(raw: IO[bytes], compression: str | None) -> AbstractContextManager[IO[bytes]]:
     if compression == ".gz":
         return cast("AbstractContextManager[IO[bytes]]", gzip.GzipFile(fileobj=raw, mode="rb"))
     if compression == ".zst":
@@ -215,18 +224,18 @@ def _expanded(raw: IO[bytes], compression: str | None) -> AbstractContextManager
 
 
 def expand(path: str | os.PathLike[str]) -> list[str]:
-    """Return the path, or the files that it matches if it is a glob pattern, sorted by name."""
+    """Return the files that match a glob pattern, sorted by name, or the path itself."""
     text = os.fspath(path)
     if glob.has_magic(text) and not path_is(Path.exists, Path(text)):
         names = sorted(glob.glob(text, recursive=True))
         if not names:
-            raise InputError("no file matches this pattern", path=text, hint="check the folder")
+            raise InputError("no file matches the pattern", path=text, hint="check the path")
         return names
     return [text]
 
 
 def decode(content: bytes, source: Source) -> str:
-    """Return UTF-8 content as text, or say which line is not UTF-8."""
+    """Return UTF-8 content as text, or raise an error for the first line that is not UTF-8."""
     refuse_unreadable(content, source)
     try:
         return content.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
@@ -235,7 +244,7 @@ def decode(content: bytes, source: Source) -> str:
 
 
 def not_utf8(source: Source, line: int, error: UnicodeDecodeError) -> InputError:
-    """Make the error for bytes that are not UTF-8."""
+    """Return the error for bytes that are not UTF-8."""
     return source.error(
         f"byte 0x{error.object[error.start]:02x} is not valid UTF-8",
         line=line,
@@ -247,7 +256,7 @@ def not_utf8(source: Source, line: int, error: UnicodeDecodeError) -> InputError
 def too_large(
     source: Source, text: str, error: ValueError | RecursionError, line: int | None = None
 ) -> InputError:
-    """Make the error for values that Python cannot parse: long integers and deep nesting."""
+    """Return the error for values that Python cannot parse: long integers or deep nesting."""
     if isinstance(error, RecursionError):
         return source.error(
             "values are nested too deep",
@@ -263,7 +272,7 @@ def too_large(
 
 
 def _line_of_nesting(text: str) -> int | None:
-    """Return the line on which brackets outside of strings are first nested too deep."""
+    """Return the first line on which brackets outside strings are nested too deep."""
     depth = 0
     for token in _BRACKET.finditer(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
@@ -273,17 +282,17 @@ def _line_of_nesting(text: str) -> int | None:
 
 
 def refuse_unreadable(content: bytes, source: Source) -> None:
-    """Refuse UTF-16 and empty content, which no reader of text here can use."""
+    """Raise an error for content that is UTF-16, binary or empty."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise source.error(
-            "the file is UTF-16",
+            "the file is encoded as UTF-16, expected UTF-8",
             line=1,
             field="encoding",
             hint="save the file as UTF-8, for example: iconv -f utf-16 -t utf-8 FILE",
         )
     if content[:400].count(0) * 4 > len(content[:400]):
         raise source.error(
-            "the file is no text: it is full of zero bytes",
+            "the file is not a text file: it contains too many zero bytes",
             line=1,
             field="encoding",
             hint="if it is UTF-16: iconv -f utf-16 -t utf-8 FILE",
@@ -292,15 +301,17 @@ def refuse_unreadable(content: bytes, source: Source) -> None:
         raise source.error("the file is empty", hint="check the command that wrote it")
 
 
-def _inside(folder: Path) -> str:
-    names = sorted(p.name for p in folder.iterdir() if p.is_file())[:3]
-    return f"name one of its files, such as {', '.join(names)}" if names else "it holds no file"
+def _folder_hint(folder: Path) -> str:
+    names = sorted(path.name for path in folder.iterdir() if path.is_file())[:3]
+    if not names:
+        return "the folder contains no files"
+    return f"give the path of one of its files, for example {', '.join(names)}"
 
 
-def _neighbour(path: Path) -> str:
+def _similar_path_hint(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
-        return f"there is no folder {folder} either"
+        return f"the folder {folder} does not exist"
     names = [neighbour.name for neighbour in folder.iterdir()]
     similar = did_you_mean(path.name, names, show=lambda name: str(folder / name))
     return similar or "check the path"
@@ -308,77 +319,79 @@ def _neighbour(path: Path) -> str:
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Write a file beside its place and rename it when it is whole; a failure leaves nothing.
+    """Open a file for atomic writing: a temporary file replaces the target after the last write.
 
-    A link keeps pointing to its file, a file keeps its permissions, and what is not a plain
-    file, such as a pipe, is written into directly.
+    If an error occurs, the target is not changed. Links are followed, permissions are preserved,
+    and a target that is not a regular file, such as a pipe, is written directly.
     """
     check_writable(path)
     target = Path(path).resolve()
-    plain = path_is(Path.is_file, target) or not path_is(Path.exists, target)
-    beside = target.with_name(f".{secrets.token_hex(6)}{target.suffix}") if plain else target
+    is_regular = path_is(Path.is_file, target) or not path_is(Path.exists, target)
+    temporary = target
+    if is_regular:
+        temporary = target.with_name(f".{secrets.token_hex(6)}{target.suffix}")
     try:
-        with _compressing(beside) as file:
+        with _compressing(temporary) as file:
             yield file
-        if plain:
+        if is_regular:
             if path_is(Path.exists, target):
-                beside.chmod(stat.S_IMODE(target.stat().st_mode))
-            beside.replace(target)
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            temporary.replace(target)
     except Exception as error:
         reason = system_reason(error)
         if reason is None:
             raise
-        raise InputError(f"it cannot be written ({reason})", path=path) from error
+        raise InputError(f"writing failed: {reason}", path=path) from error
     finally:
-        if plain:
+        if is_regular:
             with suppress(OSError):
-                beside.unlink()
+                temporary.unlink()
 
 
 def system_reason(error: Exception) -> str | None:
-    """Return the operating system's reason for a failure, None if the cause is another.
+    """Return the operating system's reason for an error, or None if there is no such reason.
 
-    Polars has it at the end of a text only, whatever the type of its error.
+    Polars raises errors of various types and states the reason only in their text.
 
     >>> system_reason(OSError("No space left on device (os error 28)"))
     'No space left on device'
     """
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    found = _SYSTEM_ERROR.search(str(error))
-    if found:
-        return found[1]
+    match = _SYSTEM_ERROR.search(str(error))
+    if match:
+        return match[1]
     return str(error) if isinstance(error, OSError) else None
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that nothing can be written to, before anything is done for it."""
+    """Raise an error if a file cannot be written, to be called before any long work."""
     if path_is(Path.is_dir, Path(path)):
         raise InputError(
-            "this is a directory where a file is meant", path=path, hint="name a file in it"
+            "expected a file, got a folder", path=path, hint="give the path of a file in it"
         )
     check_parent(path)
 
 
 def check_parent(path: str | os.PathLike[str]) -> None:
-    """Refuse a path in a folder that does not exist or may not be written into."""
+    """Raise an error if the parent folder does not exist or is not writable."""
     parent = Path(path).parent
     if not path_is(Path.is_dir, parent):
         raise InputError(
-            "the folder to write into does not exist", path=path, hint=f"create {parent} first"
+            "the parent folder does not exist", path=path, hint=f"create {parent} first"
         )
     if not os.access(parent, os.W_OK):
         raise InputError(
-            "the folder may not be written into", path=path, hint="check its permissions"
+            "the parent folder is not writable", path=path, hint="check its permissions"
         )
 
 
 @contextmanager
 def _compressing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file to be written, with the compression that its ending names."""
+    """Open a file for writing, with the compression that follows from its extension."""
     with path.open("wb") as raw:
         if path.suffix.lower() == ".gz":
-            # No name and no time in the header: same input, same bytes.
+            # Without a name and a time in the header, the same input gives the same bytes.
             with gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
                 yield cast("IO[bytes]", file)
         elif path.suffix.lower() == ".zst":
@@ -388,44 +401,44 @@ def _compressing(path: Path) -> Iterator[IO[bytes]]:
             yield cast("IO[bytes]", raw)
 
 
-def path_is(question: Callable[[Path], bool], path: Path) -> bool:
-    """Ask something of a path; a path that the system cannot look up is nothing."""
+def path_is(test: Callable[[Path], bool], path: Path) -> bool:
+    """Return the result of a test such as `Path.is_file`; False if the path cannot be accessed."""
     try:
-        return question(path)
+        return test(path)
     except (OSError, ValueError):
         return False
 
 
 @contextmanager
 def writing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Fill a folder beside its place and rename it when it is whole; a failure leaves nothing."""
+    """Create a folder atomically: a temporary folder is renamed after the last write."""
     check_writable_folder(path)
     target = Path(path)
-    beside = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
+    temporary = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
     try:
-        beside.mkdir()
-        yield beside
-        if target.is_dir():  # an empty one, which not every system lets a folder take the place of
+        temporary.mkdir()
+        yield temporary
+        if target.is_dir():  # it is empty; not all systems can replace an existing folder
             target.rmdir()
-        beside.replace(target)
+        temporary.replace(target)
     except Exception as error:
         reason = system_reason(error)
         if reason is None:
             raise
-        raise InputError(f"it cannot be written ({reason})", path=path) from error
+        raise InputError(f"writing failed: {reason}", path=path) from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_writable_folder(path: str | os.PathLike[str]) -> None:
-    """Refuse a path where no new folder can be put; nothing that lies there is overwritten."""
+    """Raise an error if a new folder cannot be created, or if the folder is not empty."""
     target = Path(path)
     if target.name in ("", ".."):
-        raise InputError("this names no new folder", path=path, hint="give the folder a name")
+        raise InputError("not a name for a new folder", path=path, hint="give the folder a name")
     if target.exists() and not target.is_dir():
-        raise InputError("this is a file where a folder is meant", path=path)
+        raise InputError("expected a folder, got a file", path=path)
     if target.is_dir() and any(target.iterdir()):
         raise InputError(
-            "the folder is not empty", path=path, hint="name a new folder, or empty this one first"
+            "the folder is not empty", path=path, hint="choose a new folder, or empty this one"
         )
     check_parent(path)

@@ -1,4 +1,4 @@
-"""Numbers as people read them, and plain data as JSON; nothing is rounded before this."""
+"""Formatting of numbers for people, and of plain data as JSON. Only this module rounds."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-_LEAST = 0.0001
+_SMALLEST_P_VALUE = 0.0001
 
 
 def format_number(
     value: float | object | None, *, is_amount: bool = False, is_whole: bool = False
 ) -> str:
-    """Format a value with four decimals; a value that is missing is a dash.
+    """Format a value with four decimals; None becomes a dash.
 
-    Amounts have as many decimals as `amount` gives them. Whole values have none if `is_whole`.
+    With `is_amount`, the number of decimals is that of `amount`. With `is_whole`, integers have no
+    decimals.
 
     >>> format_number(0.25), format_number(3.0, is_whole=True), format_number(12.5, is_amount=True)
     ('0.2500', '3', '12.50')
@@ -29,7 +30,7 @@ def format_number(
 
 
 def amount(value: float) -> str:
-    """Format an amount of any size: two decimals, or as many as three digits take.
+    """Format an amount with two decimals, or with as many as needed for three significant digits.
 
     >>> amount(1234.5), amount(0.25), amount(0.0000123)
     ('1,234.50', '0.250', '0.0000123')
@@ -39,18 +40,18 @@ def amount(value: float) -> str:
 
 
 def probability(p: float | None) -> str:
-    """Format a p-value; one that is too small to show is not shown as 0.
+    """Format a p-value with four decimals; smaller values become `<0.0001` instead of 0.
 
     >>> probability(0.04321), probability(0.000001)
     ('0.0432', '<0.0001')
     """
     if p is None:
         return "–"
-    return f"<{_LEAST:.4f}" if p < _LEAST else f"{p:.4f}"
+    return f"<{_SMALLEST_P_VALUE:.4f}" if p < _SMALLEST_P_VALUE else f"{p:.4f}"
 
 
 def duration(seconds: float) -> str:
-    """Format how long something takes, as exactly as an estimate can be.
+    """Format a duration, rounded up to whole seconds.
 
     >>> duration(0.4), duration(59), duration(125), duration(7300)
     ('1 s', '59 s', '2 min 5 s', '2 h 1 min')

@@ -1,4 +1,4 @@
-"""HTML that is escaped by construction: whatever is not markup already is text."""
+"""HTML elements with automatic escaping: any string that is not `Markup` is escaped."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-# Control characters but newline and tab, what changes the direction of writing or begins a line
-# (Vega cannot read that in names), and halves of surrogate pairs: a reader would not see them, or
-# see something else than what is there.
-_UNSEEN = re.compile(
+# Control characters except newline and tab, characters that change the text direction, line
+# separators (which Vega cannot read in names), and lone surrogates. They are invisible, or change
+# how the text around them is displayed.
+_INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _VOID = frozenset({"br", "meta"})
 
 
 class Markup(str):
-    """HTML as it is to stand in a page; made by `tag` and `joined`, never from data."""
+    """HTML that needs no escaping. It is made by `tag` and `joined`, never directly from data."""
 
     __slots__ = ()
 
@@ -26,16 +26,18 @@ Attribute = str | int | bool | None
 
 
 def shown(text: str) -> str:
-    r"""Return a text with what cannot be seen made visible.
+    r"""Return a text with invisible characters replaced by their code points.
 
     >>> shown("a\u202eb")
     'a⟨U+202E⟩b'
     """
-    return _UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+    return _INVISIBLE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
 
 
 def brief(text: str, most: int) -> str:
-    """Return a text of at most so many characters; names differ at either end, so the middle goes.
+    """Return a text shortened to at most `most` characters.
+
+    The middle is removed, because names usually differ at the start or at the end.
 
     >>> brief("abcdefgh", 5)
     'ab…gh'
@@ -47,32 +49,34 @@ def brief(text: str, most: int) -> str:
 
 
 def tag(name: str, /, *children: Child, **attributes: Attribute) -> Markup:
-    """Return an element; an underscore in an attribute is a hyphen, one at its end nothing.
+    """Return an HTML element.
 
-    Children are markup, text or several of these; None is left out, as are attributes that are
-    None or False.
+    Children are markup, text, or iterables of these. Children that are None and attributes that
+    are None or False are omitted. In the names of attributes, underscores become hyphens, and
+    trailing underscores are removed.
 
     >>> tag("th", "a < b", scope="row", data_value="1", class_=None)
     '<th scope="row" data-value="1">a &lt; b</th>'
     """
-    written = "".join(
-        f" {key.rstrip('_').replace('_', '-')}"
-        + ("" if value is True else f'="{escape(shown(str(value)))}"')
-        for key, value in attributes.items()
-        if value is not None and value is not False
-    )
+    parts = [name]
+    for key, value in attributes.items():
+        attribute = key.rstrip("_").replace("_", "-")
+        if value is True:
+            parts.append(attribute)
+        elif value is not None and value is not False:
+            parts.append(f'{attribute}="{escape(shown(str(value)))}"')
     end = "" if name in _VOID else f"</{name}>"
-    return Markup(f"<{name}{written}>{joined(*children)}{end}")
+    return Markup(f"<{' '.join(parts)}>{joined(*children)}{end}")
 
 
 def joined(*children: Child) -> Markup:
-    """Return children one after the other, text among them escaped."""
-    return Markup("".join(map(_written, children)))
+    """Return children as one piece of markup, with text escaped."""
+    return Markup("".join(map(_to_html, children)))
 
 
 def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], n_labels: int = 1) -> Markup:
-    """Return a table: labels to the left, numbers to the right."""
-    sides = ["label" if at < n_labels else None for at in range(len(heads))]
+    """Return a table in which the first `n_labels` columns are labels, aligned to the left."""
+    sides = ["label" if column < n_labels else None for column in range(len(heads))]
     top = [
         tag("th", head, scope="col", class_=side) for head, side in zip(heads, sides, strict=True)
     ]
@@ -88,11 +92,11 @@ def table(heads: Sequence[Child], rows: Iterable[Sequence[Child]], n_labels: int
 
 
 def named(text: str, most: int = 80) -> Markup:
-    """Return a text of the data, whose direction of writing is its own, cut where it is long."""
+    """Return text from the data, shortened, with its own text direction."""
     return tag("bdi", brief(text, most))
 
 
-def _written(child: Child) -> str:
+def _to_html(child: Child) -> str:
     if child is None or isinstance(child, Markup):
         return child or ""
     return escape(shown(child)) if isinstance(child, str) else joined(*child)

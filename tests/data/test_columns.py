@@ -195,8 +195,8 @@ def test_every_command_maps_each_file_by_the_columns_that_it_has(tmp_path, comma
     ]
     assert [code for code, _, _ in results] == [0] * len(results), results
     assert json.loads(results[0][1])["runs"][0]["measures"]["evidence.recall@1"]["value"] == 0.5
-    told = json.loads(results[4][1])["recognised"]
-    assert told == {"gold": THEIRS, "run run": {"query_id": "qid", "results": "retrieved"}}
+    recognised = json.loads(results[4][1])["recognised"]
+    assert recognised == {"gold": THEIRS, "run run": {"query_id": "qid", "results": "retrieved"}}
     assert karat.Gold.read(tmp_path / "gold.jsonl").evidence.rows() == [
         ("1", "card"),
         ("2", "here"),

@@ -133,7 +133,7 @@ def test_a_bad_line_is_refused_by_line_and_field(tmp_path, content, line, field)
 @pytest.mark.parametrize(
     ("source", "field", "value"),
     [
-        ({1: "x", "1": "y"}, "doc_id", "row 2: document '1'"),
+        ({1: "x", "1": "y"}, "doc_id", "row 2: duplicate document '1'"),
         ({1.5: "x"}, "doc_id", "1.5"),
         ({"": "x"}, "doc_id", "row 1"),
         ({"a": b"x"}, "a", "bytes"),

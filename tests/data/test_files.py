@@ -345,10 +345,10 @@ def test_full_disk_is_reported_with_its_reason(name):
     for data in (Gold.of({"q1": ["a"]}), Run.of({"q1": ["a"]})):
         with refused(path="/dev/full") as caught:
             data.write("/dev/full", format=name)
-        assert "(No space left on device)" in caught.value.problem
+        assert "No space left on device" in caught.value.problem
 
 
-def test_writing_replaces_an_old_file_and_leaves_nothing_beside_it(tmp_path):
+def test_writing_replaces_an_old_file_and_leaves_no_temporary_file(tmp_path):
     (tmp_path / "x.run").write_bytes(b"old")
     Run.of({"q1": ["a"]}, name="r").write(tmp_path / "x.run")
     assert names(tmp_path) == ["x.run"]

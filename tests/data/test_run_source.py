@@ -23,7 +23,7 @@ def path(tmp_path):
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
-    monkeypatch.setattr(run_source, "_kept", type(run_source._kept)())
+    monkeypatch.setattr(run_source, "_cached_runs", type(run_source._cached_runs)())
 
 
 def test_run_is_read_once(path):
@@ -34,7 +34,7 @@ def test_run_is_read_once(path):
 
 
 def test_run_that_is_too_large_is_read_again(path, monkeypatch):
-    monkeypatch.setattr(run_source, "KEPT_BYTES", 10)
+    monkeypatch.setattr(run_source, "CACHE_BYTES", 10)
     source = RunSource(path)
     assert source.read() is not source.read()
     assert not source.is_kept
@@ -42,7 +42,7 @@ def test_run_that_is_too_large_is_read_again(path, monkeypatch):
 
 def test_run_is_not_kept_when_others_take_the_room(path, monkeypatch):
     first, second = RunSource(path), RunSource(path)
-    monkeypatch.setattr(run_source, "KEPT_BYTES", run_source._size(karat.Run.read(path)))
+    monkeypatch.setattr(run_source, "CACHE_BYTES", run_source._size(karat.Run.read(path)))
     first.read()
     second.read()
     assert first.is_kept

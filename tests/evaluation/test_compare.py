@@ -193,11 +193,11 @@ def test_runs_of_every_kind_are_opened_again_for_changes(tmp_path, way):
     assert comparison.changes("q4", "RR", "old", "new").height == 0
 
 
-@pytest.mark.parametrize(("room", "times"), [(run_source.KEPT_BYTES, 1), (0, 2)])
+@pytest.mark.parametrize(("room", "times"), [(run_source.CACHE_BYTES, 1), (0, 2)])
 def test_each_run_is_read_once_and_again_only_if_too_large_to_keep(
     room, times, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(run_source, "KEPT_BYTES", room)
+    monkeypatch.setattr(run_source, "CACHE_BYTES", room)
     for name, run in (("old", OLD), ("new", NEW), ("third", OLD)):
         karat.Run.of(run).write(tmp_path / f"{name}.run")
     opened = []
@@ -229,7 +229,7 @@ def test_a_run_from_a_pipe_is_kept_since_it_is_read_only_once(tmp_path):
 
 
 def test_a_run_that_has_changed_since_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_source, "KEPT_BYTES", 0)  # as if it were too large to keep
+    monkeypatch.setattr(run_source, "CACHE_BYTES", 0)  # as if it were too large to keep
     path = tmp_path / "old.run"
     karat.Run.of(OLD).write(path)
     comparison = karat.compare(GOLD, {"old": path, "new": NEW}, "RR")

@@ -185,9 +185,7 @@ def test_gold_keeps_its_contents_and_new_spans_are_added_to_its_own():
     own = {"doc_id": "d", "start": 0, "end": 3, "text": "one", "grade": 2}
     gold = karat.Gold(
         pl.DataFrame({"query_id": ["q1"], "item_id": ["x"], "grade": [3]}),
-        known_queries=pl.DataFrame(
-            {"query_id": ["q1", "q2"], "text": ["why", None], "kind": [1, 2]}
-        ),
+        query_data=pl.DataFrame({"query_id": ["q1", "q2"], "text": ["why", None], "kind": [1, 2]}),
         spans=pl.DataFrame({"query_id": ["q1"], **{key: [value] for key, value in own.items()}}),
         empty_spans=["q2", "q3"],
         evidence=pl.DataFrame({"query_id": ["q1", "q1", "q2"], "text": ["one", "two", "two"]}),

@@ -198,7 +198,7 @@ def test_examples_have_path_line_query_and_offsets(tmp_path):
     }
     assert all(e.path == str(path) for f in validation.findings for e in f.examples)
     mismatch = examples_of(validation, "text-mismatch")[0]
-    assert mismatch.problem == "the document has 'is p' and the text is 'paid'"
+    assert mismatch.problem == "the document has 'is p', but the text is 'paid'"
     assert mismatch.hint == "the text is at [3, 7) in code points"
 
 
@@ -339,18 +339,18 @@ def test_errors_end_with_1_and_fit_80_columns(command):
         "warning  missing-query     run run      1\n"
         "\n"
         "inverted: a span ends before it starts\n"
-        "  gold.jsonl:1: query q1, document d, [0, -3): [0, -3) is no stretch of text\n"
-        "  gold.jsonl:1: query q1, document d, [1, -2): [1, -2) is no stretch of text\n"
-        "  gold.jsonl:1: query q1, document d, [2, -1): [2, -1) is no stretch of text\n"
+        "  gold.jsonl:1: query q1, document d, [0, -3): [0, -3) is not a valid span\n"
+        "  gold.jsonl:1: query q1, document d, [1, -2): [1, -2) is not a valid span\n"
+        "  gold.jsonl:1: query q1, document d, [2, -1): [2, -1) is not a valid span\n"
         "  and 2 more\n"
-        "  hint: 0 ≤ start ≤ end, counted from the start of the document\n"
+        "  hint: use 0 ≤ start ≤ end, counted from the start of the document\n"
         "\n"
         "past-end in chunks: a span ends after the end of its document\n"
         "  item c1, document d.txt, [0, 9): the document ends at 7 (code points)\n"
         "\n"
         "unknown-document in run run: the document of a span does not exist\n"
-        "  query q1, item c1, document e.txt, [0, 7): the corpus has no such document\n"
-        "    hint: it has 'd.txt'\n"
+        "  query q1, item c1, document e.txt, [0, 7): the document is not in the corpus\n"
+        "    hint: the corpus has 'd.txt'\n"
         "\n"
         "overlap: a span overlaps another of the same query; characters count once\n"
         "  gold.jsonl:2: query q2, document d.txt, [4, 6): it overlaps [3, 7)\n"
@@ -375,7 +375,7 @@ def test_json_has_the_same_findings(command):
     ]
     assert document["findings"][0]["examples"] == [
         {
-            "problem": "[3, 1) is no stretch of text",
+            "problem": "[3, 1) is not a valid span",
             "path": "gold.jsonl",
             "line": 1,
             "query_id": "q1",

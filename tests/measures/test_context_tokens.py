@@ -35,7 +35,7 @@ def made(run):
 
 
 def gold_of(queries):
-    return Gold(known_queries=pl.DataFrame({"query_id": sorted(queries)}))
+    return Gold(query_data=pl.DataFrame({"query_id": sorted(queries)}))
 
 
 def delivered(results, k):

@@ -90,7 +90,7 @@ def errors_of(failed):
 
 
 def gold_of(queries):
-    return Gold(known_queries=pl.DataFrame({"query_id": sorted(queries)}))
+    return Gold(query_data=pl.DataFrame({"query_id": sorted(queries)}))
 
 
 def expected(gold, run, name):

@@ -21,7 +21,7 @@ RUN = "q1 Q0 a 1 0.9 tag\n"
 
 
 def folder(name: str, **files: str) -> str:
-    """Make a folder with files in it; __ in a name stands for a dot."""
+    """Make a folder with files in it; __ in a name becomes a dot."""
     Path(name).mkdir(parents=True)
     for path, content in files.items():
         written(f"{name}/{path.replace('__', '.')}", content)

@@ -107,7 +107,7 @@ case(
 
 def changed():
     Run.of(OLD).write("old.json")
-    with patch("karat.data.run_source.KEPT_BYTES", 0):  # as if it were too large to keep
+    with patch("karat.data.run_source.CACHE_BYTES", 0):  # as if it were too large to keep
         comparison = compare(GOLD, {"old": "old.json", "new": NEW}, "RR")
         Run.of(NEW).write("old.json")
         comparison.changes("q1", "RR", "old", "new")

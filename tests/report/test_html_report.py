@@ -229,7 +229,7 @@ def test_negative_number_of_texts_is_refused(tmp_path: Path):
 
 
 def test_run_that_changed_after_scoring_is_refused(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("karat.data.run_source.KEPT_BYTES", 0)  # as if it were too large to keep
+    monkeypatch.setattr("karat.data.run_source.CACHE_BYTES", 0)  # as if it were too large to keep
     run = tmp_path / "a.run"
     run.write_text("q1 Q0 a 1 2 r\nq1 Q0 b 2 1 r\n")
     scores = karat.evaluate({"q1": ["a"]}, run, "RR")

@@ -98,7 +98,7 @@ class _Document(DenseText):
         if start < 0:
             return None
         self.last = (start, start + len(dense_piece))
-        span = self.stretch(*self.last)
+        span = self.original_span(*self.last)
         # Include the white space around the piece where the document has the same.
         exact_start = span[0] - (len(piece) - len(piece.lstrip()))
         if exact_start >= 0 and self.text.startswith(piece, exact_start):
@@ -132,7 +132,7 @@ class _Document(DenseText):
         return position
 
     def _text_between(self, start: int, end: int) -> str:
-        return self.text[slice(*self.stretch(start, end))]
+        return self.text[slice(*self.original_span(start, end))]
 
 
 def _overlap_check(splitter: Any) -> AllowsOverlap:

@@ -135,6 +135,6 @@ def _path(path: str) -> str:
 
 def _readable_again(*paths: str) -> bool:
     """Return whether paths can be read a second time. Pipes cannot."""
-    from karat.files import flows
+    from karat.files import is_pipe
 
-    return not any(map(flows, paths))
+    return not any(map(is_pipe, paths))

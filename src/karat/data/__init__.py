@@ -1,4 +1,4 @@
-"""What comes in: gold, runs, corpora and chunks as values, and their readers and writers."""
+"""Input data: gold, runs, corpora and chunks, with their readers and writers."""
 
 from karat.data.chunks import Chunks
 from karat.data.corpus import Corpus

@@ -1,4 +1,4 @@
-"""Names of columns and keys: karat's own, and those of a file that an explicit mapping names."""
+"""Column and key names: karat's own names, and explicit mappings to the names in a file."""
 
 from __future__ import annotations
 
@@ -23,30 +23,29 @@ QUERY_KEYS = (
     "latency_ms",
     "calls",
 )
-"""What a record of one query may have."""
+"""Keys of a record of one query."""
 ITEM_KEYS = ("item_id", "doc_id", "grade", "score", "start", "end", "text", "tokens")
-"""What an item inside a record may have: a result, a judgment, a span."""
+"""Keys of an item inside a record: a result, a judgment or a span."""
 NAMES = (*QUERY_KEYS, *ITEM_KEYS, "rank", "title")
 RELEVANT = ("relevant", "relevant_ids", "expected", "expected_ids", "judgments")
 RESULTS = ("results", "retrieved", "retrieved_ids")
 EVIDENCE_LISTS = ("ground_truth_contexts",)
 _LISTS = (*RELEVANT, *RESULTS, "spans", "evidence", *EVIDENCE_LISTS)
-_MOST_SHOWN = 20
+_MAX_LISTED_NAMES = 20
 Value = TypeVar("Value")
 
 
 class Columns:
-    """An explicit mapping of columns and keys, and what the files had of it.
+    """An explicit mapping of columns and keys, which remembers the names that files contained.
 
-    One mapping may be used for several files: each is read with the names that it has, and
-    `check` refuses a name that none of them had.
+    One mapping may be used for several files. A file need not contain all mapped names, but
+    `check` raises an error for a name that was in none of the files.
 
     >>> Columns({"query": "question"}).keys({"question": "pay?", "topic": "billing"})
     {'query': 'pay?', 'topic': 'billing'}
     """
 
     def __init__(self, names: Mapping[str, str] | None = None) -> None:
-        """Take {ours: theirs}."""
         self.names = dict(names or {})
         for ours, theirs in self.names.items():
             _check(ours, theirs, self.names)
@@ -55,24 +54,24 @@ class Columns:
         self._seen: dict[str, None] = {}
 
     @classmethod
-    def of(cls, given: Columns | Mapping[str, str] | Iterable[str] | None) -> Columns:
-        """Take a mapping, or words of the form OURS=THEIRS."""
-        if isinstance(given, Columns):
-            return given
-        if given is None or isinstance(given, Mapping):
-            return cls(given)
+    def of(cls, columns: Columns | Mapping[str, str] | Iterable[str] | None) -> Columns:
+        """Return a mapping from {ours: theirs}, or from words of the form OURS=THEIRS."""
+        if isinstance(columns, Columns):
+            return columns
+        if columns is None or isinstance(columns, Mapping):
+            return cls(columns)
         names: dict[str, str] = {}
-        for word in given:
+        for word in columns:
             ours, equals, theirs = word.partition("=")
             if not equals:
                 raise InputError(
-                    f"{word!r} has no =",
+                    f"expected OURS=THEIRS, got {word!r}",
                     field="--column",
-                    hint="write OURS=THEIRS, such as --column query=question",
+                    hint="for example: --column query=question",
                 )
             if ours in names:
                 raise InputError(
-                    f"{ours} is mapped twice", field="--column", hint="map each name once"
+                    f"{ours!r} is mapped twice", field="--column", hint="map each name only once"
                 )
             names[ours] = theirs
         return cls(names)
@@ -81,15 +80,15 @@ class Columns:
         return bool(self.names)
 
     def theirs(self, ours: str) -> str:
-        """Return what the files call one of karat's names."""
+        """Return the name in the files for one of karat's names."""
         return self.names.get(ours, ours)
 
     def in_their_names(self, read: Mapping[str, str]) -> dict[str, str]:
-        """Return what was read as what, {ours: theirs}, with the names that the file has."""
+        """Return {ours: name in the file} for the columns and keys that were read."""
         return {ours: self.theirs(read[ours]) for ours in NAMES if ours in read}
 
     def table(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Return a table with karat's names; a column that has one by chance makes room."""
+        """Return a table with karat's names; an unmapped column with such a name is renamed."""
         return table.rename(self._renamed(table.columns, NAMES)) if self.names else table
 
     def keys(self, record: Mapping[str, Value], known: Iterable[str] = NAMES) -> dict[str, Value]:
@@ -112,32 +111,35 @@ class Columns:
         return renamed
 
     def rename_names(self, names: Iterable[str]) -> set[str]:
-        """Return names of columns or keys as karat calls them, to recognise a format by them."""
+        """Return column or key names with karat's names for mapped ones, to detect a format."""
         return {self._theirs.get(name, name) for name in names}
 
     def check(self) -> None:
-        """Refuse a name that none of the files had."""
+        """Raise an error if a mapped name was in none of the files."""
         for ours, theirs in self._missing():
-            near = get_close_matches(theirs, self._seen, n=1)
-            shown = list(self._seen)[:_MOST_SHOWN]
-            more = ", …" if len(self._seen) > len(shown) else ""
+            similar = get_close_matches(theirs, self._seen, n=1)
             raise InputError(
-                f"no column or key is called {theirs!r}; "
-                f"found: {', '.join(shown) + more if shown else 'none'}",
+                f"column or key {theirs!r} not found; the input has: {self._format_seen()}",
                 field=f"column {ours}={theirs}",
-                hint=f"did you mean {ours}={near[0]}?" if near else "write OURS=THEIRS",
+                hint=f"did you mean {ours}={similar[0]}?" if similar else "write OURS=THEIRS",
             )
+
+    def _format_seen(self) -> str:
+        names = list(self._seen)[:_MAX_LISTED_NAMES]
+        if len(self._seen) > len(names):
+            names.append("…")
+        return ", ".join(names) or "none"
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Check the names after all files were read; an error before that mentions them."""
+        """Check the names after all files are read; name unused mappings in earlier errors."""
         try:
             yield
         except InputError as error:
             unused = ", ".join(f"{ours}={theirs}" for ours, theirs in self._missing())
             if unused:
-                notes = [error.hint or "", f"not found so far: --column {unused}"]
-                error.hint = "; ".join(filter(None, notes))
+                hints = [error.hint or "", f"not found so far: --column {unused}"]
+                error.hint = "; ".join(filter(None, hints))
             raise
         self.check()
 
@@ -146,19 +148,19 @@ class Columns:
 
     def _renamed(self, names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
         """Return {theirs: ours} for the names that are mapped."""
-        given = list(names)
-        self._seen.update(dict.fromkeys(given))
-        wanted = {self.names[ours]: ours for ours in known if ours in self.names}
-        renamed = {theirs: ours for theirs, ours in wanted.items() if theirs in given}
+        names = list(names)
+        self._seen.update(dict.fromkeys(names))
+        mapped = {self.names[ours]: ours for ours in known if ours in self.names}
+        renamed = {theirs: ours for theirs, ours in mapped.items() if theirs in names}
         self._found.update(renamed)
         for ours in list(renamed.values()):
-            if ours in given and ours not in renamed:
-                renamed[ours] = _free_name(ours, {*given, *renamed.values()})
+            if ours in names and ours not in renamed:
+                renamed[ours] = _unused_name(ours, {*names, *renamed.values()})
         return renamed
 
 
-def _free_name(name: str, taken: set[str]) -> str:
-    while name in taken:
+def _unused_name(name: str, used: set[str]) -> str:
+    while name in used:
         name += "_field"
     return name
 
@@ -166,18 +168,18 @@ def _free_name(name: str, taken: set[str]) -> str:
 def _check(ours: str, theirs: str, names: Mapping[str, str]) -> None:
     field = f"column {ours}={theirs}"
     if ours not in NAMES:
-        near = get_close_matches(ours, NAMES, n=1)
-        meant = f"did you mean {near[0]}? " if near else ""
+        similar = get_close_matches(ours, NAMES, n=1)
+        suggestion = f"did you mean {similar[0]}? " if similar else ""
         raise InputError(
-            f"{ours!r} is not one of karat's names",
+            f"unknown name {ours!r}",
             field=field,
-            hint=f"{meant}known: {', '.join(NAMES)}",
+            hint=f"{suggestion}available names: {', '.join(NAMES)}",
         )
     if not theirs:
         raise InputError(
-            "the name of the column is missing", field=field, hint=f"write {ours}=THEIRS"
+            "the name in the file is missing", field=field, hint=f"write {ours}=THEIRS"
         )
     if list(names.values()).count(theirs) > 1:
         raise InputError(
-            f"{theirs!r} is mapped to two names", field=field, hint="map each column once"
+            f"{theirs!r} is mapped to two names", field=field, hint="map each column only once"
         )

@@ -1,4 +1,4 @@
-"""From one format into another: what was read is written, and what is lost on the way is told."""
+"""Conversion of gold and runs from one file format into another."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from karat.files import check_writable, check_writable_folder
 
 @dataclass(frozen=True)
 class Conversion:
-    """What was converted, from which format into which, and what became of it."""
+    """The kind of data, both formats, and a report of what was written and what was lost."""
 
     kind: Kind
     source_format: str
@@ -48,88 +48,96 @@ def convert(
     change: Callable[[Gold], Gold] | None = None,
     columns: Columns | Mapping[str, str] | None = None,
 ) -> Conversion:
-    """Read gold or a run and write it in another format; rankings stay as they are.
+    """Read gold or a run and write it in another format; rankings do not change.
 
-    `change` makes other gold of what was read, on the way. `columns` maps karat's names to those
-    of the file that is read.
+    `change` is applied to gold before it is written. `columns` maps karat's names to the names in
+    the source file.
     """
     mapping = Columns.of(columns)
-    for name, stream in ((source, "/dev/stdin"), (target, "/dev/stdout")):
-        if os.fspath(name) == "-":
-            raise InputError("- names no file here", hint=f"write {stream} and say the format")
-    into = format_for_writing(target, target_format)
-    (check_writable_folder if into.folder else check_writable)(target)
-    opened = sources(source, mapping)
-    _refuse_itself(opened, source, target)
+    for path, stream in ((source, "/dev/stdin"), (target, "/dev/stdout")):
+        if os.fspath(path) == "-":
+            raise InputError(
+                "- is not supported as a file name here",
+                hint=f"use {stream} and specify the format",
+            )
+    output_format = format_for_writing(target, target_format)
+    if output_format.folder:
+        check_writable_folder(target)
+    else:
+        check_writable(target)
+    files = sources(source, mapping)
+    _check_different_files(files, source, target)
     formats = [
-        detect(part) if source_format is None else format_named(source_format) for part in opened
+        detect(file) if source_format is None else format_named(source_format) for file in files
     ]
-    known = _kind(kind, opened[0], formats[0])
-    if known == "run" and change is not None:
+    data_kind = _data_kind(kind, files[0], formats[0])
+    if data_kind == "run" and change is not None:
         raise InputError(
-            "this is a run, and these options change gold",
+            "this is a run, but the options apply only to gold",
             path=source,
-            hint="leave out --corpus, --chunks, --offsets, --queries and the shifts for a run",
+            hint="remove --corpus, --chunks, --offsets, --queries and the shift options",
         )
     try:
-        if known == "gold":
-            gold = gold_from(opened, formats, source)
+        if data_kind == "gold":
+            gold = gold_from(files, formats, source)
             gold = change(gold) if change else gold
             mapping.check()
-            written = write_gold(gold, target, into.name)
+            report = write_gold(gold, target, output_format.name)
         else:
             beir.refuse_folder_as_run(Path(source))
-            run = run_from(opened, formats, source)
+            run = run_from(files, formats, source)
             mapping.check()
-            written = write_run(_with_tag(run, opened, formats), target, into.name)
+            report = write_run(_with_tag(run, files, formats), target, output_format.name)
     except InputError as error:
         if error.hint == SWAPPED:
-            error.hint = "leave --kind out, or say the other kind"
+            error.hint = "remove --kind, or specify the other kind"
         raise
-    if known == "gold" and all(part is trec.FORMAT for part in formats):
-        written = _without_iterations(written, opened)
-    names = ", ".join(dict.fromkeys(part.name for part in formats))
-    return Conversion(known, names, into.name, written)
+    if data_kind == "gold" and all(file_format is trec.FORMAT for file_format in formats):
+        report = _report_lost_iterations(report, files)
+    names = ", ".join(dict.fromkeys(file_format.name for file_format in formats))
+    return Conversion(data_kind, names, output_format.name, report)
 
 
-def _kind(said: str | None, source: DataFile, known: Format) -> Kind:
-    if said is not None and said not in KINDS:
-        raise InputError(
-            f"{said!r} is no kind of data", field="kind", hint=f"say {' or '.join(KINDS)}"
+def _data_kind(kind: str | None, file: DataFile, file_format: Format) -> Kind:
+    """Return the kind that was specified, or else the one that is detected."""
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"unknown kind {kind!r}", field="kind", hint=f"use {' or '.join(KINDS)}")
+    data_kind = next((known for known in KINDS if known == kind), None) or file_format.kind(file)
+    if data_kind is None and file_format is trec.FORMAT:
+        raise trec.neither_kind(file)
+    if data_kind is None:
+        raise file.error(
+            "the file may be gold or a run", field="kind", hint="add --kind gold or --kind run"
         )
-    kind = next((kind for kind in KINDS if kind == said), None) or known.kind(source)
-    if kind is None and known is trec.FORMAT:
-        raise trec.neither_kind(source)
-    if kind is None:
-        raise source.error(
-            "this may be gold or a run", field="kind", hint="say --kind gold or --kind run"
-        )
-    return kind
+    return data_kind
 
 
-def _with_tag(run: Run, opened: list[DataFile], formats: list[Format]) -> Run:
-    """Keep the tag of TREC files, which scoring has no use for."""
+def _with_tag(run: Run, files: list[DataFile], formats: list[Format]) -> Run:
+    """Add the tag of TREC files, which is not read for scoring."""
     tags = [
-        trec.last_tag(part)
-        for part, known in zip(opened, formats, strict=True)
-        if known is trec.FORMAT
+        trec.last_tag(file)
+        for file, file_format in zip(files, formats, strict=True)
+        if file_format is trec.FORMAT
     ]
     return replace(run, settings=run.settings | {"tag": tags[-1]}) if tags else run
 
 
-def _without_iterations(written: WriteReport, opened: list[DataFile]) -> WriteReport:
-    """Say that the second field of qrels is not kept, where it says anything."""
-    if not any(trec.has_iterations(part) for part in opened):
-        return written
-    warnings.warn(KaratWarning("gold cannot hold the iterations of qrels"), stacklevel=3)
-    return replace(written, lost=(*written.lost, "iterations"))
+def _report_lost_iterations(report: WriteReport, files: list[DataFile]) -> WriteReport:
+    """Warn if the second field of qrels, which gold cannot store, was used."""
+    if not any(trec.has_iterations(file) for file in files):
+        return report
+    warnings.warn(
+        KaratWarning("the iterations (second field) of the qrels are lost: gold cannot store them"),
+        stacklevel=3,
+    )
+    return replace(report, lost=(*report.lost, "iterations"))
 
 
-def _refuse_itself(
-    opened: list[DataFile], source: str | os.PathLike[str], target: str | os.PathLike[str]
+def _check_different_files(
+    files: list[DataFile], source: str | os.PathLike[str], target: str | os.PathLike[str]
 ) -> None:
-    place = Path(target).resolve()
-    if place in (Path(source).resolve(), *(part.path.resolve() for part in opened)):
+    target_path = Path(target).resolve()
+    if target_path in (Path(source).resolve(), *(file.path.resolve() for file in files)):
         raise InputError(
-            "this file is read and cannot be written as well", path=target, hint="name another file"
+            "the source and the target are the same file", path=target, hint="choose another target"
         )

@@ -1,4 +1,4 @@
-"""Corpus: the documents that chunks and spans are cut from."""
+"""Corpus: the documents that chunks and spans refer to."""
 
 from __future__ import annotations
 
@@ -20,26 +20,44 @@ _SCHEMA = {"doc_id": pl.String, "text": pl.String}
 
 
 class Corpus:
-    """Documents by id, each with its text; offsets count the code points of that text.
+    """Documents by id. Offsets into a document count the code points of its text.
 
+    `corpus[doc_id]` is the text of a document, `doc_id in corpus` tests whether it exists, and
+    `len(corpus)` is the number of documents.
+
+    The constructor expects a table that was already checked. Use `Corpus.of` for dicts and other
+    tables, and `Corpus.read` for files.
+
+    Parameters
+    ----------
+    documents : pl.DataFrame
+        The table (doc_id, text), optionally with title.
+
+    Examples
+    --------
     >>> corpus = Corpus.of({"faq.md": "# Refunds", "terms.md": "None."})
     >>> len(corpus), "faq.md" in corpus, corpus["faq.md"][2:9]
     (2, True, 'Refunds')
     """
 
     def __init__(self, documents: pl.DataFrame) -> None:
-        """Hold a checked table; `Corpus.of` and `Corpus.read` make it from anything else."""
         self.documents = documents
-        """The table (doc_id, text), and title where there is one."""
+        """The table (doc_id, text), optionally with title."""
 
     @property
     def doc_ids(self) -> pl.Series:
-        """The ids of the documents, in their order."""
+        """The ids of the documents, in the order of `documents`.
+
+        Examples
+        --------
+        >>> Corpus.of({"faq.md": "# Refunds", "terms.md": "None."}).doc_ids.to_list()
+        ['faq.md', 'terms.md']
+        """
         return self.documents["doc_id"]
 
     @cached_property
     def _texts(self) -> dict[str, str]:
-        # Kept, since each look into the table copies a whole text.
+        # Cached, because each access to the table copies the whole text.
         return dict(zip(self.doc_ids, self.documents["text"], strict=True))
 
     def __getitem__(self, doc_id: str) -> str:
@@ -53,9 +71,29 @@ class Corpus:
 
     @classmethod
     def of(cls, source: Any, *, columns: Columns | Mapping[str, str] | None = None) -> Corpus:
-        """Make a corpus from {doc_id: text} or a table with doc_id and text.
+        """Make a corpus from a dict or a table.
 
-        `columns` maps these names to those of the table.
+        Parameters
+        ----------
+        source : dict, table or Corpus
+            `{doc_id: text}`, or a table with doc_id and text, and optionally title.
+        columns : dict, optional
+            Maps karat's names to the names in the table, for example `{"text": "body"}`.
+
+        Returns
+        -------
+        Corpus
+            The checked corpus.
+
+        Raises
+        ------
+        InputError
+            If the input is invalid.
+
+        Examples
+        --------
+        >>> Corpus.of({"faq.md": "# Refunds"})
+        <Corpus: 1 document>
         """
         if isinstance(source, Corpus):
             return source
@@ -67,8 +105,8 @@ class Corpus:
             mapping.check()
             return corpus
         raise InputError(
-            f"a {type(source).__name__} is no corpus",
-            hint="give {doc_id: text} or a table with doc_id and text; Corpus.read takes a path",
+            f"expected a corpus, got a value of type {type(source).__name__}",
+            hint="pass {doc_id: text} or a table with doc_id and text; use Corpus.read for a path",
         )
 
     @classmethod
@@ -79,9 +117,33 @@ class Corpus:
         format: str | None = None,  # noqa: A002
         columns: Columns | Mapping[str, str] | None = None,
     ) -> Corpus:
-        """Read a folder of texts, a BEIR folder, a text, JSON Lines or a table.
+        """Read a corpus from a folder or a file.
 
-        `columns` maps karat's names to those of the file, such as `{"text": "body"}`.
+        Parameters
+        ----------
+        path : path
+            A folder with text files (.txt, .md), a BEIR folder, or one file: text, JSON Lines,
+            CSV, TSV, Parquet or Arrow.
+        format : {"text", "beir", "jsonl", "csv", "tsv", "parquet", "arrow"}, optional
+            The format. It is detected by default.
+        columns : dict, optional
+            Maps karat's names to the names in the file, for example `{"text": "body"}`.
+
+        Returns
+        -------
+        Corpus
+            The checked corpus. In a folder of text files, the document ids are the paths of the
+            files relative to the folder.
+
+        Raises
+        ------
+        InputError
+            If the folder or file cannot be read. The error states the file, the line and the
+            field.
+
+        Examples
+        --------
+        >>> corpus = Corpus.read("docs/")  # doctest: +SKIP
         """
         from karat.data.corpus_files import read_corpus
 
@@ -93,7 +155,23 @@ class Corpus:
 
     @classmethod
     def open(cls, source: Any) -> Corpus:
-        """Take a corpus however it is given: corpus, path, dict, table."""
+        """Return a corpus from any supported source: `read` for a path, `of` for anything else.
+
+        Parameters
+        ----------
+        source : Corpus, path, dict or table
+            The corpus.
+
+        Returns
+        -------
+        Corpus
+            The checked corpus.
+
+        Examples
+        --------
+        >>> Corpus.open({"faq.md": "# Refunds"})
+        <Corpus: 1 document>
+        """
         if isinstance(source, PathSource):
             return cls.read(source.path, format=source.format, columns=source.columns)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
@@ -107,24 +185,24 @@ def corpus_of_mapping(texts: Mapping[Any, Any]) -> Corpus:
     for doc_id, text in texts.items():
         if isinstance(doc_id, bool) or not isinstance(doc_id, (str, int)):
             raise InputError(
-                f"{doc_id!r} is no id: ids are text or whole numbers",
+                f"an id must be text or a whole number, got {doc_id!r}",
                 field="doc_id",
-                hint="give {doc_id: text}",
+                hint="pass {doc_id: text}",
             )
         if not isinstance(text, str):
             raise InputError(
-                f"a {type(text).__name__} is no text",
+                f"a document must be text, got a value of type {type(text).__name__}",
                 field=str(doc_id),
-                hint="give {doc_id: text}; decode bytes as UTF-8 first",
+                hint="pass {doc_id: text}; decode bytes as UTF-8 first",
             )
     columns = {"doc_id": [str(doc_id) for doc_id in texts], "text": list(texts.values())}
     return corpus_of_table(table_of(columns, _SCHEMA, "text"))
 
 
 def corpus_of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> Corpus:
-    """Make a corpus from a table with a row for each document."""
-    doc_id = frames.need(table, DOC_ID, "the document's id")
-    text = frames.need(table, ("text",), "the document's text")
+    """Make a corpus from a table with one row per document."""
+    doc_id = frames.require_column(table, DOC_ID, "the document id")
+    text = frames.require_column(table, ("text",), "the document text")
     title = frames.column(table, ("title",))
     columns = [
         frames.ids(table[doc_id], "doc_id", locate),
@@ -133,9 +211,12 @@ def corpus_of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_e
     missing = columns[1].is_null()
     if missing.any():
         raise locate(
-            frames.first(missing), text, "the text is missing", 'an empty document has the text ""'
+            frames.first_row_number(missing),
+            text,
+            "the text is missing",
+            'use the text "" for an empty document',
         )
     if title is not None:
         columns.append(frames.texts(table[title], "title", locate))
-    frames.refuse_twice(columns[0], "document", locate)
+    frames.check_unique_ids(columns[0], "document", locate)
     return Corpus(pl.DataFrame(columns))

@@ -1,4 +1,4 @@
-"""Corpora in files: a folder of texts, a BEIR folder, JSON Lines, a table."""
+"""Reading a corpus from a folder of text files, a BEIR folder, JSON Lines or a table file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ TEXT_ENDINGS = (".txt", ".md", ".markdown")
 NAMES = ("text", "beir", *row_files.NAMES)
 
 
-class DocumentLine(row_files.Line, rename={"beir_id": "_id"}):
-    """A document in JSON Lines; BEIR calls its id `_id`."""
+class DocumentLine(row_files.RowLine, rename={"beir_id": "_id"}):
+    """One line of a JSON Lines file of documents. In BEIR, the id is called `_id`."""
 
     text: str
     title: str | None = None
@@ -28,7 +28,7 @@ class DocumentLine(row_files.Line, rename={"beir_id": "_id"}):
     id: Id | None = None
 
     def row(self) -> dict[str, Any]:
-        """Return the row of the document."""
+        """Return the document as a row of the table."""
         doc_id = row_files.first_id(self.doc_id, self.beir_id, self.id)
         return {"doc_id": doc_id, "text": self.text, "title": self.title}
 
@@ -40,18 +40,18 @@ def read_corpus(
 ) -> Corpus:
     """Read a corpus from a folder or a file."""
     if format is not None and format not in NAMES:
-        raise row_files.unknown(format, NAMES)
-    given = Path(path)
-    if given.is_dir():
-        inside = _beir_file(given) if format != "text" else None
-        if inside is None:
-            return _read_folder(given, format)
-        return row_files.read(DataFile(inside, columns), "jsonl", DocumentLine, corpus_of_table)
-    source = DataFile(given, columns)
-    if format == "text" or (format is None and given.suffix.lower() in TEXT_ENDINGS):
-        return corpus_of_mapping({given.name: _text(source)})
-    name = "jsonl" if format == "beir" else format
-    return row_files.read(source, name, DocumentLine, corpus_of_table)
+        raise row_files.unknown_format_error(format, NAMES)
+    path = Path(path)
+    if path.is_dir():
+        beir_file = _beir_file(path) if format != "text" else None
+        if beir_file is None:
+            return _read_folder(path, format)
+        return row_files.read(DataFile(beir_file, columns), "jsonl", DocumentLine, corpus_of_table)
+    source = DataFile(path, columns)
+    if format == "text" or (format is None and path.suffix.lower() in TEXT_ENDINGS):
+        return corpus_of_mapping({path.name: _text(source)})
+    row_format = "jsonl" if format == "beir" else format
+    return row_files.read(source, row_format, DocumentLine, corpus_of_table)
 
 
 def _beir_file(folder: Path) -> Path | None:
@@ -60,33 +60,32 @@ def _beir_file(folder: Path) -> Path | None:
 
 
 def _read_folder(folder: Path, format: str | None) -> Corpus:  # noqa: A002
-    """Read all texts below a folder; what is hidden, such as .git, is no document."""
+    """Read all text files in a folder and its subfolders, except hidden ones such as .git."""
+    hint = "give the path of a file in it, or read its text files with the format text"
+    if format == "beir":
+        raise InputError("the folder has no corpus.jsonl", path=folder, hint=hint)
     if format not in (None, "text"):
-        raise InputError(
-            "this is a directory where a file is meant"
-            if format != "beir"
-            else "there is no corpus.jsonl in this folder",
-            path=folder,
-            hint="name a file in it, or read its texts with the format text",
-        )
+        raise InputError("expected a file, got a folder", path=folder, hint=hint)
     files = {
         file.relative_to(folder).as_posix(): file
         for file in folder.rglob("*")
         if file.suffix.lower() in TEXT_ENDINGS and file.is_file()
     }
-    seen = sorted(name for name in files if not f"/{name}".count("/."))
-    if not seen:
+    visible = sorted(name for name in files if "/." not in f"/{name}")
+    if not visible:
         raise InputError(
-            "there is no text in this folder",
+            "the folder has no text files",
             path=folder,
-            hint=f"documents end in {', '.join(TEXT_ENDINGS)}; or name a file: .jsonl, .parquet, …",
+            hint=f"text files end in {', '.join(TEXT_ENDINGS)}; "
+            "for other formats, give the path of the file",
         )
-    return corpus_of_mapping({name: _text(Source(files[name])) for name in seen})
+    return corpus_of_mapping({name: _text(Source(files[name])) for name in visible})
 
 
 def _text(source: Source) -> str:
-    """Return a file's text with its newlines untouched, and without a byte order mark."""
+    """Return the text of a file without a byte order mark; line breaks are not changed."""
     content = source.read()
-    bare = content.removeprefix(BYTE_ORDER_MARK)
-    # A document may be empty, which `decode` refuses, since no other file may be.
-    return decode(content, source) if bare.strip() else bare.decode("ascii")
+    without_mark = content.removeprefix(BYTE_ORDER_MARK)
+    if not without_mark.strip():  # a document may be empty, but `decode` rejects empty files
+        return without_mark.decode("ascii")
+    return decode(content, source)

@@ -1,4 +1,4 @@
-"""Files of gold, runs, corpora and chunks: their format, their name and the names of columns."""
+"""Input files of gold, runs, corpora and chunks: path, format, name and column mapping."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ ENDINGS = (
 
 @dataclass(frozen=True)
 class PathSource:
-    """A path or a glob, and its format if that was said: for an engine to open."""
+    """A path or a glob pattern with its options, to be opened later."""
 
     path: str | os.PathLike[str]
     format: str | None = None
     columns: Columns = field(default_factory=Columns)
-    """What the file calls karat's columns and keys, where that was said."""
+    """The explicit mapping of columns and keys, if any."""
     queries: str | os.PathLike[str] | None = None
-    """A file with the texts of the queries, for gold that has none."""
+    """A file with the texts of the queries, for gold without texts."""
 
 
 def path_of(source: Any) -> str | None:
-    """Return the path that a source was given by, if it was."""
+    """Return the path of a source, or None if it is not a path."""
     path = source.path if isinstance(source, PathSource) else source
     return os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
 
 
 class DataFile(Source):
-    """A file of gold, a run, a corpus or chunks, and what it calls karat's columns and keys."""
+    """A file of gold, a run, a corpus or chunks, with its mapping of columns and keys."""
 
     def __init__(self, path: str | os.PathLike[str], columns: Columns | None = None) -> None:
         super().__init__(path)
@@ -54,11 +54,11 @@ class DataFile(Source):
 
     @property
     def name(self) -> str:
-        """The file's name without folder and endings: what a run is called if nobody says."""
+        """The file name without folder and extensions, which is the default name of a run."""
         return plain_name(self.path)
 
 
 def plain_name(path: str | os.PathLike[str]) -> str:
-    """Return a file's name without its folder and the endings that say how it is written."""
+    """Return a file name without its folder and without extensions of formats and compression."""
     bare = without_compression(Path(path))
     return bare.stem if bare.suffix.lower() in ENDINGS else bare.name

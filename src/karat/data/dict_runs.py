@@ -1,8 +1,8 @@
-"""Ranked lists as Python dicts hold them, checked but not yet made into a table.
+"""Runs given as Python dicts, checked but not converted to a table.
 
-A dict of a million entries is scored several times faster from the dict itself than by way of
-a table, so a `Run` made from dicts keeps them (the very dicts: do not change them while it is in
-use) and builds its table only if asked.
+Scoring a dict with a million entries directly is several times faster than converting it to
+a table first. A `Run` made from dicts therefore refers to the original dicts, which must not be
+changed while it is in use, and builds its table only on demand.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from karat.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BLOCK = 64  # queries
+_QUERIES_PER_BLOCK = 64
 
 
 @dataclass(frozen=True)
 class DictRun:
-    """What each query retrieved: dicts of scores, or sequences of ids in rank order."""
+    """The results of each query: dicts of scores, or sequences of ids in rank order."""
 
     by_query: dict[str, Any]
     scores: NDArray[np.float64] | None
 
     @classmethod
-    def of(cls, given: Mapping[Any, Any]) -> DictRun:
-        """Check `{query: {item: score}}` or `{query: [item, …]}` and take it as it is."""
-        by_query = text_keys(given, "query_id")
-        if set(map(type, by_query.values())) == {dict}:  # the usual case, told at once
+    def of(cls, source: Mapping[Any, Any]) -> DictRun:
+        """Check `{query: {item: score}}` or `{query: [item, …]}`."""
+        by_query = text_keys(source, "query_id")
+        if set(map(type, by_query.values())) == {dict}:  # a fast path for the usual case
             kinds = {"scores"}
         else:
             kinds = {_kind(items) or "ids" for items in by_query.values()}
         if len(kinds) > 1:
             raise InputError(
-                "some queries hold a dict of scores and some a list of ids",
-                hint="give every query the same kind",
+                "some queries have a dict of scores and others a list of ids",
+                hint="use the same type for all queries",
             )
         if kinds == {"scores"}:
             return cls._of_scores(by_query)
@@ -52,29 +52,29 @@ class DictRun:
 
     @classmethod
     def _of_scores(cls, by_query: dict[str, Any]) -> DictRun:
-        """Check ids and scores of a few queries at a time, while the cache holds them."""
+        """Check ids and scores in blocks of a few queries, which fit into the CPU cache."""
         checked: dict[str, dict[str, Any]] = {}
         scores = []
         queries = iter(by_query.items())
-        while block := dict(islice(queries, _BLOCK)):
+        while block := dict(islice(queries, _QUERIES_PER_BLOCK)):
             block = text_items(block)
             checked |= block
             scores.append(_checked_scores(block))
         return cls(checked, np.concatenate(scores))
 
     def only(self, query_ids: Collection[str]) -> DictRun:
-        """Return the lists of some queries."""
+        """Return the results of some queries only."""
         return DictRun.of({q: items for q, items in self.by_query.items() if q in query_ids})
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """How many items each query retrieved, in the order of the dict."""
+        """The number of items of each query, in the order of the dict."""
         return np.fromiter(map(len, self.by_query.values()), np.int64, len(self.by_query))
 
     def to_frame(self) -> pl.DataFrame:
-        """Return the lists as a results table in rank order."""
+        """Return the results as a table in rank order."""
         columns = {
-            "query_id": repeated(self.by_query, self.lengths),
+            "query_id": repeat_query_ids(self.by_query, self.lengths),
             "item_id": pl.Series(
                 "item_id", list(chain.from_iterable(self.by_query.values())), pl.String
             ),
@@ -84,23 +84,23 @@ class DictRun:
         return ranked_by_score(pl.DataFrame({**columns, "score": self.scores}))
 
 
-def repeated(keys: Collection[str], lengths: NDArray[np.int64]) -> pl.Series:
-    """Return each query's id as often as it has rows."""
+def repeat_query_ids(keys: Collection[str], lengths: NDArray[np.int64]) -> pl.Series:
+    """Return a column in which each query id is repeated once per row."""
     rows = np.repeat(np.arange(len(keys)), lengths)
     return pl.Series("query_id", list(keys), pl.String).gather(rows)
 
 
-def holds_lists(given: Mapping[Any, Any]) -> bool:
-    """Tell whether every query has a dict of scores or a list of ids, which need no reading."""
-    if set(map(type, given.values())) == {dict}:  # the usual case, told at once
-        values = map(dict.values, filter(None, given.values()))
+def has_plain_lists(source: Mapping[Any, Any]) -> bool:
+    """Return whether every query has a dict of scores or a list of ids."""
+    if set(map(type, source.values())) == {dict}:  # a fast path for the usual case
+        values = map(dict.values, filter(None, source.values()))
         if set(map(type, map(next, map(iter, values)))) <= {float, int}:
             return True
-    return all(_kind(items) is not None for items in given.values())
+    return all(_kind(items) is not None for items in source.values())
 
 
 def _kind(items: Any) -> str | None:
-    """Return whether these are scores or ids, told by the first; None for anything else."""
+    """Return "scores" or "ids", judging by the first entry, or None for anything else."""
     if isinstance(items, Mapping):
         value = next(iter(items.values()), None)
         return None if isinstance(value, (Mapping, list, tuple, np.ndarray)) else "scores"
@@ -111,28 +111,28 @@ def _kind(items: Any) -> str | None:
 
 
 def text_id(value: Any, field: str) -> str:
-    """Return an id as text: whole numbers become decimal, anything else is refused."""
+    """Return an id as text: whole numbers become decimal strings, other types are an error."""
     if isinstance(value, str) and value:
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return str(value)
-    raise InputError(f"{value!r} is no id", field=field, hint="ids are text or whole numbers")
+    raise InputError(f"{value!r} is not an id", field=field, hint="use text or whole numbers")
 
 
-def text_keys(given: Mapping[Any, Any], field: str) -> dict[str, Any]:
-    """Return a dict with its keys as text; one that has only such keys is taken as it is."""
-    if _all_text([given], field) and "" not in given:
-        return given if isinstance(given, dict) else dict(given)
-    texts = {text_id(key, field): value for key, value in given.items()}
-    if len(texts) < len(given):
+def text_keys(mapping: Mapping[Any, Any], field: str) -> dict[str, Any]:
+    """Return a dict with all keys as text; the same dict if they are text already."""
+    if _all_text([mapping], field) and "" not in mapping:
+        return mapping if isinstance(mapping, dict) else dict(mapping)
+    by_text = {text_id(key, field): value for key, value in mapping.items()}
+    if len(by_text) < len(mapping):
         raise InputError(
-            "two ids are the same once they are text", field=field, hint="use one type of id"
+            "two ids are equal after conversion to text", field=field, hint="use one type of id"
         )
-    return texts
+    return by_text
 
 
 def text_items(by_query: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Make the items of every query a dict with text keys, which most are already."""
+    """Return the dicts of all queries with text keys; the same dict if they are text already."""
     if all(issubclass(kind, dict) for kind in set(map(type, by_query.values()))) and (
         _all_text(by_query.values(), "item_id")
         and not any(map(dict.__contains__, by_query.values(), repeat("")))
@@ -142,7 +142,7 @@ def text_items(by_query: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _all_text(groups: Iterable[Iterable[Any]], field: str) -> bool:
-    """Tell whether all keys are text: joining refuses anything else, and is the fastest way."""
+    """Return whether all keys are text. `str.join` raises for other types and is the fastest."""
     try:
         for group in groups:
             joined = "".join(group)
@@ -154,9 +154,9 @@ def _all_text(groups: Iterable[Iterable[Any]], field: str) -> bool:
         return False
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{error.object[error.start]!r} is half a character (a lone surrogate)",
+            f"an id contains a lone surrogate: {error.object[error.start]!r}",
             field=field,
-            hint="decode the id as UTF-8 before it comes here",
+            hint="decode the id as UTF-8 first",
         ) from error
     return True
 
@@ -184,13 +184,13 @@ def _score_error(by_query: dict[str, dict[str, Any]]) -> InputError:
     for query, items in by_query.items():
         for item, score in items.items():
             try:
-                fine = not np.isnan(float(score))
+                is_number = not np.isnan(float(score))
             except (TypeError, ValueError, OverflowError):
-                fine = False
-            if not fine:
+                is_number = False
+            if not is_number:
                 return InputError(
                     f"query {query!r}, item {item!r}: {score!r} is not a number",
                     field="score",
-                    hint="write numbers; drop items that have no score",
+                    hint="use numbers; remove items without a score",
                 )
-    raise AssertionError("no score is at fault")
+    raise AssertionError("all scores are numbers")

@@ -1,4 +1,4 @@
-"""Tables as karat knows them: columns found by any of their names, ids as text, values checked."""
+"""Input tables: conversion to Polars, recognition of columns, and checks of ids and values."""
 
 from __future__ import annotations
 
@@ -19,42 +19,12 @@ import polars as pl
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.errors import InputError, KaratWarning
 
-
-def is_dataset(value: Any) -> bool:
-    """Tell whether a value is one whole dataset."""
-    return _is_a("Dataset", value)
-
-
-def arrow(value: Any) -> Any:
-    """Return a dataset as an Arrow table, its selection of rows applied; anything else as it is."""
-    return value.with_format("arrow")[:] if is_dataset(value) else value
-
-
-def refuse_splits(value: Any) -> None:
-    """Refuse a dataset in splits, or one that streams: neither is one table."""
-    if _is_a("DatasetDict", value) or _is_a("IterableDatasetDict", value):
-        raise InputError(
-            f"this dataset has splits: {', '.join(map(str, value))}",
-            hint=f"choose one of them, such as dataset[{next(iter(value), 'test')!r}]",
-        )
-    if _is_a("IterableDataset", value):
-        raise InputError(
-            "this dataset streams",
-            hint="load it without streaming=True, or give list(dataset)",
-        )
-
-
-def _is_a(name: str, value: Any) -> bool:
-    kind = getattr(sys.modules.get("datasets"), name, None)
-    return isinstance(kind, type) and isinstance(value, kind)
-
-
 QUERY_ID = ("query_id", "qid", "query-id", "queryid", "q_id")
 QUERY_TEXT = ("query", "question", "user_input", "prompt")
 DOC_ID = ("doc_id", "docid", "docno", "corpus-id")
 ITEM_ID = ("item_id", "chunk_id", "id", *DOC_ID)
 GRADE = ("grade", "rel", "relevance", "label", "score")
-LARGEST_GRADE = 1 << 31  # no grade is that large, and sums of such grades would not be exact
+LARGEST_GRADE = 1 << 31  # sums of larger grades would not be exact
 LONGEST_ID = 1 << 16
 TOO_LONG = f"is longer than {LONGEST_ID:,} bytes"
 HAS_NUL = "contains a NUL character"
@@ -65,73 +35,80 @@ CONTEXTS = (
     "retrieved_context_ids",
     "reference_context_ids",
 )
-OLD_CONTEXTS = "contexts"  # what Ragas 0.1 called retrieved_contexts
+OLD_CONTEXTS = "contexts"  # the name of retrieved_contexts in Ragas 0.1
 ANSWERS = ("answer", "response", "reference", "ground_truth")
-"""What an answer is called; these are fields, and never read as evidence."""
-PLACE_HINT = "0 ≤ start ≤ end, counted from the start of the document"
-LARGEST_PLACE = 1 << 32  # no document is that long, and keys made of places stay exact
+"""Names of answers. They become query fields and are never read as evidence texts."""
+OFFSETS_HINT = "use 0 ≤ start ≤ end, counted from the start of the document"
+LARGEST_OFFSET = 1 << 32  # longer than any document; keys that combine offsets stay exact
 
 Locate = Callable[[int, str, str, str | None], InputError]
-"""Makes the error for a row: its number from 1, the field, the problem and the hint."""
+"""Makes the error for a row from the row number (from 1), the field, the problem and the hint."""
 
 
 def row_error(row: int, field: str, problem: str, hint: str | None) -> InputError:
-    """Make the error for a row of a table that came from no file."""
+    """Return the error for a row of a table that was not read from a file."""
     return InputError(f"row {row}: {problem}", field=field, hint=hint)
 
 
 def to_frame(table: Any) -> pl.DataFrame:
-    """Return any table that speaks Arrow (Polars, pandas, PyArrow, …) as a Polars frame."""
+    """Return any table with an Arrow interface (pandas, PyArrow, …) as a Polars data frame."""
     if isinstance(table, pl.LazyFrame):
         return table.collect()
-    refuse_splits(table)
+    check_no_splits(table)
     try:
-        frame = _frame(arrow(table))
+        frame = _to_polars(_to_arrow(table))
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise InputError(
-            f"a {type(table).__name__} is not a table karat can read",
-            hint=f"give a Polars, pandas or PyArrow table, a dict or a path ({error})",
+            f"a value of type {type(table).__name__} cannot be read as a table",
+            hint=f"pass a Polars, pandas or PyArrow table, a dict or a path ({error})",
         ) from error
     for name, kind in frame.schema.items():
         if kind == pl.Object:
             raise InputError(
-                "this column holds Python objects", field=name, hint="make it text or numbers"
+                "the column contains Python objects",
+                field=name,
+                hint="convert it to text or numbers",
             )
     return frame.drop("__index_level_0__", strict=False)
 
 
-def _frame(table: Any) -> pl.DataFrame:
+def _to_polars(table: Any) -> pl.DataFrame:
     try:
         return pl.DataFrame(table)
     except ImportError:  # pandas needs PyArrow for its Arrow interface
         if not hasattr(table, "columns") or not hasattr(table, "dtypes"):
             raise
         return pl.DataFrame(
-            [_pandas_column(str(name), table.iloc[:, at]) for at, name in enumerate(table.columns)]
+            [
+                _pandas_column(str(name), table.iloc[:, index])
+                for index, name in enumerate(table.columns)
+            ]
         )
 
 
 def _pandas_column(name: str, values: Any) -> pl.Series:
-    """Return a column of pandas without PyArrow; what pandas calls missing is null."""
+    """Return a pandas column without using PyArrow; missing values become null."""
     missing = values.isna().to_numpy()
     array = values.to_numpy()
-    # Whole numbers of which some are missing would become floats, which are not ids.
+    # Otherwise an integer column with missing values would become floats, which are not ids.
     if missing.any() and not isinstance(values.dtype, np.dtype):
         array = values.astype(object).to_numpy()
     if array.dtype.kind in "biuf":
         numbers = pl.Series(name, array)
         return numbers.fill_nan(None) if array.dtype.kind == "f" else numbers
-    held = [None if gone else _plain(value) for value, gone in zip(array, missing, strict=True)]
-    return pl.Series(name, held, strict=True)
+    cells = [
+        None if is_missing else _to_python(value)
+        for value, is_missing in zip(array, missing, strict=True)
+    ]
+    return pl.Series(name, cells, strict=True)
 
 
-def _plain(value: Any) -> Any:
-    """Return numbers and arrays of NumPy as Python's own."""
+def _to_python(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
 def is_table(value: Any) -> bool:
-    """Tell whether a value is a table, rather than a dict, a list or a path."""
+    """Return whether a value is a table, as opposed to a dict, a list or a path."""
     return (
         isinstance(value, (pl.DataFrame, pl.LazyFrame))
         or hasattr(value, "__arrow_c_stream__")
@@ -139,99 +116,136 @@ def is_table(value: Any) -> bool:
     )
 
 
-def holds_contexts(names: Iterable[str]) -> bool:
-    """Tell whether columns or keys of these names make Ragas rows, and nothing of karat's own."""
-    given = set(names)
-    own = {"karat", "relevant", "results", "spans", "evidence", *ITEM_ID} - {"id"}
-    if given.isdisjoint(CONTEXTS):
-        own |= {*RELEVANT, *RESULTS, *EVIDENCE_LISTS, "error"}
-        return OLD_CONTEXTS in given and own.isdisjoint(given)
-    return own.isdisjoint(given)
+def is_dataset(value: Any) -> bool:
+    """Return whether a value is a Hugging Face dataset without splits."""
+    return _is_hugging_face("Dataset", value)
 
 
-def holds_places(frame: pl.DataFrame) -> bool:
-    """Tell whether rows are places in documents: what has a start and no id of its own."""
+def _to_arrow(value: Any) -> Any:
+    """Return a Hugging Face dataset as an Arrow table, and other values unchanged."""
+    return value.with_format("arrow")[:] if is_dataset(value) else value
+
+
+def check_no_splits(value: Any) -> None:
+    """Raise an error for a Hugging Face dataset that has splits or is streamed."""
+    if _is_hugging_face("DatasetDict", value) or _is_hugging_face("IterableDatasetDict", value):
+        raise InputError(
+            f"the dataset has splits: {', '.join(map(str, value))}",
+            hint=f"choose one of them, for example dataset[{next(iter(value), 'test')!r}]",
+        )
+    if _is_hugging_face("IterableDataset", value):
+        raise InputError(
+            "streamed datasets are not supported",
+            hint="load the dataset without streaming=True, or pass list(dataset)",
+        )
+
+
+def _is_hugging_face(name: str, value: Any) -> bool:
+    kind = getattr(sys.modules.get("datasets"), name, None)
+    return isinstance(kind, type) and isinstance(value, kind)
+
+
+def has_ragas_columns(names: Iterable[str]) -> bool:
+    """Return whether column or key names are those of Ragas rows and not of karat's own formats."""
+    names = set(names)
+    karat_names = {"karat", "relevant", "results", "spans", "evidence", *ITEM_ID} - {"id"}
+    if names.isdisjoint(CONTEXTS):
+        karat_names |= {*RELEVANT, *RESULTS, *EVIDENCE_LISTS, "error"}
+        return OLD_CONTEXTS in names and karat_names.isdisjoint(names)
+    return karat_names.isdisjoint(names)
+
+
+def has_span_columns(frame: pl.DataFrame) -> bool:
+    """Return whether rows are spans: they have a start, and no item id besides the document id."""
     item = item_id_column(frame)
-    own = item is not None and item.strip().lower() not in DOC_ID
-    return column(frame, ("start",)) is not None and not own
+    has_item_id = item is not None and item.strip().lower() not in DOC_ID
+    return column(frame, ("start",)) is not None and not has_item_id
 
 
 def are_ragas_rows(records: Sequence[Any]) -> bool:
-    """Tell by the first of some records whether they are Ragas rows."""
-    return bool(records) and isinstance(records[0], Mapping) and holds_contexts(records[0])
+    """Return whether the first of some records is a Ragas row."""
+    return bool(records) and isinstance(records[0], Mapping) and has_ragas_columns(records[0])
 
 
 def column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:
-    """Return the column of a frame that has one of these names, in their order."""
-    lower = {name.strip().lower(): name for name in reversed(frame.columns)}
-    found = next((name for name in names if name in lower), None)
-    if found is None:
+    """Return the column with one of these names, or None; earlier names take precedence.
+
+    Case and surrounding white space of the column names are ignored.
+    """
+    by_lower_name = {name.strip().lower(): name for name in reversed(frame.columns)}
+    match = next((name for name in names if name in by_lower_name), None)
+    if match is None:
         return None
-    if len(lower) < frame.width:
-        _refuse_same_name(frame, found)
-    return lower[found]
+    if len(by_lower_name) < frame.width:
+        _check_unique_name(frame, match)
+    return by_lower_name[match]
 
 
-def _refuse_same_name(frame: pl.DataFrame, name: str) -> None:
-    """Refuse columns whose names differ only in case or white space."""
+def _check_unique_name(frame: pl.DataFrame, name: str) -> None:
     same = [column for column in frame.columns if column.strip().lower() == name]
     if len(same) > 1:
         raise InputError(
-            f"the columns {same[0]!r} and {same[1]!r} have the same name",
+            f"the columns {same[0]!r} and {same[1]!r} differ only in case or white space",
             field=same[1],
             hint="rename one of them",
         )
 
 
 def query_id_column(frame: pl.DataFrame) -> str | None:
-    """Return the column of query ids: `id` next to a query text, `topic` only as a last resort.
+    """Return the column of query ids, or None.
+
+    `id` is used only next to a query text, and `topic` only if there is no `id`.
 
     >>> query_id_column(pl.DataFrame(schema=["topic", "id", "question"]))
     'id'
     """
-    found = column(frame, QUERY_ID)
-    if found is None and column(frame, QUERY_TEXT) is not None:
-        found = column(frame, ("id",))
-    if found is None and column(frame, ("id",)) is None:
-        found = column(frame, ("topic",))
-    return found
+    name = column(frame, QUERY_ID)
+    if name is None and column(frame, QUERY_TEXT) is not None:
+        name = column(frame, ("id",))
+    if name is None and column(frame, ("id",)) is None:
+        name = column(frame, ("topic",))
+    return name
 
 
-def need_query_id(frame: pl.DataFrame) -> str:
-    """Return the column of query ids, or list the columns that there are instead."""
-    return query_id_column(frame) or need(frame, QUERY_ID, "the query's id")
+def require_query_id_column(frame: pl.DataFrame) -> str:
+    """Return the column of query ids, or raise an error that lists the existing columns."""
+    return query_id_column(frame) or require_column(frame, QUERY_ID, "the query id")
 
 
 def query_ids(frame: pl.DataFrame, locate: Locate = row_error) -> pl.Series:
-    """Return the ids of queries; where there is no column for them, ids made of the texts."""
+    """Return the query ids; if there is no column for them, ids generated from the texts."""
     name, text = query_id_column(frame), column(frame, QUERY_TEXT)
     if name is not None or text is None:
-        return ids(frame[need_query_id(frame)], "query_id", locate)
-    asked = texts(frame[text], "query_id", locate)
-    bad = asked.is_null()
+        return ids(frame[require_query_id_column(frame)], "query_id", locate)
+    query_texts = texts(frame[text], "query_id", locate)
+    bad = query_texts.is_null()
     if bad.any():
         raise locate(
-            first(bad), text, "the query has neither an id nor a text", "give every row one"
+            first_row_number(bad),
+            text,
+            "the query has neither an id nor a text",
+            "add a query_id or a query text to every row",
         )
-    known = asked.unique()
     Hashed(queries=True).warn("the table")
-    return asked.replace_strict(known, pl.Series(list(map(generated_id, known)), dtype=pl.String))
+    unique_texts = query_texts.unique()
+    generated_ids = pl.Series(list(map(generated_id, unique_texts)), dtype=pl.String)
+    return query_texts.replace_strict(unique_texts, generated_ids)
 
 
-def recognised(frame: pl.DataFrame, **read: str | None) -> dict[str, str]:
-    """Return which columns were read as what: those of the query, and what the caller read."""
-    names = {"query_id": query_id_column(frame), "query": column(frame, QUERY_TEXT)} | read
+def recognised_columns(frame: pl.DataFrame, **columns: str | None) -> dict[str, str]:
+    """Return {ours: theirs} for the columns of the query and those that the caller recognised."""
+    names = {"query_id": query_id_column(frame), "query": column(frame, QUERY_TEXT)} | columns
     return {ours: theirs for ours, theirs in names.items() if theirs is not None}
 
 
 GENERATED_ID = "[0-9a-f]{16}"
-"""What the ids look like that are made of texts, as a regular expression."""
+"""A regular expression for ids that are generated from texts."""
 
 
 def generated_id(text: str) -> str:
-    """Return the id of a text that has none: 16 hexadecimal digits of BLAKE2b over its UTF-8 bytes.
+    """Return an id for a text: 16 hexadecimal digits of the BLAKE2b hash of its UTF-8 bytes.
 
-    Gold and runs use the same ids, so that both agree where their texts are the same.
+    Gold and runs use the same function, so that equal texts have equal ids.
 
     >>> generated_id("pay by card")
     '7ef27e16b36a1f31'
@@ -241,45 +255,48 @@ def generated_id(text: str) -> str:
 
 @dataclass
 class Hashed:
-    """What goes by a hash of its text, since it has no id."""
+    """Whether queries or items have no ids, so that hashes of their texts are used instead."""
 
     queries: bool = False
     items: bool = False
 
     def warn(self, what: str) -> None:
-        """Warn of it: a text that differs in one space has another id."""
+        """Warn if ids were generated: texts that differ in a single space have different ids."""
         hashed = [name for name in ("queries", "items") if getattr(self, name)]
         if hashed:
             warnings.warn(
                 KaratWarning(
                     f"{' and '.join(hashed)} of {what} have no ids; "
-                    "a hash of their text is used instead"
+                    "hashes of their texts are used instead"
                 ),
                 stacklevel=4,
             )
 
 
-def list_in_cell(text: str) -> list[Any] | None:
-    """Read a list in a cell of a CSV, as JSON or as Python prints it; None if it is not one."""
-    readers: tuple[Callable[[str], Any], ...] = (json.loads, ast.literal_eval)
-    for read in readers:
+def parse_list_cell(text: str) -> list[Any] | None:
+    """Parse a list in a CSV cell, written as JSON or as by Python's `repr`; None if it is neither.
+
+    A list in Python syntax must be exactly its `repr`: NumPy prints ['a' 'b'], which Python would
+    parse as the single text 'ab'.
+    """
+    parsers: tuple[Callable[[str], Any], ...] = (json.loads, ast.literal_eval)
+    for parse in parsers:
         try:
-            found = read(text)
+            value = parse(text)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        # NumPy prints ['a' 'b'], which Python takes for one text: only its own print is trusted.
-        if isinstance(found, list) and (read is json.loads or repr(found) == text.strip()):
-            return found
+        if isinstance(value, list) and (parse is json.loads or repr(value) == text.strip()):
+            return value
     return None
 
 
-def listed_ids(values: pl.Series, locate: Locate = row_error) -> list[Any]:
-    """Return the ids in each cell: a list, JSON, or ids with a semicolon between them.
+def parse_id_lists(values: pl.Series, locate: Locate = row_error) -> list[Any]:
+    """Return the ids in each cell: a list, a JSON list, or ids separated by semicolons.
 
-    >>> listed_ids(pl.Series("relevant", ["a;b", '["c"]', None]))
+    >>> parse_id_lists(pl.Series("relevant", ["a;b", '["c"]', None]))
     [['a', 'b'], ['c'], None]
     """
-    cells = [_ids_in_cell(cell, row, values.name, locate) for row, cell in enumerate(values, 1)]
+    cells = [_parse_id_cell(cell, row, values.name, locate) for row, cell in enumerate(values, 1)]
     for row, cell in enumerate(cells, 1):
         if isinstance(cell, (list, dict)) and has_nul(cell):
             raise locate(row, values.name, f"an id {HAS_NUL}", "use another id")
@@ -287,55 +304,59 @@ def listed_ids(values: pl.Series, locate: Locate = row_error) -> list[Any]:
 
 
 def has_nul(ids: Iterable[Any]) -> bool:
-    """Tell whether one of some ids has a NUL character."""
+    """Return whether one of the ids contains a NUL character."""
     return any(isinstance(item, str) and "\0" in item for item in ids)
 
 
-def records(
-    table: pl.DataFrame, lists: Mapping[str, str], of_ids: Sequence[str], locate: Locate
+def query_records(
+    table: pl.DataFrame, lists: Mapping[str, str], id_lists: Sequence[str], locate: Locate
 ) -> tuple[list[dict[str, Any]], Callable[..., InputError]]:
-    """Return a table with one row per query as records, and what makes the error for one.
+    """Return a table with one row per query as records, and a function that makes their errors.
 
-    `lists` are the columns that hold lists, by their key in the records; those in `of_ids` may
-    also be written `a;b`.
+    `lists` maps keys of the records to the columns that hold lists. The lists of the keys in
+    `id_lists` may also be written as `a;b`.
     """
-    names = {name: key for key, name in lists.items()}
-    query, text = query_id_column(table), column(table, QUERY_TEXT)
-    names |= {query: "query_id"} if query else {}
-    names |= {text: "query"} if text else {}
-    theirs = {key: name for name, key in names.items()}
+    key_by_column = {name: key for key, name in lists.items()}
+    if query := query_id_column(table):
+        key_by_column[query] = "query_id"
+    if text := column(table, QUERY_TEXT):
+        key_by_column[text] = "query"
+    column_by_key = {key: name for name, key in key_by_column.items()}
     cells = {
-        key: listed_ids(table[name], locate) if key in of_ids else _lists(table[name])
+        key: parse_id_lists(table[name], locate) if key in id_lists else _text_lists(table[name])
         for key, name in lists.items()
     }
     rows = [
-        {names.get(name, name): value for name, value in row.items()}
-        | {key: values[at] for key, values in cells.items()}
-        for at, row in enumerate(table.iter_rows(named=True))
+        {key_by_column.get(name, name): value for name, value in row.items()}
+        | {key: values[index] for key, values in cells.items()}
+        for index, row in enumerate(table.iter_rows(named=True))
     ]
 
     def error(
         problem: str, *, line: int, field: str | None = None, hint: str | None = None
     ) -> InputError:
         key = (field or "query_id").partition("[")[0].partition(".")[0]
-        return locate(line, theirs.get(key, key), problem, hint)
+        return locate(line, column_by_key.get(key, key), problem, hint)
 
     return rows, error
 
 
-def _lists(values: pl.Series) -> list[Any]:
-    """Return lists of texts; text in a cell is a list only if it is written as one."""
+def _text_lists(values: pl.Series) -> list[Any]:
+    """Return the cells of a list column; lists written as text are parsed in known columns."""
     lists = (*EVIDENCE_LISTS, *CONTEXTS, OLD_CONTEXTS)
     if values.dtype != pl.String or values.name.lower() not in lists:
         return values.to_list()
-    found = [None if cell is None else list_in_cell(cell) for cell in values]
-    return [cell if listed is None else listed for cell, listed in zip(values, found, strict=True)]
+    cells: list[Any] = []
+    for cell in values:
+        parsed = None if cell is None else parse_list_cell(cell)
+        cells.append(cell if parsed is None else parsed)
+    return cells
 
 
-def _ids_in_cell(cell: Any, row: int, field: str, locate: Locate) -> Any:
+def _parse_id_cell(cell: Any, row: int, field: str, locate: Locate) -> Any:
     if isinstance(cell, pl.Series):
         return cell.to_list()
-    if isinstance(cell, Mapping):  # Polars fills the keys that other rows have
+    if isinstance(cell, Mapping):  # Polars adds the keys of other rows with null values
         return {item: grade for item, grade in cell.items() if grade is not None}
     if not isinstance(cell, str):
         return None if cell is None else [cell]
@@ -343,93 +364,103 @@ def _ids_in_cell(cell: Any, row: int, field: str, locate: Locate) -> Any:
         return None
     if not cell.lstrip().startswith(("[", "{")):
         return [item.strip() for item in cell.split(";") if item.strip()]
-    found = list_in_cell(cell) if cell.lstrip().startswith("[") else _object_in_cell(cell)
-    if found is None:
+    is_list = cell.lstrip().startswith("[")
+    ids = parse_list_cell(cell) if is_list else _parse_object_cell(cell)
+    if ids is None:
         raise locate(
-            row, field, f"{cell[:40]!r} is not a list of ids", 'write a;b or a JSON list: ["a","b"]'
+            row,
+            field,
+            f"expected a list of ids, got {cell[:40]!r}",
+            'write a;b or a JSON list: ["a","b"]',
         )
-    return found
+    return ids
 
 
-def _object_in_cell(text: str) -> dict[str, Any] | None:
+def _parse_object_cell(text: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def item_id_column(frame: pl.DataFrame, names: Sequence[str] = ITEM_ID) -> str | None:
-    """Return the column of item ids, which is not the one of query ids."""
+    """Return the column of item ids, other than the column of query ids, or None."""
     return column(frame.drop(query_id_column(frame) or (), strict=False), names)
 
 
-def need(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> str:
-    """Return the column that holds `what`, or say which columns there are instead."""
-    found = column(frame, names)
-    if found is None:
-        raise _no_column(frame, names, what)
-    return found
+def require_column(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> str:
+    """Return the column with one of these names, or raise an error that lists the columns."""
+    name = column(frame, names)
+    if name is None:
+        raise _missing_column_error(frame, names, what)
+    return name
 
 
-def need_item_id(frame: pl.DataFrame) -> str:
-    """Return the column of item ids, or list the columns that there are instead."""
-    found = item_id_column(frame)
-    if found is None:
-        raise _no_column(frame, ITEM_ID, "the item's id")
-    return found
+def require_item_id_column(frame: pl.DataFrame) -> str:
+    """Return the column of item ids, or raise an error that lists the existing columns."""
+    name = item_id_column(frame)
+    if name is None:
+        raise _missing_column_error(frame, ITEM_ID, "the item id")
+    return name
 
 
-def _no_column(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> InputError:
-    near = get_close_matches(names[0], frame.columns, n=1)
-    others = f" (or {', '.join(names[1:4])})" if len(names) > 1 else ""
-    rename = f"rename {near[0]} to {names[0]}" if near else f"name it {names[0]}{others}"
+def _missing_column_error(frame: pl.DataFrame, names: tuple[str, ...], what: str) -> InputError:
+    expected = names[0]
+    similar = get_close_matches(expected, frame.columns, n=1)
+    if similar:
+        hint = f"rename {similar[0]} to {expected}, or map it: --column {expected}={similar[0]}"
+    else:
+        aliases = f" (or {', '.join(names[1:4])})" if len(names) > 1 else ""
+        hint = f"name the column {expected}{aliases}, or map it: --column {expected}=COLUMN"
     return InputError(
-        f"there is no column for {what}; the columns are {shown_columns(frame)}",
-        field=names[0],
-        hint=f"{rename}, or map it: --column {names[0]}={near[0] if near else 'COLUMN'}",
+        f"no column for {what}; the columns are {format_column_names(frame)}",
+        field=expected,
+        hint=hint,
     )
 
 
-def shown_columns(frame: pl.DataFrame) -> str:
-    """Return the names of the columns for an error."""
+def format_column_names(frame: pl.DataFrame) -> str:
+    """Return the names of the columns, for an error message."""
     return ", ".join(frame.columns) or "none"
 
 
 def ids(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
-    """Return ids as text: integers become decimal strings, floats and gaps are refused."""
+    """Return ids as text: integers become decimal strings; floats and nulls are errors."""
     text = texts(values, field, locate)
     bad = text.is_null() | (text == "")
     if bad.any():
-        raise locate(first(bad), values.name, "the id is missing", "give every row an id")
+        raise locate(
+            first_row_number(bad), values.name, "the id is missing", "add an id to every row"
+        )
     for bad, problem in (
         (text.str.len_bytes() > LONGEST_ID, TOO_LONG),
         (text.cast(pl.Binary).bin.contains(b"\0"), HAS_NUL),
     ):
         if bad.any():
-            raise locate(first(bad), values.name, f"the id {problem}", "use another id")
+            raise locate(first_row_number(bad), values.name, f"the id {problem}", "use another id")
     return text
 
 
 def texts(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
-    """Return text; integers become decimal strings, anything else is refused."""
+    """Return a text column: integers become decimal strings; other types are errors."""
     kind = values.dtype
     if kind.is_float() and values.len():
         raise locate(
             1,
             values.name,
-            f"{values[0]!r} is no id: ids are text or whole numbers",
+            f"expected text or a whole number, got {values[0]!r}",
             "read the column as text",
         )
     if not (kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum, pl.Null)):
-        raise locate(1, values.name, f"a column of {kind} holds no text", "make it text")
+        raise locate(1, values.name, f"expected text, got {kind}", "convert it to text")
     return values.cast(pl.String).alias(field)
 
 
 def whole_numbers(
     values: pl.Series, field: str, locate: Locate = row_error, *, hint: str | None = None
 ) -> pl.Series:
-    """Return whole numbers as 64-bit integers, or name the first value that is not one."""
+    """Return a column as 64-bit integers, or raise an error for the first other value."""
     hint = hint or f"write {field} as a whole number"
     if values.dtype in (pl.String, pl.Categorical):
         numbers = integers_of_text(values.cast(pl.String).str.strip_chars())
@@ -439,23 +470,28 @@ def whole_numbers(
     elif values.dtype.is_integer() or values.dtype in (pl.Boolean, pl.Null):
         numbers = values.cast(pl.Int64, strict=False)
     else:
-        raise locate(1, values.name, f"a column of {values.dtype} holds no whole numbers", hint)
+        raise locate(1, values.name, f"expected whole numbers, got {values.dtype}", hint)
     bad = numbers.is_null()
     if bad.any():
-        at = first(bad)
-        raise locate(at, values.name, f"{_shown(values[at - 1])} is not an integer", hint)
+        row = first_row_number(bad)
+        raise locate(row, values.name, f"{_format_value(values[row - 1])} is not an integer", hint)
     if field == "grade" and (bad := are_too_large(numbers)).any():
-        raise locate(first(bad), values.name, f"{numbers[first(bad) - 1]} is too large", hint)
+        raise locate(
+            first_row_number(bad),
+            values.name,
+            f"{numbers[first_row_number(bad) - 1]} is too large",
+            hint,
+        )
     return numbers.cast(pl.Int64).alias(field)
 
 
 def are_too_large(grades: pl.Series) -> pl.Series:
-    """Return which grades are outside the range in which sums are exact."""
+    """Return for each grade whether it is outside the range in which sums are exact."""
     return (grades >= LARGEST_GRADE) | (grades <= -LARGEST_GRADE)
 
 
 def integers_of_text(text: pl.Series) -> pl.Series:
-    """Parse integers, also those written as `1.0`; anything else becomes null.
+    """Parse integers, including those written as `1.0`; anything else becomes null.
 
     >>> integers_of_text(pl.Series(["1", "-2.0", "1.5", "1e3"])).to_list()
     [1, -2, None, None]
@@ -467,21 +503,21 @@ def integers_of_text(text: pl.Series) -> pl.Series:
 
 
 def counts(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
-    """Return whole numbers from 0 up, or name the first value that is not one."""
-    hint = f"write {field} as a whole number from 0 up"
+    """Return a column of integers ≥ 0, or raise an error for the first other value."""
+    hint = f"write {field} as a whole number of at least 0"
     numbers = whole_numbers(values, field, locate, hint=hint)
     if (bad := numbers < 0).any():
-        at = first(bad)
-        raise locate(at, values.name, f"{numbers[at - 1]} is less than 0", hint)
+        row = first_row_number(bad)
+        raise locate(row, values.name, f"{numbers[row - 1]} is less than 0", hint)
     return numbers
 
 
 def scores(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
-    """Return scores as 64-bit floats, or name the first value that is not a number.
+    """Return scores as 64-bit floats, or raise an error for the first value that is not a number.
 
-    Infinite scores order a list like any others, as they do in trec_eval.
+    Infinite scores are allowed, as in trec_eval.
     """
-    hint = "write a number; drop items that have no score"
+    hint = "write a number; remove items without a score"
     text = None
     if values.dtype in (pl.String, pl.Categorical):
         text = values.cast(pl.String).str.strip_chars()
@@ -489,51 +525,54 @@ def scores(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Seri
     elif values.dtype.is_numeric() or values.dtype == pl.Null:
         numbers = values.cast(pl.Float64, strict=False)
     else:
-        raise locate(1, values.name, f"a column of {values.dtype} holds no scores", hint)
+        raise locate(1, values.name, f"expected scores, got {values.dtype}", hint)
     bad = numbers.is_null() | numbers.is_nan().fill_null(value=True)
     infinite = numbers.is_infinite().fill_null(value=False)
-    if text is not None and infinite.any():  # 1e999 is too large, inf is not
+    if text is not None and infinite.any():  # 1e999 is an error, inf is not
         bad |= infinite & ~text.str.contains("(?i)inf").fill_null(value=False)
     if bad.any():
-        at = first(bad)
-        what = "is too large" if numbers[at - 1] in (math.inf, -math.inf) else "is not a number"
-        raise locate(at, values.name, f"{_shown(values[at - 1])} {what}", hint)
+        row = first_row_number(bad)
+        is_infinite = numbers[row - 1] in (math.inf, -math.inf)
+        problem = "is too large" if is_infinite else "is not a number"
+        raise locate(row, values.name, f"{_format_value(values[row - 1])} {problem}", hint)
     return numbers.alias(field)
 
 
-def check_places(table: pl.DataFrame, locate: Locate = row_error) -> None:
-    """Refuse a start or an end that marks no stretch of text."""
+def check_offsets(table: pl.DataFrame, locate: Locate = row_error) -> None:
+    """Raise an error for the first row whose start and end are not a valid span."""
     if not {"start", "end"} <= set(table.columns):
         return
     start, end = table["start"], table["end"]
-    bad = (start < 0) | (end < start) | (end > LARGEST_PLACE)
+    bad = (start < 0) | (end < start) | (end > LARGEST_OFFSET)
     if bad.any():
-        at = first(bad)
-        raise locate(at, "start", no_place(start[at - 1], end[at - 1]), PLACE_HINT)
+        row = first_row_number(bad)
+        raise locate(
+            row, "start", describe_invalid_span(start[row - 1], end[row - 1]), OFFSETS_HINT
+        )
 
 
-def no_place(start: int, end: int | None) -> str:
-    """Say what is wrong with a start and an end that mark no stretch of text."""
+def describe_invalid_span(start: int, end: int | None) -> str:
+    """Return what is wrong with the start and the end of an invalid span."""
     if end is not None and 0 <= start <= end:
-        return f"[{start}, {end}) ends beyond {LARGEST_PLACE:,}, further than a document goes"
-    return f"[{start}, {end}) is no stretch of text"
+        return f"[{start}, {end}) is not a valid span: it ends after {LARGEST_OFFSET:,}"
+    return f"[{start}, {end}) is not a valid span"
 
 
-def refuse_twice(ids: pl.Series, what: str, locate: Locate = row_error) -> None:
-    """Refuse an id that stands in two rows, naming the second."""
-    again = ~ids.is_first_distinct()
-    if again.any():
-        at = first(again)
-        problem = f"{what} {ids[at - 1]!r} stands there twice"
-        raise locate(at, ids.name, problem, f"give each {what} one row")
+def check_unique_ids(ids: pl.Series, what: str, locate: Locate = row_error) -> None:
+    """Raise an error for the first row that repeats an id."""
+    repeated = ~ids.is_first_distinct()
+    if repeated.any():
+        row = first_row_number(repeated)
+        problem = f"duplicate {what} {ids[row - 1]!r}"
+        raise locate(row, ids.name, problem, f"keep one row per {what}")
 
 
-def first(bad: pl.Series) -> int:
-    """Return the number, from 1, of the first row that is bad."""
-    at = bad.arg_max()
-    assert at is not None
-    return at + 1
+def first_row_number(bad: pl.Series) -> int:
+    """Return the number, from 1, of the first row for which `bad` is true."""
+    index = bad.arg_max()
+    assert index is not None
+    return index + 1
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "an empty value" if value is None else repr(value)

@@ -1,4 +1,4 @@
-"""Gold: what should be found."""
+"""Gold: what should be found for each query."""
 
 from __future__ import annotations
 
@@ -22,53 +22,82 @@ from karat.data.gold_tables import (
     NO_JUDGMENTS,
     NO_SPANS,
     SPAN_NAMES,
-    completed,
-    evidence_of_mapping,
+    evidence_from_mapping,
     evidence_table,
-    fields_of,
+    fill_query_fields,
     judgments_frame,
-    judgments_of,
     list_columns,
+    parse_judgments,
     queries_table,
-    refuse_a_run,
-    refuse_no_gold,
-    refuse_no_rows,
+    query_fields,
+    reject_run_table,
+    require_gold_column,
+    require_rows,
     spans_table,
 )
 from karat.data.notebook import gold_html
-from karat.data.offsets import unit_named
+from karat.data.offsets import check_unit
 from karat.data.span_checks import in_code_points
 from karat.errors import InputError, counted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gold:
-    """What should be found for each query: judgments, spans, evidence texts, and query fields.
+    """What should be found for each query: judgments, spans or evidence texts.
 
-    The constructor takes checked tables; `Gold.of` and `Gold.read` make them from anything else.
+    The constructor expects tables that were already checked. Use `Gold.of` for Python objects and
+    tables, and `Gold.read` for files.
+
+    Parameters
+    ----------
+    judgment_data : pl.DataFrame or {query: {item: grade}}, optional
+        The judgments as they were given. `judgments` is the table that is built from them.
+    query_data : pl.DataFrame, optional
+        The texts and fields of the queries, by `query_id`. `queries` is the table of all queries,
+        including those that have neither.
+    empty_judgments : sequence of str, default ()
+        Ids of the queries with an empty list of judgments.
+    spans : pl.DataFrame, optional
+        The table (query_id, doc_id, start, end, text, grade).
+    empty_spans : sequence of str, default ()
+        Ids of the queries with an empty list of spans.
+    evidence : pl.DataFrame, optional
+        The table (query_id, text) of evidence texts.
+    empty_evidence : sequence of str, default ()
+        Ids of the queries with an empty list of evidence texts.
+    any_of : pl.DataFrame, optional
+        The table (query_id, group, item_id) of groups of interchangeable relevant items.
+    offsets : {"codepoint", "utf16", "utf8"}, default "codepoint"
+        The unit in which the spans count their offsets.
+    name : str, optional
+        The name of the gold, such as the name of its file.
+    settings : dict, optional
+        Settings from the header of a native file.
+    recognised : dict, optional
+        The columns or keys that were read, as {karat's name: name in the input}.
+
+    Examples
+    --------
+    >>> gold = Gold.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]})
+    >>> gold
+    <Gold: 2 queries, 3 judgments>
+    >>> gold.judgments.rows()
+    [('q1', 'a', 2), ('q1', 'b', 0), ('q2', 'c', 1)]
     """
 
-    judged: pl.DataFrame | Mapping[str, Mapping[str, int]] | None = None
-    """The judgments as a table or as dicts; `judgments` is always the table."""
+    judgment_data: pl.DataFrame | Mapping[str, Mapping[str, int]] | None = None
     _: KW_ONLY
-    known_queries: pl.DataFrame | None = None
-    """Texts and fields of queries; `queries` also lists the queries without any."""
+    query_data: pl.DataFrame | None = None
     empty_judgments: Sequence[str] = ()
-    """Queries with an empty list of judgments."""
     spans: pl.DataFrame | None = None
     empty_spans: Sequence[str] = ()
-    """Queries with an empty list of spans."""
     evidence: pl.DataFrame | None = None
     empty_evidence: Sequence[str] = ()
-    """Queries with an empty list of evidence texts."""
     any_of: pl.DataFrame | None = None
-    """The table (query_id, group, item_id) of groups of interchangeable relevant items."""
     offsets: str = "codepoint"
-    """The unit of the offsets of spans: codepoint, utf16 or utf8."""
     name: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     recognised: dict[str, str] = field(default_factory=dict)
-    """Which column or key of a table or of records was read as what: {ours: theirs}."""
 
     def __post_init__(self) -> None:
         for name in ("empty_judgments", "empty_spans", "empty_evidence"):
@@ -80,44 +109,74 @@ class Gold:
 
     @property
     def mapping(self) -> Mapping[str, Mapping[str, int]] | None:
-        """The judgments as dicts, if they were given so."""
-        return None if isinstance(self.judged, pl.DataFrame) else self.judged
+        """The judgments as dicts, or None if they were given as a table.
+
+        Examples
+        --------
+        >>> Gold.of({"q1": ["a"]}).mapping
+        {'q1': {'a': 1}}
+        """
+        return None if isinstance(self.judgment_data, pl.DataFrame) else self.judgment_data
 
     @cached_property
     def judgments(self) -> pl.DataFrame:
-        """The table (query_id, item_id, grade)."""
-        if self.judged is None:
+        """The table (query_id, item_id, grade).
+
+        Examples
+        --------
+        >>> Gold.of({"q1": {"a": 2}}).judgments.rows()
+        [('q1', 'a', 2)]
+        """
+        if self.judgment_data is None:
             return NO_JUDGMENTS
-        if isinstance(self.judged, pl.DataFrame):
-            return self.judged
-        return judgments_frame(self.judged)
+        if isinstance(self.judgment_data, pl.DataFrame):
+            return self.judgment_data
+        return judgments_frame(self.judgment_data)
 
     @cached_property
     def queries(self) -> pl.DataFrame:
-        """One row a query: query_id, text where known, and any fields; sorted by id as bytes."""
+        """One row per query: query_id, text if known, and all fields; sorted by id as bytes.
+
+        Examples
+        --------
+        >>> Gold.of({"q2": ["a"], "q1": ["b"]}).queries["query_id"].to_list()
+        ['q1', 'q2']
+        """
         parts = [self.query_ids_judged, pl.Series("query_id", self.empty_judgments, pl.String)]
         parts += [
             pl.Series("query_id", empty, pl.String)
             for empty in (self.empty_spans, self.empty_evidence)
         ]
         parts += [t["query_id"] for t in (self.spans, self.evidence) if t is not None]
-        if self.known_queries is not None:
-            parts.append(self.known_queries["query_id"])
-        every = pl.concat(parts).unique().sort().to_frame()
-        if self.known_queries is None:
-            return every
-        return every.join(self.known_queries, on="query_id", how="left", maintain_order="left")
+        if self.query_data is not None:
+            parts.append(self.query_data["query_id"])
+        queries = pl.concat(parts).unique().sort().to_frame()
+        if self.query_data is None:
+            return queries
+        return queries.join(self.query_data, on="query_id", how="left", maintain_order="left")
 
     @cached_property
     def query_ids(self) -> pl.Series:
-        """The ids of all queries, sorted as bytes."""
-        if self.mapping is not None and self.known_queries is self.spans is self.evidence is None:
+        """The ids of all queries, sorted as bytes.
+
+        Examples
+        --------
+        >>> Gold.of({"q2": ["a"], "q1": ["b"]}).query_ids.to_list()
+        ['q1', 'q2']
+        """
+        if self.mapping is not None and self.query_data is self.spans is self.evidence is None:
             return pl.Series("query_id", sorted(self.mapping), pl.String)
         return self.queries["query_id"]
 
     @property
     def query_ids_judged(self) -> pl.Series:
-        """The ids of the queries that judgments were given for."""
+        """The ids of the queries that have judgments, or an empty list of judgments.
+
+        Examples
+        --------
+        >>> Gold.of({"q1": ["a"]}, evidence={"q2": ["pay by card"]}).query_ids_judged.to_list()
+        ['q1']
+        """
         if self.mapping is not None:
             return pl.Series("query_id", list(self.mapping), pl.String)
         return pl.concat(
@@ -129,7 +188,13 @@ class Gold:
 
     @property
     def fields(self) -> list[str]:
-        """What is known of the queries besides id and text."""
+        """The names of the query fields: all columns of `queries` except id and text.
+
+        Examples
+        --------
+        >>> Gold.of([{"query_id": "q1", "relevant": ["a"], "topic": "billing"}]).fields
+        ['topic']
+        """
         return [name for name in self.queries.columns if name not in ("query_id", "text")]
 
     @classmethod
@@ -145,26 +210,58 @@ class Gold:
         name: str | None = None,
         columns: Columns | Mapping[str, str] | None = None,
     ) -> Gold:
-        """Make gold from a dict, a table, native records or Ragas rows, or from separate tables.
+        """Make gold from Python objects or tables.
 
-        `source` may also be a list of (question, id) pairs: each id is relevant to its question.
-        `columns` maps karat's names to those of the table or the records, such as
-        `{"query": "question"}`.
+        Parameters
+        ----------
+        source : dict, table, list or Gold, optional
+            One of `{query: {item: grade}}`, `{query: [item, …]}` (each with grade 1), a table,
+            a list of native records or of Ragas rows, or a list of (question, id) pairs.
+        judgments : same as source, optional
+            Another name for `source`. Only one of the two can be given.
+        spans : table, optional
+            Spans as a table with query_id, doc_id, start and end, and optionally text and grade.
+        evidence : table or dict, optional
+            Evidence texts as a table with query_id and text, or as `{query: [text, …]}`.
+        queries : table, optional
+            A table with query_id, and optionally text and any fields.
+        offsets : {"codepoint", "utf16", "utf8"}, optional
+            The unit in which the spans count their offsets. The default is "codepoint".
+        name : str, optional
+            The name of the gold.
+        columns : dict, optional
+            Maps karat's names to the names in the table or in the records, for example
+            `{"query": "question"}`.
 
-        `spans` is a table (query_id, doc_id, start, end, text?, grade?). `offsets` says in what
-        its places are counted: codepoint, utf16 or utf8. `evidence` is a table (query_id, text),
-        or {query: [text, …]}.
+        Returns
+        -------
+        Gold
+            The checked gold.
 
+        Raises
+        ------
+        InputError
+            If the input is invalid.
+
+        Examples
+        --------
         >>> Gold.of({"q1": {"a": 2, "b": 0}, "q2": ["c"]}).judgments.height
         3
+        >>> Gold.of([("How do I pay?", "chunk-3")]).queries["text"].to_list()
+        ['How do I pay?']
         """
         if source is not None and judgments is not None:
-            raise InputError("judgments are given twice", hint="give one thing, or judgments=")
-        given = judgments if source is None else source
-        apart = spans is not None or evidence is not None
+            raise InputError(
+                "judgments are given twice", hint="pass them as source or as judgments=, not both"
+            )
+        judgment_source = judgments if source is None else source
+        has_other_gold = spans is not None or evidence is not None
         mapping = Columns.of(columns)
         with mapping.checked() if mapping is not columns else nullcontext():
-            gold = cls(name=name) if given is None and apart else cls._of(given, name, mapping)
+            if judgment_source is None and has_other_gold:
+                gold = cls(name=name)
+            else:
+                gold = cls._from_python(judgment_source, name, mapping)
         if evidence is not None:
             gold = gold.with_evidence(evidence)
         if spans is not None:
@@ -174,18 +271,18 @@ class Gold:
         return gold if queries is None else gold.with_queries(queries)
 
     @classmethod
-    def _of(cls, given: Any, name: str | None, columns: Columns) -> Gold:
-        if isinstance(given, Gold):
-            return given
-        frames.refuse_splits(given)
-        if isinstance(given, Mapping):
-            return cls(judgments_of(given), name=name)
-        if frames.is_table(given):
-            return gold_of_table(columns.table(frames.to_frame(given)), name=name)
-        if isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
-            if are_pairs(given):
-                return _gold_of_pairs(given, name)
-            records = [columns.record(record) for record in given]
+    def _from_python(cls, source: Any, name: str | None, columns: Columns) -> Gold:
+        if isinstance(source, Gold):
+            return source
+        frames.check_no_splits(source)
+        if isinstance(source, Mapping):
+            return cls(parse_judgments(source), name=name)
+        if frames.is_table(source):
+            return gold_of_table(columns.table(frames.to_frame(source)), name=name)
+        if isinstance(source, Sequence) and not isinstance(source, (str, bytes)):
+            if is_list_of_pairs(source):
+                return _gold_of_pairs(source, name)
+            records = [columns.record(record) for record in source]
             if frames.are_ragas_rows(records):
                 from karat.data.formats.ragas import gold_of_rows
 
@@ -194,80 +291,227 @@ class Gold:
 
             return gold_of_records(records, name=name)
         raise InputError(
-            f"a {type(given).__name__} is no gold",
-            hint="give {query: {item: grade}}, a table, native records or (question, id) pairs; "
-            "Gold.read takes a path",
+            f"expected gold, got a value of type {type(source).__name__}",
+            hint="pass {query: {item: grade}}, a table, native records or (question, id) pairs; "
+            "use Gold.read for a path",
         )
 
     def with_spans(self, spans: Any) -> Gold:
-        """Return this gold with the spans of a table in place of its own."""
+        """Return a copy in which a table of spans replaces the spans.
+
+        Parameters
+        ----------
+        spans : table
+            A table with query_id, doc_id, start and end, and optionally text and grade.
+
+        Returns
+        -------
+        Gold
+            The copy.
+
+        Examples
+        --------
+        >>> spans = pl.DataFrame({"query_id": "q", "doc_id": "d", "start": [0], "end": [3]})
+        >>> Gold.of({"q": ["a"]}).with_spans(spans).spans.height
+        1
+        """
         return replace(self, spans=spans_table(frames.to_frame(spans)), empty_spans=())
 
     def with_evidence(self, evidence: Any) -> Gold:
-        """Return this gold with the evidence of a table, or of {query: [text, …]}, for its own."""
+        """Return a copy in which the given evidence texts replace the evidence texts.
+
+        Parameters
+        ----------
+        evidence : table or dict
+            A table with query_id and text, or `{query: [text, …]}`.
+
+        Returns
+        -------
+        Gold
+            The copy.
+
+        Examples
+        --------
+        >>> Gold.of({"q": ["a"]}).with_evidence({"q": ["pay by card"]}).evidence.rows()
+        [('q', 'pay by card')]
+        """
         if isinstance(evidence, Mapping):
-            return replace(self, **evidence_of_mapping(evidence))
+            return replace(self, **evidence_from_mapping(evidence))
         table = frames.to_frame(evidence)
-        text = frames.need(table, ("text", "evidence"), "the evidence")
+        text = frames.require_column(table, ("text", "evidence"), "the evidence text")
         return replace(self, evidence=evidence_table(table, text), empty_evidence=())
 
     def with_judgments(self, judgments: pl.DataFrame, *, empty: Sequence[str] = ()) -> Gold:
-        """Return this gold with checked judgments in place of its own."""
-        return replace(self, judged=judgments, empty_judgments=empty, any_of=None)
+        """Return a copy in which checked judgments replace the judgments.
+
+        Groups of interchangeable items (`any_of`) are dropped, because they refer to the replaced
+        judgments.
+
+        Parameters
+        ----------
+        judgments : pl.DataFrame
+            The table (query_id, item_id, grade). It is not checked again.
+        empty : sequence of str, default ()
+            Ids of the queries with an empty list of judgments.
+
+        Returns
+        -------
+        Gold
+            The copy.
+
+        Examples
+        --------
+        >>> judgments = pl.DataFrame({"query_id": ["q"], "item_id": ["b"], "grade": [2]})
+        >>> Gold.of({"q": ["a"]}).with_judgments(judgments).judgments.rows()
+        [('q', 'b', 2)]
+        """
+        return replace(self, judgment_data=judgments, empty_judgments=empty, any_of=None)
 
     def with_queries(self, queries: Any) -> Gold:
-        """Return this gold with what a table of queries knows; it is right where both know."""
-        told = queries_table(frames.to_frame(queries))
-        known = self.known_queries
-        if known is not None:
-            shared = [name for name in told.columns if name in known.columns[1:]]
-            both = known.join(told, on="query_id", how="full", coalesce=True, suffix=":new")
-            told = both.with_columns(
-                pl.coalesce(f"{name}:new", name).alias(name) for name in shared
-            ).drop(f"{name}:new" for name in shared)
-        return replace(self, known_queries=told)
+        """Return a copy with the texts and fields of a table of queries.
+
+        If both this gold and the table have a value, the value in the table takes precedence.
+
+        Parameters
+        ----------
+        queries : table
+            A table with query_id, and optionally text and any fields.
+
+        Returns
+        -------
+        Gold
+            The copy.
+
+        Examples
+        --------
+        >>> queries = pl.DataFrame({"query_id": ["q"], "topic": ["billing"]})
+        >>> Gold.of({"q": ["a"]}).with_queries(queries).queries.rows()
+        [('q', 'billing')]
+        """
+        table = queries_table(frames.to_frame(queries))
+        if self.query_data is None:
+            return replace(self, query_data=table)
+        shared = [name for name in table.columns if name in self.query_data.columns[1:]]
+        joined = self.query_data.join(
+            table, on="query_id", how="full", coalesce=True, suffix=":new"
+        )
+        merged = joined.with_columns(
+            pl.coalesce(f"{name}:new", name).alias(name) for name in shared
+        ).drop(f"{name}:new" for name in shared)
+        return replace(self, query_data=merged)
 
     def with_query_texts(
         self, queries: Any, *, columns: Columns | Mapping[str, str] | None = None
     ) -> Gold:
-        """Return this gold with the texts and fields of a file or a table of queries.
+        """Return a copy with the missing texts and fields filled in from a file or a table.
 
-        Only what this gold does not know is added. Queries that it does not have are ignored and
-        counted in a warning, and so are texts that differ from those it has.
+        Existing values take precedence. A warning states how many queries are not in this gold,
+        which are ignored, and how many have a different text here.
 
+        Parameters
+        ----------
+        queries : path, table, dict or list
+            Query ids with texts and any fields; a dict is `{query: text}`.
+        columns : dict, optional
+            Maps karat's names to the names in the file or the table, for example
+            `{"query": "question"}`.
+
+        Returns
+        -------
+        Gold
+            The copy.
+
+        Examples
+        --------
         >>> Gold.of({"q1": ["a"]}).with_query_texts({"q1": "pay by card"}).queries.rows()
         [('q1', 'pay by card')]
         """
         from karat.data.queries import read_queries
 
         return replace(
-            self, known_queries=completed(self.queries, read_queries(queries, columns=columns))
+            self,
+            query_data=fill_query_fields(self.queries, read_queries(queries, columns=columns)),
         )
 
     def counted_in(self, unit: str) -> Gold:
-        """Return this gold, its places said to be counted in a unit: codepoint, utf16 or utf8."""
-        return replace(self, offsets=unit_named(unit))
+        """Return a copy whose offsets are declared to be in another unit.
+
+        The offsets themselves do not change; `in_code_points` converts them.
+
+        Parameters
+        ----------
+        unit : {"codepoint", "utf16", "utf8"}
+            The unit in which the spans count their offsets.
+
+        Returns
+        -------
+        Gold
+            The copy.
+
+        Examples
+        --------
+        >>> Gold.of({"q": ["a"]}).counted_in("utf16").offsets
+        'utf16'
+        """
+        return replace(self, offsets=check_unit(unit))
 
     def shifted(self, *, start: int = 0, end: int = 0) -> Gold:
-        """Return this gold with a number added to the starts and ends of all spans.
+        """Return a copy with a number added to the starts and ends of all spans.
 
-        `end=1` converts inclusive ends, `start=-1` offsets that count from 1 with inclusive ends.
+        `end=1` converts inclusive ends. `start=-1` converts offsets that count from 1 and have
+        inclusive ends.
 
+        Parameters
+        ----------
+        start : int, default 0
+            The number to add to each start.
+        end : int, default 0
+            The number to add to each end.
+
+        Returns
+        -------
+        Gold
+            The copy.
+
+        Raises
+        ------
+        InputError
+            If there are no spans, or if a shifted span is invalid.
+
+        Examples
+        --------
         >>> spans = pl.DataFrame({"query_id": "q", "doc_id": "d", "start": [0], "end": [3]})
         >>> Gold.of(spans=spans).shifted(end=1).spans["end"].item()
         4
         """
         if self.spans is None:
             raise InputError(
-                "gold has no spans to shift", field="spans", hint="leave the shift out"
+                "gold has no spans to shift", field="spans", hint="remove the shift options"
             )
         spans = self.spans.with_columns(pl.col("start") + start, pl.col("end") + end)
-        frames.check_places(spans)
+        frames.check_offsets(spans)
         return replace(self, spans=spans)
 
     def in_code_points(self, corpus: Any) -> Gold:
-        """Return this gold with its spans in code points, each checked against its document.
+        """Return a copy with all spans in code points, checked against their documents.
 
+        Parameters
+        ----------
+        corpus : Corpus, path, dict or table
+            The documents of the spans; a dict is `{doc_id: text}`.
+
+        Returns
+        -------
+        Gold
+            The copy.
+
+        Raises
+        ------
+        InputError
+            If a span does not fit its document.
+
+        Examples
+        --------
         >>> spans = pl.DataFrame({"query_id": "q", "doc_id": "d", "start": [3], "end": [4]})
         >>> gold = Gold.of(spans=spans, offsets="utf16").in_code_points({"d": "a😀b"})
         >>> gold.spans["start"].item(), gold.offsets
@@ -279,34 +523,72 @@ class Gold:
         return replace(self, spans=spans, offsets="codepoint")
 
     def without(self, query_ids: Iterable[str]) -> Gold:
-        """Return this gold without some queries, such as those that are not complete."""
-        out = set(query_ids)
-        return self._kept(lambda query: query not in out, ~pl.col("query_id").is_in(out))
+        """Return a copy without some queries.
+
+        Parameters
+        ----------
+        query_ids : iterable of str
+            The ids of the queries to remove. Unknown ids are ignored.
+
+        Returns
+        -------
+        Gold
+            The copy.
+
+        Examples
+        --------
+        >>> Gold.of({"q1": ["a"], "q2": ["b"]}).without(["q1"]).query_ids.to_list()
+        ['q2']
+        """
+        removed = set(query_ids)
+        return self._filter_queries(
+            lambda query: query not in removed, ~pl.col("query_id").is_in(removed)
+        )
 
     def only(self, *query_ids: str) -> Gold:
-        """Return what this gold knows of some queries."""
-        kept = set(query_ids)
-        return self._kept(lambda query: query in kept, pl.col("query_id").is_in(kept))
+        """Return a copy with some queries only.
 
-    def _kept(self, is_kept: Callable[[str], bool], rows: pl.Expr) -> Gold:
-        def kept(table: pl.DataFrame | None) -> pl.DataFrame | None:
-            return None if table is None else table.filter(rows)
+        Parameters
+        ----------
+        *query_ids : str
+            The ids of the queries to keep. Unknown ids are ignored.
 
-        judged = self.judged
-        if isinstance(judged, pl.DataFrame):
-            judged = judged.filter(rows)
-        elif judged is not None:
-            judged = {query: items for query, items in judged.items() if is_kept(query)}
+        Returns
+        -------
+        Gold
+            The copy.
+
+        Examples
+        --------
+        >>> Gold.of({"q1": ["a"], "q2": ["b"]}).only("q1").query_ids.to_list()
+        ['q1']
+        """
+        selected = set(query_ids)
+        return self._filter_queries(
+            lambda query: query in selected, pl.col("query_id").is_in(selected)
+        )
+
+    def _filter_queries(self, is_selected: Callable[[str], bool], condition: pl.Expr) -> Gold:
+        def filtered(table: pl.DataFrame | None) -> pl.DataFrame | None:
+            return None if table is None else table.filter(condition)
+
+        judgment_data = self.judgment_data
+        if isinstance(judgment_data, pl.DataFrame):
+            judgment_data = judgment_data.filter(condition)
+        elif judgment_data is not None:
+            judgment_data = {
+                query: grades for query, grades in judgment_data.items() if is_selected(query)
+            }
         return replace(
             self,
-            judged=judged,
-            known_queries=kept(self.known_queries),
-            spans=kept(self.spans),
-            evidence=kept(self.evidence),
-            any_of=kept(self.any_of),
-            empty_judgments=tuple(filter(is_kept, self.empty_judgments)),
-            empty_spans=tuple(filter(is_kept, self.empty_spans)),
-            empty_evidence=tuple(filter(is_kept, self.empty_evidence)),
+            judgment_data=judgment_data,
+            query_data=filtered(self.query_data),
+            spans=filtered(self.spans),
+            evidence=filtered(self.evidence),
+            any_of=filtered(self.any_of),
+            empty_judgments=tuple(filter(is_selected, self.empty_judgments)),
+            empty_spans=tuple(filter(is_selected, self.empty_spans)),
+            empty_evidence=tuple(filter(is_selected, self.empty_evidence)),
         )
 
     @classmethod
@@ -318,11 +600,33 @@ class Gold:
         columns: Columns | Mapping[str, str] | None = None,
         queries: Any = None,
     ) -> Gold:
-        """Read gold from a file, or from all files that a glob names.
+        """Read gold from a file, or from all files that match a glob pattern.
 
-        `format` names the format if it is not to be detected. `columns` maps karat's names to
-        those of the file: `{"query": "question", "evidence": "answer_quote"}`. `queries` gives
-        the queries their texts: a file or a table with ids and texts; see `with_query_texts`.
+        Parameters
+        ----------
+        path : path
+            The file, a BEIR folder, or a glob pattern such as "gold/*.jsonl".
+        format : str, optional
+            The name of the format, such as "trec". It is detected by default.
+        columns : dict, optional
+            Maps karat's names to the names in the file, for example
+            `{"query": "question", "evidence": "answer_quote"}`.
+        queries : path, table, dict or list, optional
+            Texts and fields of the queries; see `with_query_texts`.
+
+        Returns
+        -------
+        Gold
+            The checked gold.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read. The error states the file, the line and the field.
+
+        Examples
+        --------
+        >>> gold = Gold.read("gold.jsonl", columns={"query": "question"})  # doctest: +SKIP
         """
         from karat.data.formats.registry import read_gold
 
@@ -332,14 +636,42 @@ class Gold:
             return gold if queries is None else gold.with_query_texts(queries, columns=mapping)
 
     def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
-        """Write gold in the format that the ending names."""
+        """Write gold to a file.
+
+        Parameters
+        ----------
+        path : path
+            The file to write. An existing file is replaced.
+        format : str, optional
+            The name of the format. The default follows from the file name extension.
+
+        Examples
+        --------
+        >>> Gold.of({"q1": ["a"]}).write("gold.qrels")  # doctest: +SKIP
+        """
         from karat.data.formats.registry import write_gold
 
         write_gold(self, path, format)
 
     @classmethod
     def open(cls, source: Any) -> Gold:
-        """Take gold however it is given: gold, path, glob, dict, table, records."""
+        """Return gold from any supported source: `read` for a path, `of` for anything else.
+
+        Parameters
+        ----------
+        source : Gold, path, dict, table or list
+            The gold. A path may be a glob pattern.
+
+        Returns
+        -------
+        Gold
+            The checked gold.
+
+        Examples
+        --------
+        >>> Gold.open({"q1": ["a"]})
+        <Gold: 1 query, 1 judgment>
+        """
         if isinstance(source, PathSource):
             return cls.read(
                 source.path, format=source.format, columns=source.columns, queries=source.queries
@@ -361,38 +693,58 @@ def gold_of_table(
     name: str | None = None,
     locate: frames.Locate = frames.row_error,
 ) -> Gold:
-    """Make gold from a table with a row for each judgment, for each span or for each evidence.
+    """Make gold from a table with one row per judgment, per span or per evidence text.
 
-    Further columns that are the same in all rows of a query become fields of the query.
+    Other columns become query fields if their value is the same in all rows of each query.
     """
-    if frames.holds_contexts(table.columns):
+    if frames.has_ragas_columns(table.columns):
         from karat.data.formats.ragas import gold_of_rows, rows_of_table
 
         return gold_of_rows(*rows_of_table(table, locate), name=name)
-    refuse_a_run(table)
+    reject_run_table(table)
     if lists := list_columns(table):
         return _gold_of_lists(table, lists, name, locate)
-    if frames.holds_places(table):
-        spans = spans_table(table, locate)
-        refuse_no_rows(table, "span")
-        found = {names[0]: frames.column(table, names) for names in SPAN_NAMES}
-        used = [frames.query_id_column(table), *found.values()]
-        known = fields_of(table, spans["query_id"], used)
-        read = frames.recognised(table, **found)
-        return Gold(spans=spans, known_queries=known, name=name, recognised=read)
+    if frames.has_span_columns(table):
+        return _gold_of_span_rows(table, name, locate)
     text = frames.column(table, ("evidence",))
     if text is not None and frames.column(table, frames.GRADE) is None:
-        evidence = evidence_table(table, text, locate)
-        refuse_no_rows(table, "evidence")
-        used = [frames.query_id_column(table), text]
-        known = fields_of(table, evidence["query_id"], used)
-        read = frames.recognised(table, evidence=text)
-        return Gold(evidence=evidence, known_queries=known, name=name, recognised=read)
-    refuse_no_gold(table)
+        return _gold_of_evidence_rows(table, text, name, locate)
+    return _gold_of_judgment_rows(table, name, locate)
+
+
+def _gold_of_span_rows(table: pl.DataFrame, name: str | None, locate: frames.Locate) -> Gold:
+    spans = spans_table(table, locate)
+    require_rows(table, "span")
+    span_columns = {names[0]: frames.column(table, names) for names in SPAN_NAMES}
+    used = [frames.query_id_column(table), *span_columns.values()]
+    return Gold(
+        spans=spans,
+        query_data=query_fields(table, spans["query_id"], used),
+        name=name,
+        recognised=frames.recognised_columns(table, **span_columns),
+    )
+
+
+def _gold_of_evidence_rows(
+    table: pl.DataFrame, text: str, name: str | None, locate: frames.Locate
+) -> Gold:
+    evidence = evidence_table(table, text, locate)
+    require_rows(table, "evidence text")
+    used = [frames.query_id_column(table), text]
+    return Gold(
+        evidence=evidence,
+        query_data=query_fields(table, evidence["query_id"], used),
+        name=name,
+        recognised=frames.recognised_columns(table, evidence=text),
+    )
+
+
+def _gold_of_judgment_rows(table: pl.DataFrame, name: str | None, locate: frames.Locate) -> Gold:
+    require_gold_column(table)
     query_ids = frames.query_ids(table, locate)
-    item = frames.need_item_id(table)
-    grade = frames.need(table, frames.GRADE, "the grade")
-    refuse_no_rows(table, "judgment")
+    item = frames.require_item_id_column(table)
+    grade = frames.require_column(table, frames.GRADE, "the grade")
+    require_rows(table, "judgment")
     judgments = pl.DataFrame(
         [
             query_ids,
@@ -401,47 +753,52 @@ def gold_of_table(
         ]
     )
     used = [frames.query_id_column(table), item, grade]
-    known = fields_of(table, judgments["query_id"], used)
-    read = frames.recognised(table, item_id=item, grade=grade)
-    return Gold(judgments, known_queries=known, name=name, recognised=read)
+    return Gold(
+        judgments,
+        query_data=query_fields(table, judgments["query_id"], used),
+        name=name,
+        recognised=frames.recognised_columns(table, item_id=item, grade=grade),
+    )
 
 
 def _gold_of_lists(
     table: pl.DataFrame, lists: Mapping[str, str], name: str | None, locate: frames.Locate
 ) -> Gold:
-    """Make gold from a table with one row per query, whose columns hold lists."""
+    """Make gold from a table with one row per query, in which columns hold lists."""
     from karat.data.formats.native_gold import gold_of_records
 
-    refuse_no_rows(table, "query")
-    records, error = frames.records(table, lists, ("relevant",), locate)
+    require_rows(table, "query")
+    records, error = frames.query_records(table, lists, ("relevant",), locate)
     gold = gold_of_records(records, name=name, error=error)
-    return replace(gold, recognised=frames.recognised(table, **lists))
+    return replace(gold, recognised=frames.recognised_columns(table, **lists))
 
 
-def are_pairs(given: Sequence[Any]) -> bool:
-    """Tell whether a list holds (question, id) pairs."""
-    return bool(given) and all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in given)
+def is_list_of_pairs(items: Sequence[Any]) -> bool:
+    """Return whether a list is not empty and holds only (question, id) pairs."""
+    return bool(items) and all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in items)
 
 
 def _gold_of_pairs(pairs: Sequence[Any], name: str | None) -> Gold:
-    """Make gold from (question, id) pairs; the query's id is made of its text."""
     from karat.data.formats.native_gold import gold_of_records
 
-    relevant: dict[str, list[Any]] = {}
-    for at, pair in enumerate(pairs, 1):
+    relevant_ids: dict[str, list[Any]] = {}
+    for number, pair in enumerate(pairs, 1):
         if not isinstance(pair[0], str) or not pair[0].strip():
             raise InputError(
-                f"pair {at}: {pair!r} is not a question and an id",
-                hint='give [("How do I pay?", "chunk-3"), …]',
+                f"pair {number}: expected a question and an id, got {pair!r}",
+                hint='pass [("How do I pay?", "chunk-3"), …]',
             )
-        relevant.setdefault(pair[0], []).append(text_id(pair[1], "item_id"))
+        relevant_ids.setdefault(pair[0], []).append(text_id(pair[1], "item_id"))
     records = [
-        {"query_id": query_id_of(question), "query": question, "relevant": items}
-        for question, items in relevant.items()
+        {"query_id": generated_query_id(question), "query": question, "relevant": item_ids}
+        for question, item_ids in relevant_ids.items()
     ]
     return gold_of_records(records, name=name)
 
 
-def query_id_of(question: str) -> str:
-    """Return the id of a query that has none; half a character is refused where it is kept."""
+def generated_query_id(question: str) -> str:
+    """Return an id for a query without one.
+
+    Lone surrogates are replaced here, because they are reported where the text is stored.
+    """
     return frames.generated_id(question.encode("utf-8", "replace").decode())

@@ -1,4 +1,4 @@
-"""Gold and runs as a notebook shows them: how much there is of what, and the first rows."""
+"""HTML for notebooks: the size of gold and runs, and their first rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from karat.data.gold import Gold
     from karat.data.run import Run
 
-_FIRST = 5
-# Colours are those of the notebook, light or dark, thinned; nothing outside the box is touched.
+_SHOWN_ROWS = 5
+# Colours derive from the text colour of the notebook, so that light and dark themes work.
 _STYLE = """
 .karat-box table.numbers { border-collapse: collapse; margin: .4em 0; font-size: 13px; }
 .karat-box .numbers th, .karat-box .numbers td { padding: .3em .8em; text-align: right;
@@ -39,48 +39,50 @@ _STYLE = """
 
 
 def boxed(*children: Child) -> Markup:
-    """Return what a notebook shows, with its style."""
+    """Return a box with its style sheet, which does not affect the rest of the notebook."""
     return tag("div", tag("style", Markup(_STYLE)), *children, class_="karat-box")
 
 
 def gold_html(gold: Gold) -> Markup:
-    """Return the kinds of gold there are, and the first rows of each."""
+    """Return the number of queries, and the first rows of each kind of gold."""
     kinds = {"judgments": gold.judgments, "spans": gold.spans, "evidence": gold.evidence}
-    known = {kind: rows for kind, rows in kinds.items() if rows is not None and rows.height}
+    present = {kind: rows for kind, rows in kinds.items() if rows is not None and rows.height}
     queries = gold.queries
-    about = [counted(queries.height, "query")]
+    summary = [counted(queries.height, "query")]
     if gold.fields:
-        about.append(f"with {', '.join(gold.fields)}")
+        summary.append(f"with {', '.join(gold.fields)}")
     return boxed(
         tag("p", tag("strong", "Gold"), " ", named(gold.name) if gold.name else None),
-        tag("p", named(" ".join(about), 500), class_="about"),
-        _first("queries", queries) if queries.width > 1 else None,
-        [_first(kind, rows) for kind, rows in known.items()],
+        tag("p", named(" ".join(summary), 500), class_="about"),
+        _first_rows_html("queries", queries) if queries.width > 1 else None,
+        [_first_rows_html(kind, rows) for kind, rows in present.items()],
     )
 
 
 def run_html(run: Run) -> Markup:
-    """Return how much a run holds, and its first rows."""
-    about = [counted(run.query_ids.len(), "query"), counted(run.results.height, "result")]
+    """Return the number of queries and results, and the first rows."""
+    summary = [counted(run.query_ids.len(), "query"), counted(run.results.height, "result")]
     if run.failed:
-        about.append(f"{counted(run.failed, 'query')} failed")
+        summary.append(f"{counted(run.failed, 'query')} failed")
     return boxed(
         tag("p", tag("strong", "Run"), " ", named(run.name) if run.name else None),
-        tag("p", ", ".join(about), class_="about"),
-        _first("results", run.results),
+        tag("p", ", ".join(summary), class_="about"),
+        _first_rows_html("results", run.results),
     )
 
 
-def _first(title: str, rows: pl.DataFrame) -> Markup:
-    """Return the first rows of a table, texts before numbers."""
+def _first_rows_html(title: str, rows: pl.DataFrame) -> Markup:
     labels = [name for name, kind in rows.schema.items() if not kind.is_numeric()]
     columns = [*labels, *(name for name in rows.columns if name not in labels)]
-    cells = [[_cell(value) for value in row] for row in rows.head(_FIRST).select(columns).rows()]
+    first_rows = rows.head(_SHOWN_ROWS).select(columns).rows()
+    cells = [[_cell(value) for value in row] for row in first_rows]
     heads = [named(column) for column in columns]
-    words = f"{title}: {rows.height:,}" + (f", the first {_FIRST}" if rows.height > _FIRST else "")
+    caption = f"{title}: {rows.height:,}"
+    if rows.height > _SHOWN_ROWS:
+        caption += f", the first {_SHOWN_ROWS}"
     return tag(
         "div",
-        tag("p", words, class_="about"),
+        tag("p", caption, class_="about"),
         tag("div", table(heads, cells, len(labels)), class_="scroll"),
     )
 

@@ -1,4 +1,7 @@
-"""Offsets in other units: JavaScript counts UTF-16 code units, some tools count UTF-8 bytes."""
+"""Conversion of offsets between units, and between a text and its copy without white space.
+
+JavaScript counts UTF-16 code units, and some tools count UTF-8 bytes; karat counts code points.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +19,24 @@ if TYPE_CHECKING:
 
 
 UNITS = ("codepoint", "utf16", "utf8")
-# The first code point that takes one unit more than those below it.
+# Code points from which on a character needs one more unit than the smaller ones.
 _WIDER_FROM = {"codepoint": (), "utf16": (0x10000,), "utf8": (0x80, 0x800, 0x10000)}
 
 
-def unit_named(name: str, error: Callable[..., InputError] = InputError, **place: Any) -> str:
-    """Return the name of a unit, or say which there are."""
+def check_unit(name: str, error: Callable[..., InputError] = InputError, **place: Any) -> str:
+    """Return a valid name of a unit, or raise an error that lists the units."""
     if name in UNITS:
         return name
     raise error(
-        f"{name!r} is no unit that offsets are counted in",
+        f"unknown unit {name!r}",
         field="offsets",
-        hint=f"known: {', '.join(UNITS)}",
+        hint=f"choose one of {', '.join(UNITS)}",
         **place,
     )
 
 
 def bounds(text: str, unit: str) -> NDArray[np.int64]:
-    """Return where each code point of a text begins, counted in a unit, and where the text ends.
+    """Return the offset of each code point of a text, and of its end, in a unit.
 
     >>> bounds("a😀b", "utf16").tolist(), bounds("a😀b", "utf8").tolist()
     ([0, 1, 3, 4], [0, 1, 5, 6])
@@ -46,22 +49,24 @@ def bounds(text: str, unit: str) -> NDArray[np.int64]:
 
 
 def code_points(text: str, offsets: NDArray[np.int64], unit: str) -> NDArray[np.int64]:
-    """Return offsets in code points; -1 inside a character, one past the length past the end.
+    """Return offsets converted to code points.
+
+    An offset inside a character becomes -1, and one past the end becomes the length plus one.
 
     >>> code_points("a😀b", np.array([0, 1, 2, 3, 4, 5]), "utf16").tolist()
     [0, 1, -1, 2, 3, 4]
     """
-    begins = bounds(text, unit)
-    at = np.searchsorted(begins, offsets)
-    inside = begins[np.minimum(at, begins.size - 1)] > offsets
-    return np.where(inside, -1, at)
+    boundaries = bounds(text, unit)
+    index = np.searchsorted(boundaries, offsets)
+    inside = boundaries[np.minimum(index, boundaries.size - 1)] > offsets
+    return np.where(inside, -1, index)
 
 
 _WHITE_SPACE = [code for code in range(0x3001) if chr(code).isspace()]
 
 
 def dense(text: str) -> str:
-    r"""Return a text without any white space.
+    r"""Return a text without white space.
 
     >>> dense(" one\n two ")
     'onetwo'
@@ -70,9 +75,9 @@ def dense(text: str) -> str:
 
 
 class DenseText:
-    r"""A text beside itself without white space, so that what is found in one has a place in both.
+    r"""A text and its copy without white space, with the original offset of each character.
 
-    >>> DenseText("one\n two").stretch(2, 4)
+    >>> DenseText("one\n two").original_span(2, 4)
     (2, 6)
     """
 
@@ -82,10 +87,10 @@ class DenseText:
 
     @cached_property
     def positions(self) -> npt.NDArray[np.int64]:
-        """Where each character of `dense` stands in the text."""
+        """The offset in `text` of each character of `dense`."""
         codes = np.frombuffer(self.text.encode("utf-32-le"), np.uint32)
         return np.flatnonzero(~np.isin(codes, _WHITE_SPACE))
 
-    def stretch(self, start: int, end: int) -> tuple[int, int]:
-        """Return the stretch of the text that `dense[start:end]` stands for."""
+    def original_span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the span of `text` that corresponds to `dense[start:end]`."""
         return int(self.positions[start]), int(self.positions[end - 1]) + 1

@@ -1,4 +1,4 @@
-"""Queries to ask: ids and texts, from gold or from files that hold little else."""
+"""Reading queries (ids, texts and fields) from gold, or from files of queries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from karat.data.formats.json_lines import (
     table_of,
 )
 from karat.data.formats.native_gold import GOLD_KEYS, queries_table
-from karat.data.gold import Gold, are_pairs, gold_of_table, query_id_of
+from karat.data.gold import Gold, generated_query_id, gold_of_table, is_list_of_pairs
 from karat.data.gold_tables import TEXT_COLUMNS, list_columns
 from karat.errors import InputError
 from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
@@ -36,14 +36,14 @@ from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 LINE_IDS = ("query_id", "qid", "_id", "id")
 LINE_TEXTS = ("query", "text", "question", "user_input", "prompt", "title")
 COLUMN_IDS = (*frames.QUERY_ID, "_id", "id", "topic")
-SHAPE = "give ids and texts as query_id and query, or map yours: --column query=COLUMN"
-_GOLD_SIGNS = {"karat", *GOLD_KEYS} - {"query_id", "query"}
+SHAPE = "use query_id and query for ids and texts, or map a column: --column query=COLUMN"
+_GOLD_KEYS = {"karat", *GOLD_KEYS} - {"query_id", "query"}
 _TREC_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[-+.\d]+(?:\s+\S+\s+\S.*)?")
 _SCHEMA = {"query_id": pl.String, "text": pl.String}
 
 
 class QueryLine(msgspec.Struct, rename={"beir_id": "_id"}):
-    """A query in JSON Lines, by any of its names; further keys are fields of the query."""
+    """One line of a JSON Lines file of queries; other keys are query fields."""
 
     query_id: Id | None = None
     qid: Id | None = None
@@ -60,68 +60,72 @@ class QueryLine(msgspec.Struct, rename={"beir_id": "_id"}):
 def read_queries(
     source: Any, *, columns: Columns | Mapping[str, str] | None = None
 ) -> pl.DataFrame:
-    """Return queries however they are given: query_id, text where known, fields; sorted by id.
+    """Return a table of queries with query_id, text if known, and fields; sorted by id.
 
-    They are given as gold, or as anything with ids and texts: a file, a table, records, a dict.
-    A text file with one query per line is read, too. `columns` maps karat's names to theirs.
+    The source is gold, or anything with ids and texts: a file, a table, records or a dict. It may
+    also be a text file with one query per line. `columns` maps karat's names to the names in the
+    source.
 
     >>> read_queries({"q2": "lost parcel", "q1": "pay by card"})["text"].to_list()
     ['pay by card', 'lost parcel']
     """
     mapping = Columns.of(columns)
-    table = _read(source, mapping)
+    table = _to_queries(source, mapping)
     if mapping is not columns:
         mapping.check()
     if not table.height:
-        raise InputError("there is no query", hint=SHAPE)
+        raise InputError("no queries found", hint=SHAPE)
     return table.sort("query_id")
 
 
-def _read(source: Any, columns: Columns) -> pl.DataFrame:
+def _to_queries(source: Any, columns: Columns) -> pl.DataFrame:
     if isinstance(source, PathSource) and source.format is None:
         source, columns = source.path, source.columns or columns
     if isinstance(source, (str, os.PathLike)):
-        return _of_path(Path(source), columns)
+        return _from_path(Path(source), columns)
     if frames.is_table(source):
-        return _of_table(columns.table(frames.to_frame(source)))
+        return _from_table(columns.table(frames.to_frame(source)))
     if isinstance(source, (Mapping, Sequence)):
-        return _of_python(source, columns)
+        return _from_python(source, columns)
     return Gold.open(source).queries
 
 
-def _of_path(path: Path, columns: Columns) -> pl.DataFrame:
-    lone = beir.queries_file(path) if beir.find_split(path) is None else None
-    sources = registry.sources(path, columns) if lone is None else [DataFile(lone, columns)]
-    if len(sources) == 1:
-        return _of_file(sources[0])
+def _from_path(path: Path, columns: Columns) -> pl.DataFrame:
+    beir_file = beir.queries_file(path) if beir.find_split(path) is None else None
+    if beir_file is not None:
+        return _from_file(DataFile(beir_file, columns))
+    files = registry.sources(path, columns)
+    if len(files) == 1:
+        return _from_file(files[0])
     return Gold.read(path, columns=columns).queries
 
 
-def _of_file(source: DataFile) -> pl.DataFrame:
-    """Read a file of ids and texts; if it holds more, it is gold."""
-    if _is_pairs(source):
-        return _of_pairs(source)
-    known = registry.detect(source)
-    if known.name in table_files.READERS:
-        return table_files.convert_table(_of_table, table_files.READERS[known.name](source), source)
-    keys = _first_keys(source) if known is native.FORMAT else set()
-    # An object of plain texts looks like a line; the ids of queries are its keys.
-    if known is pytrec_json.FORMAT or (
+def _from_file(source: DataFile) -> pl.DataFrame:
+    """Read a file of queries; a file with other contents is read as gold."""
+    if _has_pairs(source):
+        return _from_pairs(source)
+    file_format = registry.detect(source)
+    if file_format.name in table_files.READERS:
+        table_rows = table_files.READERS[file_format.name](source)
+        return table_files.convert_table(_from_table, table_rows, source)
+    keys = _first_keys(source) if file_format is native.FORMAT else set()
+    # {"q1": "text", …} looks like a native line, but its keys are query ids.
+    if file_format is pytrec_json.FORMAT or (
         source.ending == ".json" and not keys & {*LINE_IDS, "karat"}
     ):
         return pytrec_json.convert_content(
-            source, lambda content: _of_python(content, source.columns)
+            source, lambda content: _from_python(content, source.columns)
         )
-    if known is native.FORMAT and not keys & _GOLD_SIGNS:
+    if file_format is native.FORMAT and not keys & _GOLD_KEYS:
         lines = decoded(numbered(source), msgspec.json.Decoder().decode, source)
-        return _of_records(((n, source.columns.record(line)) for n, line in lines), source.error)
-    if known is trec.FORMAT and _is_text(source):
-        return _of_lines(source)
-    return known.read_gold(source).queries
+        return _from_records(((n, source.columns.record(line)) for n, line in lines), source.error)
+    if file_format is trec.FORMAT and _has_text_lines(source):
+        return _from_text_lines(source)
+    return file_format.read_gold(source).queries
 
 
 def _first_keys(source: DataFile) -> set[str]:
-    """Return the keys of the first line, or none if it is not a JSON object."""
+    """Return the keys of the first line, or an empty set if it is not a JSON object."""
     try:
         first = msgspec.json.decode(native.first_line(source))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -129,31 +133,44 @@ def _first_keys(source: DataFile) -> set[str]:
     return source.columns.rename_names(first) if isinstance(first, dict) else set()
 
 
-def _of_python(given: Any, columns: Columns) -> pl.DataFrame:
-    """Read {id: text} or a list of records; anything else is gold, or nothing."""
-    if isinstance(given, Mapping) and any(isinstance(text, str) for text in given.values()):
-        return _of_mapping(given)
-    if isinstance(given, Sequence):
-        given = [columns.record(record) for record in given]
-    if isinstance(given, Sequence) and not frames.are_ragas_rows(given):
-        signs = [set(record) & _GOLD_SIGNS for record in given if isinstance(record, Mapping)]
-        if not any(signs) and not are_pairs(given):
-            return _of_records(enumerate(given, 1), record_error)
-    return Gold.of(given).queries
+def _from_python(source: Any, columns: Columns) -> pl.DataFrame:
+    """Read {id: text} or a list of records; anything else is read as gold."""
+    if isinstance(source, Mapping) and any(isinstance(text, str) for text in source.values()):
+        return _from_mapping(source)
+    if isinstance(source, Sequence):
+        source = [columns.record(record) for record in source]
+        is_gold = (
+            frames.are_ragas_rows(source)
+            or is_list_of_pairs(source)
+            or any(
+                not _GOLD_KEYS.isdisjoint(record)
+                for record in source
+                if isinstance(record, Mapping)
+            )
+        )
+        if not is_gold:
+            return _from_records(enumerate(source, 1), record_error)
+    return Gold.of(source).queries
 
 
-def _of_mapping(texts: Mapping[Any, Any]) -> pl.DataFrame:
+def _from_mapping(texts: Mapping[Any, Any]) -> pl.DataFrame:
     for query, text in texts.items():
         if isinstance(query, bool) or not isinstance(query, (str, int)) or query == "":
-            raise InputError(f"{query!r} is no id: ids are text or whole numbers", field="query_id")
+            raise InputError(
+                f"an id must be text or a whole number, got {query!r}", field="query_id"
+            )
         if not isinstance(text, str):
-            raise InputError(f"query {query!r} has {text!r} for its text", field="text", hint=SHAPE)
+            raise InputError(
+                f"query {query!r}: the text must be a string, got {text!r}",
+                field="text",
+                hint=SHAPE,
+            )
     table = table_of([(str(q), text) for q, text in texts.items()], _SCHEMA, "text", orient="row")
-    frames.refuse_twice(table["query_id"], "query")
+    frames.check_unique_ids(table["query_id"], "query")
     return table
 
 
-def _of_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
+def _from_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
     queries: dict[str, dict[str, Any]] = {}
     hashed = frames.Hashed()
     for number, record in lines:
@@ -165,17 +182,17 @@ def _of_records(lines: Numbered[Any], error: MakeError) -> pl.DataFrame:
                 "the query has neither an id nor a text", line=number, field="query_id", hint=SHAPE
             )
         hashed.queries |= id_key is None
-        given = record[id_key] if id_key else query_id_of(record[text_key])
-        query = new_query_id(given, queries, number, error)
-        used = (id_key or "query_id", text_key or "text", *_GOLD_SIGNS)
-        fields = beir.fields_of(record, *used)
+        query_id = record[id_key] if id_key else generated_query_id(record[text_key])
+        query = new_query_id(query_id, queries, number, error)
+        used_keys = (id_key or "query_id", text_key or "text", *_GOLD_KEYS)
+        fields = beir.fields_of(record, *used_keys)
         check_depth(fields, number, error)
         queries[query] = {"text": record.get(text_key)} | fields
     hashed.warn("the file")
     return queries_table(queries)
 
 
-def _of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
+def _from_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) -> pl.DataFrame:
     if _is_gold(table):
         return gold_of_table(table, locate=locate).queries
     query = frames.column(table, COLUMN_IDS)
@@ -183,39 +200,44 @@ def _of_table(table: pl.DataFrame, *, locate: frames.Locate = frames.row_error) 
         ids = frames.query_ids(table, locate)
     else:
         ids = frames.ids(table[query], "query_id", locate)
-    frames.refuse_twice(ids, "query", locate)
+    frames.check_unique_ids(ids, "query", locate)
     text = frames.column(table, TEXT_COLUMNS)
-    own = [ids] if text is None else [ids, frames.texts(table[text], "text", locate)]
-    rest = table.drop({query or "query_id", text or "text", "query_id", "text"}, strict=False)
-    return pl.DataFrame([*own, *rest.get_columns()])
+    checked = [ids]
+    if text is not None:
+        checked.append(frames.texts(table[text], "text", locate))
+    fields = table.drop({query or "query_id", text or "text", "query_id", "text"}, strict=False)
+    return pl.DataFrame([*checked, *fields.get_columns()])
 
 
 def _is_gold(table: pl.DataFrame) -> bool:
-    """Tell whether the rows are judgments, evidence, places or Ragas rows, and not queries."""
-    judged = [frames.column(table, names) for names in (COLUMN_IDS, frames.ITEM_ID, frames.GRADE)]
+    """Return whether the rows are judgments, evidence texts, spans or Ragas rows."""
+    query, item, grade = (
+        frames.column(table, names) for names in (COLUMN_IDS, frames.ITEM_ID, frames.GRADE)
+    )
     return (
-        (None not in judged and judged[0] != judged[1])
+        (None not in (query, item, grade) and query != item)
         or frames.column(table, ("evidence",)) is not None
         or bool(list_columns(table))
-        or frames.holds_contexts(table.columns)
-        or frames.holds_places(table)
+        or frames.has_ragas_columns(table.columns)
+        or frames.has_span_columns(table)
     )
 
 
-def _is_pairs(source: DataFile) -> bool:
-    """Tell files of id, tab and text that name no columns, as MS MARCO's are."""
+def _has_pairs(source: DataFile) -> bool:
+    """Return whether a file has lines of id, tab and text without a header, as in MS MARCO."""
     if table_files.PARQUET.sniff(source) or table_files.ARROW.sniff(source):
-        return False  # whose bytes may look like that
+        return False  # binary data may look like such lines
     head = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
-    whole = head.rpartition("\n")[0] if len(source.head) == HEAD_BYTES else head
-    lines = [line.split("\t") for line in whole.split("\n") if line.strip()]
+    if len(source.head) == HEAD_BYTES:  # the last line may be incomplete
+        head = head.rpartition("\n")[0]
+    lines = [line.split("\t") for line in head.split("\n") if line.strip()]
     if not lines or any(len(fields) != 2 for fields in lines):
         return False
     names = {name.strip(' "\r').lower() for name in lines[0]}
     return names.isdisjoint(COLUMN_IDS)
 
 
-def _of_pairs(source: Source) -> pl.DataFrame:
+def _from_pairs(source: Source) -> pl.DataFrame:
     queries: dict[str, str] = {}
     for number, line in enumerate(decode(source.read(), source).split("\n"), 1):
         if not line.strip():
@@ -223,23 +245,25 @@ def _of_pairs(source: Source) -> pl.DataFrame:
         query, tab, text = line.rstrip("\r").partition("\t")
         if not tab or "\t" in text or not query.strip():
             raise source.error(
-                "this line is not an id, a tab and a text", line=number, hint="name the columns"
+                "expected an id, a tab and a text",
+                line=number,
+                hint="if the file has other columns, add a header line with their names",
             )
         queries[new_query_id(query.strip(), queries, number, source.error)] = text
     return pl.DataFrame(list(queries.items()), schema=_SCHEMA, orient="row")
 
 
-def _is_text(source: Source) -> bool:
-    """Tell whether a file has one query per line: text, and nothing that may be qrels."""
+def _has_text_lines(source: Source) -> bool:
+    """Return whether a .txt file has one query per line, and no line that may be from qrels."""
     head = source.head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
     lines = [line.strip() for line in head.splitlines() if line.strip()]
     return source.ending == ".txt" and not any(map(_TREC_LINE.fullmatch, lines))
 
 
-def _of_lines(source: Source) -> pl.DataFrame:
-    """Read one query per line; its id is made of its text."""
+def _from_text_lines(source: Source) -> pl.DataFrame:
+    """Read one query per line; ids are generated from the texts."""
     queries: dict[str, str] = {}
     for number, line in enumerate(decode(source.read(), source).split("\n"), 1):
         if text := line.strip():
-            queries[new_query_id(query_id_of(text), queries, number, source.error)] = text
+            queries[new_query_id(generated_query_id(text), queries, number, source.error)] = text
     return pl.DataFrame(list(queries.items()), schema=_SCHEMA, orient="row")

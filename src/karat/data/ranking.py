@@ -1,4 +1,7 @@
-"""The order of a ranked list: settled once, on the way in, so that position is rank afterwards."""
+"""The order of ranked lists, including ties.
+
+It is determined once, when a run is read. From then on, the position in the list is the rank.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QuerySegments:
-    """Where each query's rows stand in a table whose queries are contiguous."""
+    """The position and the number of each query's rows, in a table sorted by query."""
 
     query_ids: pl.Series
     starts: NDArray[np.int64]
@@ -24,72 +27,72 @@ class QuerySegments:
 
     @classmethod
     def of(cls, query_ids: pl.Series) -> QuerySegments:
-        """Find the stretches of equal query ids."""
-        stretches = query_ids.rle()
-        lengths = stretches.struct.field("len").cast(pl.Int64).to_numpy()
-        values = stretches.struct.field("value").alias("query_id")
+        """Find the segments of equal query ids."""
+        segments = query_ids.rle()
+        lengths = segments.struct.field("len").cast(pl.Int64).to_numpy()
+        values = segments.struct.field("value").alias("query_id")
         return cls(values, np.cumsum(lengths) - lengths, lengths)
 
     @property
     def contiguous(self) -> bool:
-        """Whether each query stands in one stretch only."""
+        """Whether the rows of each query are contiguous."""
         return self.query_ids.n_unique() == self.query_ids.len()
 
 
 def ranked_by_score(results: pl.DataFrame) -> pl.DataFrame:
-    """Order each list by score descending, ties by item id descending compared as bytes.
+    """Sort each list by score, descending; ties are broken by item id, descending, as bytes.
 
-    This is trec_eval's rule; values published by NIST come out only this way. Lists that stand
-    in order already, as nearly all do, are left where they are.
+    This is the rule of trec_eval, which is needed to reproduce the values published by NIST. Most
+    lists are sorted already, and only the others are sorted here.
     """
     segments = QuerySegments.of(results["query_id"])
     if not segments.contiguous:
         results = results.sort("query_id", maintain_order=True)
         segments = QuerySegments.of(results["query_id"])
-    astray = _lists_out_of_order(results, segments)
-    if not astray.size:
+    unsorted = _lists_out_of_order(results, segments)
+    if not unsorted.size:
         return results
-    lengths = segments.lengths[astray]
+    lengths = segments.lengths[unsorted]
     rows = np.arange(lengths.sum()) + np.repeat(
-        segments.starts[astray] - (np.cumsum(lengths) - lengths), lengths
+        segments.starts[unsorted] - (np.cumsum(lengths) - lengths), lengths
     )
-    # Adding 0.0 turns -0.0 into 0.0, which must tie. Items without ids tie as they stand.
-    keys = [pl.col("list"), pl.col("score") + 0.0, *map(pl.col, _tie_breaker(results))]
-    mended = (
-        results.select("score", *_tie_breaker(results))[rows]
-        .with_columns(list=np.repeat(astray, lengths), row=rows)
+    # Adding 0.0 turns -0.0 into 0.0, so that both tie. Without ids, ties keep their order.
+    keys = [pl.col("list"), pl.col("score") + 0.0, *map(pl.col, _tie_columns(results))]
+    sorted_rows = (
+        results.select("score", *_tie_columns(results))[rows]
+        .with_columns(list=np.repeat(unsorted, lengths), row=rows)
         .sort(keys, descending=[False, True, True][: len(keys)], maintain_order=True)
     )
     order = np.arange(results.height)
-    order[rows] = mended["row"].to_numpy()
+    order[rows] = sorted_rows["row"].to_numpy()
     return results[order]
 
 
 def ranked_by_rank(results: pl.DataFrame, locate: Locate = row_error) -> pl.DataFrame:
-    """Order each list by its rank column, which only orders; a repeated rank is an error."""
+    """Sort each list by its rank column. Gaps are allowed; a repeated rank is an error."""
     results = results.with_row_index("row").sort("query_id", "rank", maintain_order=True)
     query, rank = results["query_id"], results["rank"]
     repeated = (query == query.shift()) & (rank == rank.shift())
     if repeated.any():
-        at = repeated.arg_max() or 0
+        index = repeated.arg_max() or 0
         raise locate(
-            int(results["row"][at]) + 1,
+            int(results["row"][index]) + 1,
             "rank",
-            f"query {query[at]!r} has two items at rank {rank[at]}",
-            "renumber the ranks, or drop the column and keep the scores",
+            f"query {query[index]!r} has two items at rank {rank[index]}",
+            "renumber the ranks, or remove the column and keep the scores",
         )
     return results.drop("row", "rank")
 
 
 def ranked_as_listed(results: pl.DataFrame) -> pl.DataFrame:
-    """Keep the order of the rows; only bring the rows of a query together."""
+    """Keep the order of the rows, but make the rows of each query contiguous."""
     if QuerySegments.of(results["query_id"]).contiguous:
         return results
     return results.sort("query_id", maintain_order=True)
 
 
 def contradictions(results: pl.DataFrame) -> int:
-    """Count the neighbours in a listed ranking whose scores rise."""
+    """Return how many items have a higher score than the item before them in the same list."""
     if "score" not in results.columns:
         return 0
     rises = results.select(
@@ -100,34 +103,41 @@ def contradictions(results: pl.DataFrame) -> int:
 
 
 def scores_give_order(results: pl.DataFrame) -> bool:
-    """Tell whether the scores alone would give back the order of the lists."""
-    stated = "score" in results.columns and results["score"].null_count() == 0
-    return stated and not _lists_out_of_order(results, QuerySegments.of(results["query_id"])).size
+    """Return whether sorting by score would give the same order of the lists."""
+    has_scores = "score" in results.columns and results["score"].null_count() == 0
+    return (
+        has_scores and not _lists_out_of_order(results, QuerySegments.of(results["query_id"])).size
+    )
 
 
 def with_scores_that_order(results: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return results whose scores give their order, n…1 if need be, and what that replaced."""
+    """Return results whose scores give their order, and a list that names replaced scores.
+
+    Scores that do not give the order, and missing scores, are replaced by n, n−1, …, 1.
+    """
     if scores_give_order(results):
         return results, []
-    replaced = ["scores that do not give the order of the lists (n…1 are written instead)"]
-    falling = pl.int_range(pl.len(), 0, -1).over("query_id").cast(pl.Float64)
-    return results.with_columns(score=falling), replaced if "score" in results.columns else []
+    replaced = []
+    if "score" in results.columns:
+        replaced.append("scores that do not give the order of the lists (n…1 are written instead)")
+    descending = pl.int_range(pl.len(), 0, -1).over("query_id").cast(pl.Float64)
+    return results.with_columns(score=descending), replaced
 
 
 def _lists_out_of_order(results: pl.DataFrame, segments: QuerySegments) -> NDArray[np.int64]:
-    """Return the numbers of the lists that their scores and ids would order otherwise."""
+    """Return the indices of the lists that are not sorted by score and id."""
     score: NDArray[Any] = results["score"].to_numpy()
     falls = score[:-1] > score[1:]
     falls[segments.starts[1:] - 1] = True
     suspects = np.flatnonzero(~falls)
-    astray = score[suspects] < score[suspects + 1]
-    if _tie_breaker(results):
+    unsorted = score[suspects] < score[suspects + 1]
+    if _tie_columns(results):
         items = results["item_id"]
         before, after = items.gather(suspects), items.gather(suspects + 1)
-        astray |= (before <= after).to_numpy()
-    lists: NDArray[np.int64] = np.searchsorted(segments.starts, suspects[astray], "right") - 1
+        unsorted |= (before <= after).to_numpy()
+    lists: NDArray[np.int64] = np.searchsorted(segments.starts, suspects[unsorted], "right") - 1
     return np.unique(lists)
 
 
-def _tie_breaker(results: pl.DataFrame) -> list[str]:
+def _tie_columns(results: pl.DataFrame) -> list[str]:
     return ["item_id"] if "item_id" in results.columns else []

@@ -1,4 +1,4 @@
-"""Files of rows: the tables that Corpus and Chunks are read from and written to."""
+"""Files with one row per document or chunk: JSON Lines, CSV, TSV, Parquet and Arrow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from karat.data.data_file import DataFile
 from karat.data.formats import table_files
 from karat.data.formats.json_lines import Id, decoded, numbered
 from karat.errors import InputError
-from karat.files import refuse_unreadable, without_compression, writing
+from karat.files import BYTE_ORDER_MARK, refuse_unreadable, without_compression, writing
 
 ENDINGS = {
     ".jsonl": "jsonl",
@@ -28,50 +28,53 @@ ENDINGS = {
     ".ipc": "arrow",
 }
 NAMES = ("jsonl", *table_files.READERS)
-Made = TypeVar("Made")
+Table = TypeVar("Table")
 
 
-class Line(msgspec.Struct):
-    """A line of JSON Lines: the keys it may have, and the row of the table it stands for."""
+class RowLine(msgspec.Struct):
+    """A line of JSON Lines: its keys, and its conversion to a row of the table."""
 
     def row(self) -> dict[str, Any]:
         """Return the columns of the row."""
         raise NotImplementedError
 
 
-def first_id(*given: Id | None) -> str | None:
-    """Return the first id there is as text: a file may name it in more than one way."""
-    return next((str(name) for name in given if name is not None), None)
+def first_id(*ids: Id | None) -> str | None:
+    """Return the first id that is not None as text; files use different keys for the id."""
+    return next((str(value) for value in ids if value is not None), None)
 
 
 def read(
     source: DataFile,
     format: str | None,  # noqa: A002
-    line: type[Line],
-    make: Callable[..., Made],
-) -> Made:
-    """Read a table, whose lines are declared by `line` where it is JSON Lines."""
-    name = format or _told(source)
+    line: type[RowLine],
+    make: Callable[..., Table],
+) -> Table:
+    """Read a table. `line` declares the keys of JSON Lines, and `make` checks the table."""
+    name = format or _detect_format(source)
     if name not in NAMES:
-        raise unknown(name)
-    found = _lines(source, line) if name == "jsonl" else table_files.READERS[name](source)
-    if not found[0].height:
+        raise unknown_format_error(name)
+    if name == "jsonl":
+        table_rows = _read_json_lines(source, line)
+    else:
+        table_rows = table_files.READERS[name](source)
+    if not table_rows[0].height:
         raise source.error("the table has no rows", hint="check the command that wrote it")
-    return table_files.convert_table(make, found, source)
+    return table_files.convert_table(make, table_rows, source)
 
 
 def write(table: pl.DataFrame, path: str | os.PathLike[str], format: str | None) -> None:  # noqa: A002
-    """Write a table in the named format, or in the one that the ending names."""
+    """Write a table in the given format, or in the one that follows from the file extension."""
     ending = without_compression(Path(path)).suffix.lower()
     name = format or ENDINGS.get(ending)
     if name is None:
         raise InputError(
-            f"the ending {ending!r} names no format",
+            f"unknown file extension {ending!r}",
             path=path,
-            hint=f"use one of {', '.join(ENDINGS)}, or say which format: {', '.join(NAMES)}",
+            hint=f"use one of {', '.join(ENDINGS)}, or specify the format: {', '.join(NAMES)}",
         )
     if name not in NAMES:
-        raise unknown(name)
+        raise unknown_format_error(name)
     with writing(path) as file:
         if name == "jsonl":
             table.write_ndjson(file)
@@ -79,49 +82,49 @@ def write(table: pl.DataFrame, path: str | os.PathLike[str], format: str | None)
             table_files.WRITERS[name](table, file)
 
 
-def unknown(name: str, known: tuple[str, ...] = NAMES) -> InputError:
-    """Make the error for a format that is none."""
+def unknown_format_error(name: str, known: tuple[str, ...] = NAMES) -> InputError:
+    """Return the error for an unknown format."""
     return InputError(
-        f"there is no format {name!r} here", field="format", hint=f"known: {', '.join(known)}"
+        f"unknown format {name!r}", field="format", hint=f"choose one of {', '.join(known)}"
     )
 
 
-def _told(source: DataFile) -> str:
-    """Tell the format from the content, and where that says nothing, from the ending."""
-    for known in (table_files.PARQUET, table_files.ARROW):
-        if known.sniff(source):
-            return known.name
+def _detect_format(source: DataFile) -> str:
+    """Detect the format by the content, or else by the file extension."""
+    for binary_format in (table_files.PARQUET, table_files.ARROW):
+        if binary_format.sniff(source):
+            return binary_format.name
     refuse_unreadable(source.head, source)
-    if source.head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+    if source.head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{"):
         return "jsonl"
     if source.ending not in ENDINGS:
         raise source.error(
-            "neither content nor ending tells the format",
+            "the format cannot be detected",
             field="format",
-            hint=f"say which it is: {', '.join(NAMES)}",
+            hint=f"specify it: {', '.join(NAMES)}",
         )
     return ENDINGS[source.ending]
 
 
-def _mapped_line(source: DataFile, line: type[Line], content: bytes) -> Line:
-    """Decode a line whose keys a mapping names."""
+def _decode_mapped_line(source: DataFile, line: type[RowLine], content: bytes) -> RowLine:
     record = msgspec.json.decode(content)
     return msgspec.convert(
         source.columns.keys(record) if isinstance(record, dict) else record, line
     )
 
 
-def _lines(source: DataFile, line: type[Line]) -> table_files.LocatedTable:
-    """Read JSON Lines; keys that are not declared are passed over."""
-    held = numbered(source)
+def _read_json_lines(source: DataFile, line: type[RowLine]) -> table_files.LocatedTable:
+    """Read JSON Lines; keys that are not declared are ignored."""
+    numbered_lines = numbered(source)
     decode = msgspec.json.Decoder(line).decode
     if source.columns:
-        decode = partial(_mapped_line, source, line)
-    rows = [row.row() for _, row in decoded(held, decode, source)]
+        decode = partial(_decode_mapped_line, source, line)
+    rows = [row.row() for _, row in decoded(numbered_lines, decode, source)]
     columns = {key: [row[key] for row in rows] for key in rows[0]}
 
     def locate(row: int, field: str, problem: str, hint: str | None) -> InputError:
-        return source.error(problem, line=held[row - 1][0], field=field, hint=hint)
+        return source.error(problem, line=numbered_lines[row - 1][0], field=field, hint=hint)
 
     table = pl.DataFrame(columns)
-    return table.select(c for c in columns if table[c].dtype != pl.Null), locate, held[0][0]
+    present = [column for column in columns if table[column].dtype != pl.Null]
+    return table.select(present), locate, numbered_lines[0][0]

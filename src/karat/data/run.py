@@ -1,4 +1,4 @@
-"""Run: what was found."""
+"""Run: what was retrieved for each query."""
 
 from __future__ import annotations
 
@@ -15,69 +15,123 @@ from karat.data import frames
 from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS, Columns
 from karat.data.corpus import Corpus
 from karat.data.data_file import PathSource
-from karat.data.dict_runs import DictRun, holds_lists, text_keys
+from karat.data.dict_runs import DictRun, has_plain_lists, text_keys
 from karat.data.list_cut import ListCut, cut_lists
 from karat.data.notebook import run_html
-from karat.data.offsets import unit_named
+from karat.data.offsets import check_unit
 from karat.data.ranking import QuerySegments, ranked_as_listed, ranked_by_rank, ranked_by_score
 from karat.data.span_checks import in_code_points
 from karat.errors import SWAPPED, InputError, counted
 
-_RETURNED = "give {item: score}, or a list of ids, (id, score) pairs, dicts or objects"
+_RESULTS_HINT = "use {item: score}, or a list of ids, (id, score) pairs, dicts or objects"
 NO_RESULTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """What was found for each query: a ranked list of items.
+    """What was retrieved for each query: a ranked list of items.
 
-    `results` holds the rows of a query together and in rank order: position is rank.
-    The constructor takes checked tables; `Run.of` and `Run.read` make them from anything else.
+    In `results`, the rows of a query are contiguous and in rank order, so that the position in
+    the list is the rank.
+
+    The constructor expects tables that were already checked. Use `Run.of` for Python objects and
+    tables, and `Run.read` for files.
+
+    Parameters
+    ----------
+    result_data : pl.DataFrame or DictRun
+        The results as they were given, in rank order. `results` is the table that is built from
+        them.
+    empty : sequence of str, default ()
+        Ids of the queries for which nothing was retrieved, including failed queries.
+    errors : pl.DataFrame, optional
+        The table (query_id, type, message, …) of the errors of failed queries.
+    timings : pl.DataFrame, optional
+        The table (query_id, stage, ms). None if the run has no timings.
+    calls : pl.DataFrame, optional
+        The table of model calls. None if the run has none.
+    attempts : pl.DataFrame, optional
+        The table (query_id, attempts, varied) of the queries that needed more than one attempt.
+    offsets : {"codepoint", "utf16", "utf8"}, default "codepoint"
+        The unit in which the results count their offsets.
+    name : str, optional
+        The name of the run, such as the name of its file.
+    settings : dict, optional
+        Settings of the retriever, from the header of a native file.
+    recognised : dict, optional
+        The columns or keys that were read, as {karat's name: name in the input}.
+
+    Examples
+    --------
+    >>> run = Run.of({"q1": {"a": 0.5, "b": 0.9}})
+    >>> run
+    <Run: 1 query, 2 results>
+    >>> run.results.rows()
+    [('q1', 'b', 0.9), ('q1', 'a', 0.5)]
     """
 
-    ranked: pl.DataFrame | DictRun
-    """The results in rank order, as a table or as dicts; `results` is always the table."""
+    result_data: pl.DataFrame | DictRun
     _: KW_ONLY
     empty: Sequence[str] = ()
-    """Queries that retrieved nothing, including failed ones."""
     errors: pl.DataFrame | None = None
     timings: pl.DataFrame | None = None
-    """The table (query_id, stage, ms); None if the run has no timings."""
     calls: pl.DataFrame | None = None
-    """The table of model calls; None if the run has none."""
     attempts: pl.DataFrame | None = None
-    """The table (query_id, attempts, varied) of queries that took more than one attempt."""
     offsets: str = "codepoint"
-    """The unit of the offsets of results: codepoint, utf16 or utf8."""
     name: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     recognised: dict[str, str] = field(default_factory=dict)
-    """Which column or key of a table or of records was read as what: {ours: theirs}."""
 
     def __post_init__(self) -> None:
         empty = self.empty
-        if isinstance(self.ranked, DictRun):
-            empty = [query for query, items in self.ranked.by_query.items() if not items]
+        if isinstance(self.result_data, DictRun):
+            empty = [query for query, items in self.result_data.by_query.items() if not items]
         object.__setattr__(self, "empty", tuple(empty))
 
     @property
     def lists(self) -> DictRun | None:
-        """The results as dicts, if they were given so."""
-        return self.ranked if isinstance(self.ranked, DictRun) else None
+        """The results as dicts, or None if they were given as a table.
+
+        Examples
+        --------
+        >>> Run.of({"q1": ["a", "b"]}).lists.by_query
+        {'q1': ['a', 'b']}
+        """
+        return self.result_data if isinstance(self.result_data, DictRun) else None
 
     @cached_property
     def results(self) -> pl.DataFrame:
-        """The table (query_id, item_id, score, …) in rank order."""
-        return self.ranked.to_frame() if isinstance(self.ranked, DictRun) else self.ranked
+        """The table (query_id, item_id, score, …) in rank order.
+
+        Examples
+        --------
+        >>> Run.of({"q1": {"a": 0.5, "b": 0.9}}).results["item_id"].to_list()
+        ['b', 'a']
+        """
+        if isinstance(self.result_data, DictRun):
+            return self.result_data.to_frame()
+        return self.result_data
 
     @cached_property
     def segments(self) -> QuerySegments:
-        """Where each query's rows stand in `results`."""
+        """The position and the number of each query's rows in `results`.
+
+        Examples
+        --------
+        >>> Run.of({"q1": ["a", "b"], "q2": ["c"]}).segments.lengths.tolist()
+        [2, 1]
+        """
         return QuerySegments.of(self.results["query_id"])
 
     @property
     def query_ids(self) -> pl.Series:
-        """The ids of all queries that were asked."""
+        """The ids of all queries in the run, including those without results.
+
+        Examples
+        --------
+        >>> Run.of({"q1": ["a"], "q2": []}).query_ids.to_list()
+        ['q1', 'q2']
+        """
         if self.lists is not None:
             return pl.Series("query_id", list(self.lists.by_query), pl.String)
         return pl.concat(
@@ -86,7 +140,13 @@ class Run:
 
     @property
     def failed(self) -> int:
-        """How many queries the retriever failed on."""
+        """The number of queries on which the retriever failed.
+
+        Examples
+        --------
+        >>> Run.of({"q1": ["a"]}).failed
+        0
+        """
         return 0 if self.errors is None else self.errors.height
 
     @classmethod
@@ -98,30 +158,52 @@ class Run:
         name: str | None = None,
         columns: Columns | Mapping[str, str] | None = None,
     ) -> Run:
-        """Make a run from a dict, a table, native records or Ragas rows.
+        """Make a run from Python objects or a table.
 
-        In a dict, each query has a dict of scores, a list of ids, or whatever else a retriever
-        may return: (id, score) pairs, a NumPy array of ids, documents of LangChain, a table.
-        `offsets` says in what its places are counted: codepoint, utf16 or utf8. `columns` maps
-        karat's names to those of the table or the records, such as `{"item_id": "passage"}`.
+        Parameters
+        ----------
+        source : dict, table, list or Run
+            A dict with the results of each query, a table, or a list of native records or of
+            Ragas rows. In a dict, the results are `{item: score}`, a list of ids, or anything
+            else that a retriever may return: (id, score) pairs, a NumPy array of ids, LangChain
+            documents, a table.
+        offsets : {"codepoint", "utf16", "utf8"}, optional
+            The unit in which the results count their offsets. The default is "codepoint".
+        name : str, optional
+            The name of the run.
+        columns : dict, optional
+            Maps karat's names to the names in the table or in the records, for example
+            `{"item_id": "passage"}`.
 
+        Returns
+        -------
+        Run
+            The checked run.
+
+        Raises
+        ------
+        InputError
+            If the input is invalid.
+
+        Examples
+        --------
         >>> Run.of({"q1": {"a": 0.5, "b": 0.9}}).results["item_id"].to_list()
         ['b', 'a']
         """
         mapping = Columns.of(columns)
         with mapping.checked() if mapping is not columns else nullcontext():
-            run = cls._of(source, name, mapping)
+            run = cls._from_python(source, name, mapping)
         return run if offsets is None else run.counted_in(offsets)
 
     @classmethod
-    def _of(cls, source: Any, name: str | None, columns: Columns) -> Run:
+    def _from_python(cls, source: Any, name: str | None, columns: Columns) -> Run:
         if isinstance(source, Run):
             return source if name is None else source.renamed(name)
-        frames.refuse_splits(source)
+        frames.check_no_splits(source)
         if isinstance(source, Mapping):
-            if holds_lists(source):
+            if has_plain_lists(source):
                 return cls(DictRun.of(source), name=name)
-            return _run_of_returned(source, name)
+            return _run_of_retriever_output(source, name)
         if frames.is_table(source):
             return run_of_table(columns.table(frames.to_frame(source)), name=name)
         if isinstance(source, Sequence) and not isinstance(source, (str, bytes)):
@@ -134,49 +216,138 @@ class Run:
 
             return run_of_records(records, name=name)
         raise InputError(
-            f"a {type(source).__name__} is no run",
-            hint="give {query: {item: score}}, {query: [item, …]}, a table or records; "
-            "Run.read takes a path",
+            f"expected a run, got a value of type {type(source).__name__}",
+            hint="pass {query: {item: score}}, {query: [item, …]}, a table or native records; "
+            "use Run.read for a path",
         )
 
     def renamed(self, name: str) -> Run:
-        """Return this run under another name."""
+        """Return a copy with another name.
+
+        Parameters
+        ----------
+        name : str
+            The new name.
+
+        Returns
+        -------
+        Run
+            The copy.
+
+        Examples
+        --------
+        >>> Run.of({"q1": ["a"]}).renamed("bm25")
+        <Run 'bm25': 1 query, 1 result>
+        """
         return replace(self, name=name)
 
     def counted_in(self, unit: str) -> Run:
-        """Return this run, its places said to be counted in a unit: codepoint, utf16 or utf8."""
-        return replace(self, offsets=unit_named(unit))
+        """Return a copy whose offsets are declared to be in another unit.
+
+        The offsets themselves do not change; `in_code_points` converts them.
+
+        Parameters
+        ----------
+        unit : {"codepoint", "utf16", "utf8"}
+            The unit in which the results count their offsets.
+
+        Returns
+        -------
+        Run
+            The copy.
+
+        Examples
+        --------
+        >>> Run.of({"q1": ["a"]}).counted_in("utf16").offsets
+        'utf16'
+        """
+        return replace(self, offsets=check_unit(unit))
 
     def in_code_points(self, corpus: Any) -> Run:
-        """Return this run with its places in code points, each checked against its document."""
+        """Return a copy with all offsets in code points, checked against the documents.
+
+        Parameters
+        ----------
+        corpus : Corpus, path, dict or table
+            The documents of the results; a dict is `{doc_id: text}`.
+
+        Returns
+        -------
+        Run
+            The copy.
+
+        Raises
+        ------
+        InputError
+            If the offsets of a result do not fit its document.
+
+        Examples
+        --------
+        >>> row = {"query_id": ["q"], "doc_id": ["d"], "start": [3], "end": [4]}
+        >>> run = Run.of(pl.DataFrame(row), offsets="utf16").in_code_points({"d": "a😀b"})
+        >>> run.results["start"].item(), run.offsets
+        (2, 'codepoint')
+        """
         if self.lists is not None:
             return replace(self, offsets="codepoint")
         results = in_code_points(self.results, Corpus.open(corpus), self.offsets, "results")
-        return replace(self, ranked=results, offsets="codepoint")
+        return replace(self, result_data=results, offsets="codepoint")
 
     def shaped(self, top_k: int | None = None, score_threshold: float | None = None) -> Run:
-        """Return this run without what scores below a threshold, then its lists cut to the top k.
+        """Return a copy with shorter lists: first a score threshold is applied, then a length.
 
-        A query that has nothing left was asked, and retrieved nothing.
+        A query without any remaining items is listed in `empty`.
 
+        Parameters
+        ----------
+        top_k : int, optional
+            The number of items to keep per query. All are kept by default.
+        score_threshold : float, optional
+            The lowest score to keep. All items are kept by default.
+
+        Returns
+        -------
+        Run
+            The copy.
+
+        Raises
+        ------
+        InputError
+            If a value is invalid, or if `score_threshold` is set and an item has no score.
+
+        Examples
+        --------
         >>> run = Run.of({"q1": {"a": 0.9, "b": 0.5, "c": 0.4}, "q2": {"a": 0.1}})
         >>> cut = run.shaped(top_k=2, score_threshold=0.4)
         >>> cut.results["item_id"].to_list(), cut.empty
         (['a', 'b'], ('q2',))
         """
-        settings = ListCut(top_k, score_threshold)
-        if not settings:
+        cut = ListCut(top_k, score_threshold)
+        if not cut:
             return self
-        results = cut_lists(self.results, settings)
-        asked = self.segments.query_ids
-        emptied = asked.filter(~asked.is_in(results["query_id"].unique().implode()))
-        return replace(self, ranked=results, empty=[*self.empty, *emptied])
+        results = cut_lists(self.results, cut)
+        query_ids = self.segments.query_ids
+        emptied = query_ids.filter(~query_ids.is_in(results["query_id"].unique().implode()))
+        return replace(self, result_data=results, empty=[*self.empty, *emptied])
 
     def distinct(self, *identity: str) -> Run:
-        """Return this run without items that repeat an earlier item of their list; ranks close up.
+        """Return a copy without items that repeat an earlier item of the same list.
 
-        `identity` names the columns that identify an item. Items without them are kept.
+        Later items move up. Items without a value in one of the columns are kept.
 
+        Parameters
+        ----------
+        *identity : str
+            The columns of `results` that identify an item. If the run does not have all of them,
+            it is returned unchanged.
+
+        Returns
+        -------
+        Run
+            The copy.
+
+        Examples
+        --------
         >>> Run.of({"q1": ["a", "b", "a", "c"]}).distinct("item_id").results["item_id"].to_list()
         ['a', 'b', 'c']
         """
@@ -185,44 +356,106 @@ class Run:
             return self
         is_first = pl.struct("query_id", *identity).is_first_distinct()
         is_unknown = pl.any_horizontal(pl.col(name).is_null() for name in identity)
-        return replace(self, ranked=results.filter(is_first | is_unknown))
+        return replace(self, result_data=results.filter(is_first | is_unknown))
 
     def with_item_ids(self) -> Run:
-        """Return this run, whose items have texts and no ids, with ids made of the texts."""
-        ids = [frames.generated_id(text) for text in self.results["text"]]
-        return replace(self, ranked=self.results.with_columns(pl.Series("item_id", ids, pl.String)))
+        """Return a copy of a run whose items have texts but no ids, with ids generated from them.
+
+        Returns
+        -------
+        Run
+            The copy.
+
+        Examples
+        --------
+        >>> run = Run.of(pl.DataFrame({"query_id": ["q1"], "text": ["pay by card"]}))
+        >>> run.with_item_ids().results["item_id"].to_list()
+        ['7ef27e16b36a1f31']
+        """
+        item_ids = [frames.generated_id(text) for text in self.results["text"]]
+        column = pl.Series("item_id", item_ids, pl.String)
+        return replace(self, result_data=self.results.with_columns(column))
 
     def only(self, query_ids: Iterable[str]) -> Run:
-        """Return what this run says of some queries, whether it was asked them or not.
+        """Return a copy with some queries only.
 
+        Parameters
+        ----------
+        query_ids : iterable of str
+            The ids of the queries to keep. Unknown ids are ignored.
+
+        Returns
+        -------
+        Run
+            The copy.
+
+        Examples
+        --------
         >>> Run.of({"q1": ["a"], "q2": ["b"]}).only(["q2", "q3"]).results["item_id"].to_list()
         ['b']
         """
-        kept = set(query_ids)
+        selected = set(query_ids)
 
-        def rows(table: pl.DataFrame | None) -> pl.DataFrame | None:
-            return None if table is None else table.filter(pl.col("query_id").is_in(kept))
+        def filtered(table: pl.DataFrame | None) -> pl.DataFrame | None:
+            return None if table is None else table.filter(pl.col("query_id").is_in(selected))
 
+        result_data: pl.DataFrame | DictRun
         if self.lists is None:
-            ranked: pl.DataFrame | DictRun = self.results.filter(pl.col("query_id").is_in(kept))
+            result_data = self.results.filter(pl.col("query_id").is_in(selected))
         else:
-            ranked = self.lists.only(kept)
+            result_data = self.lists.only(selected)
         return replace(
             self,
-            ranked=ranked,
-            empty=[query for query in self.empty if query in kept],
-            errors=rows(self.errors),
-            timings=rows(self.timings),
-            calls=rows(self.calls),
-            attempts=rows(self.attempts),
+            result_data=result_data,
+            empty=[query for query in self.empty if query in selected],
+            errors=filtered(self.errors),
+            timings=filtered(self.timings),
+            calls=filtered(self.calls),
+            attempts=filtered(self.attempts),
         )
 
     def with_results(self, results: pl.DataFrame) -> Run:
-        """Return this run with another table of results, in rank order."""
-        return replace(self, ranked=results)
+        """Return a copy with another table of results.
+
+        Parameters
+        ----------
+        results : pl.DataFrame
+            The table (query_id, item_id, score, …) in rank order. It is not checked again.
+
+        Returns
+        -------
+        Run
+            The copy.
+
+        Examples
+        --------
+        >>> run = Run.of({"q1": ["a", "b"]})
+        >>> run.with_results(run.results.head(1)).results["item_id"].to_list()
+        ['a']
+        """
+        return replace(self, result_data=results)
 
     def with_usage(self, *, timings: pl.DataFrame | None, calls: pl.DataFrame | None) -> Run:
-        """Return this run with other tables of its speed and its calls."""
+        """Return a copy with other tables of timings and model calls.
+
+        Parameters
+        ----------
+        timings : pl.DataFrame or None
+            The table (query_id, stage, ms).
+        calls : pl.DataFrame or None
+            The table of model calls.
+
+        Returns
+        -------
+        Run
+            The copy.
+
+        Examples
+        --------
+        >>> timings = pl.DataFrame({"query_id": ["q1"], "stage": ["total"], "ms": [12.5]})
+        >>> Run.of({"q1": ["a"]}).with_usage(timings=timings, calls=None).timings["ms"].item()
+        12.5
+        """
         return replace(self, timings=timings, calls=calls)
 
     @classmethod
@@ -233,10 +466,31 @@ class Run:
         format: str | None = None,  # noqa: A002
         columns: Columns | Mapping[str, str] | None = None,
     ) -> Run:
-        """Read a run from a file, or from all files that a glob names.
+        """Read a run from a file, or from all files that match a glob pattern.
 
-        `format` names the format if it is not to be detected. `columns` maps karat's names to
-        those of the file: `{"item_id": "passage", "score": "similarity"}`.
+        Parameters
+        ----------
+        path : path
+            The file, or a glob pattern such as "runs/bm25-*.jsonl".
+        format : str, optional
+            The name of the format, such as "trec". It is detected by default.
+        columns : dict, optional
+            Maps karat's names to the names in the file, for example
+            `{"item_id": "passage", "score": "similarity"}`.
+
+        Returns
+        -------
+        Run
+            The checked run.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read. The error states the file, the line and the field.
+
+        Examples
+        --------
+        >>> run = Run.read("run.csv", columns={"item_id": "passage"})  # doctest: +SKIP
         """
         from karat.data.formats.registry import read_run
 
@@ -245,14 +499,42 @@ class Run:
             return read_run(path, format, mapping)
 
     def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
-        """Write the run in the format that the ending names."""
+        """Write the run to a file.
+
+        Parameters
+        ----------
+        path : path
+            The file to write. An existing file is replaced.
+        format : str, optional
+            The name of the format. The default follows from the file name extension.
+
+        Examples
+        --------
+        >>> Run.of({"q1": ["a"]}).write("bm25.run")  # doctest: +SKIP
+        """
         from karat.data.formats.registry import write_run
 
         write_run(self, path, format)
 
     @classmethod
     def open(cls, source: Any) -> Run:
-        """Take a run however it is given: run, path, glob, dict, table, records."""
+        """Return a run from any supported source: `read` for a path, `of` for anything else.
+
+        Parameters
+        ----------
+        source : Run, path, dict, table or list
+            The run. A path may be a glob pattern.
+
+        Returns
+        -------
+        Run
+            The checked run.
+
+        Examples
+        --------
+        >>> Run.open({"q1": ["a"]})
+        <Run: 1 query, 1 result>
+        """
         if isinstance(source, PathSource):
             return cls.read(source.path, format=source.format, columns=source.columns)
         return cls.read(source) if isinstance(source, (str, os.PathLike)) else cls.of(source)
@@ -272,75 +554,80 @@ def run_of_table(
     name: str | None = None,
     locate: frames.Locate = frames.row_error,
 ) -> Run:
-    """Make a run from a table with a row for each result.
+    """Make a run from a table with one row per result.
 
-    Ranked by `rank` if there is such a column, else by `score`, else as the rows stand.
+    The rows are ranked by `rank` if there is such a column, otherwise by `score`, otherwise in
+    the order of the table.
     """
-    if frames.holds_contexts(table.columns):
+    if frames.has_ragas_columns(table.columns):
         from karat.data.formats.ragas import rows_of_table, run_of_rows
 
         return run_of_rows(*rows_of_table(table, locate), name=name)
-    found = {c: frames.column(table, (c,)) for c in frames.RESULT_COLUMNS}
-    found["doc_id"] = frames.column(table, frames.DOC_ID)
-    if lists := _list_columns(table, found):
+    columns = {column: frames.column(table, (column,)) for column in frames.RESULT_COLUMNS}
+    columns["doc_id"] = frames.column(table, frames.DOC_ID)
+    if lists := _list_columns(table, columns):
         return _run_of_lists(table, lists, name, locate)
-    _refuse_gold(table)
+    _reject_gold_table(table)
     query_ids = frames.query_ids(table, locate)
-    item = _item_column(table, found)
+    item = _item_column(table, columns)
     if not table.height:
-        raise InputError("the table has no rows", hint="give at least one result")
-    columns = [query_ids]
+        raise InputError("the table has no rows", hint="add at least one result")
+    checked = [query_ids]
     if item is not None:
-        columns.append(frames.ids(table[item], "item_id", locate))
-    for wanted, given in found.items():
-        if given is None or (given == item and given != "doc_id"):
-            continue
-        if wanted == "score":
-            columns.append(frames.scores(table[given], wanted, locate))
-        elif wanted in ("rank", "start", "end"):
-            columns.append(frames.whole_numbers(table[given], wanted, locate))
-        elif wanted == "tokens":
-            columns.append(frames.counts(table[given], wanted, locate))
-        else:
-            columns.append(frames.texts(table[given], wanted, locate))
-    results = pl.DataFrame(columns)
-    frames.check_places(results, locate)
-    read = frames.recognised(table, item_id=item, **found)
-    if found["rank"] is not None:
-        return Run(ranked_by_rank(results, locate), name=name, recognised=read)
-    if found["score"] is not None:
-        return Run(ranked_by_score(results), name=name, recognised=read)
-    return Run(ranked_as_listed(results), name=name, recognised=read)
+        checked.append(frames.ids(table[item], "item_id", locate))
+    for result_column, column in columns.items():
+        if column is not None and (column != item or column == "doc_id"):
+            checked.append(_check_column(table[column], result_column, locate))
+    results = pl.DataFrame(checked)
+    frames.check_offsets(results, locate)
+    recognised = frames.recognised_columns(table, item_id=item, **columns)
+    if columns["rank"] is not None:
+        results = ranked_by_rank(results, locate)
+    elif columns["score"] is not None:
+        results = ranked_by_score(results)
+    else:
+        results = ranked_as_listed(results)
+    return Run(results, name=name, recognised=recognised)
 
 
-def _run_of_returned(source: Mapping[Any, Any], name: str | None) -> Run:
+def _check_column(values: pl.Series, name: str, locate: frames.Locate) -> pl.Series:
+    if name == "score":
+        return frames.scores(values, name, locate)
+    if name in ("rank", "start", "end"):
+        return frames.whole_numbers(values, name, locate)
+    if name == "tokens":
+        return frames.counts(values, name, locate)
+    return frames.texts(values, name, locate)
+
+
+def _run_of_retriever_output(source: Mapping[Any, Any], name: str | None) -> Run:
     """Make a run from what a retriever returned for each query."""
     from karat.data.formats.json_lines import Header
     from karat.data.formats.native_run import RunLine, run_of_lines
-    from karat.data.results import results_of
+    from karat.data.results import parse_returned
 
     lines = []
     for query, returned in text_keys(source, "query_id").items():
         if returned is None or isinstance(returned, (str, bytes, int, float, Set)):
             raise InputError(
-                f"query {query!r} has a {type(returned).__name__}, and no list of results",
+                f"query {query!r}: expected a list of results, got {type(returned).__name__}",
                 field="results",
-                hint=_RETURNED,
+                hint=_RESULTS_HINT,
             )
         try:
-            lines.append(RunLine(query, list(results_of(returned))))
+            lines.append(RunLine(query, list(parse_returned(returned))))
         except InputError as error:
             raise InputError(
                 f"query {query!r}: {error.problem}",
                 field=error.field or "results",
-                hint=_RETURNED,
+                hint=_RESULTS_HINT,
             ) from error
     return run_of_lines(lines, Header(1, "run", name))
 
 
-def _list_columns(table: pl.DataFrame, found: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the column that holds the results of a query, where a row is not one result."""
-    if frames.item_id_column(table) or found["text"] or found["start"]:
+def _list_columns(table: pl.DataFrame, columns: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the column with the results of a query, if the table has one row per query."""
+    if frames.item_id_column(table) or columns["text"] or columns["start"]:
         return {}
     results = frames.column(table, RESULTS)
     if results is not None:
@@ -352,37 +639,39 @@ def _list_columns(table: pl.DataFrame, found: Mapping[str, str | None]) -> dict[
 def _run_of_lists(
     table: pl.DataFrame, lists: Mapping[str, str], name: str | None, locate: frames.Locate
 ) -> Run:
-    """Make a run from a table with one row per query; an empty cell is nothing retrieved."""
+    """Make a run from a table with one row per query; an empty cell means no results."""
     from karat.data.formats.native_run import run_of_records
 
     if not table.height:
-        raise InputError("the table has no rows", hint="give at least one query")
-    records, error = frames.records(table, lists, ("results",), locate)
+        raise InputError("the table has no rows", hint="add at least one query")
+    records, error = frames.query_records(table, lists, ("results",), locate)
     for record in records:
         for key in lists:
             record[key] = [] if record[key] is None else record[key]
     run = run_of_records(records, name=name, error=error)
-    return replace(run, recognised=frames.recognised(table, **lists))
+    return replace(run, recognised=frames.recognised_columns(table, **lists))
 
 
-def _item_column(table: pl.DataFrame, found: dict[str, str | None]) -> str | None:
-    """Find the item's id; a document with a start is a place in it, not an item.
+def _item_column(table: pl.DataFrame, columns: Mapping[str, str | None]) -> str | None:
+    """Return the column of item ids; None if the items are identified by offsets or texts.
 
-    Places and texts tell what was retrieved without an id.
+    Next to a start, a document id is part of a span and does not identify an item.
     """
-    if found["start"] is not None:
+    if columns["start"] is not None:
         return frames.item_id_column(table, [n for n in frames.ITEM_ID if n not in frames.DOC_ID])
     item = frames.item_id_column(table)
-    known = item is not None or found["text"] is not None
-    return item if known else frames.need_item_id(table)
+    if item is None and columns["text"] is None:
+        return frames.require_item_id_column(table)
+    return item
 
 
-def _refuse_gold(table: pl.DataFrame) -> None:
-    grade = frames.column(table, ("grade", "rel", "relevance", "label"))
+def _reject_gold_table(table: pl.DataFrame) -> None:
+    gold_column = frames.column(table, ("grade", "rel", "relevance", "label"))
     if frames.item_id_column(table) is None and frames.column(table, ("text",)) is None:
-        grade = grade or frames.column(table, ("evidence", *RELEVANT, *EVIDENCE_LISTS))
-    if grade and frames.column(table, ("score", "rank")) is None:
+        gold_column = gold_column or frames.column(table, ("evidence", *RELEVANT, *EVIDENCE_LISTS))
+    if gold_column and frames.column(table, ("score", "rank")) is None:
         raise InputError(
-            f"this table has a column {grade} and neither score nor rank: it looks like gold",
+            f"the table has a column {gold_column!r} but neither score nor rank; "
+            "it looks like gold",
             hint=SWAPPED,
         )

@@ -1,4 +1,4 @@
-"""Where a run comes from: how it was given, and the only place that reads it, once or again."""
+"""The source of a run, which reads the run on demand and caches it if there is room."""
 
 from __future__ import annotations
 
@@ -12,56 +12,57 @@ import numpy as np
 from karat.data.data_file import path_of
 from karat.data.run import Run
 
-KEPT_BYTES = 256 * 2**20
-"""How much memory the runs may take that are kept after they were read, in the whole process.
+CACHE_BYTES = 256 * 2**20
+"""The memory limit of all cached runs in the process.
 
-A run is scored first and its lists are shown later, by a page or an explanation. Runs are kept in
-between as long as there is room; a run that is larger, or comes when the room is taken, is read
-again instead, so that memory does not grow with the number and the size of the runs.
+A run is scored first, and its lists are needed again later, by a report or an explanation. Runs
+that fit into the limit are cached in between. Other runs are read again, so that memory does not
+grow with the number and the size of the runs.
 """
-_ROW_OF_DICTS = 64  # bytes of a result once the table of a run from dicts is made
+_BYTES_PER_DICT_RESULT = 64  # of the table that is built from the dicts
 
-_kept: WeakKeyDictionary[RunSource, Run] = WeakKeyDictionary()
-_keeping = Lock()
+_cached_runs: WeakKeyDictionary[RunSource, Run] = WeakKeyDictionary()
+_cache_lock = Lock()
 
 
 class RunSource:
-    """A run as it was given: path, glob, table, dict, records, or a `Run`.
+    """The source of a run: a path, a glob pattern, a table, a dict, records or a `Run`.
 
     >>> source = RunSource({"q1": ["a", "b"], "q2": ["c"]})
     >>> source.read().results.height, [batch.results.height for batch in source.batches(2)]
     (3, [2, 1])
     """
 
-    def __init__(self, given: Any) -> None:
-        self.given = given
+    def __init__(self, data: Any) -> None:
+        self.data = data
 
     @property
     def path(self) -> str | None:
-        """The path that the run was given by, if it was."""
-        return path_of(self.given)
+        """The path of the run, or None if the source is not a path."""
+        return path_of(self.data)
 
     @property
     def is_kept(self) -> bool:
-        """Whether the run is in memory, so that it need not be read again."""
-        return isinstance(self.given, Run) or self in _kept
+        """Whether the run is in memory, so that `read` is fast."""
+        return isinstance(self.data, Run) or self in _cached_runs
 
     def read(self) -> Run:
-        """Return the whole run, which is read now unless it was kept."""
-        if isinstance(self.given, Run):
-            return self.given
-        run = _kept.get(self)
+        """Return the whole run, from the cache if possible."""
+        if isinstance(self.data, Run):
+            return self.data
+        run = _cached_runs.get(self)
         if run is None:
-            run = Run.open(self.given)
-            with _keeping:
-                if _size(run) + sum(map(_size, _kept.values())) <= KEPT_BYTES:
-                    _kept[self] = run
+            run = Run.open(self.data)
+            with _cache_lock:
+                if _size(run) + sum(map(_size, _cached_runs.values())) <= CACHE_BYTES:
+                    _cached_runs[self] = run
         return run
 
     def batches(self, rows: int | None = None) -> Iterator[Run]:
-        """Yield the run in parts of whole queries, each of so many results or of one query.
+        """Yield the run in batches of whole queries.
 
-        Without `rows`, all of it is one batch. Any partition of the queries gives the same scores.
+        A batch has at most `rows` results, unless a single query has more. Without `rows`, there
+        is one batch. The scores do not depend on the batches.
         """
         run = self.read()
         query_ids = run.query_ids.to_list()
@@ -80,8 +81,8 @@ class RunSource:
 
 
 def _size(run: Run) -> int:
-    """Return how many bytes a run takes beside what it was given as."""
+    """Return the memory that a run uses in addition to its source, in bytes."""
     if run.lists is not None:
-        return _ROW_OF_DICTS * int(run.lists.lengths.sum())
+        return _BYTES_PER_DICT_RESULT * int(run.lists.lengths.sum())
     tables = (run.results, run.timings, run.calls)
     return sum(int(table.estimated_size()) for table in tables if table is not None)

@@ -1,4 +1,4 @@
-"""Places in documents: brought into code points, and checked against the text that stands there."""
+"""Conversion of spans to code points, and checks of spans against the texts of documents."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from karat.arrays import Flags, Ints
 from karat.data.corpus import Corpus
 from karat.data.offsets import UNITS, bounds, code_points
 from karat.errors import InputError
 
+Row = dict[str, Any]
 _BEYOND_16_BITS = r"[\x{10000}-\x{10FFFF}]"
-_MOST = 0.95  # the share of the spans that a cause must explain
-_FEWEST = 2  # of a single span, the cause may be anything
+_LEAST_SHARE = 0.95  # a cause must explain this share of the spans
+_LEAST_SPANS = 2  # a single span could be wrong for any reason
+_CONTEXT_LENGTH = 16  # characters shown before and after the first difference
+_UNIT_NAMES = {"codepoint": "code points", "utf16": "UTF-16 code units", "utf8": "UTF-8 bytes"}
 
 
 @dataclass(frozen=True)
 class Cause:
-    """A way to count offsets, and what turns them into half-open code points."""
+    """A way to count offsets, and how to convert them to half-open spans in code points."""
 
     name: str
     title: str
@@ -47,54 +50,56 @@ CAUSES = (INCLUSIVE_END, FROM_ONE, BOTH_FROM_ONE, UTF16, UTF8)
 
 
 @dataclass(frozen=True)
-class Explained:
-    """Causes that explain why spans do not fit their texts, and for how many of them."""
+class OffsetExplanation:
+    """The causes that may explain why spans do not fit their texts, and for how many spans."""
 
     causes: tuple[Cause, ...]
     count: int
     total: int
 
     def __str__(self) -> str:
-        share = f"{self.count:,} of {self.total:,}"
+        count = f"{self.count:,} of {self.total:,}"
         if self.count == self.total:
-            share = f"all {self.total:,}"
-        return "; or ".join(f"{share} {cause.title}" for cause in self.causes)
+            count = f"all {self.total:,}"
+        return "; or ".join(f"{count} {cause.title}" for cause in self.causes)
 
     @property
     def hint(self) -> str:
-        """How to convert the offsets."""
+        """A hint how to convert the offsets."""
         if len(self.causes) > 1:
-            return "karat validate --corpus DIR finds out which"
+            return "run karat validate --corpus DIR to find out which"
         return f"convert them: karat convert GOLD FIXED {self.causes[0].remedy}"
 
 
 def explain_offsets(
     spans: pl.DataFrame, unit: str, corpus: Corpus | None = None
-) -> Explained | None:
-    """Return what explains the offsets of spans that do not fit their texts, if one cause does.
+) -> OffsetExplanation | None:
+    """Return the likely cause if spans do not fit their texts, or None.
 
-    Without the documents only the lengths of texts and spans are compared, which several causes
-    may explain.
+    Without a corpus, only the lengths of texts and spans are compared, so that there may be
+    several causes.
     """
-    known = spans.filter(pl.col("text").is_not_null() & (pl.col("text") != ""))
+    with_text = spans.filter(pl.col("text").is_not_null() & (pl.col("text") != ""))
     if corpus is not None:
-        known = known.filter(pl.col("doc_id").is_in(corpus.doc_ids.implode()))
-    if known.height < _FEWEST:
+        with_text = with_text.filter(pl.col("doc_id").is_in(corpus.doc_ids.implode()))
+    if with_text.height < _LEAST_SPANS:
         return None
     declared = Cause("declared", "", unit=unit)
-    counts = {cause: _count(known, cause, corpus) for cause in (declared, *CAUSES)}
+    counts = {cause: _count_fitting(with_text, cause, corpus) for cause in (declared, *CAUSES)}
     fitting = counts.pop(declared)
-    if fitting == known.height:
+    if fitting == with_text.height:
         return None
     best = max(counts.values())
-    if best <= fitting or best < _MOST * known.height:
+    if best <= fitting or best < _LEAST_SHARE * with_text.height:
         return None
     causes = tuple(cause for cause, count in counts.items() if count == best)
-    return Explained(causes[:1] if corpus is not None else causes, best, known.height)
+    if corpus is not None:
+        causes = causes[:1]
+    return OffsetExplanation(causes, best, with_text.height)
 
 
-def _count(spans: pl.DataFrame, cause: Cause, corpus: Corpus | None) -> int:
-    """Count the spans that fit their text if offsets were counted in this way."""
+def _count_fitting(spans: pl.DataFrame, cause: Cause, corpus: Corpus | None) -> int:
+    """Count the spans that fit their texts if the offsets were counted in this way."""
     if corpus is None:
         lengths = text_lengths(cause.unit)
         fits = (pl.col("end") + cause.end) - (pl.col("start") + cause.start) == lengths
@@ -107,7 +112,7 @@ def _count(spans: pl.DataFrame, cause: Cause, corpus: Corpus | None) -> int:
 
 
 def text_lengths(unit: str) -> pl.Expr:
-    """Return the lengths of the column `text`, counted in a unit."""
+    """Return the lengths of the column `text` in a unit."""
     text = pl.col("text").str
     lengths = {
         "codepoint": text.len_chars(),
@@ -119,22 +124,14 @@ def text_lengths(unit: str) -> pl.Expr:
 
 def _fits(document: str, offsets: Sequence[int], text: str, unit: str) -> bool:
     start, end = code_points(document, np.array(offsets), unit).tolist()
-    return 0 <= start <= end <= len(document) and document[start:end] == text
-
-
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Row = dict[str, Any]
-
-_AROUND = 16  # characters shown before and after the first that differs
-_WORDS = {"codepoint": "code points", "utf16": "UTF-16 code units", "utf8": "UTF-8 bytes"}
+    return _is_at(text, document, start, end)
 
 
 @dataclass(frozen=True, eq=False)
 class LocatedRows:
-    """A table with its places in code points, and the rows whose place does not hold, by kind.
+    """A table with offsets in code points, and the rows with invalid offsets by kind of fault.
 
-    A row that is at fault keeps the numbers it had, and is at fault in one way only.
+    A faulty row keeps its original offsets, and has only one kind of fault.
     """
 
     table: pl.DataFrame
@@ -142,36 +139,37 @@ class LocatedRows:
 
     @property
     def faulty(self) -> Flags:
-        """Which rows are at fault in any way."""
+        """For each row, whether it has a fault of any kind."""
         faulty: Flags = np.logical_or.reduce(list(self.faults.values()))
         return faulty
 
 
-def placed(table: pl.DataFrame, corpus: Corpus, unit: str) -> LocatedRows:
-    """Bring the places of a table into code points of their documents.
+def locate_rows(table: pl.DataFrame, corpus: Corpus, unit: str) -> LocatedRows:
+    """Convert the offsets of a table to code points, and check them against the documents.
 
-    Rows without a start are passed over; where there is a `text`, it is held against the document.
+    Rows without a start are ignored. If there is a column `text`, it is compared with the document.
     """
     if not {"start", "end"} <= set(table.columns):
         return LocatedRows(table, {})
-    has_place = table["start"].is_not_null().to_numpy()
+    has_offsets = table["start"].is_not_null().to_numpy()
     start, end = (table[name].fill_null(0).to_numpy().copy() for name in ("start", "end"))
     doc_ids = _doc_ids(table)
-    length, wide = _sizes(doc_ids, corpus)
-    unknown = has_place & (length < 0)
+    length, wide = _document_sizes(doc_ids, corpus)
+    unknown = has_offsets & (length < 0)
     if unit != "codepoint":
-        _convert(doc_ids, np.flatnonzero(has_place & wide), start, end, corpus, unit)
-    inside = has_place & ~unknown & ((start < 0) | (end < 0))
-    past = has_place & ~unknown & ~inside & (end > length)
-    within = has_place & ~unknown & ~inside & ~past
-    differs = _differs(table, within, start, end, corpus)
-    sound = within & ~differs
-    moved = [
-        pl.when(pl.lit(pl.Series(sound))).then(pl.lit(pl.Series(now))).otherwise(name).alias(name)
-        for name, now in (("start", start), ("end", end))
+        _convert_offsets(doc_ids, np.flatnonzero(has_offsets & wide), start, end, corpus, unit)
+    inside = has_offsets & ~unknown & ((start < 0) | (end < 0))
+    past = has_offsets & ~unknown & ~inside & (end > length)
+    within = has_offsets & ~unknown & ~inside & ~past
+    differs = _text_differs(table, within, start, end, corpus)
+    valid = within & ~differs
+    is_valid = pl.lit(pl.Series(valid))
+    converted = [
+        pl.when(is_valid).then(pl.lit(pl.Series(offsets))).otherwise(name).alias(name)
+        for name, offsets in (("start", start), ("end", end))
     ]
     return LocatedRows(
-        table.with_columns(moved),
+        table.with_columns(converted),
         {
             "unknown-document": unknown,
             "past-end": past,
@@ -182,44 +180,44 @@ def placed(table: pl.DataFrame, corpus: Corpus, unit: str) -> LocatedRows:
 
 
 def in_code_points(table: pl.DataFrame, corpus: Corpus, unit: str, field: str) -> pl.DataFrame:
-    """Return a table with its places in code points, or raise for the first that does not hold."""
-    found = placed(table, corpus, unit)
-    if not found.faults or not found.faulty.any():
-        return found.table
-    at = int(found.faulty.argmax())
-    kind = next(kind for kind, rows in found.faults.items() if rows[at])
-    row = table.row(at, named=True)
-    problem, hint = fault(kind, row, corpus, unit)
-    more = "karat validate lists all that is wrong"
+    """Return a table with offsets in code points, or raise an error for the first faulty row."""
+    located = locate_rows(table, corpus, unit)
+    if not located.faults or not located.faulty.any():
+        return located.table
+    index = int(located.faulty.argmax())
+    kind = next(kind for kind, is_faulty in located.faults.items() if is_faulty[index])
+    row = table.row(index, named=True)
+    problem, row_hint = describe_fault(kind, row, corpus, unit)
+    hints = [row_hint, "run karat validate for a list of all problems"]
     if kind != "unknown-document" and "text" in table.columns:
-        explained = explain_offsets(table, unit, corpus)
-        if explained is not None:
-            hint, more = f"{explained}; {explained.hint}", ""
+        explanation = explain_offsets(table, unit, corpus)
+        if explanation is not None:
+            hints = [str(explanation), explanation.hint]
     doc_id = row.get("doc_id")
     document = "" if doc_id is None else f"document {doc_id!r}, "
     raise InputError(
         f"query {row['query_id']!r}, {document}[{row['start']}, {row['end']}): {problem}",
         field=field,
-        hint="; ".join(part for part in (hint, more) if part),
+        hint="; ".join(filter(None, hints)),
     )
 
 
-def fault(kind: str, row: Row, corpus: Corpus, unit: str) -> tuple[str, str | None]:
-    """Say what is wrong with the place of a row, and what may have happened."""
+def describe_fault(kind: str, row: Row, corpus: Corpus, unit: str) -> tuple[str, str | None]:
+    """Return what is wrong with the offsets of a row, and a hint about the likely cause."""
     if kind == "unknown-document":
         if row.get("doc_id") is None:
-            return "it does not say in which document", "give it a doc_id"
-        first = ", ".join(map(repr, corpus.doc_ids.sort().head(3)))
-        return "the corpus has no such document", f"it has {first or 'none'}"
+            return "the document id is missing", "add a doc_id"
+        first_ids = ", ".join(map(repr, corpus.doc_ids.sort().head(3)))
+        return "the document is not in the corpus", f"the corpus has {first_ids or 'no documents'}"
     document = corpus[row["doc_id"]]
-    hint = _likely(document, row)
+    hint = _likely_cause(document, row)
     if kind == "past-end":
-        return f"the document ends at {bounds(document, unit)[-1]} ({_WORDS[unit]})", hint
+        return f"the document ends at {bounds(document, unit)[-1]} ({_UNIT_NAMES[unit]})", hint
     if kind == "inside-character":
-        return f"in {_WORDS[unit]}, it begins or ends inside a character", hint
-    start, end = _converted(document, row, unit)
-    there, given = _side_by_side(document[start:end], row["text"])
-    return f"the document has {there} and the text is {given}", hint
+        return f"it starts or ends inside a character (offsets in {_UNIT_NAMES[unit]})", hint
+    start, end = _to_code_points(document, row, unit)
+    document_text, span_text = _shorten_to_difference(document[start:end], row["text"])
+    return f"the document has {document_text}, but the text is {span_text}", hint
 
 
 def _doc_ids(table: pl.DataFrame) -> pl.Series:
@@ -228,10 +226,10 @@ def _doc_ids(table: pl.DataFrame) -> pl.Series:
     return pl.Series("doc_id", [None] * table.height, pl.String)
 
 
-def _sizes(doc_ids: pl.Series, corpus: Corpus) -> tuple[Ints, Flags]:
-    """Return how long each row's document is, -1 where there is none, and whether it is not ASCII.
+def _document_sizes(doc_ids: pl.Series, corpus: Corpus) -> tuple[Ints, Flags]:
+    """Return for each row the length of its document (-1 if unknown), and if it is not ASCII.
 
-    In ASCII all units are the same, so only documents that are not need a second look.
+    All units are equal in ASCII, so that offsets are converted only for other documents.
     """
     text = pl.col("text")
     sizes = corpus.documents.select(
@@ -239,88 +237,94 @@ def _sizes(doc_ids: pl.Series, corpus: Corpus) -> tuple[Ints, Flags]:
         text.str.len_chars().cast(pl.Int64).alias("length"),
         (text.str.len_chars() < text.str.len_bytes()).alias("wide"),
     )
-    known = doc_ids.to_frame().join(sizes, on="doc_id", how="left", maintain_order="left")
+    joined = doc_ids.to_frame().join(sizes, on="doc_id", how="left", maintain_order="left")
     return (
-        known["length"].fill_null(-1).to_numpy(),
-        known["wide"].fill_null(value=False).to_numpy(),
+        joined["length"].fill_null(-1).to_numpy(),
+        joined["wide"].fill_null(value=False).to_numpy(),
     )
 
 
-def _convert(
+def _convert_offsets(
     doc_ids: pl.Series, rows: Ints, start: Ints, end: Ints, corpus: Corpus, unit: str
 ) -> None:
-    """Put code points in the place of other offsets, document by document."""
+    """Replace offsets in another unit by code points, one document at a time."""
     groups = pl.DataFrame([doc_ids.gather(rows), pl.Series("row", rows)]).group_by("doc_id").all()
     for doc_id, group in zip(groups["doc_id"], groups["row"], strict=True):
-        at = group.to_numpy()
-        start[at] = code_points(corpus[doc_id], start[at], unit)
-        end[at] = code_points(corpus[doc_id], end[at], unit)
+        indices = group.to_numpy()
+        start[indices] = code_points(corpus[doc_id], start[indices], unit)
+        end[indices] = code_points(corpus[doc_id], end[indices], unit)
 
 
-def _differs(table: pl.DataFrame, within: Flags, start: Ints, end: Ints, corpus: Corpus) -> Flags:
-    """Tell which rows have another text than their document has in that place."""
+def _text_differs(
+    table: pl.DataFrame, within: Flags, start: Ints, end: Ints, corpus: Corpus
+) -> Flags:
+    """Return for each row whether its text differs from the text in the document."""
     differs = np.zeros(table.height, np.bool_)
     if "text" not in table.columns:
         return differs
     rows = np.flatnonzero(within & table["text"].is_not_null().to_numpy())
-    if not rows.size:  # a run may have no column of documents at all
+    if not rows.size:  # a run may have no column doc_id
         return differs
-    told = zip(
+    spans = zip(
         table["doc_id"].gather(rows),
         start[rows].tolist(),
         end[rows].tolist(),
         table["text"].gather(rows),
         strict=True,
     )
-    differs[rows] = [corpus[doc_id][begin:stop] != text for doc_id, begin, stop, text in told]
+    differs[rows] = [corpus[doc_id][begin:stop] != text for doc_id, begin, stop, text in spans]
     return differs
 
 
-def _likely(document: str, row: Row) -> str | None:
-    """Say how the offsets of a text that is not where it should be may have been counted."""
+def _likely_cause(document: str, row: Row) -> str | None:
+    """Return a hint how the offsets were probably counted, given the text of the span."""
     text, start, end = row.get("text"), row["start"], row["end"]
     if not text:
         return None
-    for other in UNITS:
-        if _stands(text, document, *_converted(document, row, other)):
-            return f'it fits in {_WORDS[other]}: declare "offsets": "{other}"'
-    bare, one = document.replace("\r\n", "\n"), text.replace("\r\n", "\n")
-    if _stands(one, bare, start, end):
-        return r"it fits where \r\n is one character: count both"
-    if _stands(one.replace("\n", "\r\n"), bare.replace("\n", "\r\n"), start, end):
-        return r"it fits where every newline is \r\n: count what the document has"
+    for unit in UNITS:
+        if _is_at(text, document, *_to_code_points(document, row, unit)):
+            return f'the offsets look like {_UNIT_NAMES[unit]}: declare "offsets": "{unit}"'
+    unix_document, unix_text = document.replace("\r\n", "\n"), text.replace("\r\n", "\n")
+    if _is_at(unix_text, unix_document, start, end):
+        return r"the span fits if \r\n counts as one character: count it as two"
+    if _is_at(unix_text.replace("\n", "\r\n"), unix_document.replace("\n", "\r\n"), start, end):
+        return r"the span fits if every line break is \r\n: use the line breaks of the document"
     for cause in (INCLUSIVE_END, FROM_ONE, BOTH_FROM_ONE):
-        if _stands(text, document, start + cause.start, end + cause.end):
-            return f"it fits at [{start + cause.start}, {end + cause.end})"
-    at = _nearest(text, document, start)
-    return None if at is None else f"the text is at [{at}, {at + len(text)}) in code points"
+        if _is_at(text, document, start + cause.start, end + cause.end):
+            return f"the text is at [{start + cause.start}, {end + cause.end})"
+    nearest = _nearest_occurrence(text, document, start)
+    if nearest is None:
+        return None
+    return f"the text is at [{nearest}, {nearest + len(text)}) in code points"
 
 
-def _nearest(text: str, document: str, start: int) -> int | None:
-    """Return where the occurrence of a text begins that is nearest to an offset."""
+def _nearest_occurrence(text: str, document: str, start: int) -> int | None:
+    """Return the start of the occurrence of a text that is nearest to an offset."""
     before, after = document.rfind(text, 0, start + len(text)), document.find(text, start)
-    found = [at for at in (before, after) if at >= 0]
-    return min(found, key=lambda at: abs(at - start), default=None)
+    occurrences = [offset for offset in (before, after) if offset >= 0]
+    return min(occurrences, key=lambda offset: abs(offset - start), default=None)
 
 
-def _stands(text: str, document: str, start: int, end: int) -> bool:
-    """Tell whether a text fills a place; a slice alone would cut off what is past the end."""
+def _is_at(text: str, document: str, start: int, end: int) -> bool:
+    """Return whether the span of a document is inside the document and is equal to a text."""
     return 0 <= start <= end <= len(document) and document[start:end] == text
 
 
-def _converted(document: str, row: Row, unit: str) -> tuple[int, int]:
+def _to_code_points(document: str, row: Row, unit: str) -> tuple[int, int]:
     start, end = code_points(document, np.array([row["start"], row["end"]]), unit).tolist()
     return start, end
 
 
-def _side_by_side(there: str, given: str) -> tuple[str, str]:
-    """Shorten two texts to where they first differ."""
-    alike = (a == b for a, b in zip(there, given, strict=False))
-    first = next((at for at, same in enumerate(alike) if not same), min(len(there), len(given)))
-    return _window(there, first), _window(given, first)
+def _shorten_to_difference(left: str, right: str) -> tuple[str, str]:
+    """Shorten two texts to the part around their first difference."""
+    length = min(len(left), len(right))
+    first = next((index for index in range(length) if left[index] != right[index]), length)
+    return _window(left, first), _window(right, first)
 
 
-def _window(text: str, first: int) -> str:
-    begin = max(0, first - _AROUND)
-    stop = first + _AROUND
-    return f"{'…' * (begin > 0)}{text[begin:stop]!r}{'…' * (stop < len(text))}"
+def _window(text: str, center: int) -> str:
+    begin = max(0, center - _CONTEXT_LENGTH)
+    stop = center + _CONTEXT_LENGTH
+    before = "…" if begin > 0 else ""
+    after = "…" if stop < len(text) else ""
+    return f"{before}{text[begin:stop]!r}{after}"

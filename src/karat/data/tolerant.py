@@ -1,4 +1,4 @@
-"""Gold read past what is wrong: `karat validate` counts it, every other reader stops at once."""
+"""Tolerant reading of gold for `karat validate`: errors are collected instead of raised."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from karat.errors import InputError
 
 
 @dataclass(frozen=True)
-class Note:
-    """Something that other readers refuse: its kind, their error, and where it stands in gold."""
+class ReadingProblem:
+    """A part of gold that other readers reject: its kind, their error, and its location."""
 
     kind: str
     error: InputError
@@ -31,52 +31,57 @@ class Note:
 
 @dataclass(frozen=True)
 class TolerantReading:
-    """Gold as far as it can be used, and what was passed over."""
+    """The usable part of gold, and the problems of the rest."""
 
     gold: Gold
-    notes: Sequence[Note] = ()
+    notes: Sequence[ReadingProblem] = ()
     files: Sequence[DataFile] = field(default=(), repr=False)
 
     @cached_property
     def lines(self) -> dict[str, tuple[str, int]]:
-        """The file and the line on which each query first stands, where gold is in native files."""
+        """The file and the line where each query first occurs, for native files."""
         lines: dict[str, tuple[str, int]] = {}
         decode = msgspec.json.Decoder().decode
         for file in self.files:
-            for number, given in decoded(read_header(file, "gold")[1], decode, file):
-                record = normalize_record(file.columns.record(given), number, file.error, {})
+            for number, line in decoded(read_header(file, "gold")[1], decode, file):
+                record = normalize_record(file.columns.record(line), number, file.error, {})
                 with_query_id(record)
                 lines.setdefault(str(record["query_id"]), (str(file.path), number))
         return lines
 
 
 def read(source: Any) -> TolerantReading:
-    """Take gold however it is given; only native files and records can be read past a fault."""
-    notes: list[Note] = []
+    """Read gold from any source. Errors are collected for native files and native records."""
+    problems: list[ReadingProblem] = []
 
     def refuse(kind: str, error: InputError, /, **place: Any) -> None:
-        notes.append(Note(kind, error, place))
+        problems.append(ReadingProblem(kind, error, place))
 
     if isinstance(source, (str, os.PathLike)):
         source = PathSource(source)
     if isinstance(source, PathSource):
         files = sources(source.path, source.columns)
         formats = [
-            detect(f) if source.format is None else format_named(source.format) for f in files
+            detect(file) if source.format is None else format_named(source.format) for file in files
         ]
-        lenient = replace(native.FORMAT, read_gold=partial(read_gold, refuse=refuse))
-        read_as = [lenient if known is native.FORMAT else known for known in formats]
-        gold = gold_from(files, read_as, source.path)
+        tolerant_native = replace(native.FORMAT, read_gold=partial(read_gold, refuse=refuse))
+        tolerant_formats = [
+            tolerant_native if file_format is native.FORMAT else file_format
+            for file_format in formats
+        ]
+        gold = gold_from(files, tolerant_formats, source.path)
         if source.queries is not None:
             gold = gold.with_query_texts(source.queries, columns=source.columns)
         native_files = [
-            f for f, known in zip(files, formats, strict=True) if known is native.FORMAT
+            file
+            for file, file_format in zip(files, formats, strict=True)
+            if file_format is native.FORMAT
         ]
-        return TolerantReading(gold, notes, native_files)
+        return TolerantReading(gold, problems, native_files)
     if (
         isinstance(source, Sequence)
         and not isinstance(source, (str, bytes))
         and not frames.are_ragas_rows(source)
     ):
-        return TolerantReading(gold_of_records(source, refuse=refuse), notes)
+        return TolerantReading(gold_of_records(source, refuse=refuse), problems)
     return TolerantReading(Gold.of(source))

@@ -27,7 +27,7 @@ from karat.evaluation.result import Result
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
 from karat.evaluation.scores_json import document
-from karat.files import flows
+from karat.files import is_pipe
 from karat.live.failures import MAX_FAILED
 from karat.match.text import Matching
 from karat.measures import Measure, ScoreTable, parse_all
@@ -174,7 +174,7 @@ def _names_and_runs(
 def _saved_or_run(source: Any) -> Any:
     """Read saved scores; return anything else unchanged, since runs are opened when scored."""
     path = path_of(source)
-    if path is None or flows(path):
+    if path is None or is_pipe(path):
         return source
     return Scores.read(path) if holds_scores(source) else source
 

@@ -20,7 +20,7 @@ from karat.errors import InputError, KaratWarning
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
 from karat.evaluation.usage import load_note
-from karat.files import flows
+from karat.files import is_pipe
 from karat.live.failures import MAX_FAILED, failures
 from karat.live.protocol import Search
 from karat.match.text import Matching
@@ -255,7 +255,7 @@ class Evaluator:
     def _score(self, sources: Sequence[RunSource], names: Sequence[str | None]) -> list[ScoredRun]:
         """Score runs. Default measures may depend on what all of them contain."""
         for source in sources:
-            if holds_scores(source.given):
+            if holds_scores(source.data):
                 raise InputError(
                     "this file contains saved scores, not a run",
                     path=source.path,
@@ -275,7 +275,7 @@ class Evaluator:
         """Run a retriever, or read a pipe. Other runs are opened later, when they are scored."""
         path = path_of(run)
         if path is not None:
-            return RunSource(Run.open(run) if flows(path) else run)
+            return RunSource(Run.open(run) if is_pipe(path) else run)
         if isinstance(run, (Run, Mapping, Sequence)) or is_table(run):
             return RunSource(run)
         from karat.live.retrieve import retrieve
@@ -345,7 +345,7 @@ def _unique_names(scored: Sequence[ScoredRun]) -> list[str]:
     names = [run.name or "run" for run in scored]
     sources = [run.source for run in scored]
     names = [
-        str(source.path) if names.count(name) > 1 and isinstance(source.given, PathSource) else name
+        str(source.path) if names.count(name) > 1 and isinstance(source.data, PathSource) else name
         for name, source in zip(names, sources, strict=True)
     ]
     return [

@@ -189,7 +189,7 @@ def _find_without_white_space(texts: pl.Series, corpus: Corpus, _: float) -> pl.
     positions = occurrences(dense_texts["text"].unique(), dense_documents)
     positions = positions.join(dense_texts, on="text")
     rows = [
-        (evidence, corpus.doc_ids[document], *documents[document].stretch(start, end), 1.0)
+        (evidence, corpus.doc_ids[document], *documents[document].original_span(start, end), 1.0)
         for evidence, document, start, end in positions.select(
             "evidence", "document", "start", "end"
         ).iter_rows()
@@ -233,7 +233,7 @@ def _with_spans(gold: Gold, report: pl.DataFrame, corpus: Corpus) -> Gold:
     new = new.with_columns(pl.Series("text", texts, pl.String), grade=pl.lit(1, pl.Int64))
     return replace(
         gold,
-        known_queries=gold.queries,
+        query_data=gold.queries,
         spans=pl.concat([existing, new.select(list(SPANS))]),
         empty_spans=sorted(set(gold.empty_spans) - set(found["query_id"])),
         offsets="codepoint",

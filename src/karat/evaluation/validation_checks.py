@@ -17,7 +17,13 @@ import numpy as np
 import polars as pl
 
 from karat.data.corpus import Corpus
-from karat.data.span_checks import LocatedRows, explain_offsets, fault, placed, text_lengths
+from karat.data.span_checks import (
+    LocatedRows,
+    describe_fault,
+    explain_offsets,
+    locate_rows,
+    text_lengths,
+)
 from karat.data.tolerant import TolerantReading
 from karat.errors import counted
 
@@ -249,7 +255,7 @@ def span_findings(
         yield from _length_findings(finder, spans, unit)
         texts = spans["text"].to_list()
     else:
-        located = placed(spans, corpus, unit)
+        located = locate_rows(spans, corpus, unit)
         yield from _fault_findings(finder, spans, located, corpus, unit)
         texts = _texts(located, corpus)
     empty = spans["start"] == spans["end"]
@@ -308,7 +314,7 @@ def place_findings(
     finder: Finder, table: pl.DataFrame, corpus: Corpus, unit: str
 ) -> Iterator[Finding]:
     """Yield chunks or results with wrong offsets, or with a document that does not exist."""
-    located = placed(table, corpus, unit)
+    located = locate_rows(table, corpus, unit)
     if "doc_id" in table.columns:
         unknown = ~table["doc_id"].is_in(corpus.doc_ids.implode()).fill_null(value=True)
         located.faults["unknown-document"] = unknown.to_numpy() | located.faults.get(
@@ -321,7 +327,7 @@ def _fault_findings(
     finder: Finder, table: pl.DataFrame, located: LocatedRows, corpus: Corpus, unit: str
 ) -> Iterator[Finding]:
     for kind, rows in located.faults.items():
-        describe = partial(fault, kind, corpus=corpus, unit=unit)
+        describe = partial(describe_fault, kind, corpus=corpus, unit=unit)
         yield from finder.findings(kind, table.filter(rows), describe)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from karat import checks
-from karat.data.offsets import unit_named
+from karat.data.offsets import check_unit
 from karat.live.failures import MAX_FAILED, checked_share
 from karat.live.protocol import Search
 from karat.live.tokens import Tokenizer
@@ -66,7 +66,7 @@ class RunOptions:
             if value is not None:
                 object.__setattr__(self, name, checks.positive(value, name))
         self.search()  # checks the search settings
-        unit_named(self.offsets)
+        check_unit(self.offsets)
 
     def search(self) -> Search:
         """Return the search settings; those that are None keep their defaults and are not sent."""

@@ -124,7 +124,7 @@ class _Document:
         """Convert a span of the folded text to a span of the original text."""
         dense_start = start - self.folded.count(" ", 0, start)
         dense_end = end - self.folded.count(" ", 0, end)
-        return self.dense.stretch(dense_start, dense_end)
+        return self.dense.original_span(dense_start, dense_end)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 
 from karat import checks
 from karat.data.dict_runs import text_id, text_keys, text_list
-from karat.data.frames import PLACE_HINT
-from karat.data.gold_tables import grade_of
+from karat.data.frames import OFFSETS_HINT
+from karat.data.gold_tables import check_grade
 from karat.errors import InputError
 from karat.match.hits import Hits, RankedRows, ideal_rows
 from karat.match.span_intervals import Intervals
@@ -48,7 +48,7 @@ def hits_of(retrieved: Iterable[str], relevant: Relevant) -> Hits:
     retrieved = parse_ids(retrieved, "retrieved")
     if isinstance(relevant, Mapping):
         relevant = text_keys(relevant, "relevant")
-        grades = {item: grade_of(None, item, grade) for item, grade in relevant.items()}
+        grades = {item: check_grade(None, item, grade) for item, grade in relevant.items()}
     else:
         grades = dict.fromkeys(parse_ids(relevant, "relevant"), 1)
     ranked_grades: list[tuple[int, int]] = []
@@ -104,10 +104,10 @@ def check_span(doc_id: Any, start: Any, end: Any) -> None:
 def _check_offsets(start: Any, end: Any) -> None:
     for field, offset in (("start", start), ("end", end)):
         if isinstance(offset, bool) or not isinstance(offset, (int, np.integer)):
-            raise InputError(f"must be an integer, got {offset!r}", field=field, hint=PLACE_HINT)
+            raise InputError(f"must be an integer, got {offset!r}", field=field, hint=OFFSETS_HINT)
     if not 0 <= start <= end:
         raise InputError(
-            f"0 ≤ start ≤ end is required, got [{start}, {end})", field="start", hint=PLACE_HINT
+            f"0 ≤ start ≤ end is required, got [{start}, {end})", field="start", hint=OFFSETS_HINT
         )
 
 

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import NoReturn
 
 from karat.data.dict_runs import text_id
-from karat.data.gold_tables import grade_of, highest_grades
+from karat.data.gold_tables import check_grade, highest_grades
 from karat.errors import InputError
 from karat.match.hits import Hits
 from karat.measures.presets import PRESETS
@@ -57,7 +57,7 @@ class RelevanceJudgment:
 
     def __post_init__(self) -> None:
         text_id(self.chunk_id, "chunk_id")
-        grade_of(None, self.chunk_id, self.grade)
+        check_grade(None, self.chunk_id, self.grade)
 
 
 @dataclass(frozen=True)

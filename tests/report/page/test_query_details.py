@@ -254,7 +254,7 @@ def test_documents_at_document_level_show_their_first_chunk():
 
 
 def test_run_that_changed_after_scoring_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("karat.data.run_source.KEPT_BYTES", 0)  # as if it were too large to keep
+    monkeypatch.setattr("karat.data.run_source.CACHE_BYTES", 0)  # as if it were too large to keep
     path = tmp_path / "run.jsonl"
     karat.Run.of({"q": ["a", "b"]}).write(path)
     scores = karat.evaluate({"q": ["b"]}, path, "RR")

@@ -81,7 +81,7 @@ def read_gold(source: DataFile) -> Gold:
     known_queries = queries_table(
         {query: fields_by_query.get(query, {}) for query in gold.query_ids}
     )
-    return Gold(gold.judgments, known_queries=known_queries, name=_folder(source).name)
+    return Gold(gold.judgments, query_data=known_queries, name=_folder(source).name)
 
 
 def read_run(source: Source) -> NoReturn:

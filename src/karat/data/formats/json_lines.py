@@ -18,14 +18,14 @@ import polars as pl
 
 from karat.data import frames
 from karat.data.data_file import DataFile
-from karat.data.frames import HAS_NUL, LARGEST_PLACE, LONGEST_ID
-from karat.data.offsets import unit_named
+from karat.data.frames import HAS_NUL, LARGEST_OFFSET, LONGEST_ID
+from karat.data.offsets import check_unit
 from karat.errors import SWAPPED, InputError, KaratWarning, printable
 from karat.files import BYTE_ORDER_MARK, DEEPEST, Source, decode, too_large
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
 Id = Text | int
-Offset = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_PLACE)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_OFFSET)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 NUL = r"\u0000"
 """The NUL character as JSON spells it; JSON does not allow the plain character."""
@@ -124,7 +124,7 @@ def read_header(source: DataFile, kind: str) -> tuple[Header, Numbered[bytes]]:
             field="kind",
             hint=SWAPPED,
         )
-    unit_named(header.offsets, source.error, line=number)
+    check_unit(header.offsets, source.error, line=number)
     header.name = header.name or source.name
     if len(lines) == 1:
         raise source.error(

@@ -39,13 +39,13 @@ from karat.data.formats.json_lines import (
 )
 from karat.data.frames import (
     LARGEST_GRADE,
-    LARGEST_PLACE,
-    PLACE_HINT,
+    LARGEST_OFFSET,
+    OFFSETS_HINT,
     QUERY_ID,
     QUERY_TEXT,
     Hashed,
+    describe_invalid_span,
     generated_id,
-    no_place,
 )
 from karat.data.gold import Gold
 from karat.data.gold_tables import ANY_OF, NO_EVIDENCE, NO_JUDGMENTS, SPANS
@@ -255,7 +255,7 @@ class _GoldRows:
         if line.spans == []:
             self.empty_spans.append(query)
         for i, span in enumerate(line.spans or ()):
-            if 0 <= span.start <= span.end <= LARGEST_PLACE:
+            if 0 <= span.start <= span.end <= LARGEST_OFFSET:
                 self.spans.append(
                     (query, str(span.doc_id), span.start, span.end, span.text, span.grade)
                 )
@@ -264,7 +264,7 @@ class _GoldRows:
 
     def _refuse_span(self, query: str, span: Span, *, line: int, field: str) -> None:
         problem = self.error(
-            no_place(span.start, span.end), line=line, field=field, hint=PLACE_HINT
+            describe_invalid_span(span.start, span.end), line=line, field=field, hint=OFFSETS_HINT
         )
         if span.start < 0:
             kind = "negative"
@@ -294,7 +294,7 @@ class _GoldRows:
             any_of = table_of(self.any_of, ANY_OF, "any_of", orient="row")
         return Gold(
             judgments,
-            known_queries=known_queries,
+            query_data=known_queries,
             empty_judgments=self.empty_judgments,
             spans=spans,
             empty_spans=self.empty_spans,

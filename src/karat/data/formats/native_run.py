@@ -34,12 +34,12 @@ from karat.data.formats.json_lines import (
     without_nulls,
 )
 from karat.data.frames import (
-    PLACE_HINT,
+    OFFSETS_HINT,
     QUERY_ID,
     QUERY_TEXT,
     Hashed,
+    describe_invalid_span,
     generated_id,
-    no_place,
 )
 from karat.data.ranking import contradictions
 from karat.data.run import NO_RESULTS, Run
@@ -402,10 +402,10 @@ def check_result(result: ResultRow, number: int, index: int, error: MakeError) -
         )
     if result.start is not None and (result.end is None or result.end < result.start):
         raise error(
-            no_place(result.start, result.end),
+            describe_invalid_span(result.start, result.end),
             line=number,
             field=f"results[{index}]",
-            hint=PLACE_HINT,
+            hint=OFFSETS_HINT,
         )
     if result.score is not None and not math.isfinite(result.score):
         raise error(

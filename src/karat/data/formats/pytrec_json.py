@@ -26,7 +26,7 @@ from karat.data.formats.base import (
 )
 from karat.data.formats.json_lines import id_with_nul, unique_keys
 from karat.data.formats.native import kind_of_keys
-from karat.data.frames import HAS_NUL, LONGEST_ID, TOO_LONG, holds_contexts
+from karat.data.frames import HAS_NUL, LONGEST_ID, TOO_LONG, has_ragas_columns
 from karat.data.gold import Gold
 from karat.data.ranking import scores_give_order
 from karat.data.run import Run
@@ -58,7 +58,7 @@ def kind(source: DataFile) -> Kind | None:
         keys = source.columns.rename_names(
             key for record in content if isinstance(record, dict) for key in record
         )
-        return kind_of_contexts(keys) if holds_contexts(keys) else kind_of_keys(keys)
+        return kind_of_contexts(keys) if has_ragas_columns(keys) else kind_of_keys(keys)
     values = (
         value for items in content.values() if isinstance(items, dict) for value in items.values()
     )

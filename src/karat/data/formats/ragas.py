@@ -51,8 +51,8 @@ from karat.data.frames import (
     Locate,
     generated_id,
     has_nul,
-    holds_contexts,
-    list_in_cell,
+    has_ragas_columns,
+    parse_list_cell,
 )
 from karat.data.gold import Gold
 from karat.data.gold_tables import NO_JUDGMENTS
@@ -243,7 +243,7 @@ def gold_of_rows(
         evidence_table = table_of(evidence, EVIDENCE, "reference_contexts", orient="row")
     return Gold(
         judgments_table,
-        known_queries=known_queries,
+        query_data=known_queries,
         empty_judgments=empty,
         evidence=evidence_table,
         empty_evidence=empty_evidence,
@@ -348,7 +348,7 @@ def _parse_list(text: str | None, number: int, field: str, error: MakeError) -> 
     """Parse a list in a cell of a CSV file, in JSON or as printed by Python."""
     if text is None or not text.strip():
         return None
-    if (items := list_in_cell(text)) is not None:
+    if (items := parse_list_cell(text)) is not None:
         return items
     raise error(
         f"must be a list of contexts, got {text[:40]!r}",
@@ -383,7 +383,7 @@ _OTHER_FORMATS = (
 def sniff(source: DataFile) -> bool:
     """Tell whether the first line is a JSON object with contexts."""
     first = first_line(source)
-    return first.startswith(b"{") and holds_contexts(
+    return first.startswith(b"{") and has_ragas_columns(
         source.columns.rename_names(key.decode() for key in _KEY.findall(first))
     )
 

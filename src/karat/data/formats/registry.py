@@ -98,7 +98,7 @@ def gold_from(files: list[DataFile], formats: list[Format], path: str | os.PathL
     judged = set(pl.concat([part.judgments["query_id"] for part in parts]))
     return Gold(
         pl.concat([part.judgments for part in parts]),
-        known_queries=_combine([part.queries for part in parts]).unique(
+        query_data=_combine([part.queries for part in parts]).unique(
             "query_id", keep="first", maintain_order=True
         ),
         empty_judgments=sorted({q for part in parts for q in part.query_ids_judged} - judged),

@@ -414,7 +414,7 @@ def _read_arrow(file: Path | IO[bytes], head: bytes) -> pl.DataFrame:
 
 def _kind(table: pl.DataFrame) -> Kind | None:
     """Return the kind from the columns; a column of integers named score may be either."""
-    if frames.holds_contexts(table.columns):
+    if frames.has_ragas_columns(table.columns):
         return kind_of_contexts(table.columns)
     grade_names = frames.GRADE[:-1]  # the last name is score
     score = frames.column(table, ("score",))
@@ -426,7 +426,7 @@ def _kind(table: pl.DataFrame) -> Kind | None:
     is_gold = frames.column(table, gold_names) is not None
     is_run = frames.column(table, ("rank", *RESULTS)) is not None
     items = frames.item_id_column(table) or frames.column(table, ("text",))
-    has_only_items = items is not None and not frames.holds_places(table) and not is_gold
+    has_only_items = items is not None and not frames.has_span_columns(table) and not is_gold
     return unambiguous_kind(gold=is_gold, run=is_run or has_only_items)
 
 

@@ -18,21 +18,21 @@ from karat.checks import did_you_mean
 from karat.data.formats.json_lines import converted
 from karat.data.formats.native_run import Call, RunLine, call_rows, timing_rows
 from karat.data.results import (
-    ABSENT,
-    RESULT,
-    at_path,
-    held_in,
-    listed_in,
-    number_of,
-    refuse_half_characters,
-    results_in,
-    unplaced,
+    MISSING,
+    RESULT_FIELDS,
+    check_no_lone_surrogates,
+    error_without_line,
+    find_result_list,
+    normalize_returned,
+    parse_results,
+    to_float,
+    value_at_path,
 )
 from karat.errors import InputError, printable
 from karat.live.protocol import SEARCH_SETTINGS, Answer, AttemptError, Search
 
 REQUEST = ("query", *SEARCH_SETTINGS)
-RESPONSE = ("results", *RESULT, "latency_ms", "calls")
+RESPONSE = ("results", *RESULT_FIELDS, "latency_ms", "calls")
 _MAX_PATH_LENGTH = 1000
 _MAX_PATH_KEYS = 100
 _MAX_LINE_LENGTH = 200
@@ -81,8 +81,8 @@ class Fields:
 
     def get(self, response: Any, name: str) -> Any:
         """Return the value of one of karat's fields, or None if it is missing."""
-        value = at_path(response, self.paths.get(name, name))
-        return None if value is ABSENT else value
+        value = value_at_path(response, self.paths.get(name, name))
+        return None if value is MISSING else value
 
 
 def _check_field(pair: str, ours: str, theirs: str) -> None:
@@ -148,16 +148,16 @@ def parse_answer(response: Any, fields: Fields) -> Answer:
 
 
 def _parse_answer(response: Any, fields: Fields) -> Answer:
-    plain = held_in(response)
+    plain = normalize_returned(response)
     _raise_returned_error(plain)
-    result_list = listed_in(plain, fields.paths)
-    results = results_in(result_list, fields.paths)
+    result_list = find_result_list(plain, fields.paths)
+    results = parse_results(result_list, fields.paths)
     latency: dict[str, float] = {}
     calls: list[Call] = []
     if result_list is not plain:
         latency, calls = _parse_usage(plain, fields)
     answer = Answer(results, latency, calls)
-    refuse_half_characters(_texts(answer))
+    check_no_lone_surrogates(_texts(answer))
     return answer
 
 
@@ -168,11 +168,11 @@ def _parse_usage(response: Any, fields: Fields) -> tuple[dict[str, float], list[
     """
     latency_ms = _parse_latency(fields.get(response, "latency_ms"))
     record = {"query_id": "-", "latency_ms": latency_ms, "calls": fields.get(response, "calls")}
-    line = converted(0, record, RunLine, unplaced)
-    timing_rows("", line.latency_ms, 0, unplaced)
-    call_rows("", line.calls, 0, unplaced)
-    trace = at_path(response, "trace")
-    if trace is ABSENT or trace is None:
+    line = converted(0, record, RunLine, error_without_line)
+    timing_rows("", line.latency_ms, 0, error_without_line)
+    call_rows("", line.calls, 0, error_without_line)
+    trace = value_at_path(response, "trace")
+    if trace is MISSING or trace is None:
         return line.latency_ms or {}, line.calls or []
     from karat.live import otel
 
@@ -187,7 +187,7 @@ def _raise_returned_error(response: Any) -> None:
     A number is not an error, but the score of an item with the id "error".
     """
     failure = response.get("error") if isinstance(response, Mapping) else None
-    if failure and number_of(failure) is None:
+    if failure and to_float(failure) is None:
         kind, message = "Error", failure
         if isinstance(failure, Mapping):
             kind, message = failure.get("type") or kind, failure.get("message") or ""
@@ -196,13 +196,13 @@ def _raise_returned_error(response: Any) -> None:
 
 def _parse_latency(latency: Any) -> Any:
     """Return the time of each stage; a single number is the total."""
-    if (number := number_of(latency)) is not None:
+    if (number := to_float(latency)) is not None:
         return {"total": number}
     if not isinstance(latency, Mapping):
         return latency
     numbers: dict[Any, Any] = {}
     for stage, value in latency.items():
-        number = number_of(value)
+        number = to_float(value)
         numbers[stage] = value if number is None else number
     return numbers
 

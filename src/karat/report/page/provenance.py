@@ -13,7 +13,7 @@ import msgspec
 from karat.conventions import HELP
 from karat.errors import InputError
 from karat.evaluation.scores import Scores
-from karat.files import Source, expand, flows
+from karat.files import Source, expand, is_pipe
 from karat.markup import Child, Markup, joined, named, table, tag
 from karat.report.page.model import Input, Json, Page
 from karat.report.page.value_table import scrollable
@@ -43,7 +43,7 @@ def inputs(scores: Sequence[Scores], *, settings: str | None = None) -> list[Inp
 
 def _inputs(role: str, path: str | None, name: str) -> Iterator[Input]:
     """Yield the files of a path or a glob; a file that no longer exists has no digest."""
-    if path is None or flows(path):
+    if path is None or is_pipe(path):
         yield Input(role, name if path is None else path)
     elif Path(path).is_dir():
         files = sorted(file for file in Path(path).rglob("*") if file.is_file())
