@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice, repeat
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +22,6 @@ from karat.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_QUERIES_PER_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -47,20 +45,9 @@ class DictRun:
                 hint="use the same type for all queries",
             )
         if kinds == {"scores"}:
-            return cls._of_scores(by_query)
+            by_query = text_items(by_query)
+            return cls(by_query, _checked_scores(by_query))
         return cls({q: text_list(items) for q, items in by_query.items()}, None)
-
-    @classmethod
-    def _of_scores(cls, by_query: dict[str, Any]) -> DictRun:
-        """Check ids and scores in blocks of a few queries, which fit into the CPU cache."""
-        checked: dict[str, dict[str, Any]] = {}
-        scores = []
-        queries = iter(by_query.items())
-        while block := dict(islice(queries, _QUERIES_PER_BLOCK)):
-            block = text_items(block)
-            checked |= block
-            scores.append(_checked_scores(block))
-        return cls(checked, np.concatenate(scores))
 
     def only(self, query_ids: Collection[str]) -> DictRun:
         """Return the results of some queries only."""
@@ -135,7 +122,7 @@ def text_items(by_query: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the dicts of all queries with text keys; the same dict if they are text already."""
     if all(issubclass(kind, dict) for kind in set(map(type, by_query.values()))) and (
         _all_text(by_query.values(), "item_id")
-        and not any(map(dict.__contains__, by_query.values(), repeat("")))
+        and not any("" in items for items in by_query.values())
     ):
         return by_query
     return {query: text_keys(items, "item_id") for query, items in by_query.items()}
