@@ -26,7 +26,8 @@ test-slow: $(VENV)/.installed-test
 
 # Write the golden files of messages and help texts again, after a text was changed.
 messages: $(VENV)/.installed-test
-	KARAT_UPDATE=1 $(BIN)/python -m pytest tests/test_messages.py tests/test_help.py tests/test_interface.py
+	KARAT_UPDATE=1 $(BIN)/python -m pytest tests/test_messages.py tests/test_help.py tests/test_interface.py \
+		tests/report/test_screens.py tests/test_docs.py
 
 test-integration: $(VENV)/.installed-test $(VENV)/.installed-integration
 	$(BIN)/python -m pytest tests/integration

@@ -6,19 +6,26 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-_SMALLEST_P_VALUE = 0.0001
+DIGITS = 3
+"""How many decimals are shown; files contain all digits."""
+_SMALLEST_P_VALUE = 0.001
+_ALPHA = 0.05
 
 
 def format_number(
-    value: float | object | None, *, is_amount: bool = False, is_whole: bool = False
+    value: float | object | None,
+    *,
+    is_amount: bool = False,
+    is_whole: bool = False,
+    digits: int = DIGITS,
 ) -> str:
-    """Format a value with four decimals; None becomes a dash.
+    """Format a value with three decimals; None becomes a dash.
 
     With `is_amount`, the number of decimals is that of `amount`. With `is_whole`, integers have no
     decimals.
 
     >>> format_number(0.25), format_number(3.0, is_whole=True), format_number(12.5, is_amount=True)
-    ('0.2500', '3', '12.50')
+    ('0.250', '3', '12.50')
     """
     if value is None:
         return "–"
@@ -26,7 +33,7 @@ def format_number(
         return str(value)
     if is_whole and value.is_integer():
         return f"{value:,.0f}"
-    return amount(value) if is_amount else f"{value:.4f}"
+    return amount(value) if is_amount else f"{value:.{digits}f}"
 
 
 def amount(value: float) -> str:
@@ -40,14 +47,21 @@ def amount(value: float) -> str:
 
 
 def probability(p: float | None) -> str:
-    """Format a p-value with four decimals; smaller values become `<0.0001` instead of 0.
+    """Format a p-value with three decimals.
 
-    >>> probability(0.04321), probability(0.000001)
-    ('0.0432', '<0.0001')
+    Rounding changes a p-value neither to 0 nor to the significance level.
+
+    >>> probability(0.04321), probability(0.000001), probability(0.04996)
+    ('0.043', '<0.001', '0.04996')
     """
     if p is None:
         return "–"
-    return f"<{_SMALLEST_P_VALUE:.4f}" if p < _SMALLEST_P_VALUE else f"{p:.4f}"
+    if p < _SMALLEST_P_VALUE:
+        return f"<{_SMALLEST_P_VALUE}"
+    digits = 3
+    while p < _ALPHA <= round(p, digits):
+        digits += 1
+    return f"{p:.{digits}f}"
 
 
 def duration(seconds: float) -> str:

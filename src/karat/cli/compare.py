@@ -17,6 +17,8 @@ from karat.cli.options import (
     REPORT_QUERIES,
     RUNS,
     SCORING,
+    TEX,
+    WIDE,
     Scoring,
     output_files,
 )
@@ -68,6 +70,14 @@ from karat.cli.parameters import Option, command
         show_default="3, or 0 for more than 10 pairs",
         help="Show the N queries that rose most and the N that fell most, by the first measure.",
     ),
+    Option(
+        "--all-pairs",
+        panel="Output",
+        is_flag=True,
+        help="Show every pair of three or more runs, not only the best run against the others.",
+    ),
+    WIDE,
+    *TEX,
     REPORT_QUERIES,
     *SCORING,
 )
@@ -84,17 +94,24 @@ def compare_command(
     output: tuple[Path, ...],
     json: bool,
     moved: int | None,
+    all_pairs: bool,
+    wide: bool,
+    digits: int,
+    caption: str | None,
+    label: str | None,
     report_texts: int,
     **scoring: Any,
 ) -> None:
     """Compare runs pair by pair, with significance tests and the queries that changed most."""
     from karat.evaluation.comparison import compare
     from karat.format import to_json
-    from karat.report import comparison_text
+    from karat.report import comparison_files
     from karat.report.comparison import ComparisonSheet
+    from karat.report.documents.comparison import comparison_document
+    from karat.report.renderers import terminal
 
     settings = Scoring.of(scoring)
-    outputs = Outputs.of(output, comparison_text.check)
+    outputs = Outputs.of(output, comparison_files.check)
     with settings.columns.checked():
         comparison = compare(
             settings.gold(gold),
@@ -107,15 +124,24 @@ def compare_command(
             preset=preset,
             **settings.keywords,
         )
-    sheet = ComparisonSheet(comparison, moved, difference)
-    written = [file for path in outputs.files for file in comparison_text.write(sheet, path)]
+    sheet = ComparisonSheet(
+        comparison,
+        moved,
+        difference,
+        show_all_pairs=all_pairs,
+        wide=wide,
+        digits=digits,
+        caption=caption,
+        tex_label=label or "",
+    )
+    written = [file for path in outputs.files for file in comparison_files.write(sheet, path)]
     written += outputs.write_pages(
         comparison.scores, comparison=comparison, options=report_options(settings, report_texts)
     )
     if json:
         print(to_json(sheet.as_dict()))
     else:
-        comparison_text.show(sheet)
+        terminal.show(comparison_document(sheet), wide=wide)
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
     if not json:

@@ -16,6 +16,8 @@ from karat.cli.options import (
     REPORT_QUERIES,
     RUNS,
     SCORING,
+    TEX,
+    WIDE,
     Scoring,
     output_files,
 )
@@ -45,6 +47,8 @@ from karat.cli.parameters import Option, command
         is_flag=True,
         help="Show the median over the queries next to each value.",
     ),
+    WIDE,
+    *TEX,
     REPORT_QUERIES,
     *SCORING,
 )
@@ -59,33 +63,48 @@ def evaluate_command(
     per_query: bool,
     intervals: bool,
     median: bool,
+    wide: bool,
+    digits: int,
+    caption: str | None,
+    label: str | None,
     report_texts: int,
     **scoring: Any,
 ) -> None:
     """Score runs against gold and print a table with one row per measure, one column per run."""
     from karat.evaluation.evaluator import Evaluator
     from karat.format import to_json
-    from karat.report import scores as scores_files
-    from karat.report import terminal
+    from karat.report import score_files
+    from karat.report.documents.scores import scores_document
+    from karat.report.renderers import terminal
     from karat.report.sheet import Sheet
 
     settings = Scoring.of(scoring)
-    outputs = Outputs.of(output, scores_files.check)
+    outputs = Outputs.of(output, score_files.check)
     with settings.columns.checked():
         evaluator = Evaluator(
             settings.gold(gold), measures or None, preset=preset, **settings.keywords
         )
         scores = evaluator.all([settings.run(run) for run in runs])
     sheets = [
-        Sheet(score, by, per_query, intervals=intervals, show_medians=median) for score in scores
+        Sheet(
+            score,
+            by,
+            per_query,
+            intervals=intervals,
+            show_medians=median,
+            digits=digits,
+            caption=caption,
+            tex_label=label or "",
+        )
+        for score in scores
     ]
-    written = [file for path in outputs.files for file in scores_files.write(sheets, path)]
+    written = [file for path in outputs.files for file in score_files.write(sheets, path)]
     report = report_options(settings, report_texts)
     written += outputs.write_pages(scores, by=by, options=report)
     if json:
-        print(to_json(scores_files.json_document(sheets)))
+        print(to_json(score_files.json_document(sheets)))
     else:
-        terminal.show(sheets)
+        terminal.show(scores_document(sheets), wide=wide)
     for path in written:
         print(f"wrote {path}", file=sys.stderr)
     if not json:

@@ -50,6 +50,8 @@ def explain_command(
     """
     from karat.evaluation.explanation import explain
     from karat.format import to_json
+    from karat.report import document
+    from karat.report.renderers import terminal
 
     settings = Scoring.of(scoring)
     with settings.columns.checked():
@@ -62,4 +64,7 @@ def explain_command(
             preset=preset,
             **settings.keywords,
         )
-    print(to_json(explanation.as_dict()) if json else explanation)
+    if json:
+        print(to_json(explanation.as_dict()))
+    else:
+        terminal.show(document(explanation))

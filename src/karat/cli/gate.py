@@ -62,7 +62,9 @@ def gate_command(
     from karat.errors import KaratError
     from karat.evaluation.verdict import GateEntry, document, gate
     from karat.format import to_json
-    from karat.report import verdict as verdict_files
+    from karat.report import document as document_of
+    from karat.report import verdict_files
+    from karat.report.renderers import terminal
 
     settings = Scoring.of(scoring)
     outputs = Outputs.of(output, verdict_files.check)
@@ -88,7 +90,10 @@ def gate_command(
     entry = GateEntry(verdict.run, verdict)
     written = [file for path in outputs.files for file in verdict_files.write([entry], path)]
     outputs.write_verdict(verdict, report_options(settings, report_texts))
-    print(to_json(document([entry])) if json else verdict)
+    if json:
+        print(to_json(document([entry])))
+    else:
+        terminal.show(document_of(verdict))
     for path in [*written, *outputs.pages]:
         print(f"wrote {path}", file=sys.stderr)
     if not json:

@@ -62,6 +62,8 @@ def locate_command(
     from karat.evaluation.location import locate
     from karat.files import check_writable
     from karat.format import to_json
+    from karat.report import document
+    from karat.report.renderers import terminal
 
     if output is not None:
         if format_for_writing(output) is not native.FORMAT:
@@ -78,7 +80,7 @@ def locate_command(
     if json:
         print(to_json(location.as_dict()))
     else:
-        print(location)
+        terminal.show(document(location))
     if output is not None:
         print(f"wrote {output}", file=sys.stderr)
     if location.incomplete:

@@ -9,8 +9,9 @@ from karat.cli.parameters import Argument, command
 
 NAMES = Argument(
     "names",
-    metavar="NAME",
-    text="The measures to list; write your own as package.module:function.  [default: all]",
+    metavar="WORD",
+    text="A word in the name, alias or title of the measures to list; your own as "
+    "package.module:function.  [default: all]",
     nargs=-1,
     required=False,
 )
@@ -18,10 +19,11 @@ NAMES = Argument(
 
 @command("measures", NAMES, JSON)
 def measures_command(names: tuple[str, ...], json: bool) -> None:
-    """List the available measures, one per line."""
-    from karat.report.catalogue import catalogue, show_catalogue
+    """List the measures by family, with their aliases."""
+    from karat.report.catalogue import catalogue, catalogue_document
+    from karat.report.renderers import terminal
 
     if json:
         print(json_module.dumps(catalogue(names), ensure_ascii=False, indent=2))
     else:
-        show_catalogue(names)
+        terminal.show(catalogue_document(names))

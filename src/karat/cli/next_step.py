@@ -32,7 +32,9 @@ def advise(words: Words | None) -> None:
     except BrokenPipeError:
         return  # nobody reads the output any more; the exit code stays the same
     if line:
-        print(f"next: {line}", file=sys.stderr)
+        from karat.report.renderers.terminal import print_hint
+
+        print_hint(f"next: {line}")
 
 
 def after_run(queries: PathSource, run: str, *, is_part: bool) -> Words | None:

@@ -13,6 +13,7 @@ from karat.cli.parameters import Argument, Option
 from karat.config import REPORT_TEXTS
 from karat.conventions import CHOICES, HELP
 from karat.errors import InputError
+from karat.format import DIGITS
 
 if TYPE_CHECKING:
     from karat.config import Config
@@ -235,6 +236,24 @@ def output_files(formats: str) -> Option:
         multiple=True,
         help=f"Write the results as {formats}. Repeat for more files.",
     )
+
+
+WIDE = Option(
+    "--wide", panel="Output", is_flag=True, help="Show all columns, even if they do not fit."
+)
+TEX = (
+    Option(
+        "--digits",
+        panel="Output",
+        metavar="N",
+        type=click.IntRange(0, 15),
+        default=DIGITS,
+        show_default=True,
+        help="Show values with N decimals.",
+    ),
+    Option("--caption", panel="Output", metavar="TEXT", help="Set the caption of a .tex table."),
+    Option("--label", panel="Output", metavar="NAME", help="Set the label of a .tex table."),
+)
 
 
 @dataclass(frozen=True)

@@ -347,8 +347,13 @@ def _run(request: RunRequest, output: Path, *, overwrite: bool, show_progress: b
 
 def _show(result: Usage | Estimate, as_json: bool) -> None:
     from karat.format import to_json
+    from karat.report import document
+    from karat.report.renderers import terminal
 
-    print(to_json(result.as_dict()) if as_json else result)
+    if as_json:
+        print(to_json(result.as_dict()))
+    else:
+        terminal.show(document(result))
 
 
 def _headers(options: Sequence[str], file: Path | None) -> dict[str, str]:

@@ -56,6 +56,8 @@ def validate_command(
     from karat.data.data_file import PathSource
     from karat.evaluation.validation import validate
     from karat.format import to_json
+    from karat.report import document
+    from karat.report.renderers import terminal
 
     mapping = Columns.of(columns)
     with mapping.checked():
@@ -65,6 +67,9 @@ def validate_command(
             chunks=table_file(chunks, mapping),
             runs=[PathSource(run, run_format, mapping) for run in runs],
         )
-    print(to_json(validation.as_dict()) if json else validation)
+    if json:
+        print(to_json(validation.as_dict()))
+    else:
+        terminal.show(document(validation))
     if not validation.ok:
         raise click.exceptions.Exit(1)

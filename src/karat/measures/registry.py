@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from karat.arrays import Floats, Ints
 from karat.errors import InputError, MeasureError
-from karat.format import format_number
+from karat.format import DIGITS, format_number
 from karat.match.spans import Budget, MinOverlap
 from karat.measures.families import FAMILIES, RANK, Family, FamilyName
 
@@ -141,11 +141,11 @@ class Measure:
         """Whether the largest grade of the whole gold is needed to compute it."""
         return self.declaration.needs_largest_grade(self.params)
 
-    def format(self, value: float | None) -> str:
-        """Format a value: with four decimals, as an integer, or as an amount of its unit."""
+    def format(self, value: float | None, digits: int = DIGITS) -> str:
+        """Format a value: with some decimals, as an integer, or as an amount of its unit."""
         declaration = self.declaration
         is_amount = declaration.unit is not None
-        return format_number(value, is_amount=is_amount, is_whole=declaration.whole)
+        return format_number(value, is_amount=is_amount, is_whole=declaration.whole, digits=digits)
 
     def is_better(self, value: float, other: float) -> bool:
         """Return whether a value is better than another one."""

@@ -15,91 +15,88 @@ from karat.config import REPORT_TEXTS
 if TYPE_CHECKING:
     from karat.evaluation.result import Result
     from karat.measures.name_parser import AnyMeasure
+    from karat.report.document_model import Document
     from karat.stats.groups import Field
 
 
-def text(result: Result) -> str:
-    """Return a result as plain text of 80 columns."""
+def document(result: Result) -> Document:
+    """Return what a result shows: its headline, tables and notes."""
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.estimate import Estimate
     from karat.evaluation.explanation import Explanation
     from karat.evaluation.location import Location
+    from karat.evaluation.scores import Scores
     from karat.evaluation.usage import Usage
     from karat.evaluation.validation import Validation
     from karat.evaluation.verdict import Verdict
-
-    match result:
-        case Comparison():
-            from karat.report import comparison, comparison_text
-
-            return comparison_text.text(comparison.ComparisonSheet(result))
-        case Verdict():
-            from karat.report import verdict
-
-            return verdict.text(result)
-        case Explanation():
-            from karat.report import explanation
-
-            return explanation.text(result)
-        case Validation():
-            from karat.report import validation
-
-            return validation.text(result)
-        case Usage():
-            from karat.report import usage
-
-            return usage.text(result)
-        case Estimate():
-            from karat.report import estimate
-
-            return estimate.text(result)
-        case Location():
-            from karat.report import location
-
-            return location.text(result)
-    raise _unsupported(result)
-
-
-def html(result: Result) -> str | None:
-    """Return a result as HTML for a notebook, or None if its type has no HTML form."""
-    from karat.evaluation.comparison import Comparison
-    from karat.evaluation.scores import Scores
+    from karat.report.comparison import ComparisonSheet
+    from karat.report.documents import (
+        comparison,
+        explanation,
+        location,
+        scores,
+        usage,
+        validation,
+        verdict,
+    )
+    from karat.report.sheet import Sheet
 
     match result:
         case Scores():
-            from karat.report.page.value_table import scores_html
-            from karat.report.sheet import Sheet
-
-            return scores_html(Sheet(result))
+            return scores.scores_document([Sheet(result)])
         case Comparison():
-            from karat.report.comparison import ComparisonSheet
-            from karat.report.page.run_pairs import comparison_html
+            return comparison.comparison_document(ComparisonSheet(result))
+        case Verdict():
+            return verdict.verdict_document(result)
+        case Explanation():
+            return explanation.explanation_document(result)
+        case Validation():
+            return validation.validation_document(result)
+        case Usage():
+            return usage.usage_document(result)
+        case Estimate():
+            return usage.estimate_document(result)
+        case Location():
+            return location.location_document(result)
+    raise _unsupported(result)
 
-            return comparison_html(ComparisonSheet(result, n_moved=0))
-    return None
+
+def text(result: Result) -> str:
+    """Return a result as plain text, 80 columns wide."""
+    from karat.report.renderers import terminal
+
+    return terminal.text(document(result))
+
+
+def html(result: Result) -> str:
+    """Return a result as HTML for a notebook."""
+    from karat.report.renderers import notebook
+
+    return notebook.html(document(result))
 
 
 def write(result: Result, path: str | os.PathLike[str]) -> None:
-    """Write a result; the extension of the path selects the format."""
+    """Write a result in the format that the extension names."""
     from karat.evaluation.comparison import Comparison
     from karat.evaluation.scores import Scores
     from karat.evaluation.verdict import GateEntry, Verdict
 
     match result:
         case Scores():
-            from karat.report import scores
+            from karat.report import score_files
             from karat.report.sheet import Sheet
 
             is_markdown = os.fspath(path).lower().endswith(".md")
-            scores.write([Sheet(result, show_queries=not is_markdown)], path)
+            score_files.write([Sheet(result, show_queries=not is_markdown)], path)
         case Comparison():
-            from karat.report import comparison, comparison_text
+            from karat.report import comparison_files
+            from karat.report.comparison import ComparisonSheet
 
-            comparison_text.write(comparison.ComparisonSheet(result), path)
+            comparison_files.write(ComparisonSheet(result), path)
         case Verdict():
-            from karat.report import verdict
+            from karat.report import verdict_files
 
-            verdict.write([GateEntry(result.run, result)], path)
+            verdict_files.write([GateEntry(result.run, result)], path)
         case _:
             raise _unsupported(result)
 

@@ -1,4 +1,4 @@
-"""The catalogue of measures, from their declarations."""
+"""What can be measured, from the declarations."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ from typing import Any
 from karat.measures import REGISTRY, Declaration
 from karat.measures.name_parser import declaration_named
 from karat.measures.registry import Param
+from karat.report.document_model import Cell, Column, Document, Section, Table
+
+_HEADINGS = {
+    "rank": "Ranked lists of items",
+    "span": "Character spans",
+    "evidence": "Evidence texts",
+    "latency": "Latency",
+    "cost": "Cost",
+    "context": "Context",
+}
 
 
 def catalogue(names: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """Return the declarations of some measures, or of all built-in ones, as plain data."""
+    """Return what is known of some measures, or of all that karat has."""
     return [
         {
             "name": declaration.name,
@@ -32,32 +42,57 @@ def catalogue(names: Iterable[str] = ()) -> list[dict[str, Any]]:
     ]
 
 
-def show_catalogue(names: Iterable[str] = ()) -> None:
-    """Print one line per measure: some measures, or all built-in ones."""
-    lines = [(_signature(declaration), declaration.title) for declaration in _declarations(names)]
-    width = max(len(signature) for signature, _ in lines)
-    for signature, title in lines:
-        print(f"{signature.ljust(width)}  {title}")
+def catalogue_document(words: Iterable[str] = ()) -> Document:
+    """Return the measures as tables, one per family; with words, only those that match one."""
+    by_family: dict[str, list[Declaration]] = {}
+    for declaration in _declarations(words):
+        by_family.setdefault(declaration.family, []).append(declaration)
+    columns = [
+        Column("measure", "left"),
+        Column("title", "left", is_flexible=True),
+        Column("also called", "left", priority=1, is_flexible=True),
+    ]
+    sections = []
+    for family, declarations in by_family.items():
+        rows = [
+            [Cell(_signature(one)), Cell(one.title), Cell(", ".join(one.aliases))]
+            for one in declarations
+        ]
+        sections.append(Section([Table(columns, rows)], _HEADINGS[family]))
+    return Document("Measures", sections=sections)
 
 
 def _default(param: Param) -> Any:
-    """Return a default value as JSON-compatible data."""
-    is_json = param.default is None or isinstance(param.default, (int, float, str, dict))
-    return param.default if is_json else str(param.default)
+    """Return a default as JSON can hold it."""
+    plain = param.default is None or isinstance(param.default, (int, float, str, dict))
+    return param.default if plain else str(param.default)
 
 
 def _signature(declaration: Declaration) -> str:
-    params = ", ".join(param.name for param in declaration.params)
-    cutoff = {"none": "", "optional": "[@k]", "budget": "[@k|@nc]", "share": "@r"}[
-        declaration.cutoff
-    ]
-    arguments = f"({params})" if params else ""
-    return f"{declaration.name}{arguments}{cutoff}"
+    cutoffs = {"none": "", "optional": "[@k]", "budget": "[@k|@nc]", "share": "@r"}
+    return declaration.name + cutoffs[declaration.cutoff]
 
 
-def _declarations(names: Iterable[str]) -> list[Declaration]:
-    declarations = [declaration_named(name) for name in names]
-    if declarations:
-        return declarations
+def _declarations(words: Iterable[str]) -> list[Declaration]:
+    """Return the measures that words name or describe; all built-in ones without words."""
     built_in = [declaration for declaration in REGISTRY.values() if declaration.function is None]
-    return sorted(built_in, key=lambda declaration: declaration.name.lower())
+    ordered = sorted(
+        built_in, key=lambda one: (list(_HEADINGS).index(one.family), one.name.lower())
+    )
+    found: dict[str, Declaration] = {}
+    for word in words:
+        matching = [declaration for declaration in ordered if _matches(declaration, word)]
+        if not matching:  # a measure of the user's own, or an error that suggests similar names
+            matching = [declaration_named(word)]
+        found |= {declaration.name: declaration for declaration in matching}
+    return list(found.values()) or ordered
+
+
+def _matches(declaration: Declaration, word: str) -> bool:
+    names = (declaration.name, declaration.title, *declaration.aliases)
+    return any(_folded(word) in _folded(name) for name in names)
+
+
+def _folded(text: str) -> str:
+    """Return a text for comparison: "Hit rate" and "hit_rate" are the same."""
+    return text.lower().replace("_", " ").replace("-", " ")

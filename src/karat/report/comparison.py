@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from string import ascii_letters
@@ -12,9 +12,9 @@ import polars as pl
 
 from karat.errors import counted
 from karat.evaluation.comparison import Comparison, Moved, comparison_document, count_tests
-from karat.format import probability
+from karat.format import DIGITS, probability
+from karat.report.cells import BETTER, declaration_of, significance_mark
 from karat.report.sheet import Sheet
-from karat.report.tables import BETTER, WORSE, declaration_of, measure_named
 from karat.stats.corrections import TITLES
 from karat.stats.inference import FEW_GEOMETRIC
 from karat.stats.pairwise import PAIRS
@@ -38,6 +38,16 @@ class ComparisonSheet:
     None: 3, or 0 if there are more than 10 pairs."""
     difference: float | None = None
     """If set, show how many queries are needed to detect a difference of this size."""
+    show_all_pairs: bool = False
+    """Show every pair of three or more runs, instead of the best run against each other one."""
+    digits: int = DIGITS
+    """How many decimals are shown."""
+    caption: str | None = None
+    """The caption of a LaTeX table; None for the default."""
+    tex_label: str = ""
+    """The label of a LaTeX table."""
+    wide: bool = False
+    """Show further columns: p before correction, effect size, smallest detectable difference."""
 
     def __post_init__(self) -> None:
         _ = self.moved, self.needed  # raises for wrong options before anything is shown
@@ -45,7 +55,7 @@ class ComparisonSheet:
     @cached_property
     def runs(self) -> list[Sheet]:
         """The scores of each run."""
-        return [Sheet(score) for score in self.comparison.scores]
+        return [Sheet(score, digits=self.digits) for score in self.comparison.scores]
 
     @cached_property
     def moved(self) -> list[Moved]:
@@ -104,10 +114,15 @@ class ComparisonSheet:
         """Return whether p-values are corrected: a correction is set, for more than one test."""
         return self.comparison.correction != "none" and count_tests(frame) > 1
 
-    def remarks(self) -> Iterator[str]:
-        """Yield sentences about excluded queries, untested differences and unknown changes."""
-        for a, b in self.names:
-            rows = self.pairs.filter(pl.col("a") == a, pl.col("b") == b)
+    def remarks(self, names: Sequence[tuple[str, str]], measures: Sequence[str]) -> Iterator[str]:
+        """Yield sentences about some pairs and measures.
+
+        They state which queries were excluded, and which differences were not tested.
+        """
+        for a, b in names:
+            rows = self.pairs.filter(
+                pl.col("a") == a, pl.col("b") == b, pl.col("measure").is_in(measures)
+            )
             excluding = rows.filter(pl.col("left_out") > 0)
             for n, part in sorted(excluding.partition_by("left_out", as_dict=True).items()):
                 labels = ", ".join(map(self.label, part["measure"]))
@@ -117,7 +132,7 @@ class ComparisonSheet:
                 yield f"{b} − {a}: {queries} left out{scope} ({reason})"
             yield from self._untested_notes(a, b, rows)
             yield from self._uncorrected_notes(a, b, rows)
-        yield from self._ratios()
+        yield from self._ratios(names, measures)
         if any(moved.changes is None for moved in self.moved):
             yield "changes within lists are unknown for runs that were read as saved scores"
 
@@ -151,9 +166,11 @@ class ComparisonSheet:
             f"(p {probability(row['p_corrected'])})"
         )
 
-    def _ratios(self) -> Iterator[str]:
+    def _ratios(self, names: Sequence[tuple[str, str]], measures: Sequence[str]) -> Iterator[str]:
         """Yield differences of geometric means as ratios, with their intervals."""
         for row in self.pairs.drop_nulls("low").iter_rows(named=True):
+            if (row["a"], row["b"]) not in names or row["measure"] not in measures:
+                continue
             if declaration_of(row["measure"]).combine == "geometric" and row["value_a"]:
                 ratio, low, high = (
                     1 + row[name] / row["value_a"] for name in ("difference", "low", "high")
@@ -163,15 +180,6 @@ class ComparisonSheet:
                     f"{self.label(row['measure'])} of {row['b']} / {row['a']}: {ratio:.3f} "
                     f"[{low:.3f}, {high:.3f}]{few}"
                 )
-
-
-def significance_mark(row: PairRow) -> str:
-    """Return the mark of a significant difference: b is better, b is worse, or ""."""
-    difference, p = row["difference"], row["p_corrected"]
-    # Wilcoxon's test can be significant although the means are equal.
-    if p is None or p >= ALPHA or not difference:
-        return ""
-    return BETTER if measure_named(row["measure"]).is_better(difference, 0.0) else WORSE
 
 
 class SignificantDifference(NamedTuple):

@@ -13,6 +13,7 @@ from karat.evaluation.remarks import remarks as remarks_on
 from karat.evaluation.remarks import unequal_text_notes
 from karat.evaluation.scores import Scores
 from karat.evaluation.scores_json import group_fields, group_parts
+from karat.format import DIGITS
 from karat.stats.groups import Field
 from karat.stats.intervals import METHODS
 
@@ -27,6 +28,12 @@ class Sheet:
     show_queries: bool = False
     intervals: bool = True
     show_medians: bool = False
+    digits: int = DIGITS
+    """How many decimals are shown."""
+    caption: str | None = None
+    """The caption of a LaTeX table; None for the default."""
+    tex_label: str = ""
+    """The label of a LaTeX table."""
 
     def __post_init__(self) -> None:
         _ = self.groups  # raises for an unknown field before anything is shown

@@ -38,11 +38,11 @@ class Reporter:
 
     def __init__(self, path: str) -> None:
         from karat.errors import InputError
-        from karat.report import verdict
+        from karat.report import verdict_files
         from karat.testing import start_recording
 
         try:
-            verdict.check([path])
+            verdict_files.check([path])
         except InputError as error:
             raise pytest.UsageError(f"{OPTION}: {error}") from None
         self.path = path
@@ -61,10 +61,10 @@ class Reporter:
         if output is not None:
             output[_OUTPUT] = pickle.dumps(self.entries)
             return
-        from karat.report import verdict
+        from karat.report import verdict_files
 
         # Sorted by test, so that the number of workers does not change the report.
-        verdict.write(sorted(self.entries, key=_title), self.path)
+        verdict_files.write(sorted(self.entries, key=_title), self.path)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the path of the report."""

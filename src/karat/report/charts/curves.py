@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from karat.measures import parse
+from karat.report.cells import format_value
 from karat.report.charts.chart import TitledChart
 from karat.report.charts.theme import inline_data, join_names, number_axis, run_encodings, tooltips
-from karat.report.tables import format_value
 
 
 def curves(frame: pl.DataFrame, runs: Sequence[str]) -> list[TitledChart]:

@@ -11,10 +11,10 @@ import polars as pl
 from karat.arrays import Floats
 from karat.errors import counted
 from karat.measures import parse
+from karat.report.cells import format_value, measure_label
 from karat.report.charts.bins import bin_numbers, edges
 from karat.report.charts.chart import TitledChart
 from karat.report.charts.theme import inline_data, number_axis, run_encodings, tooltips
-from karat.report.tables import format_value, measure_label
 
 MAX_LINES = 4
 """More runs are drawn as strips."""

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from karat.measures import Measure, parse
+from karat.report.cells import format_value, format_with_interval
 from karat.report.charts.chart import TitledChart
 from karat.report.charts.theme import inline_data, join_names, number_axis, run_encodings, tooltips
-from karat.report.tables import format_value, format_with_interval
 
 
 def values(summaries: Mapping[str, pl.DataFrame]) -> list[TitledChart]:

@@ -10,10 +10,10 @@ import polars as pl
 from karat.errors import counted
 from karat.markup import shown
 from karat.measures import parse
+from karat.report.cells import format_value, format_with_interval, measure_label
 from karat.report.charts.chart import TitledChart
 from karat.report.charts.theme import COLOURS, inline_data, join_names, legend, tooltips
 from karat.report.sheet import Sheet
-from karat.report.tables import format_value, format_with_interval, measure_label
 from karat.stats.groups import FEW
 
 MAX_GROUPS = 50

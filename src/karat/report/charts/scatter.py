@@ -10,10 +10,10 @@ import polars as pl
 
 from karat.errors import counted
 from karat.measures import Measure
+from karat.report.cells import format_difference, format_value, measure_label
 from karat.report.charts.bins import bin_numbers, edges
 from karat.report.charts.chart import TitledChart
 from karat.report.charts.theme import NEUTRAL, colours, inline_data, legend, number_axis, tooltips
-from karat.report.tables import format_difference, format_value, measure_label
 
 MAX_POINTS = 2_000
 """More queries are counted in squares, and only the largest changes are drawn as points."""

@@ -10,6 +10,7 @@ import polars as pl
 
 from karat.format import amount
 from karat.measures import Measure
+from karat.report.cells import format_value, measure_label
 from karat.report.charts.chart import TitledChart
 from karat.report.charts.theme import (
     NEUTRAL,
@@ -19,7 +20,6 @@ from karat.report.charts.theme import (
     run_encodings,
     tooltips,
 )
-from karat.report.tables import format_value, measure_label
 
 
 def tradeoffs(

@@ -5,13 +5,15 @@ from __future__ import annotations
 from karat.evaluation.gate_checks import BlamedQuery, Check
 from karat.evaluation.verdict import Verdict
 from karat.markup import Markup, joined, named, tag
+from karat.report.documents.verdict import checks_table
 from karat.report.page.value_table import query_button, remark_list, scrollable
-from karat.report.verdict import check_rows
 
 
 def gate_section(verdict: Verdict) -> Markup:
     """Return the thresholds as a table, and the reason of each failure."""
-    heads, cells = check_rows(verdict)
+    checks = checks_table(verdict)
+    heads = [column.head for column in checks.columns]
+    cells = [[cell.text for cell in row] for row in checks.rows]
     top = tag(
         "tr",
         [

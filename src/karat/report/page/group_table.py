@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import polars as pl
 
 from karat.markup import Markup, joined, named, tag
-from karat.report.page.value_table import exact_attributes, scrollable
-from karat.report.sheet import Sheet
-from karat.report.tables import (
+from karat.report.cells import (
     declaration_of,
     format_counts,
     format_interval,
     format_value,
     measure_label,
 )
+from karat.report.page.value_table import exact_attributes, scrollable
+from karat.report.sheet import Sheet
 
 _SHADES = 10
 

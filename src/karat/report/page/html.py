@@ -177,5 +177,5 @@ def _conclusion(page: Page) -> str:
     if page.verdict is not None:
         return page.verdict.summary
     if page.comparison is not None:
-        return conclusion.comparison_conclusion(page.comparison)
-    return conclusion.scores_conclusion(page.sheets)
+        return conclusion.comparison_conclusion(page.comparison).text
+    return conclusion.scores_conclusion(page.sheets).text

@@ -19,11 +19,11 @@ from karat.evaluation.scores import Scores
 from karat.match.align import query_and_rank
 from karat.measures import Measure
 from karat.measures.families import FAILED, REPEATS
+from karat.report.cells import format_value, measure_named
 from karat.report.page.gold_kinds import GOLD_KINDS, MissedGold
 from karat.report.page.model import Notice, Queries
 from karat.report.page.query_status import ANSWERED, SCORES_ONLY
-from karat.report.tables import format_value, measure_named
-from karat.report.terminal import shorten
+from karat.report.renderers.terminal import shorten
 from karat.stats.groups import outlying_groups
 
 _MAX_PER_KIND = 3  # with 37 runs, nobody reads 37 sentences of one kind

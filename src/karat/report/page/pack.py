@@ -18,9 +18,9 @@ import polars as pl
 from karat.errors import InputError
 from karat.match.spans import Budget
 from karat.measures import parse
+from karat.report.cells import measure_label
 from karat.report.page.model import Json, Outcomes, Page
 from karat.report.sheet import Sheet
-from karat.report.tables import measure_label
 
 LISTS_PER_BLOCK = 256
 MAX_DISTINCT_VALUES = 1000

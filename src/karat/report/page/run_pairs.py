@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karat.data.notebook import boxed
 from karat.evaluation.comparison import Moved
 from karat.markup import Markup, joined, named, table, tag
+from karat.report.cells import format_difference, format_value
 from karat.report.comparison import ComparisonSheet
-from karat.report.comparison_tables import format_changes, notes, pair_title, sections
-from karat.report.page.value_table import query_button, remark_list, scrollable, value_section
+from karat.report.documents.comparison import detail_tables, format_changes, method_notes
+from karat.report.page.value_table import query_button, remark_list, scrollable
 from karat.report.sheet import interval_methods
-from karat.report.tables import format_difference, format_value
 
 _MAX_OPEN_ROWS = 20
 """Longer tables are collapsed."""
@@ -28,20 +27,19 @@ def pair_section(sheet: ComparisonSheet) -> Markup:
 def pair_notes(sheet: ComparisonSheet) -> Markup | None:
     """Return the notes on the tests, without those that the table of values already shows."""
     of_values = interval_methods(sheet.runs)
-    new_notes = [note for note in notes(sheet) if note not in of_values]
-    return remark_list([*new_notes, *sheet.remarks()])
+    new_notes = [note for note in method_notes(sheet) if note not in of_values]
+    return remark_list([*new_notes, *sheet.remarks(sheet.names, sheet.measures)])
 
 
 def difference_tables(sheet: ComparisonSheet) -> Iterator[Markup]:
     """Yield the tables of differences; long ones are collapsed."""
-    # The section without a title is the table of values, which the page shows above.
-    titled = [section for section in sections(sheet) if section.title]
-    for at, section in enumerate(titled):
-        rows = [[named(cell) for cell in row] for row in section.rows]
+    for at, shown in enumerate(detail_tables(sheet)):
+        heads = [column.head for column in shown.columns]
+        rows = [[named(cell.full_text) for cell in row] for row in shown.rows]
         yield tag(
             "details",
-            tag("summary", named(section.title, 200)),
-            scrollable(table(section.heads, rows, section.n_labels), section.title),
+            tag("summary", named(shown.title, 200)),
+            scrollable(table(heads, rows, shown.n_labels), shown.title),
             open=len(rows) <= _MAX_OPEN_ROWS and at < _MAX_OPEN_TABLES,
         )
 
@@ -51,7 +49,7 @@ def _moved_tables(sheet: ComparisonSheet) -> Iterator[Markup]:
         moved_queries = [moved for moved in sheet.moved if (moved.a, moved.b) == (a, b)]
         if moved_queries:
             measure = sheet.label(moved_queries[0].measure)
-            title = f"{pair_title(a, b)}: queries with the largest change in {measure}"
+            title = f"{b} − {a}: queries with the largest change in {measure}"
             heads = ["query", "text", "changed ranks", "from", "to", "difference"]
             rows = table(heads, [_moved_cells(moved) for moved in moved_queries], n_labels=3)
             yield tag(
@@ -72,8 +70,3 @@ def _moved_cells(moved: Moved) -> list[Markup]:
         named(format_value(moved.value_b, measure)),
         named(format_difference(moved.difference, measure)),
     ]
-
-
-def comparison_html(sheet: ComparisonSheet) -> Markup:
-    """Return the values of the runs and the differences, for a notebook."""
-    return boxed(value_section(sheet.runs, sheet), difference_tables(sheet), pair_notes(sheet))

@@ -6,13 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karat.data.notebook import boxed
 from karat.evaluation.remarks import scoring_notes
 from karat.markup import Markup, brief, joined, named, tag
-from karat.report.comparison import ComparisonSheet, run_letter, significant_differences
-from karat.report.page.model import Json
-from karat.report.sheet import Sheet, interval_methods, remarks
-from karat.report.tables import (
+from karat.report.cells import (
     BETTER,
     WORSE,
     declaration_of,
@@ -21,8 +17,11 @@ from karat.report.tables import (
     format_value,
     measure_label,
     measure_named,
-    unjudged_rows,
 )
+from karat.report.comparison import ComparisonSheet, run_letter, significant_differences
+from karat.report.documents.scores import unjudged_rows
+from karat.report.page.model import Json
+from karat.report.sheet import Sheet, interval_methods, remarks
 from karat.stats.power import ALPHA
 
 # Attributes hold JSON, since an id may contain characters that HTML attributes cannot.
@@ -218,8 +217,3 @@ def bar(row: Mapping[str, Any], maximum: float) -> Markup | None:
 
 def _share(value: float, maximum: float) -> str:
     return f"{100 * min(max(value / maximum, 0.0), 1.0):.2f}%"
-
-
-def scores_html(sheet: Sheet) -> Markup:
-    """Return the values of a run and the remarks on them, for a notebook."""
-    return boxed(value_section([sheet], None))

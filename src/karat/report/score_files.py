@@ -62,15 +62,17 @@ def _write_parquet(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
 
 
 def _write_markdown(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    from karat.report.markdown import markdown  # slow import
+    from karat.report.documents.scores import scores_document
+    from karat.report.renderers.markdown import markdown
 
-    file.write(markdown(sheets).encode())
+    file.write(markdown(scores_document(sheets)).encode())
 
 
 def _write_latex(sheets: Sequence[Sheet], file: IO[bytes]) -> None:
-    from karat.report.latex import scores_latex  # slow import
+    from karat.report.documents.paper import scores_table
+    from karat.report.renderers.latex import latex
 
-    file.write(scores_latex(sheets).encode())
+    file.write(latex(scores_table(sheets)).encode())
 
 
 _WRITERS: Writers[Sequence[Sheet]] = Writers(

@@ -1,0 +1,1 @@
+"""From results to documents: one module per kind of result."""

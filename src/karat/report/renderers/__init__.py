@@ -1,0 +1,1 @@
+"""Renderers of documents: terminal, Markdown, LaTeX and HTML for notebooks."""

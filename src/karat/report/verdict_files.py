@@ -1,0 +1,86 @@
+"""Files of verdicts: JUnit XML, Markdown, JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from karat.errors import printable
+from karat.evaluation.verdict import GateEntry, Verdict, document
+from karat.format import to_json
+from karat.report.documents.verdict import entry_document, query_texts, reasons
+from karat.report.renderers.markdown import markdown
+from karat.report.writers import REPORT_HINT, Writers
+
+ANSWERED = "every query was answered"
+
+
+def junit(entries: Sequence[GateEntry]) -> bytes:
+    """Return a report as JUnit XML.
+
+    That queries have no answer is no failure, and must not be overlooked: a case of its own is
+    marked as skipped.
+    """
+    root = Element("testsuites", name="karat")
+    for entry in entries:
+        suite = SubElement(root, "testsuite", name=_clean(entry.title))
+        if entry.verdict is None:
+            message = _clean(entry.error or "")
+            case = SubElement(suite, "testcase", classname=_clean(entry.title), name="gate")
+            element = SubElement(
+                case, "error", message=message.partition("\n")[0], type="InputError"
+            )
+            element.text = message
+        else:
+            _fill(suite, entry.title, entry.verdict)
+        _count(suite)
+    _count(root)
+    indent(root)
+    made: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return made + b"\n"
+
+
+def _fill(suite: Element, title: str, verdict: Verdict) -> None:
+    texts = query_texts(verdict)
+    for check in verdict.checks:
+        case = SubElement(suite, "testcase", classname=_clean(title), name=_clean(check.name))
+        if not check.passed:
+            element = SubElement(
+                case, "failure", message=_clean(check.reason), type=check.rule.kind
+            )
+            element.text = _clean("\n".join(reasons(check, texts)))
+    case = SubElement(suite, "testcase", classname=_clean(title), name=ANSWERED)
+    if verdict.unanswered is not None:
+        SubElement(case, "skipped", message=_clean(verdict.unanswered))
+    SubElement(suite, "system-out").text = _clean("\n".join([verdict.summary, *verdict.remarks]))
+
+
+def _count(within: Element) -> None:
+    for word, tag in (
+        ("tests", "testcase"),
+        ("failures", "failure"),
+        ("errors", "error"),
+        ("skipped", "skipped"),
+    ):
+        within.set(word, str(sum(1 for _ in within.iter(tag))))
+
+
+def _clean(text: str) -> str:
+    """Return a text without the characters that XML cannot hold, line by line."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def _markdown(entries: Sequence[GateEntry]) -> str:
+    return "\n".join(markdown(entry_document(entry)) for entry in entries)
+
+
+_WRITERS: Writers[Sequence[GateEntry]] = Writers(
+    "a verdict",
+    {
+        ".xml": lambda entries, file: file.write(junit(entries)),
+        ".md": lambda entries, file: file.write(_markdown(entries).encode()),
+        ".json": lambda entries, file: file.write(f"{to_json(document(entries))}\n".encode()),
+    },
+    hint=f"{REPORT_HINT}; .xml is JUnit",
+)
+write, check = _WRITERS.write, _WRITERS.check
