@@ -86,7 +86,7 @@ def test_queries_are_joined_by_id_and_those_in_only_one_run_are_reported():
         *(3, 1, 2.5 / 3, 2.5 / 3),
     )
     text = str(comparison)
-    assert "new − old: 1 query with a value in only one of the two left out\n" in text
+    assert "new − old: 1 query left out (value in only one of the two runs)\n" in text
     assert "new: 1 query of gold not in the run: left out" in text
     assert "conventions: missing=skip" in text
     assert comparison.moved()["query_id"].to_list() == ["q1", "q2"]

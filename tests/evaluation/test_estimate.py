@@ -27,10 +27,10 @@ def test_first_queries_are_extrapolated_to_all():
     assert (estimated.prompt_tokens, estimated.completion_tokens) == (400_000, 40_000)
     assert math.isclose(estimated.usd, 0.002 * 4 * 1000, rel_tol=1e-12)
     assert str(estimated).splitlines() == [
-        "3,000 queries; an estimate from 3 queries",
-        "time: about 1 min 15 s, 8 queries at a time (200.00 ms each)",
-        "tokens: about 400,000 read, 40,000 written",
-        "cost: about 8.00 USD (0.00267 each)",
+        "3,000 queries; estimated from 3 queries",
+        "time: about 1 min 15 s, 8 queries at a time (200.00 ms per query)",
+        "tokens: about 400,000 in, 40,000 out",
+        "cost: about 8.00 USD (0.00267 per query)",
     ]
 
 
@@ -76,7 +76,7 @@ def test_unknown_figures_are_not_shown():
 def test_failures_and_rounds_are_shown():
     failed = line(2, error=Failure("Timeout"))
     estimated = str(estimate([line(1), failed], 10, RunOptions(jobs=1, rate=2, warmup=3, repeat=2)))
-    assert "10 queries, asked 23 times in all; an estimate from 2 queries" in estimated
+    assert "10 queries, 23 calls of the retriever in total; estimated from 2 queries" in estimated
     assert "time: about 12 s, 1 query at a time, at most 2 started per second" in estimated
     assert "1 query of the 2 failed" in estimated
 

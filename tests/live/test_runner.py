@@ -214,8 +214,8 @@ def test_score_threshold_is_applied_unless_the_retriever_accepts_it(accepts, kep
     ("answer", "beginning"),
     [
         (Answer([ResultRow(id="a")]), "results[0]: "),
-        (Answer([], {"rerank": float("nan")}), "latency_ms.rerank: nan "),
-        (Answer([], {"rerank": -1.0}), "latency_ms.rerank: -1.0 "),
+        (Answer([], {"rerank": float("nan")}), "latency_ms.rerank: "),
+        (Answer([], {"rerank": -1.0}), "latency_ms.rerank: "),
         (Answer([], calls=[Call(price_per_1k=1, price_in=1)]), "calls[0]: price_per_1k "),
         (Answer([ResultRow(text="\ud800", score=1.0)]), ""),
         (Answer([], {"\ud800": 1.0}), ""),

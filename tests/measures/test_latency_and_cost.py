@@ -460,9 +460,9 @@ def test_table_shows_units_and_unknown_values_within_80_columns(command):
     assert [line for line in remarks.splitlines()[-6:] if "marked *" not in line] == [
         "every run: 2 queries of gold without judgments: left out",
         "every run: 1 query of gold not in the run: left out of latency, cost and context",
-        "every run: 1 query without the timing asked for: left out of latency",
+        "every run: 1 query without the requested timing: left out of latency",
         "every run: latency.p99 is based on only 2 queries; 100 or more are needed",
-        "other: 1 call without a price or its tokens: cost of their queries unknown",
+        "other: 1 call without a price or token count: cost of their queries unknown",
     ]
 
 

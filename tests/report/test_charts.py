@@ -239,7 +239,7 @@ def test_captions_of_latency_describe_the_load():
     both = compare(gold, runs, "RR")
     loads = {score.name: score.load for score in both.scores}
     frame = load_chart_data(both.scores, [LoadedRun.of(score) for score in both.scores]).latencies
-    load = ", asked 8, then 4 at a time, at most 2 begun a second."
+    load = ", 8 queries at a time, then 4, at most 2 started per second."
     for draw in (latency, latency_histogram):
         (drawing,) = draw(frame, list(runs), loads)
         assert drawing.caption.count(" at a time") == 1

@@ -587,7 +587,7 @@ def test_measure_without_values_is_shown_as_dashes(command, files):
         (
             ["old.run", "new.run", "--by", "kind", "--correction", "tukey"],
             "correction",
-            ["Tukey", "holm"],
+            ["tukey", "holm"],
         ),
     ],
 )
