@@ -683,8 +683,11 @@ class Gold:
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
-        queries = counted(self.queries.height, "query")
-        return f"<Gold{name}: {queries}, {counted(self.judgments.height, 'judgment')}>"
+        tables = {"judgment": self.judgments, "span": self.spans, "evidence text": self.evidence}
+        parts = [counted(self.queries.height, "query")]
+        heights = {noun: 0 if table is None else table.height for noun, table in tables.items()}
+        parts += [counted(height, noun) for noun, height in heights.items() if height]
+        return f"<Gold{name}: {', '.join(parts)}>"
 
 
 def gold_of_table(

@@ -23,7 +23,7 @@ from karat.errors import InputError, KaratWarning
 from karat.evaluation.baselines import setting_differences
 from karat.evaluation.calculation import Calculation, Change, Key, changes, trace
 from karat.evaluation.evaluator import Evaluator, Measures, evaluator_of
-from karat.evaluation.result import Result
+from karat.evaluation.result import Result, to_pandas
 from karat.evaluation.saved_scores import holds_scores
 from karat.evaluation.scores import Scores
 from karat.evaluation.scores_json import document
@@ -374,6 +374,33 @@ class Comparison(Result):
     def confidence(self) -> float:
         """The confidence level of the intervals."""
         return self.choices.confidence
+
+    def __getitem__(self, run: str) -> Scores:
+        """Return the scores of a run by its name.
+
+        Examples
+        --------
+        >>> import karat
+        >>> runs = {"bm25": {"q1": ["a"]}, "hybrid": {"q1": ["b"]}}
+        >>> karat.compare({"q1": {"a": 1}}, runs, "RR")["hybrid"]
+        <Scores 'hybrid': RR 0.000>
+
+        """
+        self._require_runs(run)
+        return next(score for score in self.scores if score.name == run)
+
+    def to_pandas(self) -> Any:
+        """Return `pairs` as a pandas DataFrame.
+
+        Examples
+        --------
+        >>> import karat
+        >>> runs = {"bm25": {"q1": ["a"]}, "hybrid": {"q1": ["b"]}}
+        >>> float(karat.compare({"q1": {"a": 1}}, runs, "RR").to_pandas().loc[0, "difference"])
+        -1.0
+
+        """
+        return to_pandas(self.pairs)
 
     def moved(self, measure: AnyMeasure | None = None, n: int = 5) -> pl.DataFrame:
         """Return the queries that rose most and those that fell most, for every pair.

@@ -9,6 +9,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import polars as pl
+
+from karat.errors import InputError
 from karat.measures.name_parser import AnyMeasure
 from karat.stats.groups import Field
 
@@ -21,7 +24,7 @@ class Result:
 
         return report.text(self)
 
-    def _repr_html_(self) -> str | None:
+    def _repr_html_(self) -> str:
         from karat import report
 
         return report.html(self)
@@ -52,3 +55,19 @@ class Result:
         from karat import report
 
         return report.plot(self, kind, by=by, measure=measure, pairs=pairs)
+
+
+def to_pandas(frame: pl.DataFrame) -> Any:
+    """Return a table as a pandas DataFrame; unlike Polars, this does not need PyArrow."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise InputError(
+            "pandas is not installed", field="to_pandas", hint="pip install pandas"
+        ) from None
+    return pd.DataFrame(
+        {
+            column.name: column.to_numpy() if column.dtype.is_numeric() else column.to_list()
+            for column in frame.iter_columns()
+        }
+    )

@@ -17,7 +17,7 @@ from karat.data.list_cut import ListCut
 from karat.engines.local import ScoredRun
 from karat.errors import InputError
 from karat.evaluation.remarks import counted_notes, left_out
-from karat.evaluation.result import Result
+from karat.evaluation.result import Result, to_pandas
 from karat.match.evidence import EvidenceMatches, evidence_table
 from karat.measures import Measure, ScoreTable
 from karat.measures.families import EVIDENCE
@@ -282,8 +282,18 @@ class Scores(Result):
 
         return read_scores(path, run=run)
 
-    def __str__(self) -> str:
-        return repr(self)
+    def to_pandas(self) -> Any:
+        """Return the values of each query as a pandas DataFrame: query_id, one column per measure.
+
+        Examples
+        --------
+        >>> import karat
+        >>> scores = karat.evaluate({"q1": {"a": 1}}, {"q1": ["b", "a"]}, "RR")
+        >>> scores.to_pandas().loc[0, "RR"]
+        np.float64(0.5)
+
+        """
+        return to_pandas(self.per_query)
 
     def __repr__(self) -> str:
         table = self.table

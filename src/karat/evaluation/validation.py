@@ -17,7 +17,7 @@ from karat.data.data_file import PathSource
 from karat.data.gold_tables import NO_SPANS
 from karat.data.run import Run
 from karat.errors import counted
-from karat.evaluation.result import Result
+from karat.evaluation.result import Result, to_pandas
 from karat.evaluation.validation_checks import (
     KINDS,
     Finder,
@@ -205,6 +205,18 @@ class Validation(Result):
             The severity to count.
         """
         return sum(finding.count for finding in self.findings if finding.severity == severity)
+
+    def to_pandas(self) -> Any:
+        """Return the findings as a pandas DataFrame: severity, kind, source, count, meaning.
+
+        Examples
+        --------
+        >>> import karat
+        >>> len(karat.validate({"q1": {"a": 1}}).to_pandas())
+        0
+
+        """
+        return to_pandas(self.frame)
 
     @property
     def frame(self) -> pl.DataFrame:
