@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len as cell_width
 
 import karat
 from karat.errors import ConventionError, KaratWarning
 from karat.measures import REGISTRY, parse
-from karat.report.terminal import cell_width
 from support.effort import examples
 from support.errors import refused
 

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from playwright.sync_api import expect
 
+from karat.report.cells import format_difference, format_value
 from karat.report.page import scripts
 from karat.report.page.html import write
 from karat.report.page.model import Outcomes
-from karat.report.tables import format_difference, format_value
 from support.pages import DOCUMENT, HOSTILE, IDS, LONG, TEXTS, a_page, some_queries
 
 

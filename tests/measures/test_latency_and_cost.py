@@ -14,7 +14,7 @@ from karat.data import Gold, Run
 from karat.data.formats.native_run import CALLS, TIMINGS
 from karat.errors import ConventionError, MeasureError
 from karat.measures import REGISTRY, Plan, ScoreTable, parse, score
-from karat.report import scores as scores_files
+from karat.report import score_files as scores_files
 from karat.report.sheet import Sheet
 from oracles import usage as usage_oracle
 from support.effort import examples

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 from karat import compare, evaluate
 from karat.evaluation.scores import Scores
-from karat.report import verdict as verdict_files
+from karat.report import verdict_files
 from karat.report.page import build, scripts
 from karat.report.page.pack import pack_queries
 from karat.report.schemas import schema

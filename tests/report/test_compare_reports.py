@@ -6,13 +6,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from rich.cells import cell_len as cell_width
 
 import karat
 from karat.format import probability
+from karat.report.cells import interval_text
 from karat.report.comparison import run_letter
-from karat.report.comparison_tables import format_difference_interval
-from karat.report.latex import escape
-from karat.report.terminal import cell_width
+from karat.report.renderers.latex import escape
 from support.commands import check_refused
 
 GOLD = [
@@ -559,9 +559,9 @@ def test_small_p_is_not_shown_as_zero(p, shown):
 
 
 def test_interval_can_have_an_open_end():
-    assert format_difference_interval(None, None, "RR") == "–"
-    assert format_difference_interval(-0.25, 0.5, "RR") == "[-0.2500, 0.5000]"
-    assert format_difference_interval(None, 0.5, "latency.p90") == "[–, 0.500]"
+    assert interval_text(None, None, "RR", sign=True) == "–"
+    assert interval_text(-0.25, 0.5, "RR", sign=True) == "[-0.250, 0.500]"
+    assert interval_text(None, 0.5, "latency.p90", sign=True) == "[–, 0.500]"
 
 
 def test_measure_without_values_is_shown_as_dashes(command, files):

@@ -8,7 +8,7 @@ import pytest
 
 import karat
 from karat.evaluation.verdict import GateEntry
-from karat.report import verdict as verdict_files
+from karat.report import verdict_files
 from support.commands import check_refused
 from support.errors import refused
 

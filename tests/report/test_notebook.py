@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import karat
-from karat.report.tables import format_with_interval
+from karat.report.cells import format_with_interval
 from support.markup import Reader
 
 HARM = "<script>harm()</script>\u202e"

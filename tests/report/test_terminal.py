@@ -10,11 +10,11 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from karat.report.bars import ValueBar
+from rich.cells import cell_len as cell_width
 
 import karat
 from karat.measures.registry import REGISTRY
-from karat.report.bars import ValueBar
-from karat.report.terminal import cell_width
 from support.effort import examples
 
 GOLD = {f"q{at:02}": {"a": 2, "b": 1} for at in range(12)}

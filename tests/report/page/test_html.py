@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 import karat
+from karat.report.cells import format_with_interval
 from karat.report.comparison import ComparisonSheet
 from karat.report.page import html, scripts
 from karat.report.page.model import Input, Notice, Page
 from karat.report.sheet import Sheet
-from karat.report.tables import format_with_interval
 from support.errors import refused
 from support.pages import (
     FAIR,
