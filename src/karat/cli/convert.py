@@ -78,16 +78,14 @@ if TYPE_CHECKING:
         metavar="N|SHARE",
         show_default="1",
         help="Treat a chunk as relevant if it contains at least N characters of a span, or at "
-        "least "
-        "this share of the span, such as 0.5.",
+        "least this share of the span, such as 0.5.",
     ),
     Option(
         "--shares",
         panel="Judgments from spans",
         metavar="LIST",
         help="Grade each relevant chunk by the share of a span that it contains: 1, plus 1 for "
-        "each "
-        "share in LIST that is reached, for example 0.5,1.0.",
+        "each share in LIST that is reached, for example 0.5,1.0.",
     ),
     COLUMNS,
     QUERIES,

@@ -25,8 +25,8 @@ from karat.cli.parameters import Option, command
         multiple=True,
         help='Add a threshold, such as "nDCG@10 >= 0.6" or '
         '"R@10 max_drop 0.02 confidence 0.9 strict". max_drop fails if a larger drop is shown at '
-        "this "
-        "confidence level; with strict, it fails unless a smaller drop is shown. Repeat for more.",
+        "this confidence level; with strict, it fails unless a smaller drop is shown. Repeat for "
+        "more.",
     ),
     Option(
         "--baseline",

@@ -153,8 +153,7 @@ MATCHING = [
         metavar="ratio|partial|tokens",
         default="ratio",
         help="Choose what is compared: the whole texts (ratio), the evidence text and the most "
-        "similar "
-        "part of the chunk (partial), or the words of both texts (tokens).",
+        "similar part of the chunk (partial), or the words of both texts (tokens).",
     ),
     Option(
         "--direction",
@@ -162,8 +161,7 @@ MATCHING = [
         metavar="evidence|either",
         default="evidence",
         help="Count an evidence text as covered if the chunk contains the evidence text "
-        "(evidence), or "
-        "if either text contains the other (either).",
+        "(evidence), or if either text contains the other (either).",
     ),
     Option(
         "--autojunk",
@@ -193,14 +191,12 @@ MATCHING = [
 
 _TREATMENTS = {
     "missing": "score it as if nothing was retrieved (zero), exclude it (skip), or stop with an "
-    "error "
-    "(error)",
+    "error (error)",
     "unknown": "ignore it (ignore), or stop with an error (error)",
     "no_gold": "follow the rule of each measure family (family), score it 0 (zero) or 1 (one), "
     "score it 1 for recall measures and 0 for others (recall), or exclude it (skip)",
     "duplicates": "do not count it again (first), count it again in P, Hits and evidence.P "
-    "(count), "
-    "remove it so that later items move up (set), or stop with an error (error)",
+    "(count), remove it so that later items move up (set), or stop with an error (error)",
     "unjudged": "treat it as irrelevant (irrelevant), or remove it from the list (skip)",
 }
 CONVENTIONS = [

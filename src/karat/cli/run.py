@@ -78,8 +78,7 @@ if TYPE_CHECKING:
         metavar="OURS=THEIRS",
         multiple=True,
         help="Map the karat field OURS (query, top_k, results, id, score, text, …) to the name "
-        "THEIRS "
-        "that the retriever uses, for example query=question. Repeat for more.",
+        "THEIRS that the retriever uses, for example query=question. Repeat for more.",
     ),
     Option(
         "--tokenizer",
@@ -162,8 +161,7 @@ if TYPE_CHECKING:
         panel="HTTP",
         metavar="JSON",
         help="Add the fields of this JSON object to each HTTP request. With --method GET, they "
-        "are sent "
-        "as URL parameters.",
+        "are sent as URL parameters.",
     ),
     Option(
         "-j",

@@ -293,8 +293,7 @@ class Gold:
         raise InputError(
             f"expected gold, got a value of type {type(source).__name__}",
             hint="pass {query: {item: grade}}, a table, a list of records as in karat's JSON "
-            "Lines format, "
-            "or (question, id) pairs; use Gold.read for a path",
+            "Lines format, or (question, id) pairs; use Gold.read for a path",
         )
 
     def with_spans(self, spans: Any) -> Gold:

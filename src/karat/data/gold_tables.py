@@ -271,8 +271,7 @@ def fill_query_fields(queries: pl.DataFrame, additions: pl.DataFrame) -> pl.Data
             _warn(
                 f"{counted(different.height, 'query')} "
                 f"{'has' if different.height == 1 else 'have'} different texts in gold and in the "
-                "queries file"
-                f"{for_example(different.height, repr(different['query_id'][0]))}; "
+                f"queries file{for_example(different.height, repr(different['query_id'][0]))}; "
                 "the text in gold is used"
             )
     in_both = [name for name in shared.columns if f"{name}:new" in joined.columns]

@@ -218,8 +218,7 @@ class Run:
         raise InputError(
             f"expected a run, got a value of type {type(source).__name__}",
             hint="pass {query: {item: score}}, {query: [item, …]}, a table, or a list of records "
-            "as in "
-            "karat's JSON Lines format; "
+            "as in karat's JSON Lines format; "
             "use Run.read for a path",
         )
 

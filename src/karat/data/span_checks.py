@@ -293,7 +293,7 @@ def _likely_cause(document: str, row: Row) -> str | None:
             r"the offsets count \r\n as one character, but karat counts two: recompute the offsets"
         )
     if _is_at(unix_text.replace("\n", "\r\n"), unix_document.replace("\n", "\r\n"), start, end):
-        return r"the offsets count every line break as \r\n, unlike the document: recompute the offsets"
+        return r"the offsets count every line break as \r\n: use the line breaks of the document"
     for cause in (INCLUSIVE_END, FROM_ONE, BOTH_FROM_ONE):
         if _is_at(text, document, start + cause.start, end + cause.end):
             return f"the text is at [{start + cause.start}, {end + cause.end})"

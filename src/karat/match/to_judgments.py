@@ -137,8 +137,7 @@ def _warn_of_queries_without_chunks(spans: pl.DataFrame, judgments: pl.DataFrame
         warnings.warn(
             KaratWarning(
                 f"{missing.len():,} of {counted(with_spans.len(), 'query')} with spans will score "
-                "0, "
-                "because no chunk contains enough of any span"
+                "0, because no chunk contains enough of any span"
                 f"{for_example(missing.len(), f'query {missing[0]!r}')}"
             ),
             stacklevel=3,

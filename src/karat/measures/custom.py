@@ -238,8 +238,7 @@ def _failed(measure: Measure, error: Exception) -> MeasureError:
         line=own_frames[-1].lineno if own_frames else None,
         field=measure.name,
         hint="run `karat --debug COMMAND …` to show the traceback; in Python, the original "
-        "exception "
-        "is the __cause__ of this error",
+        "exception is the __cause__ of this error",
     )
 
 

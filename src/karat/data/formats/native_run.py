@@ -294,9 +294,8 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
         warnings.warn(
             KaratWarning(
                 f"{run_name}: {counted(n_rises, 'item')} {'has' if n_rises == 1 else 'have'} a "
-                "higher "
-                "score than the item before; the results are ranked in the order of the list, not "
-                "by score"
+                "higher score than the item before; the results are ranked in the order of the "
+                "list, not by score"
             ),
             stacklevel=3,
         )
