@@ -202,7 +202,8 @@ def _is_torn(line: bytes, source: Source) -> bool:
 def _invalid_values(value: Any, path: str) -> Iterator[tuple[str, str]]:
     """Yield path and problem of each value that Python reads but JSON does not allow."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield path, f"{json.dumps(value)} is not allowed in JSON"
+        number = "NaN" if math.isnan(value) else "a number that is infinite or too large"
+        yield path, f"{number} is not allowed in JSON"
     elif isinstance(value, str) and not _is_encodable(value):
         yield path, f"the text contains a lone surrogate: {value!a}"
     elif isinstance(value, list):
