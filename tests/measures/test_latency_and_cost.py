@@ -317,7 +317,7 @@ def test_run_without_any_query_of_gold_is_refused():
     [
         ("latency.p90@5", None, "latency.p90", "latency.p90"),
         ("latency.p95", None, "'latency.p95'", "latency.p90"),
-        ("latency.mean(stage=)", "latency.mean(stage=)", "", ""),
+        ("latency.mean(stage=)", "latency.mean: stage", "", ""),
         ("cost.mean(rel=1)", None, "'rel'", "stage, model"),
     ],
 )

@@ -10,7 +10,8 @@ from karat.cli.parameters import Argument, command
 NAMES = Argument(
     "names",
     metavar="NAME",
-    text="The measures to list; write your own as package.module:function.  [default: all]",
+    text="The measures to list; refer to a custom measure as package.module:function.  [default: "
+    "all]",
     nargs=-1,
     required=False,
 )

@@ -121,7 +121,9 @@ class Columns:
             raise InputError(
                 f"column or key {theirs!r} not found; the input has: {self._format_seen()}",
                 field=f"column {ours}={theirs}",
-                hint=f"did you mean {ours}={similar[0]}?" if similar else "write OURS=THEIRS",
+                hint=f"did you mean {ours}={similar[0]}?"
+                if similar
+                else f"map an existing column or key: {ours}=NAME",
             )
 
     def _format_seen(self) -> str:
@@ -136,9 +138,10 @@ class Columns:
         try:
             yield
         except InputError as error:
-            unused = ", ".join(f"{ours}={theirs}" for ours, theirs in self._missing())
-            if unused:
-                hints = [error.hint or "", f"not found so far: --column {unused}"]
+            missing = [f"{theirs!r} (mapped to {ours})" for ours, theirs in self._missing()]
+            if missing:
+                not_found = f"not found in the input up to this error: {', '.join(missing)}"
+                hints = [error.hint or "", not_found]
                 error.hint = "; ".join(filter(None, hints))
             raise
         self.check()

@@ -292,8 +292,8 @@ class Gold:
             return gold_of_records(records, name=name)
         raise InputError(
             f"expected gold, got a value of type {type(source).__name__}",
-            hint="pass {query: {item: grade}}, a table, native records or (question, id) pairs; "
-            "use Gold.read for a path",
+            hint="pass {query: {item: grade}}, a table, a list of records as in karat's JSON "
+            "Lines format, or (question, id) pairs; use Gold.read for a path",
         )
 
     def with_spans(self, spans: Any) -> Gold:
@@ -370,7 +370,8 @@ class Gold:
     def with_queries(self, queries: Any) -> Gold:
         """Return a copy with the texts and fields of a table of queries.
 
-        If both this gold and the table have a value, the value in the table takes precedence.
+        If both this gold and the table have a value, the value in the table takes precedence. (The
+        option --queries of the command line is different: it keeps the values of gold.)
 
         Parameters
         ----------

@@ -119,7 +119,9 @@ def with_scores_that_order(results: pl.DataFrame) -> tuple[pl.DataFrame, list[st
         return results, []
     replaced = []
     if "score" in results.columns:
-        replaced.append("scores that do not give the order of the lists (n…1 are written instead)")
+        replaced.append(
+            "scores that do not match the order of the results (replaced by n, n-1, …, 1)"
+        )
     descending = pl.int_range(pl.len(), 0, -1).over("query_id").cast(pl.Float64)
     return results.with_columns(score=descending), replaced
 

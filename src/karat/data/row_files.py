@@ -59,7 +59,7 @@ def read(
     else:
         table_rows = table_files.READERS[name](source)
     if not table_rows[0].height:
-        raise source.error("the table has no rows", hint="check the command that wrote it")
+        raise source.error("the table has no rows", hint="check the command that wrote the file")
     return table_files.convert_table(make, table_rows, source)
 
 
@@ -101,7 +101,7 @@ def _detect_format(source: DataFile) -> str:
         raise source.error(
             "the format cannot be detected",
             field="format",
-            hint=f"specify it: {', '.join(NAMES)}",
+            hint=f"specify the format: {', '.join(NAMES)}",
         )
     return ENDINGS[source.ending]
 

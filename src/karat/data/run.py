@@ -217,7 +217,8 @@ class Run:
             return run_of_records(records, name=name)
         raise InputError(
             f"expected a run, got a value of type {type(source).__name__}",
-            hint="pass {query: {item: score}}, {query: [item, …]}, a table or native records; "
+            hint="pass {query: {item: score}}, {query: [item, …]}, a table, or a list of records "
+            "as in karat's JSON Lines format; "
             "use Run.read for a path",
         )
 

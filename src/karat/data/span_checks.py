@@ -188,7 +188,7 @@ def in_code_points(table: pl.DataFrame, corpus: Corpus, unit: str, field: str) -
     kind = next(kind for kind, is_faulty in located.faults.items() if is_faulty[index])
     row = table.row(index, named=True)
     problem, row_hint = describe_fault(kind, row, corpus, unit)
-    hints = [row_hint, "run karat validate for a list of all problems"]
+    hints = [row_hint, "run `karat validate` for a list of all problems"]
     if kind != "unknown-document" and "text" in table.columns:
         explanation = explain_offsets(table, unit, corpus)
         if explanation is not None:
@@ -214,7 +214,7 @@ def describe_fault(kind: str, row: Row, corpus: Corpus, unit: str) -> tuple[str,
     if kind == "past-end":
         return f"the document ends at {bounds(document, unit)[-1]} ({_UNIT_NAMES[unit]})", hint
     if kind == "inside-character":
-        return f"it starts or ends inside a character (offsets in {_UNIT_NAMES[unit]})", hint
+        return f"the span starts or ends inside a character (offsets in {_UNIT_NAMES[unit]})", hint
     start, end = _to_code_points(document, row, unit)
     document_text, span_text = _shorten_to_difference(document[start:end], row["text"])
     return f"the document has {document_text}, but the text is {span_text}", hint
@@ -283,12 +283,17 @@ def _likely_cause(document: str, row: Row) -> str | None:
         return None
     for unit in UNITS:
         if _is_at(text, document, *_to_code_points(document, row, unit)):
-            return f'the offsets look like {_UNIT_NAMES[unit]}: declare "offsets": "{unit}"'
+            return (
+                f'the offsets look like {_UNIT_NAMES[unit]}: add "offsets": "{unit}" to the header '
+                "of the .jsonl file"
+            )
     unix_document, unix_text = document.replace("\r\n", "\n"), text.replace("\r\n", "\n")
     if _is_at(unix_text, unix_document, start, end):
-        return r"the span fits if \r\n counts as one character: count it as two"
+        return (
+            r"the offsets count \r\n as one character, but karat counts two: recompute the offsets"
+        )
     if _is_at(unix_text.replace("\n", "\r\n"), unix_document.replace("\n", "\r\n"), start, end):
-        return r"the span fits if every line break is \r\n: use the line breaks of the document"
+        return r"the offsets count every line break as \r\n: use the line breaks of the document"
     for cause in (INCLUSIVE_END, FROM_ONE, BOTH_FROM_ONE):
         if _is_at(text, document, start + cause.start, end + cause.end):
             return f"the text is at [{start + cause.start}, {end + cause.end})"

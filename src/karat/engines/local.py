@@ -22,7 +22,7 @@ from karat.data.run import Run
 from karat.data.run_source import RunSource
 from karat.data.span_checks import explain_offsets, text_lengths
 from karat.engines.scoring_options import ScoringOptions
-from karat.errors import InputError, KaratWarning, RetrieverError, counted
+from karat.errors import InputError, KaratWarning, RetrieverError, counted, for_example
 from karat.live.failures import checked_share, too_many_failed
 from karat.match.align import collapse_to_documents
 from karat.match.gold_index import PreparedGold, prepare
@@ -368,8 +368,8 @@ def _require_items(chunks: Chunks, run: Run) -> None:
         )
         raise InputError(
             f"{counted(missing.height, 'item')} of the run "
-            f"{'is' if missing.height == 1 else 'are'} not in the table of chunks, "
-            f"such as {example}",
+            f"{'is' if missing.height == 1 else 'are'} not in the table of chunks"
+            f"{for_example(missing.height, example)}",
             field="chunks",
             hint="pass the table of all chunks that the run retrieves from; for one table per run, "
             "pass chunks={run: table} or --chunks RUN=FILE",
@@ -454,7 +454,7 @@ def _no_shared_query(gold_ids: pl.Series, run_ids: pl.Series) -> InputError:
     return InputError(
         f"gold and run have no query in common: gold has {in_gold}, the run has {in_run or 'none'}",
         field="query_id",
-        hint="check that both are for the same queries and spell their ids in the same way",
+        hint="check that gold and run are for the same queries and use the same query ids",
     )
 
 

@@ -315,7 +315,8 @@ def _read_timings(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
         raise InputError(
             "the run has no timings",
             field="latency_ms",
-            hint='add them to each line of a native run: "latency_ms": {"total": 123.4}',
+            hint="add timings to each line of a run in karat's JSON Lines format: "
+            '"latency_ms": {"total": 123.4}',
         )
     timings = UsageTable.of(gold.query_ids, run, run.timings)
     untimed = [
@@ -330,7 +331,8 @@ def _read_calls(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
         raise InputError(
             "the run has no model calls",
             field="calls",
-            hint='add them to each line of a native run: "calls": [{"model": "…", '
+            hint="add the calls to each line of a run in karat's JSON Lines format: "
+            '"calls": [{"model": "…", '
             '"prompt_tokens": 812, "completion_tokens": 64, "price_per_1k": 0.002}]',
         )
     calls = UsageTable.of(gold.query_ids, run, run.calls)
@@ -344,8 +346,8 @@ def _read_tokens(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
         raise InputError(
             "the run has no token counts",
             field="tokens",
-            hint='add them to the results of a native run: {"id": "…", "tokens": 128}; '
-            "karat run --tokenizer counts them",
+            hint="add token counts to the results of a run in karat's JSON Lines format: "
+            '{"id": "…", "tokens": 128}; or let `karat run --tokenizer SPEC` count the tokens',
         )
     results = UsageTable.of(gold.query_ids, run, run.results)
     unknown = results.rows.where(np.isnan(tokens_of(results)))
@@ -401,7 +403,7 @@ SPAN = Family(
             f"gold has only empty spans for this query: no_gold={conventions.no_gold}"
         ),
     ),
-    made_from=("evidence", "karat locate finds the spans of evidence texts"),
+    made_from=("evidence", "`karat locate` finds the spans of evidence texts"),
 )
 EVIDENCE = Family(
     "evidence",
@@ -431,8 +433,8 @@ EVIDENCE = Family(
             f"gold has only empty evidence texts for this query: no_gold={conventions.no_gold}"
         ),
     ),
-    hint='; evidence texts are "evidence": ["…"] in each record of gold, or '
-    "Gold.of(evidence={query: [text, …]}) in Python",
+    hint='; add evidence texts as "evidence": ["…"] to each record of gold, or in Python with '
+    "Gold.of(evidence={query: [text, …]})",
 )
 LATENCY = Family("latency", _read_timings, empty="nothing was timed")
 COST = Family("cost", _read_calls, empty="no calls were recorded")

@@ -273,7 +273,7 @@ def share(value: Any) -> float:
             return number
     except (TypeError, ValueError):
         pass
-    raise MeasureError(f"must be a number between 0 and 1, got {value!r}")
+    raise MeasureError(f"must be a number above 0 and below 1, got {value!r}")
 
 
 def number(value: Any) -> float:

@@ -100,7 +100,7 @@ class ScoreTable:
         if measure not in self.measures:
             raise MeasureError(
                 f"{measure} is not in the scores",
-                hint=f"they contain {', '.join(map(str, self.measures))}",
+                hint=f"the scores contain {', '.join(map(str, self.measures))}",
             )
         return measure
 

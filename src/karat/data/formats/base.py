@@ -167,6 +167,6 @@ def _equals_item_id(results: pl.DataFrame, name: str) -> bool:
 
 def _warn_of_losses(target: str, report: WriteReport) -> WriteReport:
     if report.lost:
-        message = f"{target} cannot store {', '.join(report.lost)}"
+        message = f"{target} cannot store all of the data; not written: {', '.join(report.lost)}"
         warnings.warn(KaratWarning(message), stacklevel=6)
     return report

@@ -185,7 +185,7 @@ def _field_count_error(source: Source, text: str, names: tuple[str, ...]) -> Inp
         if line.strip()
     ]
     if not counts:
-        return source.error("the file has no text", hint="check the command that wrote it")
+        return source.error("the file has no text", hint="check the command that wrote the file")
     first_count = counts[0][1]
     invalid = [pair for pair in counts if not 3 <= pair[1] <= len(names)]
     different = [pair for pair in counts if pair[1] != first_count]

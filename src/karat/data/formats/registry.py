@@ -58,7 +58,7 @@ def detect(source: DataFile) -> Format:
 
 
 def format_for_writing(path: str | os.PathLike[str], name: str | None = None) -> Format:
-    """Return the format with this name, or by default the format for the ending of the path."""
+    """Return the format with this name, or by default the one for its file extension."""
     if name is not None:
         return format_named(name)
     ending = without_compression(Path(path)).suffix
@@ -67,9 +67,9 @@ def format_for_writing(path: str | os.PathLike[str], name: str | None = None) ->
             return fmt
     endings = [suffix for fmt in FORMATS for suffix in fmt.endings if suffix]
     raise InputError(
-        f"unknown file ending {ending!r}",
+        f"unknown file extension {ending!r}",
         path=path,
-        hint=f"use one of {', '.join(endings)}, or set the format: {', '.join(NAMES)}",
+        hint=f"use one of {', '.join(endings)}, or specify the format: {', '.join(NAMES)}",
     )
 
 
