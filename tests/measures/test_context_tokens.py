@@ -89,7 +89,9 @@ def test_query_with_unknown_tokens_in_the_top_k_is_left_out():
     run = [{"query_id": "q1", "results": first}, {"query_id": "q2", "results": second}]
     scores = karat.evaluate(gold, run, ["context.tokens@2", "context.tokens@1"])
     assert (scores["context.tokens@2"], scores["context.tokens@1"]) == (3.0, 4.0)
-    assert "1 query with items without a token count: left out of context" in Sheet(scores).remarks()
+    assert (
+        "1 query with items without a token count: left out of context" in Sheet(scores).remarks()
+    )
     assert karat.evaluate(gold, run, "context.tokens@1").left_out == {}
 
 

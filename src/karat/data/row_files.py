@@ -40,7 +40,7 @@ class RowLine(msgspec.Struct):
 
 
 def first_id(*ids: Id | None) -> str | None:
-    """Return the first id that is not None as text; files use different keys for the id."""
+    """Return the first id that is not None, as a str; files use different keys for the id."""
     return next((str(value) for value in ids if value is not None), None)
 
 

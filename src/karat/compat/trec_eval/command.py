@@ -26,7 +26,7 @@ RUN may be - for standard input.
   -m NAME[.PARAM,…]
                   add a measure, with its parameters after a dot; can be repeated
   -c              average over all topics of QRELS; a topic that is not in RUN
-                  counts as nothing retrieved
+                  is scored as if nothing was retrieved
   -l LEVEL        the lowest grade that counts as relevant (default: 1)
   -M COUNT        use only the first COUNT items of each topic
   -J              drop unjudged items
@@ -98,7 +98,8 @@ def trec_eval(arguments: list[str], out: IO[str]) -> None:
         raise InputError(
             f"topic {missing_topic!r} of the qrels is not in the run",
             path=options.files[1],
-            hint="trec_eval 10.0 stops here too; -c counts such topics as nothing retrieved",
+            hint="trec_eval 10.0 stops here, too; with -c, such topics are scored as if nothing "
+            "was retrieved",
         )
 
 

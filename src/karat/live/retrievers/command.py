@@ -179,7 +179,7 @@ def _quote_line(line: bytes) -> str:
 
 
 def _parse_command(command: str) -> list[str]:
-    """Split a command into words, and refuse it if its program cannot be found or executed."""
+    """Split a command into words; raise an error if its program is not found or executable."""
     try:
         words = shlex.split(command)
     except ValueError as error:
