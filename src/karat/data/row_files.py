@@ -64,7 +64,7 @@ def read(
 
 
 def write(table: pl.DataFrame, path: str | os.PathLike[str], format: str | None) -> None:  # noqa: A002
-    """Write a table in the given format, or in the one that follows from the file extension."""
+    """Write a table in the given format, or in the format for the file extension."""
     ending = without_compression(Path(path)).suffix.lower()
     name = format or ENDINGS.get(ending)
     if name is None:

@@ -90,7 +90,7 @@ class Alternatives:
     def counted(self, needed: Ints, reached: Ints, k: int | None, rel: int) -> tuple[Ints, Ints]:
         """Correct two counts of items so that each group counts as one item.
 
-        `needed` is the number of relevant items per query, `reached` that of the top k.
+        `needed` is the number of relevant items per query, `reached` the number in the top k.
         """
         relevant = self.grade >= rel
         retrieved = relevant & (self.rank > 0)

@@ -157,7 +157,7 @@ def _test_summary(sheet: ComparisonSheet, leader: str, row: PairRow) -> str:
 
 
 def _lead(leader: str, row: PairRow) -> float | None:
-    """Return the value of a run minus that of the other run, over the queries of both."""
+    """Return the value of a run minus the value of the other run, over their common queries."""
     difference: float | None = row["difference"]
     if difference is None:
         return None

@@ -234,7 +234,7 @@ class _FlipPlan:
     minus: int | None = None
     plus: int | None = None
     weights: int | None = None
-    """The column of weights; with all sign patterns, that of the weights of ties."""
+    """The column of weights; with all sign patterns, the column of the weights of ties."""
 
     @property
     def n(self) -> int:

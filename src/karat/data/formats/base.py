@@ -50,7 +50,7 @@ class WriteReport:
 
 
 def unambiguous_kind(*, gold: bool, run: bool) -> Kind | None:
-    """Return the kind if there are signs of exactly one of them, otherwise None."""
+    """Return the kind of data if there are signs of only one kind, otherwise None."""
     if gold == run:
         return None
     return "gold" if gold else "run"

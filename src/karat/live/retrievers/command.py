@@ -61,7 +61,7 @@ class CommandRetriever(Retriever):
         self._search = settings_to_send(search, fields)
         self.accepts = frozenset(self._search)
         self.settings = {"fields": fields.as_dict()} if fields.as_dict() else {}
-        # Refuse paths of fields that cannot be built before the first query.
+        # Raise the error for invalid paths of fields now, before the first query.
         fields.request({"query": "", **self._search}, {})
         self._idle: list[Process] = []
         self._ending: set[asyncio.Task[None]] = set()

@@ -110,7 +110,7 @@ class HttpRetriever(Retriever):
                 *self._headers.get("Authorization", "").split(),
             ]
         )
-        # Refuse a request that cannot be built before the first query.
+        # Raise the error for a request that cannot be built now, before the first query.
         self._request("")
         self._proxy = find_proxy(parts)
         self._session: aiohttp.ClientSession | None = None
