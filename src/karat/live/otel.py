@@ -319,7 +319,9 @@ def _timestamp(span: Mapping[str, Any], names: tuple[str, ...], location: TraceL
             f"expected a time, got {value!r}",
             "write nanoseconds since 1970, or a date such as 2026-01-31T12:00:00.5Z",
         )
-    raise location.error(f"the span has no {name}", "end every span before it is exported")
+    raise location.child(f".{name}").error(
+        "the time is missing", "end every span before it is exported"
+    )
 
 
 def _to_nanoseconds(moment: datetime) -> int:
