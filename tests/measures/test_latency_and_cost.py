@@ -141,7 +141,7 @@ def test_counts_report_missing_timings_and_prices(gold, run):
     asked = gold & run.keys()
     assert timed["in_common"] == len(asked)
     assert timed["not_run"] == len(gold - run.keys())
-    assert timed["missing"] == 0  # nothing is scored as nothing retrieved
+    assert timed["missing"] == 0  # nothing is scored as if nothing was retrieved
     assert timed["unknown"] == len(run.keys() - gold)
     assert timed["no_timings"] == sum("rerank" not in dict(run[query][0]) for query in asked)
     calls = [call for query in asked for call in run[query][1]]

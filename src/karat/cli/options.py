@@ -267,7 +267,7 @@ class Scoring:
     keywords: dict[str, Any]
     """Keyword arguments for `Evaluator` and `explain`."""
     flags: list[str]
-    """The flags as command line words, for a suggested command."""
+    """The flags as command-line arguments, for a suggested command."""
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Scoring:

@@ -99,7 +99,7 @@ def convert(
 
 
 def _data_kind(kind: str | None, file: DataFile, file_format: Format) -> Kind:
-    """Return the kind that was specified, or else the one that is detected."""
+    """Return the specified kind of data, or else the detected kind."""
     if kind is not None and kind not in KINDS:
         raise InputError(
             f"unknown kind {kind!r}", field="kind", hint=f"use {' or '.join(map(repr, KINDS))}"
@@ -117,7 +117,7 @@ def _data_kind(kind: str | None, file: DataFile, file_format: Format) -> Kind:
 
 
 def _with_tag(run: Run, files: list[DataFile], formats: list[Format]) -> Run:
-    """Add the tag of TREC files, which is not read for scoring."""
+    """Add the run tag of TREC files to the settings; reading a run for scoring skips the tag."""
     tags = [
         trec.last_tag(file)
         for file, file_format in zip(files, formats, strict=True)

@@ -163,7 +163,7 @@ def has_span_columns(frame: pl.DataFrame) -> bool:
 
 
 def are_ragas_rows(records: Sequence[Any]) -> bool:
-    """Return whether the first of some records is a Ragas row."""
+    """Return whether the first record is a Ragas row."""
     return bool(records) and isinstance(records[0], Mapping) and has_ragas_columns(records[0])
 
 

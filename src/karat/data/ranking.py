@@ -111,7 +111,7 @@ def scores_give_order(results: pl.DataFrame) -> bool:
 
 
 def with_scores_that_order(results: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return results whose scores give their order, and a list that names replaced scores.
+    """Return results with scores that give their order, and what was replaced.
 
     Scores that do not give the order, and missing scores, are replaced by n, n−1, …, 1.
     """

@@ -40,7 +40,7 @@ class RowLine(msgspec.Struct):
 
 
 def first_id(*ids: Id | None) -> str | None:
-    """Return the first id that is not None as text; files use different keys for the id."""
+    """Return the first id that is not None, as a str; files use different keys for the id."""
     return next((str(value) for value in ids if value is not None), None)
 
 
@@ -64,7 +64,7 @@ def read(
 
 
 def write(table: pl.DataFrame, path: str | os.PathLike[str], format: str | None) -> None:  # noqa: A002
-    """Write a table in the given format, or in the one that follows from the file extension."""
+    """Write a table in the given format, or in the format for the file extension."""
     ending = without_compression(Path(path)).suffix.lower()
     name = format or ENDINGS.get(ending)
     if name is None:

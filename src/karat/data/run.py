@@ -360,7 +360,7 @@ class Run:
         return replace(self, result_data=results.filter(is_first | is_unknown))
 
     def with_item_ids(self) -> Run:
-        """Return a copy of a run whose items have texts but no ids, with ids generated from them.
+        """Return a copy with item ids generated from the texts, for a run without item ids.
 
         Returns
         -------
@@ -378,7 +378,7 @@ class Run:
         return replace(self, result_data=self.results.with_columns(column))
 
     def only(self, query_ids: Iterable[str]) -> Run:
-        """Return a copy with some queries only.
+        """Return a copy with only the given queries.
 
         Parameters
         ----------

@@ -41,9 +41,9 @@ class Cause:
         return " ".join(f"{option} {amount}" for option, amount in shifts if amount)
 
 
-INCLUSIVE_END = Cause("inclusive-end", "ends are one short: they look inclusive", end=1)
-FROM_ONE = Cause("one-based", "starts are one too high: they look 1-based", start=-1)
-BOTH_FROM_ONE = Cause("one-based-half-open", "offsets are one too high: they look 1-based", -1, -1)
+INCLUSIVE_END = Cause("inclusive-end", "ends are 1 too low (inclusive ends)", end=1)
+FROM_ONE = Cause("one-based", "starts are 1 too high (1-based starts)", start=-1)
+BOTH_FROM_ONE = Cause("one-based-half-open", "offsets are 1 too high (1-based offsets)", -1, -1)
 UTF16 = Cause("utf16", "offsets look like UTF-16 code units", unit="utf16")
 UTF8 = Cause("utf8", "offsets look like UTF-8 bytes", unit="utf8")
 CAUSES = (INCLUSIVE_END, FROM_ONE, BOTH_FROM_ONE, UTF16, UTF8)
@@ -61,14 +61,15 @@ class OffsetExplanation:
         count = f"{self.count:,} of {self.total:,}"
         if self.count == self.total:
             count = f"all {self.total:,}"
-        return "; or ".join(f"{count} {cause.title}" for cause in self.causes)
+        causes = ", or ".join(f"{count} {cause.title}" for cause in self.causes)
+        return f"either {causes}" if len(self.causes) > 1 else causes
 
     @property
     def hint(self) -> str:
-        """A hint how to convert the offsets."""
+        """A hint that says how to convert the offsets."""
         if len(self.causes) > 1:
-            return "run karat validate --corpus DIR to find out which"
-        return f"convert them: karat convert GOLD FIXED {self.causes[0].remedy}"
+            return "run `karat validate --corpus DIR` to find out which"
+        return f"convert them: `karat convert GOLD FIXED {self.causes[0].remedy}`"
 
 
 def explain_offsets(
@@ -277,7 +278,7 @@ def _text_differs(
 
 
 def _likely_cause(document: str, row: Row) -> str | None:
-    """Return a hint how the offsets were probably counted, given the text of the span."""
+    """Return a hint about how the offsets were probably counted, given the text of the span."""
     text, start, end = row.get("text"), row["start"], row["end"]
     if not text:
         return None

@@ -168,7 +168,7 @@ def _no_gold_outcome(conventions: Conventions, _: Collection[Family]) -> str:
 def _failed_outcome(_: Conventions, families: Collection[Family]) -> str:
     parts = []
     if any(family.reads_gold for family in families):
-        parts.append("scored as nothing retrieved")
+        parts.append("scored as if nothing was retrieved")
     if not all(family.reads_gold for family in families):
         parts.append("excluded from latency, cost and context")
     return f" {', '.join(parts)}"
@@ -205,7 +205,7 @@ MISSING = Reason(
     "missing",
     "{} of gold not in the run",
     lambda conventions: conventions.missing == "skip",
-    outcome=lambda _, __: " scored as nothing retrieved",
+    outcome=lambda _, __: " scored as if nothing was retrieved",
     detail=lambda conventions: f"the run lacks this query: missing={conventions.missing}",
 )
 FAILED = Reason("failed", "{} that the retriever failed on", outcome=_failed_outcome)
@@ -360,7 +360,7 @@ def _read_tokens(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
 
 
 def _usage_input(usage: UsageTable, counts: Counts) -> FamilyInput:
-    """Return the input of a family for which gold matters only by its queries."""
+    """Return the input of a measure family that uses only the query ids of gold."""
     every = np.ones(usage.present.size, np.bool_)
     all_counts = {**counts, NOT_RUN.key: ~usage.in_run}
     return FamilyInput(usage, every, lambda _: ~every, all_counts, (usage.in_run, usage.unknown))
@@ -398,7 +398,7 @@ SPAN = Family(
         "no_characters",
         "{} with only empty spans in gold",
         lambda conventions: conventions.no_gold == "skip",
-        outcome=lambda _, __: " scored as nothing to find",
+        outcome=lambda _, __: " scored as if there was nothing to find",
         detail=lambda conventions: (
             f"gold has only empty spans for this query: no_gold={conventions.no_gold}"
         ),

@@ -162,7 +162,7 @@ def _is_scored_by_gold(readings: dict[FamilyName, FamilyInput], present: Flags) 
 def _gold_counts(plan: Plan, readings: dict[FamilyName, FamilyInput]) -> dict[str, Ints | Flags]:
     """Return for each family which queries have no gold, and which have nothing to find in it.
 
-    A query has nothing to find if this is so for any measure that `no_gold` applies to.
+    A query has nothing to find if that is true for any measure that `no_gold` applies to.
     """
     counts: dict[str, Ints | Flags] = {}
     for name, reading in readings.items():

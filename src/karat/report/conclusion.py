@@ -95,7 +95,7 @@ def _leader_conclusion(
 
 
 def pairs_of_best(sheet: ComparisonSheet) -> list[tuple[str, str]]:
-    """Return the pairs with the run that is best by the first measure, or all if none is."""
+    """Return the pairs with the best run by the first measure; all pairs if no run is best."""
     values = {run.name: run.summary["value"][0] for run in sheet.runs}
     leaders = _best_runs(sheet.measures[0], values)
     return [pair for pair in sheet.names if not leaders or leaders[0] in pair]
@@ -117,7 +117,7 @@ def _is_significantly_better(leader: str, row: PairRow) -> bool:
 
 
 def _conclusion_for_two(sheet: ComparisonSheet, leader: str, rival: str, row: PairRow) -> str:
-    """Return by how much a run leads the only other run, and whether that is significant."""
+    """Return the lead of a run over the only other run, and whether it is significant."""
     measure, ahead = row["measure"], _lead(leader, row)
     name = sheet.label(measure)
     if ahead is None or row["p_corrected"] is None:
@@ -157,7 +157,7 @@ def _test_summary(sheet: ComparisonSheet, leader: str, row: PairRow) -> str:
 
 
 def _lead(leader: str, row: PairRow) -> float | None:
-    """Return the value of a run minus that of the other run, over the queries of both."""
+    """Return the value of a run minus the value of the other run, over their common queries."""
     difference: float | None = row["difference"]
     if difference is None:
         return None

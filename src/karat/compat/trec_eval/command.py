@@ -99,7 +99,8 @@ def trec_eval(arguments: list[str], out: IO[str]) -> None:
         raise InputError(
             f"topic {missing_topic!r} of the qrels is not in the run",
             path=options.files[1],
-            hint="trec_eval 10.0 stops here too; -c counts such topics as nothing retrieved",
+            hint="trec_eval 10.0 stops here, too; with -c, such topics are scored as if nothing "
+            "was retrieved",
         )
 
 

@@ -61,7 +61,7 @@ def sniff(source: Source) -> bool:
 
 
 def warn_if_likely_export(source: Source) -> None:
-    """Warn if a file that is read as TREC qrels looks more like an export."""
+    """Warn if a file that is read as TREC qrels looks like an ir_datasets export."""
     lines = _sample(source)
     if {len(fields) for fields in lines} != {4}:
         return

@@ -189,7 +189,9 @@ def _not_json(line: bytes, number: int, error: msgspec.DecodeError, source: Sour
         field, problem = "", f"the line is not complete JSON ({str(error).lower()})"
     hint = "write one JSON object per line; JSON allows no NaN, Infinity or lone surrogates"
     if _is_torn(line, source):
-        hint = "the run was interrupted here: repeat `karat run` to repair and finish the run"
+        hint = (
+            "the run was interrupted here: repeat the `karat run` command to repair and finish it"
+        )
     return source.error(problem, line=number, field=field.lstrip(".") or None, hint=hint)
 
 
