@@ -8,7 +8,7 @@ from importlib import import_module
 
 
 def _read_public_names() -> dict[str, str]:
-    """Return each public name with the module that defines it; that of a submodule is karat."""
+    """Return the module that defines each public name; submodules are defined in karat."""
     stub = __spec__.loader.get_data(f"{__path__[0]}/__init__.pyi").decode()
     imports = [line.split() for line in stub.splitlines() if line.startswith("from ")]
     return {name: module for _from, module, _import, name, _as, _name in imports}

@@ -59,7 +59,7 @@ def share(value: Any, field: str, *, hint: str | None = None) -> float:
 
 
 def one_of(value: Any, field: str, known: Iterable[str]) -> str:
-    """Check that a value is one of several words."""
+    """Check that a value is one of the known words."""
     words = list(known)
     if value in words:
         return str(value)

@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     import os
 
 
-SWAPPED = "gold comes first, then the run; they may be swapped"
+SWAPPED = "gold comes first, then the run; check whether you swapped them"
+
+
+def for_example(count: int, example: str) -> str:
+    """Return the end of a sentence that names one of some things, or the only one.
+
+    >>> for_example(1, "'q1'"), for_example(2, "'q1'")
+    (": 'q1'", ", for example 'q1'")
+    """
+    return f": {example}" if count == 1 else f", for example {example}"
 
 
 def counted(count: int, word: str) -> str:

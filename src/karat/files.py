@@ -259,20 +259,20 @@ def too_large(
     """Return the error for values that Python cannot parse: long integers or deep nesting."""
     if isinstance(error, RecursionError):
         return source.error(
-            "values are nested too deep",
+            "values are nested too deeply",
             line=line or _line_of_nesting(text),
-            hint=f"nest at most {DEEPEST} lists or objects",
+            hint=f"use at most {DEEPEST} levels of nested lists and objects",
         )
     number = _LONG_NUMBER.search(text)
     return source.error(
         "a number has too many digits",
         line=line or (text.count("\n", 0, number.start()) + 1 if number else None),
-        hint="shorten it, or write it as text in quotes",
+        hint="shorten the number, or write it as a string in quotes",
     )
 
 
 def _line_of_nesting(text: str) -> int | None:
-    """Return the first line on which brackets outside strings are nested too deep."""
+    """Return the first line on which brackets outside strings are nested too deeply."""
     depth = 0
     for token in _BRACKET.finditer(text):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
@@ -295,10 +295,10 @@ def refuse_unreadable(content: bytes, source: Source) -> None:
             "the file is not a text file: it contains too many zero bytes",
             line=1,
             field="encoding",
-            hint="if it is UTF-16: iconv -f utf-16 -t utf-8 FILE",
+            hint="if the file is UTF-16, convert it: iconv -f utf-16 -t utf-8 FILE",
         )
     if not content.removeprefix(BYTE_ORDER_MARK).strip(b" \t\r\n\v\f"):
-        raise source.error("the file is empty", hint="check the command that wrote it")
+        raise source.error("the file is empty", hint="check the command that wrote the file")
 
 
 def _folder_hint(folder: Path) -> str:
@@ -368,7 +368,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise an error if a file cannot be written, to be called before any long work."""
     if path_is(Path.is_dir, Path(path)):
         raise InputError(
-            "expected a file, got a folder", path=path, hint="give the path of a file in it"
+            "expected a file, got a folder", path=path, hint="give the path of a file in the folder"
         )
     check_parent(path)
 
@@ -382,7 +382,9 @@ def check_parent(path: str | os.PathLike[str]) -> None:
         )
     if not os.access(parent, os.W_OK):
         raise InputError(
-            "the parent folder is not writable", path=path, hint="check its permissions"
+            "the parent folder is not writable",
+            path=path,
+            hint="check the permissions of the folder",
         )
 
 
@@ -434,7 +436,9 @@ def check_writable_folder(path: str | os.PathLike[str]) -> None:
     """Raise an error if a new folder cannot be created, or if the folder is not empty."""
     target = Path(path)
     if target.name in ("", ".."):
-        raise InputError("not a name for a new folder", path=path, hint="give the folder a name")
+        raise InputError(
+            "cannot be used as the name of a new folder", path=path, hint="choose another name"
+        )
     if target.exists() and not target.is_dir():
         raise InputError("expected a folder, got a file", path=path)
     if target.is_dir() and any(target.iterdir()):

@@ -21,7 +21,7 @@ def format_number(
 ) -> str:
     """Format a value with three decimals; None becomes a dash.
 
-    With `is_amount`, the number of decimals is that of `amount`. With `is_whole`, integers have no
+    With `is_amount`, the value is formatted by `amount`. With `is_whole`, integers have no
     decimals.
 
     >>> format_number(0.25), format_number(3.0, is_whole=True), format_number(12.5, is_amount=True)

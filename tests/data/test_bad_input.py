@@ -146,7 +146,7 @@ BAD = [
         "score", Run, values=("'q1'", "'d2'")),
     Bad("a missing score in CSV", "r.csv", b"query_id,item_id,score\nq1,d1,\n", 2, "score", Run),
     Bad("a NaN score in JSONL", "r.jsonl", b'{"query_id":"q1","results":[{"id":"a","score":NaN}]}',
-        1, "results[0].score", Run, values=("nan",)),
+        1, "results[0].score", Run, values=("NaN",)),
     Bad("a score past the floats in JSONL", "r.jsonl",
         b'{"query_id":"q1","results":[{"id":"a","score":1e999}]}', 1, "results[0].score", Run),
     Bad("a NaN score in JSON", "r.json", b'{\n"q1": {"d1": 1,\n"d2": NaN}}', 3, None, Run,

@@ -354,8 +354,8 @@ def test_query_missing_from_the_run_is_refused_where_that_is_an_error():
         ("evidence.recall@0", None, "evidence.recall@0", "@1"),
         ("evidence.recall@5c", None, "evidence.recall@5c", "@1"),
         ("evidence.recal@5", None, "'evidence.recal@5'", "evidence.recall"),
-        ("evidence.union(least=0)", "evidence.union(least=)", "'0'", ""),
-        ("evidence.union(least=1.5)", "evidence.union(least=)", "'1.5'", ""),
+        ("evidence.union(least=0)", "evidence.union: least", "'0'", ""),
+        ("evidence.union(least=1.5)", "evidence.union: least", "'1.5'", ""),
         ("evidence.recall(rel=2)", None, "'rel'", ""),
     ],
 )

@@ -566,7 +566,7 @@ def test_unanswered_queries_are_reported_by_a_passing_verdict():
     assert verdict.summary == (
         "run passed 1 threshold; 1 query that the retriever failed on and 2 queries not in the run"
     )
-    assert "run: 1 query that the retriever failed on: scored as nothing retrieved" in (
+    assert "run: 1 query that the retriever failed on: scored as if nothing was retrieved" in (
         verdict.remarks
     )
     assert karat.gate(GOLD, FIRST, "RR >= 0.5").unanswered is None

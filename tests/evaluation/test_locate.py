@@ -289,7 +289,7 @@ def test_command_exits_with_1_and_shows_evidence_without_a_place_in_80_columns(c
     assert lines[7:9] == ["query  ambiguous  matches", "q      one              2"]
     assert lines[-1] == "and 2 more"
     assert max(map(len, lines)) <= 80
-    assert err.startswith("warning: of 8 ")
+    assert err.startswith("warning: 1 of 8 ")
     assert Path("out.jsonl").exists()
 
 

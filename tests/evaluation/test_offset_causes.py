@@ -48,7 +48,7 @@ def test_one_cause_for_all_spans_is_recognised_with_its_remedy(case):
     records, remedy = CASES[case]
     (finding,) = systematic(records, corpus={"d": DOCUMENT})
     assert finding.count == len(TEXTS)
-    assert finding.hint.endswith(remedy)
+    assert finding.hint.endswith(f"{remedy}`")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -68,7 +68,7 @@ def test_without_documents_only_lengths_are_checked():
     (finding,) = systematic(gold(end=-1))
     assert "--corpus" in finding.hint
     (finding,) = systematic(gold(unit="utf8"))
-    assert finding.hint.endswith("--offsets utf8 --corpus DIR")
+    assert finding.hint.endswith("--offsets utf8 --corpus DIR`")
     assert systematic(gold(start=1, end=1)) == []  # lengths are right
 
 

@@ -142,7 +142,7 @@ def test_mistake_in_a_file_is_refused_with_its_key_and_a_hint(gate, field, value
     ("gate", "field", "value", "suggestion"),
     [
         ({"nDGC@10": ">= 0.6"}, 'gate."nDGC@10"', "'nDGC@10'", "nDCG"),
-        ({"P(rel=x)@5": ">= 1"}, 'gate."P(rel=x)@5": P(rel=)', "'x'", ""),
+        ({"P(rel=x)@5": ">= 1"}, 'gate."P(rel=x)@5": P: rel', "'x'", ""),
         ({"latency": {"p90": "<= 3"}}, 'gate."latency"', "'latency'", '"latency.p90"'),
     ],
 )

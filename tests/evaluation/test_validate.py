@@ -286,7 +286,7 @@ def test_a_validation_is_a_table_and_plain_data():
         "kind": "missing-query",
         "source": "run r",
         "count": 1,
-        "examples": [{"problem": "it is scored as nothing retrieved", "query_id": "q2"}],
+        "examples": [{"problem": "it is scored as if nothing was retrieved", "query_id": "q2"}],
     }
     assert karat.validate({"q": ["a"]}).frame.height == 0
 
@@ -356,7 +356,7 @@ def test_errors_end_with_1_and_fit_80_columns(command):
         "  gold.jsonl:2: query q2, document d.txt, [4, 6): it overlaps [3, 7)\n"
         "\n"
         "missing-query in run run: a query of gold is not in the run\n"
-        "  query q2: it is scored as nothing retrieved\n"
+        "  query q2: it is scored as if nothing was retrieved\n"
         "\n"
         "7 errors, 2 warnings: 2 queries, 1 judgment, 7 spans, 1 chunk, 1 result checked\n"
         "  against 1 document\n"

@@ -42,7 +42,7 @@ def test_a_finished_file_is_refused_and_overwritten_on_request(command, project)
     code, out, err = command(*WORDS)
     assert (code, out) == (2, "")
     assert "wrote" not in err
-    assert "4 queries, 3 min ago" in err
+    assert "4 queries, finished 3 min ago" in err
     assert "--overwrite" in err
     assert (project / "run.jsonl").read_bytes() == before
     assert command(*WORDS, "--overwrite")[0] == 0

@@ -53,7 +53,7 @@ def test_thread_that_hangs_is_replaced():
             never.wait(HANGING)
         return [text]
 
-    with pytest.warns(KaratWarning, match=r"\b2\b.*\b1\b"):
+    with pytest.warns(KaratWarning, match="2 attempts kept running"):
         lines = run_queries(retrieve, ["a", "hang", "b"], jobs=1, timeout=TIMEOUT, retries=1)
     never.set()
     assert asks == ["a", "hang", "hang", "b"]

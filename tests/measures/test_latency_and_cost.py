@@ -141,7 +141,7 @@ def test_counts_report_missing_timings_and_prices(gold, run):
     asked = gold & run.keys()
     assert timed["in_common"] == len(asked)
     assert timed["not_run"] == len(gold - run.keys())
-    assert timed["missing"] == 0  # nothing is scored as nothing retrieved
+    assert timed["missing"] == 0  # nothing is scored as if nothing was retrieved
     assert timed["unknown"] == len(run.keys() - gold)
     assert timed["no_timings"] == sum("rerank" not in dict(run[query][0]) for query in asked)
     calls = [call for query in asked for call in run[query][1]]
@@ -317,7 +317,7 @@ def test_run_without_any_query_of_gold_is_refused():
     [
         ("latency.p90@5", None, "latency.p90", "latency.p90"),
         ("latency.p95", None, "'latency.p95'", "latency.p90"),
-        ("latency.mean(stage=)", "latency.mean(stage=)", "", ""),
+        ("latency.mean(stage=)", "latency.mean: stage", "", ""),
         ("cost.mean(rel=1)", None, "'rel'", "stage, model"),
     ],
 )

@@ -96,10 +96,10 @@ case("a folder cannot be written", full_disk_for_a_folder)
 case("the new folder has no name", lambda: write("..", format="beir"))
 case("a file is where a folder is to be written", lambda: write(written("x", ""), format="beir"))
 case("the folder to write is not empty", lambda: write(folder("x", a=""), format="beir"))
-case("the ending of the file to write is unknown", lambda: write("gold.docx"))
+case("the extension of the file to write is unknown", lambda: write("gold.docx"))
 case("the format to write is unknown", lambda: write("gold.docx", format="docx"))
 case(
-    "a table of chunks is written with an unknown ending",
+    "a table of chunks is written with an unknown extension",
     lambda: CHUNKS().write("chunks.docx"),
 )
 case(
@@ -240,7 +240,7 @@ case("the text of a query is a number", lambda: read_queries({"q1": "pay by card
 case("a query has neither an id nor a text", lambda: read_queries([{"category": "billing"}]))
 case("a query has no id", lambda: read_queries([{"text": "pay by card"}]))
 case("two queries have the same id as text", lambda: read_queries({1: "pay", "1": "pay"}))
-case("a text of a query has half a character", lambda: read_queries({"q1": "\ud800"}))
+case("a text of a query has a lone surrogate", lambda: read_queries({"q1": "\ud800"}))
 file("a query in a file has no id", read_queries, "queries.jsonl", '{"text": "pay by card"}\n')
 file(
     "a line of a file with tabs has no tab",

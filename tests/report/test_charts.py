@@ -349,7 +349,7 @@ def test_impossible_charts_are_refused_with_a_hint(tmp_path):
     one.write(path)
     saved = type(one).read(path)
     refusals = [
-        (lambda: one.plot("value"), "plot", "'value'", "'values'"),
+        (lambda: one.plot("value"), "kind of chart", "'value'", "'values'"),
         (lambda: one.plot("scatter"), "plot", "scatter", "karat.compare"),
         (lambda: one.plot("latency"), "plot", "latency", '"latency_ms"'),
         (lambda: one.plot("latency_histogram"), "plot", "latency_histogram", '"latency_ms"'),

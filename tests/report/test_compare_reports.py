@@ -510,7 +510,7 @@ def test_latex_of_scores_has_intervals_and_remarks(command, files):
     assert Path("s.tex").read_text().splitlines() == [
         "% old: 36 of 36 results are left after top_k=3, 3.0 per query",
         "% some: 1 query of the run not in gold: left out",
-        "% some: 1 query of gold not in the run: scored as nothing retrieved",
+        "% some: 1 query of gold not in the run: scored as if nothing was retrieved",
         "% some: 23 of 23 results are left after top_k=3, 2.1 per query",
         "% list: top_k=3",
         r"% needs \usepackage{booktabs}",

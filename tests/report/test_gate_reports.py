@@ -76,7 +76,7 @@ def test_failed_gate_shows_thresholds_margins_and_queries_to_blame(command, file
         "  RR is 0.6667, 0.0333 below 0.7\n"
         "  lowest queries: q1 0.5000, q2 0.5000\n"
         "\n"
-        "new: 1 query that the retriever failed on: scored as nothing retrieved\n"
+        "new: 1 query that the retriever failed on: scored as if nothing was retrieved\n"
         "new failed 2 of 3 thresholds (baseline old); 1 query that the retriever failed\n"
         "  on\n"
     )
@@ -221,7 +221,10 @@ def test_markdown_has_a_heading_a_table_and_remarks(command, files):
     ]
     assert "- lowest queries: q1 0.5000, q2 0.5000" in lines
     assert "**remarks**" in lines  # so that what follows does not belong to the last failure
-    assert lines[-1] == "- new: 1 query that the retriever failed on: scored as nothing retrieved"
+    assert (
+        lines[-1]
+        == "- new: 1 query that the retriever failed on: scored as if nothing was retrieved"
+    )
 
 
 def test_error_replaces_an_older_report(command, files):

@@ -72,7 +72,7 @@ def test_comparison_shows_values_and_differences() -> None:
     comparison = karat.compare(GOLD, {"good": GOOD, "poor": POOR}, MEASURES)
     text = shown(comparison).text
     assert "poor − good, 8 queries" in text
-    assert "poor: 1 query of gold not in the run: scored as nothing retrieved" in text
+    assert "poor: 1 query of gold not in the run: scored as if nothing was retrieved" in text
     assert "W/T/L" in text
 
 

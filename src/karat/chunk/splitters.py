@@ -24,8 +24,8 @@ def with_splitter(corpus: Any, splitter: Any) -> Chunks:
     """Split documents with a text splitter of LangChain or LlamaIndex, or with a function.
 
     Other splitters return texts without offsets. Each text is searched in the document, from the
-    position of the previous one on. If the splitter changed white space, the chunk has the text of
-    the document, and a `KaratWarning` reports it.
+    position of the previous one on. If the splitter changed white space, the chunk keeps the
+    original text of the document, and a `KaratWarning` reports it.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ def with_splitter(corpus: Any, splitter: Any) -> Chunks:
         warnings.warn(
             KaratWarning(
                 f"the splitter changed white space in {counted(len(changed), 'chunk')} of "
-                f"{len(chunks):,}, for example in {changed[0]}; the chunks have the text of the "
-                "document"
+                f"{len(chunks):,}, for example in {changed[0]}; the chunks keep the original text "
+                "of the document"
             ),
             stacklevel=2,
         )
@@ -187,8 +187,8 @@ def _not_found(doc_id: str, number: int, piece: str) -> InputError:
     if len(excerpt) > 60:
         excerpt = f"{excerpt[:60]}…"
     return InputError(
-        f"piece {number} of the splitter, {excerpt!r}, was not found in the document after the "
-        "previous piece",
+        f"piece {number} returned by the splitter, {excerpt!r}, was not found in the document "
+        "after the previous piece",
         field=doc_id,
         hint="configure the splitter to change nothing but white space, and to keep the order of "
         "the document",

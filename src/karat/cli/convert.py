@@ -77,14 +77,15 @@ if TYPE_CHECKING:
         panel="Judgments from spans",
         metavar="N|SHARE",
         show_default="1",
-        help="Require N characters of a span in a relevant chunk, or a share such as 0.5.",
+        help="Treat a chunk as relevant if it contains at least N characters of a span, or at "
+        "least this share of the span, such as 0.5.",
     ),
     Option(
         "--shares",
         panel="Judgments from spans",
         metavar="LIST",
-        help="Raise the grade of a chunk by 1 for each of these shares of a span that it contains, "
-        "such as 0.5,1.0.",
+        help="Grade each relevant chunk by the share of a span that it contains: 1, plus 1 for "
+        "each share in LIST that is reached, for example 0.5,1.0.",
     ),
     COLUMNS,
     QUERIES,

@@ -34,7 +34,9 @@ from karat.cli.parameters import Option, command
     BY,
     output_files(".html, .json, .csv, .parquet, .md or .tex"),
     JSON,
-    Option("--per-query", panel="Output", is_flag=True, help="Show also the values of each query."),
+    Option(
+        "--per-query", panel="Output", is_flag=True, help="Also show the values for each query."
+    ),
     Option(
         "--intervals/--no-intervals",
         panel="Output",

@@ -44,9 +44,9 @@ def explain_command(
     preset: str | None,
     **scoring: Any,
 ) -> None:
-    """Explain a measure, or how the value of a query is calculated.
+    """Explain a measure, or show how its value for one query is calculated.
 
-    The calculation of a query requires --gold, --run and --query.
+    The calculation for a query requires --gold, --run and --query.
     """
     from karat.evaluation.explanation import explain
     from karat.format import to_json

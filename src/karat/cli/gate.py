@@ -24,13 +24,16 @@ from karat.cli.parameters import Option, command
         metavar="THRESHOLD",
         multiple=True,
         help='Add a threshold, such as "nDCG@10 >= 0.6" or '
-        '"R@10 max_drop 0.02 confidence 0.9 strict". Repeat for more.',
+        '"R@10 max_drop 0.02 confidence 0.9 strict". max_drop fails if a larger drop is shown at '
+        "this confidence level; with strict, it fails unless a smaller drop is shown. Repeat for "
+        "more.",
     ),
     Option(
         "--baseline",
         panel="Thresholds",
         metavar="FILE",
-        help="Compare max_drop and max_rise with this run, or with scores that karat eval saved.",
+        help="Check max_drop and max_rise relative to this baseline: a run, or scores saved by "
+        "`karat eval`.",
     ),
     output_files(".html, .xml (JUnit), .md or .json"),
     JSON,

@@ -10,7 +10,7 @@ from karat.cli.parameters import Argument, command
 NAMES = Argument(
     "names",
     metavar="WORD",
-    text="A word in the name, alias or title of the measures to list; your own as "
+    text="A word in the name, alias or title of the measures to list; refer to a custom measure as "
     "package.module:function.  [default: all]",
     nargs=-1,
     required=False,

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 FILE = click.Path(path_type=Path)
 COUNT = click.IntRange(min=0)
 
-GOLD = Argument("gold", metavar="GOLD", text="What should be found: qrels, JSONL, CSV, …")
+GOLD = Argument(
+    "gold",
+    metavar="GOLD",
+    text="What should be found (judgments, spans or evidence texts): qrels, JSONL, CSV, …",
+)
 RUN = Argument("run", metavar="RUN", text="What was found: a TREC run, JSONL, CSV, …")
 RUNS = Argument(
     "runs", metavar="RUN", nargs=-1, required=True, text="What was found: TREC runs, JSONL, CSV, …"
@@ -50,7 +54,8 @@ BY = Option(
     panel="Measures",
     metavar="FIELD",
     multiple=True,
-    help="Show results also for each value of this field of the queries. Repeat to combine fields.",
+    help="Also show results for each value of this query field. Repeat to group by combinations of "
+    "fields.",
 )
 
 LEVEL = Option(
@@ -96,14 +101,14 @@ CHUNKS = Option(
     panel="Input",
     metavar="FILE|RUN=FILE",
     multiple=True,
-    help="Read the offsets and texts of all chunks from this table, for runs with only ids. "
+    help="Read chunk offsets and texts from this table, for runs that contain only item ids. "
     "Repeat RUN=FILE to use one table per run.",
 )
 CORPUS = Option(
     "--corpus",
     panel="Input",
     metavar="DIR|FILE",
-    help="Read the documents, to check spans against them and to convert their offsets.",
+    help="Read the documents, in order to check spans against them and to convert span offsets.",
 )
 GOLD_FORMAT = Option(
     "--gold-format",
@@ -124,8 +129,8 @@ COLUMNS = Option(
     panel="Input",
     metavar="OURS=THEIRS",
     multiple=True,
-    help="Read karat's field OURS from the column or key THEIRS of the files, such as "
-    "query=question. Repeat for more.",
+    help="Read the karat field OURS from the column or key named THEIRS in the input files, for "
+    "example query=question. Repeat for more.",
 )
 QUERIES = Option(
     "--queries",
@@ -148,16 +153,16 @@ MATCHING = [
         panel="Text matching",
         metavar="ratio|partial|tokens",
         default="ratio",
-        help="Choose how similarity is computed: of the whole texts (ratio), with the best part of "
-        "the chunk (partial), or by words (tokens).",
+        help="Choose what is compared: the whole texts (ratio), the evidence text and the most "
+        "similar part of the chunk (partial), or the words of both texts (tokens).",
     ),
     Option(
         "--direction",
         panel="Text matching",
         metavar="evidence|either",
         default="evidence",
-        help="Count an evidence text as covered if the chunk contains it (evidence), or also if it "
-        "contains the chunk (either).",
+        help="Count an evidence text as covered if the chunk contains the evidence text "
+        "(evidence), or if either text contains the other (either).",
     ),
     Option(
         "--autojunk",
@@ -185,13 +190,23 @@ MATCHING = [
     ),
 ]
 
+_TREATMENTS = {
+    "missing": "score it as if nothing was retrieved (zero), exclude it (skip), or stop with an "
+    "error (error)",
+    "unknown": "ignore it (ignore), or stop with an error (error)",
+    "no_gold": "follow the rule of each measure family (family), score it 0 (zero) or 1 (one), "
+    "score it 1 for recall measures and 0 for others (recall), or exclude it (skip)",
+    "duplicates": "do not count it again (first), count it again in P, Hits and evidence.P "
+    "(count), remove it so that later items move up (set), or stop with an error (error)",
+    "unjudged": "treat it as irrelevant (irrelevant), or remove it from the list (skip)",
+}
 CONVENTIONS = [
     Option(
         f"--{name.replace('_', '-')}",
         panel="Corner cases",
         metavar="|".join(choices),
         show_default=choices[0],
-        help=f"Choose how to treat {HELP[name]}.",
+        help=f"Choose how to treat {HELP[name]}: {_TREATMENTS[name]}.",
     )
     for name, choices in CHOICES.items()
 ]
@@ -271,7 +286,7 @@ class Scoring:
     keywords: dict[str, Any]
     """Keyword arguments for `Evaluator` and `explain`."""
     flags: list[str]
-    """The flags as command line words, for a suggested command."""
+    """The flags as command-line arguments, for a suggested command."""
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Scoring:

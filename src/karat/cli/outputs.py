@@ -28,7 +28,7 @@ class Outputs:
 
     @classmethod
     def of(cls, paths: Iterable[Path], check: Callable[[list[Path]], None]) -> Outputs:
-        """Separate paths, and refuse those that cannot be written before anything is computed."""
+        """Separate the paths; raise an error early if one of them cannot be written."""
         all_paths = list(paths)
         pages = [path for path in all_paths if path.suffix.lower() in _PAGES]
         outputs = cls([path for path in all_paths if path not in pages], pages)

@@ -55,7 +55,7 @@ class Option(click.Option):
         return extra
 
     def words(self, value: Any) -> list[str]:
-        """Return the command line words for a value; none for the default."""
+        """Return the command-line arguments for a value; an empty list for the default."""
         if value is None or value is False or value == () or value == self.default:
             return []
         flag = self.opts[-1]

@@ -77,8 +77,8 @@ if TYPE_CHECKING:
         panel="Retriever",
         metavar="OURS=THEIRS",
         multiple=True,
-        help="Set the name THEIRS that the retriever uses for OURS (query, top_k, results, id, "
-        "score, text, …), such as query=question. Repeat for more.",
+        help="Map the karat field OURS (query, top_k, results, id, score, text, …) to the name "
+        "THEIRS that the retriever uses, for example query=question. Repeat for more.",
     ),
     Option(
         "--tokenizer",
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
         panel="Retriever",
         metavar="codepoint|utf16|utf8",
         default="codepoint",
-        help="Set the unit of the start and end of retrieved items.",
+        help="Set the unit of the start and end offsets in the results.",
     ),
     Option(
         "--limit",
@@ -160,7 +160,8 @@ if TYPE_CHECKING:
         "--body",
         panel="HTTP",
         metavar="JSON",
-        help="Add these fields (a JSON object) to each HTTP request, with GET as URL parameters.",
+        help="Add the fields of this JSON object to each HTTP request. With --method GET, they "
+        "are sent as URL parameters.",
     ),
     Option(
         "-j",
@@ -233,7 +234,7 @@ if TYPE_CHECKING:
         panel="Output",
         metavar="FILE",
         type=FILE,
-        help="Write the run to this .jsonl file. Required without --dry-run.",
+        help="Write the run to this .jsonl file. Required unless --dry-run is given.",
     ),
     Option(
         "--overwrite",

@@ -1,4 +1,4 @@
-"""`karat schema`: the JSON Schema of the documents that karat writes."""
+"""`karat schema`: the JSON Schema of the JSON output of karat."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from karat.cli.parameters import Argument, command
 
 @command(
     "schema",
-    Argument("document", metavar="scores|comparison|verdict|run", text="The kind of document."),
+    Argument("document", metavar="scores|comparison|verdict|run", text="The kind of output."),
 )
 def schema_command(document: str) -> None:
-    """Print the JSON Schema of the documents that eval, compare, gate and run write."""
+    """Print the JSON Schema of the JSON output of eval, compare, gate or run."""
     from karat.format import to_json
     from karat.report.schemas import schema
 

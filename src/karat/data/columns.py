@@ -88,7 +88,10 @@ class Columns:
         return {ours: self.theirs(read[ours]) for ours in NAMES if ours in read}
 
     def table(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Return a table with karat's names; an unmapped column with such a name is renamed."""
+        """Return the table with its columns renamed to karat's names.
+
+        An unmapped column that already has one of these names is renamed to avoid a clash.
+        """
         return table.rename(self._renamed(table.columns, NAMES)) if self.names else table
 
     def keys(self, record: Mapping[str, Value], known: Iterable[str] = NAMES) -> dict[str, Value]:
@@ -97,7 +100,10 @@ class Columns:
         return {renamed.get(key, key): value for key, value in record.items()}
 
     def record(self, record: Any) -> Any:
-        """Return the record of one query with karat's names, also for the items in its lists."""
+        """Return the record of one query, with karat's names for its keys.
+
+        The keys of the items in its lists are renamed, too.
+        """
         if not self.names or not isinstance(record, Mapping):
             return record
         renamed = self.keys(record, QUERY_KEYS)
@@ -121,7 +127,9 @@ class Columns:
             raise InputError(
                 f"column or key {theirs!r} not found; the input has: {self._format_seen()}",
                 field=f"column {ours}={theirs}",
-                hint=f"did you mean {ours}={similar[0]}?" if similar else "write OURS=THEIRS",
+                hint=f"did you mean {ours}={similar[0]}?"
+                if similar
+                else f"map an existing column or key: {ours}=NAME",
             )
 
     def _format_seen(self) -> str:
@@ -136,9 +144,10 @@ class Columns:
         try:
             yield
         except InputError as error:
-            unused = ", ".join(f"{ours}={theirs}" for ours, theirs in self._missing())
-            if unused:
-                hints = [error.hint or "", f"not found so far: --column {unused}"]
+            missing = [f"{theirs!r} (mapped to {ours})" for ours, theirs in self._missing()]
+            if missing:
+                not_found = f"not found in the input up to this error: {', '.join(missing)}"
+                hints = [error.hint or "", not_found]
                 error.hint = "; ".join(filter(None, hints))
             raise
         self.check()

@@ -57,7 +57,7 @@ def convert(
     for path, stream in ((source, "/dev/stdin"), (target, "/dev/stdout")):
         if os.fspath(path) == "-":
             raise InputError(
-                "- is not supported as a file name here",
+                "'-' is not supported as a file name here",
                 hint=f"use {stream} and specify the format",
             )
     output_format = format_for_writing(target, target_format)
@@ -99,21 +99,25 @@ def convert(
 
 
 def _data_kind(kind: str | None, file: DataFile, file_format: Format) -> Kind:
-    """Return the kind that was specified, or else the one that is detected."""
+    """Return the specified kind of data, or else the detected kind."""
     if kind is not None and kind not in KINDS:
-        raise InputError(f"unknown kind {kind!r}", field="kind", hint=f"use {' or '.join(KINDS)}")
+        raise InputError(
+            f"unknown kind {kind!r}", field="kind", hint=f"use {' or '.join(map(repr, KINDS))}"
+        )
     data_kind = next((known for known in KINDS if known == kind), None) or file_format.kind(file)
     if data_kind is None and file_format is trec.FORMAT:
         raise trec.neither_kind(file)
     if data_kind is None:
         raise file.error(
-            "the file may be gold or a run", field="kind", hint="add --kind gold or --kind run"
+            "cannot tell whether the file is gold or a run",
+            field="kind",
+            hint="add --kind gold or --kind run",
         )
     return data_kind
 
 
 def _with_tag(run: Run, files: list[DataFile], formats: list[Format]) -> Run:
-    """Add the tag of TREC files, which is not read for scoring."""
+    """Add the run tag of TREC files to the settings; reading a run for scoring skips the tag."""
     tags = [
         trec.last_tag(file)
         for file, file_format in zip(files, formats, strict=True)

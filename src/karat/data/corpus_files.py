@@ -61,7 +61,9 @@ def _beir_file(folder: Path) -> Path | None:
 
 def _read_folder(folder: Path, format: str | None) -> Corpus:  # noqa: A002
     """Read all text files in a folder and its subfolders, except hidden ones such as .git."""
-    hint = "give the path of a file in it, or read its text files with the format text"
+    hint = (
+        "give the path of a file in the folder, or set the format to 'text' to read its text files"
+    )
     if format == "beir":
         raise InputError("the folder has no corpus.jsonl", path=folder, hint=hint)
     if format not in (None, "text"):
@@ -76,7 +78,7 @@ def _read_folder(folder: Path, format: str | None) -> Corpus:  # noqa: A002
         raise InputError(
             "the folder has no text files",
             path=folder,
-            hint=f"text files end in {', '.join(TEXT_ENDINGS)}; "
+            hint=f"text files have one of the extensions {', '.join(TEXT_ENDINGS)}; "
             "for other formats, give the path of the file",
         )
     return corpus_of_mapping({name: _text(Source(files[name])) for name in visible})

@@ -50,7 +50,7 @@ class DictRun:
         return cls({q: text_list(items) for q, items in by_query.items()}, None)
 
     def only(self, query_ids: Collection[str]) -> DictRun:
-        """Return the results of some queries only."""
+        """Return the results of the given queries."""
         return DictRun.of({q: items for q, items in self.by_query.items() if q in query_ids})
 
     @cached_property

@@ -163,7 +163,7 @@ def has_span_columns(frame: pl.DataFrame) -> bool:
 
 
 def are_ragas_rows(records: Sequence[Any]) -> bool:
-    """Return whether the first of some records is a Ragas row."""
+    """Return whether the first record is a Ragas row."""
     return bool(records) and isinstance(records[0], Mapping) and has_ragas_columns(records[0])
 
 
@@ -266,8 +266,8 @@ class Hashed:
         if hashed:
             warnings.warn(
                 KaratWarning(
-                    f"{' and '.join(hashed)} of {what} have no ids; "
-                    "hashes of their texts are used instead"
+                    f"some {' and '.join(hashed)} of {what} have no id; "
+                    "a hash of the text is used as the id"
                 ),
                 stacklevel=4,
             )
@@ -461,7 +461,7 @@ def whole_numbers(
     values: pl.Series, field: str, locate: Locate = row_error, *, hint: str | None = None
 ) -> pl.Series:
     """Return a column as 64-bit integers, or raise an error for the first other value."""
-    hint = hint or f"write {field} as a whole number"
+    hint = hint or "write a whole number"
     if values.dtype in (pl.String, pl.Categorical):
         numbers = integers_of_text(values.cast(pl.String).str.strip_chars())
     elif values.dtype.is_float():
@@ -504,7 +504,7 @@ def integers_of_text(text: pl.Series) -> pl.Series:
 
 def counts(values: pl.Series, field: str, locate: Locate = row_error) -> pl.Series:
     """Return a column of integers ≥ 0, or raise an error for the first other value."""
-    hint = f"write {field} as a whole number of at least 0"
+    hint = "write a whole number of at least 0"
     numbers = whole_numbers(values, field, locate, hint=hint)
     if (bad := numbers < 0).any():
         row = first_row_number(bad)

@@ -292,8 +292,8 @@ class Gold:
             return gold_of_records(records, name=name)
         raise InputError(
             f"expected gold, got a value of type {type(source).__name__}",
-            hint="pass {query: {item: grade}}, a table, native records or (question, id) pairs; "
-            "use Gold.read for a path",
+            hint="pass {query: {item: grade}}, a table, a list of records as in karat's JSON "
+            "Lines format, or (question, id) pairs; use Gold.read for a path",
         )
 
     def with_spans(self, spans: Any) -> Gold:
@@ -370,7 +370,8 @@ class Gold:
     def with_queries(self, queries: Any) -> Gold:
         """Return a copy with the texts and fields of a table of queries.
 
-        If both this gold and the table have a value, the value in the table takes precedence.
+        If both this gold and the table have a value, the value in the table is used.
+        `with_query_texts` does the opposite: it keeps the existing values.
 
         Parameters
         ----------
@@ -405,8 +406,8 @@ class Gold:
     ) -> Gold:
         """Return a copy with the missing texts and fields filled in from a file or a table.
 
-        Existing values take precedence. A warning states how many queries are not in this gold,
-        which are ignored, and how many have a different text here.
+        Existing values are kept; `with_queries` replaces them. Queries that are not in this gold
+        are ignored. A warning states their number, and how many queries have another text here.
 
         Parameters
         ----------
@@ -523,7 +524,7 @@ class Gold:
         return replace(self, spans=spans, offsets="codepoint")
 
     def without(self, query_ids: Iterable[str]) -> Gold:
-        """Return a copy without some queries.
+        """Return a copy without the given queries.
 
         Parameters
         ----------
@@ -546,7 +547,7 @@ class Gold:
         )
 
     def only(self, *query_ids: str) -> Gold:
-        """Return a copy with some queries only.
+        """Return a copy with only the given queries.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from karat.data.columns import EVIDENCE_LISTS, RELEVANT, RESULTS
 from karat.data.dict_runs import repeat_query_ids, text_id, text_items, text_keys, text_list
 from karat.data.formats.json_lines import table_of
 from karat.data.frames import LARGEST_GRADE
-from karat.errors import SWAPPED, InputError, KaratWarning, counted
+from karat.errors import SWAPPED, InputError, KaratWarning, counted, for_example
 
 
 def parse_judgments(source: Mapping[Any, Any]) -> dict[str, dict[str, int]]:
@@ -91,7 +91,7 @@ def check_grade(query: str | None, item: str, grade: Any) -> int:
     raise InputError(
         f"{location}item {item!r}: {grade!r} {problem}",
         field="grade",
-        hint="use whole numbers as grades; if this is a run, gold and run may be swapped",
+        hint=GRADE_HINT,
     )
 
 
@@ -110,7 +110,9 @@ def judgments_frame(judgments: Mapping[str, Mapping[str, int]]) -> pl.DataFrame:
     )
 
 
-GRADE_HINT = "use whole numbers such as 0, 1 or 2; if this is a run, gold and run may be swapped"
+GRADE_HINT = (
+    "use whole numbers such as 0, 1 or 2; if this is a run, check whether you swapped gold and run"
+)
 NO_JUDGMENTS = pl.DataFrame(schema={"query_id": pl.String, "item_id": pl.String, "grade": pl.Int64})
 SPANS = {
     "query_id": pl.String,
@@ -254,20 +256,22 @@ def fill_query_fields(queries: pl.DataFrame, additions: pl.DataFrame) -> pl.Data
     shared = additions.join(queries.select("query_id"), on="query_id", how="semi")
     if not shared.height:
         raise InputError(
-            "gold and the queries have no query id in common: "
-            f"{_format_first_ids(queries)} and {_format_first_ids(additions)}",
+            "gold and the queries file have no query id in common: gold has "
+            f"{_format_first_ids(queries)}, the queries file has {_format_first_ids(additions)}",
             field="queries",
             hint="use the queries that belong to this gold",
         )
     if ignored := additions.height - shared.height:
-        _warn(f"{counted(ignored, 'query')} in the file of queries but not in gold: ignored")
+        verb = "is" if ignored == 1 else "are"
+        _warn(f"ignored {counted(ignored, 'query')} of the queries file that {verb} not in gold")
     joined = queries.join(shared, on="query_id", how="left", suffix=":new", maintain_order="left")
     if "text:new" in joined.columns:
         different = joined.filter(pl.col("text") != pl.col("text:new"))
         if different.height:
             _warn(
-                f"{counted(different.height, 'query')} with different texts in gold and in the "
-                f"file of queries, for example {different['query_id'][0]!r}; "
+                f"{counted(different.height, 'query')} "
+                f"{'has' if different.height == 1 else 'have'} different texts in gold and in the "
+                f"queries file{for_example(different.height, repr(different['query_id'][0]))}; "
                 "the text in gold is used"
             )
     in_both = [name for name in shared.columns if f"{name}:new" in joined.columns]
@@ -329,8 +333,8 @@ def require_gold_column(table: pl.DataFrame) -> None:
     name = unused[0] if len(unused) == 1 else "COLUMN"
     raise InputError(
         f"no column contains gold; the columns are {frames.format_column_names(table)}",
-        hint="gold needs item_id and grade, relevant (a list of ids), evidence (a text), or "
-        f"doc_id, start and end; map a column with --column evidence={name}, "
+        hint="gold needs one of: item_id with grade, relevant (a list of ids), evidence (a text), "
+        f"or doc_id with start and end; map a column with --column evidence={name}, "
         f'or in Python with columns={{"evidence": "{name}"}}',
     )
 

@@ -33,18 +33,22 @@ class ListCut:
 
     def __post_init__(self) -> None:
         if self.top_k is not None:
+            name = self.origin.get("top_k", "top_k")
             checks.integer(
                 self.top_k,
-                self.origin.get("top_k", "top_k"),
+                name,
                 least=1,
                 most=LARGEST_TOP_K - 1,
-                hint="5 scores the first five items of each list; omit it to score all items",
+                hint=f"for example, {name}=5 scores the first five items of each list; "
+                f"without {name}, all items are scored",
             )
         if self.score_threshold is not None:
+            name = self.origin.get("score_threshold", "score_threshold")
             checks.finite(
                 self.score_threshold,
-                self.origin.get("score_threshold", "score_threshold"),
-                hint="0.4 removes items with a lower score; omit it to score all items",
+                name,
+                hint=f"for example, {name}=0.4 removes items with a score below 0.4; "
+                f"without {name}, all items are scored",
             )
 
     def __bool__(self) -> bool:

@@ -36,7 +36,10 @@ from karat.files import BYTE_ORDER_MARK, HEAD_BYTES, Source, decode
 LINE_IDS = ("query_id", "qid", "_id", "id")
 LINE_TEXTS = ("query", "text", "question", "user_input", "prompt", "title")
 COLUMN_IDS = (*frames.QUERY_ID, "_id", "id", "topic")
-SHAPE = "use query_id and query for ids and texts, or map a column: --column query=COLUMN"
+SHAPE = (
+    "name the columns or keys 'query_id' (the id) and 'query' (the text), or map a column: "
+    "--column query=COLUMN"
+)
 _GOLD_KEYS = {"karat", *GOLD_KEYS} - {"query_id", "query"}
 _TREC_LINE = re.compile(r"\S+\s+\S+\s+\S+\s+[-+.\d]+(?:\s+\S+\s+\S.*)?")
 _SCHEMA = {"query_id": pl.String, "text": pl.String}

@@ -111,7 +111,7 @@ def scores_give_order(results: pl.DataFrame) -> bool:
 
 
 def with_scores_that_order(results: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return results whose scores give their order, and a list that names replaced scores.
+    """Return results with scores that give their order, and what was replaced.
 
     Scores that do not give the order, and missing scores, are replaced by n, n−1, …, 1.
     """
@@ -119,7 +119,9 @@ def with_scores_that_order(results: pl.DataFrame) -> tuple[pl.DataFrame, list[st
         return results, []
     replaced = []
     if "score" in results.columns:
-        replaced.append("scores that do not give the order of the lists (n…1 are written instead)")
+        replaced.append(
+            "scores that do not match the order of the results (replaced by n, n-1, …, 1)"
+        )
     descending = pl.int_range(pl.len(), 0, -1).over("query_id").cast(pl.Float64)
     return results.with_columns(score=descending), replaced
 

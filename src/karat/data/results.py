@@ -190,7 +190,7 @@ def _row(index: int, item: Any, paths: Paths) -> dict[str, Any]:
         field = f"{location}.{error.field}" if error.field else location
         raise InputError(error.problem, field=field, hint=error.hint) from error
     except RecursionError as error:
-        raise InputError("values are nested too deep", field=location, hint=_SHAPES) from error
+        raise InputError("values are nested too deeply", field=location, hint=_SHAPES) from error
     if all(row.get(name) is None for name in ("id", "doc_id", "start", "text")):
         raise InputError(
             f"the result has no id, no span and no text; it {describe_content(item)}",
@@ -296,20 +296,22 @@ def _row_from_object(result: Any, paths: Paths) -> dict[str, Any]:
 
 
 def describe_content(value: Any) -> str:
-    """Return a phrase for an error message: "has the keys a, b", or "is 7" for a plain value."""
+    """Return a phrase for an error message: "has the keys 'a', 'b'", or "is 7"."""
     if isinstance(value, (str, bytes, int, float)):
         return f"is {repr(value)[:_MAX_CHARACTERS]}"
     if isinstance(value, Mapping):
-        names, kind = list(map(str, value)), "keys"
+        names, kind = list(map(str, value)), "key"
     else:
         names = getattr(value, "__dict__", None) or getattr(value, "__slots__", None) or dir(value)
         names = [name for name in names if not name.startswith("__")]
-        kind = "attributes"
+        kind = "attribute"
     owner = "" if isinstance(value, Mapping) else f"is a {type(value).__name__} and "
     if not names:
-        return f"{owner}has no {kind}"
-    listed = ", ".join(names[:_MAX_KEYS]) + (", …" if len(names) > _MAX_KEYS else "")
-    return f"{owner}has the {kind} {listed}"
+        return f"{owner}has no {kind}s"
+    if len(names) == 1:
+        return f"{owner}has the {kind} {names[0]!r}"
+    listed = ", ".join(map(repr, names[:_MAX_KEYS])) + (", …" if len(names) > _MAX_KEYS else "")
+    return f"{owner}has the {kind}s {listed}"
 
 
 def as_mapping(value: Any) -> Any:

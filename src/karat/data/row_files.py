@@ -40,7 +40,7 @@ class RowLine(msgspec.Struct):
 
 
 def first_id(*ids: Id | None) -> str | None:
-    """Return the first id that is not None as text; files use different keys for the id."""
+    """Return the first id that is not None, as a str; files use different keys for the id."""
     return next((str(value) for value in ids if value is not None), None)
 
 
@@ -59,12 +59,12 @@ def read(
     else:
         table_rows = table_files.READERS[name](source)
     if not table_rows[0].height:
-        raise source.error("the table has no rows", hint="check the command that wrote it")
+        raise source.error("the table has no rows", hint="check the command that wrote the file")
     return table_files.convert_table(make, table_rows, source)
 
 
 def write(table: pl.DataFrame, path: str | os.PathLike[str], format: str | None) -> None:  # noqa: A002
-    """Write a table in the given format, or in the one that follows from the file extension."""
+    """Write a table in the given format, or in the format for the file extension."""
     ending = without_compression(Path(path)).suffix.lower()
     name = format or ENDINGS.get(ending)
     if name is None:
@@ -101,7 +101,7 @@ def _detect_format(source: DataFile) -> str:
         raise source.error(
             "the format cannot be detected",
             field="format",
-            hint=f"specify it: {', '.join(NAMES)}",
+            hint=f"specify the format: {', '.join(NAMES)}",
         )
     return ENDINGS[source.ending]
 

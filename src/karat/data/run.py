@@ -217,7 +217,8 @@ class Run:
             return run_of_records(records, name=name)
         raise InputError(
             f"expected a run, got a value of type {type(source).__name__}",
-            hint="pass {query: {item: score}}, {query: [item, …]}, a table or native records; "
+            hint="pass {query: {item: score}}, {query: [item, …]}, a table, or a list of records "
+            "as in karat's JSON Lines format; "
             "use Run.read for a path",
         )
 
@@ -359,7 +360,7 @@ class Run:
         return replace(self, result_data=results.filter(is_first | is_unknown))
 
     def with_item_ids(self) -> Run:
-        """Return a copy of a run whose items have texts but no ids, with ids generated from them.
+        """Return a copy with item ids generated from the texts, for a run without item ids.
 
         Returns
         -------
@@ -377,7 +378,7 @@ class Run:
         return replace(self, result_data=self.results.with_columns(column))
 
     def only(self, query_ids: Iterable[str]) -> Run:
-        """Return a copy with some queries only.
+        """Return a copy with only the given queries.
 
         Parameters
         ----------

@@ -41,9 +41,9 @@ class Cause:
         return " ".join(f"{option} {amount}" for option, amount in shifts if amount)
 
 
-INCLUSIVE_END = Cause("inclusive-end", "ends are one short: they look inclusive", end=1)
-FROM_ONE = Cause("one-based", "starts are one too high: they look 1-based", start=-1)
-BOTH_FROM_ONE = Cause("one-based-half-open", "offsets are one too high: they look 1-based", -1, -1)
+INCLUSIVE_END = Cause("inclusive-end", "ends are 1 too low (inclusive ends)", end=1)
+FROM_ONE = Cause("one-based", "starts are 1 too high (1-based starts)", start=-1)
+BOTH_FROM_ONE = Cause("one-based-half-open", "offsets are 1 too high (1-based offsets)", -1, -1)
 UTF16 = Cause("utf16", "offsets look like UTF-16 code units", unit="utf16")
 UTF8 = Cause("utf8", "offsets look like UTF-8 bytes", unit="utf8")
 CAUSES = (INCLUSIVE_END, FROM_ONE, BOTH_FROM_ONE, UTF16, UTF8)
@@ -61,14 +61,15 @@ class OffsetExplanation:
         count = f"{self.count:,} of {self.total:,}"
         if self.count == self.total:
             count = f"all {self.total:,}"
-        return "; or ".join(f"{count} {cause.title}" for cause in self.causes)
+        causes = ", or ".join(f"{count} {cause.title}" for cause in self.causes)
+        return f"either {causes}" if len(self.causes) > 1 else causes
 
     @property
     def hint(self) -> str:
-        """A hint how to convert the offsets."""
+        """A hint that says how to convert the offsets."""
         if len(self.causes) > 1:
-            return "run karat validate --corpus DIR to find out which"
-        return f"convert them: karat convert GOLD FIXED {self.causes[0].remedy}"
+            return "run `karat validate --corpus DIR` to find out which"
+        return f"convert them: `karat convert GOLD FIXED {self.causes[0].remedy}`"
 
 
 def explain_offsets(
@@ -188,7 +189,7 @@ def in_code_points(table: pl.DataFrame, corpus: Corpus, unit: str, field: str) -
     kind = next(kind for kind, is_faulty in located.faults.items() if is_faulty[index])
     row = table.row(index, named=True)
     problem, row_hint = describe_fault(kind, row, corpus, unit)
-    hints = [row_hint, "run karat validate for a list of all problems"]
+    hints = [row_hint, "run `karat validate` for a list of all problems"]
     if kind != "unknown-document" and "text" in table.columns:
         explanation = explain_offsets(table, unit, corpus)
         if explanation is not None:
@@ -214,7 +215,7 @@ def describe_fault(kind: str, row: Row, corpus: Corpus, unit: str) -> tuple[str,
     if kind == "past-end":
         return f"the document ends at {bounds(document, unit)[-1]} ({_UNIT_NAMES[unit]})", hint
     if kind == "inside-character":
-        return f"it starts or ends inside a character (offsets in {_UNIT_NAMES[unit]})", hint
+        return f"the span starts or ends inside a character (offsets in {_UNIT_NAMES[unit]})", hint
     start, end = _to_code_points(document, row, unit)
     document_text, span_text = _shorten_to_difference(document[start:end], row["text"])
     return f"the document has {document_text}, but the text is {span_text}", hint
@@ -277,18 +278,23 @@ def _text_differs(
 
 
 def _likely_cause(document: str, row: Row) -> str | None:
-    """Return a hint how the offsets were probably counted, given the text of the span."""
+    """Return a hint about how the offsets were probably counted, given the text of the span."""
     text, start, end = row.get("text"), row["start"], row["end"]
     if not text:
         return None
     for unit in UNITS:
         if _is_at(text, document, *_to_code_points(document, row, unit)):
-            return f'the offsets look like {_UNIT_NAMES[unit]}: declare "offsets": "{unit}"'
+            return (
+                f'the offsets look like {_UNIT_NAMES[unit]}: add "offsets": "{unit}" to the header '
+                "of the .jsonl file"
+            )
     unix_document, unix_text = document.replace("\r\n", "\n"), text.replace("\r\n", "\n")
     if _is_at(unix_text, unix_document, start, end):
-        return r"the span fits if \r\n counts as one character: count it as two"
+        return (
+            r"the offsets count \r\n as one character, but karat counts two: recompute the offsets"
+        )
     if _is_at(unix_text.replace("\n", "\r\n"), unix_document.replace("\n", "\r\n"), start, end):
-        return r"the span fits if every line break is \r\n: use the line breaks of the document"
+        return r"the offsets count every line break as \r\n: use the line breaks of the document"
     for cause in (INCLUSIVE_END, FROM_ONE, BOTH_FROM_ONE):
         if _is_at(text, document, start + cause.start, end + cause.end):
             return f"the text is at [{start + cause.start}, {end + cause.end})"

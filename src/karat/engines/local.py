@@ -22,7 +22,7 @@ from karat.data.run import Run
 from karat.data.run_source import RunSource
 from karat.data.span_checks import explain_offsets, text_lengths
 from karat.engines.scoring_options import ScoringOptions
-from karat.errors import InputError, KaratWarning, RetrieverError, counted
+from karat.errors import InputError, KaratWarning, RetrieverError, counted, for_example
 from karat.live.failures import checked_share, too_many_failed
 from karat.match.align import collapse_to_documents
 from karat.match.gold_index import PreparedGold, prepare
@@ -126,7 +126,7 @@ class LocalSession:
         return DocumentIds.of(relevant_spans(self.gold)["doc_id"])
 
     def only(self, measures: Iterable[Measure]) -> LocalSession:
-        """Return this session with only some of its measures."""
+        """Return a copy of this session, restricted to the given measures."""
         other = copy(self)
         other.plan = replace(self.plan, measures=tuple(measures))
         other.candidates, other.adds_usage = (), False
@@ -218,7 +218,7 @@ class LocalSession:
         )
 
     def _overlaps(self, whole: Run, counts: dict[str, int]) -> Iterator[tuple[str, Overlap]]:
-        """Yield which ids of gold are in a run, if so few are that ids may be spelled wrong."""
+        """Yield which ids of gold are in a run, if they are so few that ids may be misspelled."""
         if self._compares_ids and _ids_are_doubtful(counts):
             # Compare with the whole lists: an id that top_k removed is not misspelled.
             listed = collapse_to_documents(whole) if self.plan.level == "doc" else whole
@@ -296,7 +296,7 @@ def _readings_to_keep(
 
 
 _ENOUGH_RETRIEVED = 100
-"""If at least this many relevant items are retrieved, it is not by chance."""
+"""A run that retrieves at least this many relevant items does not do so by chance."""
 
 
 def _ids_are_doubtful(counts: dict[str, int]) -> bool:
@@ -323,7 +323,7 @@ def _warn_of_wrong_lengths(gold: Gold) -> None:
     warnings.warn(
         KaratWarning(
             f"offsets and text of {counted(differing.height, 'span')} of gold differ in length, "
-            f"such as {_short(text)!r} of query {query!r}; karat validate lists them{cause}"
+            f"such as {_short(text)!r} of query {query!r}; `karat validate` lists them{cause}"
         ),
         stacklevel=4,
     )
@@ -350,7 +350,7 @@ def _cut_note(whole: Run, cut: Run, query_ids: pl.Series, settings: ListCut) -> 
 
 
 def _require_items(chunks: Chunks, run: Run) -> None:
-    """Refuse a table of chunks that does not contain all items of a run."""
+    """Raise an error if the table of chunks does not contain all items of a run."""
     results = run.results
     has_ids = "item_id" in results.columns and not results["item_id"].null_count()
     key = ["item_id"] if has_ids else ["doc_id", "start", "end"]
@@ -368,8 +368,8 @@ def _require_items(chunks: Chunks, run: Run) -> None:
         )
         raise InputError(
             f"{counted(missing.height, 'item')} of the run "
-            f"{'is' if missing.height == 1 else 'are'} not in the table of chunks, "
-            f"such as {example}",
+            f"{'is' if missing.height == 1 else 'are'} not in the table of chunks"
+            f"{for_example(missing.height, example)}",
             field="chunks",
             hint="pass the table of all chunks that the run retrieves from; for one table per run, "
             "pass chunks={run: table} or --chunks RUN=FILE",
@@ -418,7 +418,7 @@ def _gold_kinds(gold: PreparedGold) -> tuple[str, ...]:
 
 
 def _require_gold(gold: PreparedGold, plan: Plan) -> None:
-    """Refuse measures of a kind of gold that is missing; the hint names the available kinds."""
+    """Raise an error if gold lacks the kind that a measure needs; the hint names other kinds."""
     available = [family.gold for family in FAMILIES.values() if family.gold and family.is_in(gold)]
     if plan.compares_documents and gold.gold.spans is not None:
         require_code_points(gold.gold)
@@ -454,7 +454,7 @@ def _no_shared_query(gold_ids: pl.Series, run_ids: pl.Series) -> InputError:
     return InputError(
         f"gold and run have no query in common: gold has {in_gold}, the run has {in_run or 'none'}",
         field="query_id",
-        hint="check that both are for the same queries and spell their ids in the same way",
+        hint="check that gold and run are for the same queries and use the same query ids",
     )
 
 

@@ -57,7 +57,7 @@ class ScoringOptions:
 
 
 def _parse_number(parser: Callable[[str], Any], text: str) -> Any:
-    """Return a number. Other text is returned unchanged, and refused by `ListCut`."""
+    """Return a number. Other text is returned unchanged; `ListCut` raises an error for it."""
     try:
         return parser(text)
     except ValueError:

@@ -16,7 +16,7 @@ from karat.measures import parse, parse_all
 def load_baseline(
     baseline: Any, evaluator: Evaluator, run: Scores, measures: Sequence[str]
 ) -> Scores:
-    """Return the scores of a baseline; refuse saved scores with other settings than the run."""
+    """Return the scores of a baseline; raise an error if its settings differ from the run's."""
     path = path_of(baseline)
     if path is not None and holds_scores(baseline):
         baseline = Scores.read(path)

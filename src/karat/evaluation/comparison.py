@@ -108,7 +108,7 @@ def compare(
         environment variable RAG_SCORE_THRESHOLD sets it too.
     fail_on_error : float, default 0.05
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
-        Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
+        Failed queries are scored as if nothing was retrieved, and excluded from latency and cost.
 
     Examples
     --------
@@ -187,8 +187,8 @@ def _scored(
 ) -> list[Scores]:
     """Score the runs that are not scored yet, one after the other; keep the order of the sources.
 
-    All scores get the same measures. Saved scores may lack latency and cost, which a preset adds
-    for runs that have them: then they are removed from the new scores, too.
+    All scores get the same measures. A preset adds latency and cost for runs that have them. If
+    saved scores lack these measures, they are removed from the new scores, too.
     """
     saved = [source for source in sources if isinstance(source, Scores)]
     positions = [at for at, source in enumerate(sources) if not isinstance(source, Scores)]

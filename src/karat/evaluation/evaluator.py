@@ -85,7 +85,7 @@ def evaluate(
         environment variable RAG_SCORE_THRESHOLD sets it too.
     fail_on_error : float, default 0.05
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
-        Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
+        Failed queries are scored as if nothing was retrieved, and excluded from latency and cost.
 
     Returns
     -------
@@ -155,7 +155,7 @@ class Evaluator:
         environment variable RAG_SCORE_THRESHOLD sets it too.
     fail_on_error : float, default 0.05
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
-        Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
+        Failed queries are scored as if nothing was retrieved, and excluded from latency and cost.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class Evaluator:
         return self._session.plan.measures
 
     def only(self, measures: Iterable[Measure]) -> Evaluator:
-        """Return an evaluator for some of the measures that shares the prepared gold.
+        """Return an evaluator for the given measures that shares the prepared gold.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class Evaluator:
         fail_on_error = self._session.fail_on_error
         result = retrieve(run, self._session.gold, top_k=self._depth, fail_on_error=fail_on_error)
         if result.failed:
-            message = failures(result, "scored as nothing retrieved")
+            message = failures(result, "; failed queries are scored as if nothing was retrieved")
             warnings.warn(KaratWarning(message), stacklevel=4)
         return RunSource(result)
 
@@ -324,14 +324,17 @@ class Evaluator:
                 continue
             in_runs = np.logical_or.reduce([overlap.found for overlap in doubtful])
             sample = next(overlap.sample for overlap in doubtful if overlap.sample)
-            if 2 * np.count_nonzero(in_runs) >= in_runs.size:
+            n_found = np.count_nonzero(in_runs)
+            if 2 * n_found >= in_runs.size:
                 continue
             noun = "runs" if len(overlaps) > 1 else "run"
             missing = doubtful[0].ids.filter(~in_runs).head(3).to_list()
+            found = f"only {n_found} of {in_runs.size} {kind} of gold appear"
+            if not n_found:
+                found = f"none of the {kind} of gold ({in_runs.size}) appears"
             warnings.warn(
                 KaratWarning(
-                    f"only {np.count_nonzero(in_runs)} of {in_runs.size} {kind} of gold appear "
-                    f"anywhere in the {noun}\n"
+                    f"{found} in the {noun}\n"
                     f"  only in gold: {', '.join(map(repr, missing))}\n"
                     f"  in the {noun}: {', '.join(map(repr, sample))}\n"
                     "  if gold and run spell the same ids differently, the scores are too low"

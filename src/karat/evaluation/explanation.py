@@ -115,7 +115,7 @@ def explain(
         environment variable RAG_SCORE_THRESHOLD sets it too.
     fail_on_error : float, default 0.05
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
-        Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
+        Failed queries are scored as if nothing was retrieved, and excluded from latency and cost.
 
     Returns
     -------
@@ -173,14 +173,17 @@ def _require_data(arguments: dict[str, Any]) -> None:
 def _explain_in_words(measure: AnyMeasure, options: ScoringOptions) -> Explanation:
     """Explain a measure by an example."""
     if options.top_k is not None or options.score_threshold is not None:
+        field = "score_threshold" if options.top_k is None else "top_k"
         raise InputError(
-            "top_k and score_threshold require data",
-            field="list",
-            hint="pass gold, run and query as well",
+            "requires gold, run and query",
+            field=field,
+            hint=f"pass gold, run and query, or remove {field}",
         )
     if options.level != "item":
         raise InputError(
-            "the level doc requires data", field="level", hint="pass gold, run and query as well"
+            f"{options.level!r} requires gold, run and query",
+            field="level",
+            hint="pass gold, run and query, or remove level",
         )
     declaration = declared(measure) if isinstance(measure, str) else None
     if declaration is not None and declaration.cutoff == "share":  # any recall level will do
@@ -237,7 +240,7 @@ def _apply_error_conventions(gold: Gold, run: Run, plan: Plan) -> None:
 
 
 def _open_run(source: Any, options: ScoringOptions) -> Run:
-    """Open a run with its lists as they are scored; refuse it if too many queries failed."""
+    """Open a run with its lists as they are scored; raise an error if too many queries failed."""
     settings = options.list_settings()
     run = Run.open(source).shaped(settings.top_k, settings.score_threshold)
     if problem := too_many_failed(run, options.fail_on_error, run.name):

@@ -72,7 +72,7 @@ class Check:
 
     @property
     def miss(self) -> float:
-        """By how much the limit is missed; 0 if the check passed."""
+        """The amount by which the limit is missed; 0 if the check passed."""
         if self.passed:
             return 0.0
         if self.bound is None:
@@ -300,8 +300,8 @@ def _check_change(rule: Rule, both: Pair, table: ScoreTable) -> Check:
 def _require_value(rule: Rule, n: int, value: float | None, least: int = LEAST_QUERIES) -> float:
     if n < least:
         raise rule.error(
-            f"only {counted(n, 'query')} {'has' if n == 1 else 'have'} a value of {rule.measure}",
-            f"{rule.kind} needs at least {least} queries",
+            f"only {counted(n, 'query')} {'has' if n == 1 else 'have'} a value for {rule.measure}",
+            f"this threshold needs at least {least} queries with a value",
         )
     if value is None:
         raise rule.error(

@@ -224,7 +224,7 @@ def _report(texts: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_spans(gold: Gold, report: pl.DataFrame, corpus: Corpus) -> Gold:
-    """Return gold with the new spans in addition to those that it has."""
+    """Return gold with the new spans added to its existing spans."""
     existing = NO_SPANS if gold.spans is None else gold.spans
     columns = ["query_id", "doc_id", "start", "end"]
     found = report.drop_nulls("doc_id").select(columns).unique(maintain_order=True)
@@ -249,12 +249,14 @@ def _warn_of_missing_spans(location: Location) -> None:
         rows = location.report.filter(outcome=outcome)
         if rows.height:
             query, text = rows.row(0)[:2]
-            parts.append(f"{rows.height:,} {words}, such as {_short(text)!r} of query {query!r}")
+            share = f"{rows.height:,} of {counted(location.report.height, 'evidence text')}"
+            example = f"for example {_short(text)!r} of query {query!r}"
+            parts.append(f"{share} {'was' if rows.height == 1 else 'were'} {words}, {example}")
     warnings.warn(
         KaratWarning(
-            f"of {counted(location.report.height, 'evidence text')}: {'; '.join(parts)}. The spans "
-            f"of {counted(len(location.incomplete), 'query')} are incomplete, so recall would be "
-            "based on only some of the evidence: add the missing spans, or remove these queries"
+            f"{'; '.join(parts)}. The spans of {counted(len(location.incomplete), 'query')} are "
+            "incomplete, so recall would be based on only some of the evidence: add the missing "
+            "spans, or remove these queries"
         ),
         stacklevel=3,
     )

@@ -33,7 +33,7 @@ from karat.measures.presets import NO_PRESET, Preset, preset_named
 from karat.measures.score_table import judged_column, upper_bound_column
 from karat.measures.scoring import COUNTS
 
-REMEDY = "write the scores again with karat eval -o FILE"
+REMEDY = "write the scores again with `karat eval -o FILE`"
 _VERSIONED = re.compile(rb'\s*\{\s*"karat"\s*:\s*"')
 
 
@@ -152,7 +152,7 @@ def read_scores(path: str | os.PathLike[str], run: str | None = None) -> Scores:
     if source.ending not in (".parquet", ".json"):
         raise source.error(
             "saved scores must be .json or .parquet files",
-            hint="write them with karat eval -o FILE",
+            hint="write them with `karat eval -o FILE`",
         )
     with _damage_as_input_error(source), suppress_panic_output():
         read_file = _read_parquet if source.ending == ".parquet" else _read_json
@@ -195,7 +195,7 @@ def _read_parquet(source: Source, run: str | None) -> tuple[Scores, dict[str, in
     content = polars_source(source)
     metadata = pl.read_parquet_metadata(content).get("karat")
     if metadata is None:
-        raise source.error("the file contains no scores of karat", hint=REMEDY)
+        raise source.error("the file contains no scores saved by karat", hint=REMEDY)
     facts = msgspec.json.decode(metadata, type=_ParquetFacts)
     name = _run_name(source, list(facts.counts), run)
     rows = pl.read_parquet(content, glob=False).filter(pl.col("run") == name)
@@ -238,7 +238,7 @@ def _read_json(source: Source, run: str | None) -> tuple[Scores, dict[str, int]]
     if saved.per_query is None:
         raise source.error(
             "the file does not contain the values of each query",
-            hint="write it with karat eval --per-query, or as .parquet",
+            hint="write it with `karat eval --per-query`, or as .parquet",
         )
     preset = preset_named(document.preset)
     measures = {name: _measure(name, preset) for name in saved.measures}
@@ -292,14 +292,14 @@ def _run_name(source: Source, names: list[str], run: str | None) -> str:
     if run in names:
         return str(run)
     problem = f"the file has no run {run!r}" if run else "the file contains several runs"
-    choices = ", ".join(map(repr, names))
+    choices = " or ".join(f"run={name!r}" for name in names)
     raise source.error(
-        problem, hint=f"save each run in its own file, or in Python pass run=, one of {choices}"
+        problem, hint=f"save each run in its own file; in Python, you can also pass {choices}"
     )
 
 
 def _check_scores(source: Source, scores: Scores) -> None:
-    """Refuse scores that no evaluation could have produced."""
+    """Raise an error for scores that no evaluation could have produced."""
     if scores.level not in LEVELS:
         raise source.error(
             f"the level must be {' or '.join(LEVELS)}, got {scores.level!r}",
@@ -345,7 +345,7 @@ def _check_counts(source: Source, scores: Scores) -> None:
 
 
 def _check_value_counts(source: Source, scores: Scores, expected: dict[str, int]) -> None:
-    """Refuse scores with removed values: the mean would silently leave them out."""
+    """Raise an error if values were removed: the mean would silently leave them out."""
     for name, count in _value_counts(scores).items():
         if count != expected.get(name, count):
             raise source.error(
@@ -369,14 +369,14 @@ def _check_weights(source: Source, scores: Scores) -> None:
         weights = scores.table.weights[measure.name]
         if not weights.dtype.is_integer() or weights.null_count() or (weights < 0).any():
             raise source.error(
-                "the weights of a micro mean must be whole numbers of at least 0",
+                "the weights of a micro average must be integers of at least 0",
                 field=measure.name,
                 hint=REMEDY,
             )
 
 
 def _check_values(source: Source, table: pl.DataFrame, name: str, measure: Measure | None) -> None:
-    """Refuse values that are not finite, or outside the range of the measure.
+    """Raise an error for values that are not finite, or outside the range of the measure.
 
     Without a measure, values are shares.
     """

@@ -149,9 +149,9 @@ class Scores(Result):
         readings = {} if self.scored_run is None else self.scored_run.readings
         if EVIDENCE.name not in readings:
             raise InputError(
-                "these scores do not contain matches of evidence texts",
+                "these scores do not include evidence matches",
                 field="matches",
-                hint="evaluate the run with a measure of evidence, such as evidence.recall@10",
+                hint="evaluate the run with an evidence measure, such as evidence.recall@10",
             )
         return readings[EVIDENCE.name].data_as(EvidenceMatches)
 

@@ -271,7 +271,7 @@ def _parse_measure(name: str, threshold: Any, preset: Preset) -> Measure:
     except MeasureError as error:
         if isinstance(threshold, Mapping) and threshold and not set(threshold) & set(KEYS):
             inner = next(iter(threshold))  # TOML reads an unquoted latency.p90 as two keys
-            error.hint = f'put a name with a dot in quotes: "{name}.{inner}" = {EXAMPLES}'
+            error.hint = f'quote a name that contains a dot: "{name}.{inner}" = …'
         raise
 
 
@@ -302,7 +302,9 @@ def rules_for(
             raise InputError(f"a threshold has no key {key!r}", hint=hint)
     kinds = [kind for kind in LIMITS if kind in threshold]
     if not kinds:
-        raise InputError("the threshold has no limit", hint=f"add one of {', '.join(LIMITS)}")
+        raise InputError(
+            "the threshold does not set a limit", hint=f"add one of {', '.join(LIMITS)}"
+        )
     test_options: dict[str, Any] = {
         "confidence": _check_confidence(threshold.get("confidence", CONFIDENCE)),
         "strict": _check_strict(threshold.get("strict", False)),
@@ -311,7 +313,7 @@ def rules_for(
     if unused and not set(kinds) & set(CHANGES):
         raise InputError(
             f"{unused[0]} applies only to max_drop and max_rise",
-            hint=f"remove {unused[0]}: min and max compare the value itself",
+            hint=f"remove {unused[0]}: min and max do not use a baseline",
         )
     field, value = group
     return [
@@ -377,7 +379,9 @@ def _parse_amount(text: str, measure: Measure) -> Any:
         units = [source for source, target in _SCALES if target == measure_unit]
         raise InputError(
             f"{measure} cannot be given in {unit!r}",
-            hint=f"write it in {' or '.join(units)}" if units else "write the number without unit",
+            hint=f"write it in {' or '.join(units)}"
+            if units
+            else "write the number without a unit",
         )
     return number * _SCALES[unit, measure_unit]
 

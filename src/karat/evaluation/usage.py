@@ -181,7 +181,10 @@ def usage(run: Run, *, path: str | None = None) -> Usage:
 
 
 def by_stage(timings: UsageTable) -> dict[str, Floats]:
-    """Return the latency of each query by stage, the total first, as measures compute it."""
+    """Return the latencies of the queries by stage, with the total first.
+
+    They are computed as in the latency measures.
+    """
     stages = timings.table["stage"].unique().sort().to_list()
     times = {}
     for stage in sorted(stages, key=lambda name: name != TOTAL):

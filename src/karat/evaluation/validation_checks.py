@@ -270,7 +270,7 @@ def span_findings(
 
 
 def _length_findings(finder: Finder, spans: pl.DataFrame, unit: str) -> Iterator[Finding]:
-    """Yield spans with another length than their text."""
+    """Yield the spans that do not have the length of their text."""
     length = text_lengths(unit)
     span_length = pl.col("end") - pl.col("start")
     yield from finder.findings(
@@ -341,7 +341,7 @@ def shared_query_findings(finder: Finder, gold: pl.Series, run: pl.Series) -> It
         yield from finder.findings("no-shared-query", unknown, lambda _: "it is not in gold", hint)
         return
     yield from finder.findings(
-        "missing-query", missing, lambda _: "it is scored as nothing retrieved"
+        "missing-query", missing, lambda _: "it is scored as if nothing was retrieved"
     )
     yield from finder.findings("unknown-query", unknown, lambda _: "it is left out")
 

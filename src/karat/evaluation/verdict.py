@@ -224,7 +224,7 @@ def gate(
         environment variable RAG_SCORE_THRESHOLD sets it too.
     fail_on_error : float, default 0.05
         Raise a RetrieverError if more than this share of the queries failed; 1 allows all to fail.
-        Failed queries are scored as nothing retrieved, and are excluded from latency and cost.
+        Failed queries are scored as if nothing was retrieved, and excluded from latency and cost.
 
     Returns
     -------

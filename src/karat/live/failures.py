@@ -45,9 +45,9 @@ def too_many_failed(run: Run, share: float, name: str | None = None) -> str | No
     # A division, because in floating point 0.29 * 100 is less than 29.
     if not run.failed or run.failed / run.query_ids.len() <= share:
         return None
-    problem = failures(run, f"more than the {share * 100:g}% that may fail")
+    problem = failures(run, f", more than the {share * 100:g}% that may fail")
     hint = hint_for(_most_common(run)[1], run.settings) or (
-        "run the failed queries again (the same karat run command does that)"
+        "run the failed queries again (the same `karat run` command does that)"
     )
     prefix = f"{printable(name)}: " if name else ""
     return (
@@ -95,12 +95,12 @@ def hint_for(kind: str, settings: Mapping[str, Any]) -> str | None:
 
 
 def failures(run: Run, remark: str) -> str:
-    """Return how many queries of a run failed, of which types, with a remark and an example."""
+    """Return a message: the number of failed queries by type, the remark, and an example."""
     assert run.errors is not None
     kinds = Counter(run.errors["type"]).most_common()
     by_kind = ", ".join(f"{count:,} {printable(kind)}" for kind, count in kinds)
     return (
-        f"{run.failed:,} of {counted(run.query_ids.len(), 'query')} failed ({by_kind}), {remark}\n"
+        f"{run.failed:,} of {counted(run.query_ids.len(), 'query')} failed ({by_kind}){remark}\n"
         f"  for example {': '.join(printable(part) for part in _most_common(run) if part)}"
     )
 
@@ -115,5 +115,5 @@ def _most_common(run: Run) -> tuple[str, str, str]:
 
 
 def checked_share(share: float) -> float:
-    """Return the share of queries that may fail; refuse a number outside 0 to 1."""
+    """Return the share of queries that may fail; raise an error unless it is from 0 to 1."""
     return checks.share(share, "fail_on_error", hint="0.05 is 5%")

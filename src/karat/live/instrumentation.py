@@ -47,7 +47,7 @@ class stage:  # noqa: N801 - it reads as a word: `with karat.stage("rerank"):`
     ----------
     name : str
         The name under which the time appears in the run, for `latency.mean(stage=rerank)`.
-        "total" is not allowed: it is the time that karat measures itself.
+        "total" is not allowed: karat stores the total time under this name.
 
     Examples
     --------
@@ -65,11 +65,11 @@ class stage:  # noqa: N801 - it reads as a word: `with karat.stage("rerank"):`
             raise InputError(
                 f"expected the name of a stage, got {name!r}",
                 field="stage",
-                hint='use a text such as "rerank"',
+                hint='use a string such as "rerank"',
             )
         if name == TOTAL:
             raise InputError(
-                f"{TOTAL!r} is not allowed as a stage: it is the time that karat measures itself",
+                f"{TOTAL!r} is not allowed as a stage: karat stores the total time under this name",
                 field="stage",
                 hint='use a name for a part of the work, such as "rerank"',
             )
@@ -103,7 +103,8 @@ class stage:  # noqa: N801 - it reads as a word: `with karat.stage("rerank"):`
 
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise InputError(
-                f"{function.__name__} is a generator, which only runs after it was called",
+                f"{function.__name__!r} is a generator function: its body runs during iteration, "
+                "not during the call",
                 field="stage",
                 hint="use `with karat.stage(…):` inside the generator",
             )
@@ -248,10 +249,10 @@ def carry(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _
     if any(test(function) for test in runs_later):
         name = getattr(function, "__name__", type(function).__name__)
         raise InputError(
-            f"{name} is async or a generator, which only runs after it was called",
+            f"{name!r} is an async or a generator function: its body does not run during the call",
             field="carry",
-            hint="tasks copy the context themselves; in a thread, wrap the plain function that the "
-            "thread calls",
+            hint="asyncio tasks do not need karat.carry, because they copy the context; for a "
+            "thread, wrap the regular function that the thread calls",
         )
     context = copy_context()
 
@@ -268,9 +269,9 @@ class Unattributed:
 
     def __init__(self) -> None:
         self.late = 0
-        """Number of those whose query was already finished."""
+        """Number of stages and calls whose query was already finished."""
         self.outside = 0
-        """Number of those in a thread without a query."""
+        """Number of stages and calls in a thread without a query."""
         self._lock = Lock()
 
     def add_late(self) -> None:
@@ -393,7 +394,7 @@ def _innermost() -> Mark | None:
 
 
 def _is_name(value: Any) -> bool:
-    """Return whether a value is a text that is not empty and can be written to a file."""
+    """Return whether a value is a non-empty string that can be written to a file."""
     try:
         return isinstance(value, str) and bool(value.encode())
     except UnicodeEncodeError:  # a lone surrogate

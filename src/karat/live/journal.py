@@ -157,13 +157,13 @@ class Journal:
 
 
 def _checked_path(path: str | os.PathLike[str]) -> Path:
-    """Return the resolved path; refuse one to which a run cannot be written line by line."""
+    """Return the resolved path; raise an error if it cannot be written line by line."""
     unresolved = Path(path)
     if unresolved.suffix.lower() not in ENDINGS:
         raise InputError(
-            f"a run must be written to a .jsonl file, got the ending {unresolved.suffix!r}",
+            f"a run must be written to a .jsonl file, got the file extension {unresolved.suffix!r}",
             path=path,
-            hint="write the run to a .jsonl file, and convert it with karat convert",
+            hint="write the run to a .jsonl file, and convert it with `karat convert`",
         )
     check_writable(unresolved)
     target = unresolved.resolve()
@@ -208,7 +208,7 @@ def _resume(file: LockedFile, state: ResumeState, header: Header) -> dict[str, F
             KaratWarning(
                 f"{printable(str(file.path))}: removed {counted(len(state.damaged), 'line')} that "
                 f"another process had damaged (line {numbers}{more}); the queries without an "
-                "answer run again"
+                "answer will be run again"
             ),
             stacklevel=3,
         )
@@ -225,7 +225,7 @@ def _refuse_finished(
     if is_same and answered == queries.get("count"):
         age = format_age(time.time() - file.path.stat().st_mtime)
         raise InputError(
-            f"this run is complete ({counted(answered, 'query')}, {age} ago)",
+            f"this run is complete ({counted(answered, 'query')}, finished {age} ago)",
             path=path,
             hint="use --overwrite (overwrite=True) to run all queries again",
         )

@@ -216,7 +216,7 @@ def lock_file(descriptor: int, path: Path) -> None:
         raise InputError(
             "another process is writing this run",
             path=path,
-            hint="wait until it has finished, end it with all processes that it started, or write "
+            hint="wait until it has finished, stop it and all processes that it started, or write "
             "to another file with -o",
         ) from error
     except OSError as error:

@@ -180,8 +180,8 @@ def attach(run: Run, traces: Any, *, attribute: str = QUERY) -> Run:
         raise InputError(
             "no trace belongs to a query of the run",
             path=traces if is_file else None,
-            hint=f"set {attribute} to the id of the query on a span of each trace, or pass the "
-            "name of the attribute that has it",
+            hint=f"in each trace, set the attribute {attribute} of one span to the query id, or "
+            "pass the name of the attribute that contains the query id",
         )
     _warn_about_skipped(n_unnamed, len(spans_by_query) - len(usage_by_query), attribute)
     return run.with_usage(
@@ -270,7 +270,9 @@ def _parse_span(data: Mapping[str, Any], location: TraceLocation) -> TraceSpan:
     start = _timestamp(data, _START_TIMES, location)
     end = _timestamp(data, _END_TIMES, location)
     if end < start:
-        raise location.error("the span ends before it starts", "check whether they are swapped")
+        raise location.error(
+            "the span ends before it starts", "check whether the start and end times are swapped"
+        )
     attributes = _parse_attributes(data.get("attributes") or {}, location.child(".attributes"))
     kind = data.get("span_kind")  # Phoenix has it outside the attributes
     if isinstance(kind, str):
@@ -318,7 +320,7 @@ def _timestamp(span: Mapping[str, Any], names: tuple[str, ...], location: TraceL
             "write nanoseconds since 1970, or a date such as 2026-01-31T12:00:00.5Z",
         )
     raise location.child(f".{name}").error(
-        "the span has no such time", "end every span before it is exported"
+        "the time is missing", "end every span before it is exported"
     )
 
 
@@ -423,7 +425,7 @@ def _ancestors(span: TraceSpan, by_key: SpansByKey) -> list[TraceSpan]:
 
 
 def _outermost(spans: Sequence[TraceSpan], by_key: SpansByKey) -> list[TraceSpan]:
-    """Return the spans that are not inside another one of them."""
+    """Return the spans that are not nested in another of the given spans."""
     keys = {span.key for span in spans}
     return [
         span
@@ -513,7 +515,7 @@ def _query_id(span: TraceSpan, attribute: str) -> str | None:
         return None
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise span.location.child(f".attributes.{attribute}").error(
-            f"expected the id of a query, got {value!r}", "write the id as a text"
+            f"expected the id of a query, got {value!r}", "write the id as a string"
         )
     return str(value)
 
@@ -521,11 +523,12 @@ def _query_id(span: TraceSpan, attribute: str) -> str | None:
 def _warn_about_skipped(n_unnamed: int, n_unknown: int, attribute: str) -> None:
     skipped = []
     if n_unnamed:
-        skipped.append(f"{counted(n_unnamed, 'trace')} without {attribute}")
+        verb = "has" if n_unnamed == 1 else "have"
+        skipped.append(f"{counted(n_unnamed, 'trace')} that {verb} no {attribute}")
     if n_unknown:
-        skipped.append(f"the traces of {counted(n_unknown, 'query')} that the run does not have")
+        skipped.append(f"the traces of {counted(n_unknown, 'query')} not in the run")
     if skipped:
-        warnings.warn(KaratWarning(f"skipped {' and '.join(skipped)}"), stacklevel=3)
+        warnings.warn(KaratWarning(f"skipped {', and '.join(skipped)}"), stacklevel=3)
 
 
 def _timing_rows(usage_by_query: Mapping[str, TraceUsage]) -> list[tuple[Any, ...]]:

@@ -96,7 +96,7 @@ def resume_state(file: BinaryIO, path: Path) -> ResumeState | None:
 
 
 def merge_headers(stored: Header, current: Header, path: Path) -> Header:
-    """Return the header for both runs; raise an error if settings differ that must not.
+    """Return the header for both runs; raise an error if settings differ that must be equal.
 
     The name of the stored run is kept: a file may be renamed.
     """
@@ -129,7 +129,7 @@ def _as_decoded(header: Header) -> Header:
 
 
 def _answer_settings(header: Header) -> dict[str, Any]:
-    """Return the settings that influence the answers, with dots in the names of nested ones."""
+    """Return the settings that affect the answers; nested settings get dotted names."""
     ignored = (*MAY_CHANGE, *FIRST_START_ONLY)
     settings = {name: value for name, value in header.settings.items() if name not in ignored}
     return {"offsets": header.offsets} | _flatten(settings, "")
@@ -182,7 +182,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def _add_line(finished: _FinishedQuery, number: int, state: ResumeState, path: Path) -> None:
-    """Add the query of a line to the state; refuse a line that another process wrote."""
+    """Add the query of a line to the state; raise an error if another process wrote the line."""
     if finished.run_id != state.header.run_id and state.header.run_id is not None:
         raise _foreign_line(
             "the line does not belong to this run: another process appended it", path, number
@@ -206,7 +206,8 @@ def _foreign_line(problem: str, path: Path, number: int) -> InputError:
         problem,
         path=path,
         line=number,
-        hint="delete the line; if its query has no other line, the same command runs it again",
+        hint="delete the line, and repeat the `karat run` command; it runs the queries that have "
+        "no line",
     )
 
 

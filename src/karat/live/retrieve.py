@@ -125,8 +125,9 @@ def retrieve(
     body : mapping, optional
         Fields that are added to each HTTP request.
     tokenizer : callable or str, optional
-        A function that takes a text and returns its tokens or their number, or its name
-        `package.module:name`. Counts the tokens of the returned texts, for `context.tokens@k`.
+        A function that takes a text and returns a list of tokens or the token count, or the name
+        of such a function, `package.module:name`. Counts the tokens of the returned texts, for
+        `context.tokens@k`.
     offsets : {"codepoint", "utf16", "utf8"}, default "codepoint"
         Unit in which the retriever counts `start` and `end`.
     name : str, optional
@@ -203,7 +204,7 @@ class RunRequest:
     options: RunOptions
     header: Header
     path: str | None
-    """The file of the queries, if they were read from one."""
+    """The file of queries, if the queries were read from a file."""
 
     @classmethod
     def of(cls, retriever: Any, queries: Any, options: RunOptions) -> RunRequest:
@@ -270,7 +271,7 @@ class RunRequest:
         return Run.read(output)
 
     def _refuse_query_file(self, output: str | os.PathLike[str]) -> None:
-        """Refuse to write over the file of the queries, even with `overwrite`."""
+        """Raise an error if the output is the file of queries, even with `overwrite`."""
         target = Path(output)
         if (
             self.path
@@ -279,7 +280,7 @@ class RunRequest:
             and target.samefile(self.path)
         ):
             raise InputError(
-                "the output is the file of the queries",
+                "the output file is the same as the file of queries",
                 path=output,
                 hint="choose another file with -o (output=)",
             )
@@ -324,7 +325,8 @@ def _with_token_counts(retriever: Retriever, tokenizer: str | Tokenizer) -> Retr
         raise InputError(
             f"the tokenizer must be callable, got an object of type {type(function).__name__}",
             field="tokenizer",
-            hint="pass a function that takes a text and returns its tokens or their number",
+            hint="pass a function that takes a string and returns a list of tokens or the token "
+            "count",
         )
     return TokenCountingRetriever(retriever, function, name)
 

@@ -28,15 +28,15 @@ from karat.live.workers import Attempt, AttemptResult, TaskWorker, ThreadWorker,
 CLOSE_TIMEOUT = 5.0
 """Seconds that a retriever may take to close."""
 FIRST_DELAY, MAX_DELAY, MAX_RETRY_AFTER = 0.5, 30.0, 60.0
-"""Seconds: the longest delay after the first failure and after any, and the longest `retry_after`
-of a retriever that is respected."""
+"""In seconds: the longest delay after the first failure, the longest delay after any failure, and
+the longest `retry_after` of a retriever that is respected."""
 REPORTED = "reported"
 """The stage of a total that the retriever reports; `total` is the time that karat measures."""
 MAX_MESSAGE_LENGTH = 500
 
 
 class Progress(Protocol):
-    """Is notified of the progress of a run, in the thread of its event loop."""
+    """Receives the progress of a run, in the thread of the run's event loop."""
 
     def begun(self, total: int, done: int, failed: int) -> None:
         """Get the number of queries, and how many were finished and failed before this run."""
@@ -109,21 +109,21 @@ class Runner:
                 self._close_failure = to_failure(error, 1)
 
     def warnings(self) -> Iterator[str]:
-        """Yield what affects the numbers of the run, after it has ended."""
+        """Yield warnings about problems that affect the numbers of the run, after it has ended."""
         if abandoned := sum(worker.abandoned for worker in self._workers):
             yield (
-                f"{counted(abandoned, 'attempt')} kept running after the timeout, in addition to "
-                f"the {counted(len(self._workers), 'job')}; latencies may be too high"
+                f"{counted(abandoned, 'attempt')} kept running in the background after the "
+                "timeout; this can slow down other queries, so latencies may be too high"
             )
         if late := self.unattributed.late:
             yield (
-                f"not added to the run: {counted(late, 'record')} of karat.stage or "
-                "karat.record_call, made after the query had finished or timed out"
+                f"ignored {counted(late, 'record')} of karat.stage or karat.record_call made after "
+                "the query had finished or timed out"
             )
         if outside := self.unattributed.outside:
             yield (
-                f"not added to the run: {counted(outside, 'record')} of karat.stage or "
-                "karat.record_call, made in threads that belong to no query; if your retriever "
+                f"ignored {counted(outside, 'record')} of karat.stage or karat.record_call made in "
+                "threads that do not belong to a query; if your retriever "
                 "starts these threads, wrap the function with karat.carry: "
                 "executor.submit(karat.carry(search), query)"
             )

@@ -93,7 +93,7 @@ def _apply_filters(
 
 
 def _matches(column: list[Any], field: str, values: list[str]) -> np.ndarray[Any, np.dtype[Any]]:
-    """Return which rows have one of the values; refuse a value that no row has."""
+    """Return which rows have one of the values; raise an error for a value that no row has."""
     spellings = [_spellings(value) for value in column]
     existing = {text for texts in spellings for text in texts}
     for value in values:

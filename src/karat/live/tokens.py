@@ -13,7 +13,7 @@ from karat.errors import InputError
 from karat.live.protocol import Answer, Query, Retriever
 
 Tokenizer = Callable[[str], int | Sized]
-"""Takes a text and returns its tokens, or their number."""
+"""Takes a text and returns a list of tokens, or the token count."""
 
 
 class TokenCountingRetriever(Retriever):
@@ -65,7 +65,7 @@ def _to_count(tokens: int | Sized) -> int:
         return len(tokens)
     got = tokens if isinstance(tokens, int) else f"an object of type {type(tokens).__name__}"
     raise InputError(
-        f"the tokenizer must return tokens or their number, got {got}",
+        f"the tokenizer must return a list of tokens or the token count, got {got}",
         field="tokenizer",
         hint="return an integer of at least 0, or a list of tokens",
     )

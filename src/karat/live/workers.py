@@ -213,7 +213,7 @@ class Attempt:
 
 
 def _check_answer(answer: Answer, search: Search, accepts: frozenset[str]) -> Answer:
-    """Cut the list to `score_threshold` and `top_k`, and refuse values that a run cannot store."""
+    """Apply `score_threshold` and `top_k`; raise an error for values that a run cannot store."""
     results, threshold = answer.results, search.score_threshold
     if threshold is not None and "score_threshold" not in accepts:
         results = _above_threshold(results, threshold)

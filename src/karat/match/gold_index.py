@@ -16,7 +16,7 @@ from karat.arrays import Flags, Ints
 from karat.data.frames import LARGEST_GRADE
 from karat.data.gold import Gold
 from karat.data.gold_tables import NO_EVIDENCE
-from karat.errors import InputError, KaratWarning, counted
+from karat.errors import InputError, KaratWarning, counted, for_example
 from karat.match.align import pair_hashes
 from karat.match.hits import Alternatives, RankedRows, ideal_rows
 
@@ -161,11 +161,12 @@ def _nonempty_evidence(gold: Gold, matching: Matching) -> pl.DataFrame:
     texts = evidence["text"].to_list()
     nonempty = pl.Series([matching.normalize(text) != "" for text in texts], dtype=pl.Boolean)
     if not nonempty.all():
+        n_empty = int((~nonempty).sum())
         first = evidence.filter(~nonempty)["query_id"][0]
         warnings.warn(
             KaratWarning(
-                f"ignored {counted(int((~nonempty).sum()), 'empty evidence text')}, "
-                f"such as in query {first!r}"
+                f"ignored {counted(n_empty, 'empty evidence text')}"
+                f"{for_example(n_empty, f'query {first!r}')}"
             ),
             stacklevel=2,
         )

@@ -16,7 +16,7 @@ from karat.match.span_intervals import Span
 CONTEXT = 200
 """How many characters are shown before and after a marked part."""
 MOST_TEXT = 20_000
-"""How many characters are shown at most, in all documents of a query together."""
+"""The maximum number of characters shown, in all documents of a query together."""
 
 RankedSpan = tuple[int, int, int]
 """Rank, start and end of a retrieved span."""

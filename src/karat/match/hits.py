@@ -75,8 +75,8 @@ class RankedRows:
 class Alternatives:
     """Groups of interchangeable items: finding one item of a group is enough.
 
-    `query`, `rank` (0 if not retrieved) and `grade` describe the items that are in a group, each
-    once per query. `member` and `group` form pairs: the item `member` is in the group `group`.
+    `query`, `rank` (0 if not retrieved) and `grade` have one entry per query and item that is in a
+    group. `member` and `group` form pairs: the item `member` is in the group `group`.
     `group_query` is the query of each group.
     """
 
@@ -90,7 +90,7 @@ class Alternatives:
     def counted(self, needed: Ints, reached: Ints, k: int | None, rel: int) -> tuple[Ints, Ints]:
         """Correct two counts of items so that each group counts as one item.
 
-        `needed` is the number of relevant items per query, `reached` that of the top k.
+        `needed` is the number of relevant items per query, `reached` the number in the top k.
         """
         relevant = self.grade >= rel
         retrieved = relevant & (self.rank > 0)
@@ -130,13 +130,13 @@ class Hits:
         return self.found.n_queries
 
     def relevant(self, rel: int) -> RankedRows:
-        """Return the hits of this grade or higher."""
+        """Return the hits with this grade or a higher one."""
         if rel not in self._relevant:
             self._relevant[rel] = self.found.where(self.found.grade >= rel)
         return self._relevant[rel]
 
     def n_relevant(self, rel: int) -> Ints:
-        """Return per query how many items gold judges with this grade or higher."""
+        """Return, per query, the number of items with this grade or a higher one in gold."""
         if rel not in self._n_relevant:
             self._n_relevant[rel] = self.gold.where(self.gold.grade >= rel).count
         return self._n_relevant[rel]

@@ -21,7 +21,7 @@ from karat.match.span_intervals import Intervals, added_characters, overlaps
 from karat.match.targets import Targets
 
 GOLD_SPANS = pl.col("grade") > 0
-"""Selects the spans that should be found; as with items, those of grade 0 need not be."""
+"""Selects the spans that should be found; as with items, spans of grade 0 are not selected."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Coverage:
         return added_characters(self.items, self.gold)
 
     def within(self, cutoff: int | Budget | None) -> CoveredCharacters:
-        """Return what each list covers up to a cutoff; items are cut first and merged then."""
+        """Return what each list covers up to a cutoff; items are cut first, then merged."""
         if cutoff not in self._covered:
             if isinstance(cutoff, Budget):
                 sums = _running_sums(self.item_characters(cutoff))
@@ -166,7 +166,7 @@ class Coverage:
 
     @cached_property
     def touching_characters(self) -> tuple[Ints, Ints]:
-        """Per query, the characters of all chunks that touch gold, and the gold ones of these."""
+        """Per query: the characters of all chunks that touch gold, and their gold characters."""
         assert self.chunks is not None, "a plan that needs chunks has them"
         merged = self.chunks.merged
         _, chunk, shared = overlaps(self.gold, merged)

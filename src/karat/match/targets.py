@@ -38,7 +38,7 @@ class Targets:
 
     @cached_property
     def newly_covered(self) -> RankedRows:
-        """The items that cover a target which no earlier rank covers; `grade` counts only these."""
+        """The items that cover new targets (no earlier rank covers them); `grade` counts these."""
         first = np.zeros(self.target.size, np.bool_)
         # Pairs are in rank order within a query, and a target belongs to one query.
         first[np.unique(self.target, return_index=True)[1]] = True

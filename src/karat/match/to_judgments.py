@@ -12,7 +12,7 @@ import polars as pl
 from karat.arrays import Floats
 from karat.data.chunks import Chunks
 from karat.data.gold import Gold
-from karat.errors import InputError, KaratWarning
+from karat.errors import InputError, KaratWarning, counted, for_example
 from karat.match.span_intervals import overlaps
 from karat.match.spans import MinOverlap, number_documents, relevant_spans, to_intervals
 
@@ -136,8 +136,9 @@ def _warn_of_queries_without_chunks(spans: pl.DataFrame, judgments: pl.DataFrame
     if missing.len():
         warnings.warn(
             KaratWarning(
-                f"{missing.len():,} of {with_spans.len():,} queries with spans, such as "
-                f"{missing[0]!r}, will score 0: no chunk contains enough of any of their spans"
+                f"{missing.len():,} of {counted(with_spans.len(), 'query')} with spans will score "
+                "0, because no chunk contains enough of any span"
+                f"{for_example(missing.len(), f'query {missing[0]!r}')}"
             ),
             stacklevel=3,
         )

@@ -91,7 +91,7 @@ def prices_of(calls: UsageTable) -> Floats:
 
 
 def _token_price(tokens: Floats, price: Floats) -> Floats:
-    """Return the price of tokens of one kind; without such tokens, the price may be missing."""
+    """Return the cost of one kind of token; no price is needed if there are no tokens."""
     is_free = np.isnan(price) & (_or_zero(tokens) == 0)
     return np.where(is_free, 0.0, tokens / 1000 * price)
 

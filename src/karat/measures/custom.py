@@ -125,7 +125,7 @@ def measure(
     if over_queries not in get_args(OverQueries):
         raise MeasureError(
             f"must be one of {', '.join(get_args(OverQueries))}, got {over_queries!r}",
-            field=f"{name}(over_queries=)",
+            field=f"{name}: over_queries",
             hint='use the default, "mean", if you are not sure',
         )
 
@@ -212,7 +212,10 @@ def _value_checks(declaration: Declaration, values: Floats) -> Iterator[tuple[Fl
         yield is_other, "return 0 or 1, or remove binary=True from the declaration"
     elif declaration.bounded:
         is_outside: Flags = (values < 0) | (values > 1 + 1e-9)
-        yield is_outside, "return a number between 0 and 1, or declare it with bounded=False"
+        yield (
+            is_outside,
+            ("return a number between 0 and 1, or declare the measure with bounded=False"),
+        )
 
 
 def _distinct_spellings(name: str, aliases: Iterable[str]) -> tuple[str, ...]:
@@ -234,8 +237,8 @@ def _failed(measure: Measure, error: Exception) -> MeasureError:
         path=file,
         line=own_frames[-1].lineno if own_frames else None,
         field=measure.name,
-        hint="karat --debug COMMAND … shows the traceback; in Python, it is the __cause__ of this "
-        "error",
+        hint="run `karat --debug COMMAND …` to show the traceback; in Python, the original "
+        "exception is the __cause__ of this error",
     )
 
 
@@ -258,8 +261,8 @@ def _params(
         if described not in param_names:
             raise MeasureError(
                 f"the function has no parameter {described!r}",
-                field=f"{name}(params=)",
-                hint="describe the parameters of the function except hits and k",
+                field=f"{name}: params",
+                hint="describe only parameters of the function other than hits and k",
             )
     return any(argument.name == "k" for argument in arguments), params
 
@@ -293,10 +296,10 @@ def _param(name: str, argument: inspect.Parameter, descriptions: Mapping[str, st
         raise MeasureError(
             f"the parameter {argument.name!r} of the function is not supported",
             field=name,
-            hint="all parameters except hits and k need a name in lower case other than "
-            f"{' and '.join(_RESERVED)}, and a default that is a bool, an int, a float or a str",
+            hint="every parameter except hits and k needs a lower-case name "
+            f"(not {' or '.join(_RESERVED)}) and a default of type bool, int, float or str",
         )
-    default_help = REL.help if is_rel else "see the function of the measure"
+    default_help = REL.help if is_rel else "see the function that defines the measure"
     help_text = descriptions.get(argument.name, default_help)
     return Param(argument.name, argument.default, help_text, check)
 

@@ -168,7 +168,7 @@ def _no_gold_outcome(conventions: Conventions, _: Collection[Family]) -> str:
 def _failed_outcome(_: Conventions, families: Collection[Family]) -> str:
     parts = []
     if any(family.reads_gold for family in families):
-        parts.append("scored as nothing retrieved")
+        parts.append("scored as if nothing was retrieved")
     if not all(family.reads_gold for family in families):
         parts.append("excluded from latency, cost and context")
     return f" {', '.join(parts)}"
@@ -205,7 +205,7 @@ MISSING = Reason(
     "missing",
     "{} of gold not in the run",
     lambda conventions: conventions.missing == "skip",
-    outcome=lambda _, __: " scored as nothing retrieved",
+    outcome=lambda _, __: " scored as if nothing was retrieved",
     detail=lambda conventions: f"the run lacks this query: missing={conventions.missing}",
 )
 FAILED = Reason("failed", "{} that the retriever failed on", outcome=_failed_outcome)
@@ -315,7 +315,8 @@ def _read_timings(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
         raise InputError(
             "the run has no timings",
             field="latency_ms",
-            hint='add them to each line of a native run: "latency_ms": {"total": 123.4}',
+            hint="add timings to each line of a run in karat's JSON Lines format: "
+            '"latency_ms": {"total": 123.4}',
         )
     timings = UsageTable.of(gold.query_ids, run, run.timings)
     untimed = [
@@ -330,7 +331,8 @@ def _read_calls(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
         raise InputError(
             "the run has no model calls",
             field="calls",
-            hint='add them to each line of a native run: "calls": [{"model": "…", '
+            hint="add the calls to each line of a run in karat's JSON Lines format: "
+            '"calls": [{"model": "…", '
             '"prompt_tokens": 812, "completion_tokens": 64, "price_per_1k": 0.002}]',
         )
     calls = UsageTable.of(gold.query_ids, run, run.calls)
@@ -344,8 +346,8 @@ def _read_tokens(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
         raise InputError(
             "the run has no token counts",
             field="tokens",
-            hint='add them to the results of a native run: {"id": "…", "tokens": 128}; '
-            "karat run --tokenizer counts them",
+            hint="add token counts to the results of a run in karat's JSON Lines format: "
+            '{"id": "…", "tokens": 128}; or let `karat run --tokenizer SPEC` count the tokens',
         )
     results = UsageTable.of(gold.query_ids, run, run.results)
     unknown = results.rows.where(np.isnan(tokens_of(results)))
@@ -358,7 +360,7 @@ def _read_tokens(gold: PreparedGold, run: Run, plan: Plan) -> FamilyInput:
 
 
 def _usage_input(usage: UsageTable, counts: Counts) -> FamilyInput:
-    """Return the input of a family for which gold matters only by its queries."""
+    """Return the input of a measure family that uses only the query ids of gold."""
     every = np.ones(usage.present.size, np.bool_)
     all_counts = {**counts, NOT_RUN.key: ~usage.in_run}
     return FamilyInput(usage, every, lambda _: ~every, all_counts, (usage.in_run, usage.unknown))
@@ -396,12 +398,12 @@ SPAN = Family(
         "no_characters",
         "{} with only empty spans in gold",
         lambda conventions: conventions.no_gold == "skip",
-        outcome=lambda _, __: " scored as nothing to find",
+        outcome=lambda _, __: " scored as if there was nothing to find",
         detail=lambda conventions: (
             f"gold has only empty spans for this query: no_gold={conventions.no_gold}"
         ),
     ),
-    made_from=("evidence", "karat locate finds the spans of evidence texts"),
+    made_from=("evidence", "`karat locate` finds the spans of evidence texts"),
 )
 EVIDENCE = Family(
     "evidence",
@@ -431,8 +433,8 @@ EVIDENCE = Family(
             f"gold has only empty evidence texts for this query: no_gold={conventions.no_gold}"
         ),
     ),
-    hint='; evidence texts are "evidence": ["…"] in each record of gold, or '
-    "Gold.of(evidence={query: [text, …]}) in Python",
+    hint='; add evidence texts as "evidence": ["…"] to each record of gold, or in Python with '
+    "Gold.of(evidence={query: [text, …]})",
 )
 LATENCY = Family("latency", _read_timings, empty="nothing was timed")
 COST = Family("cost", _read_calls, empty="no calls were recorded")

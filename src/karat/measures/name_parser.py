@@ -114,7 +114,7 @@ def _take_tail(text: str, parts: _NameParts) -> str | None:
         raise _bracketed(text, declaration)
     if (parts.has_tail or needs_number) and cutoff is not None and declaration.tail is not None:
         if declaration.tail in params:
-            raise _given_twice(text, declaration.tail)
+            raise _given_twice(text, repr(declaration.tail))
         params[declaration.tail], cutoff = cutoff, None
     if needs_number and cutoff is None and declaration.tail not in params:
         example = "10" if declaration.cutoff == "optional" else "0.2"
@@ -175,14 +175,18 @@ def resolve_measure(
     for key in params:
         if key not in declared_params:
             names = ", ".join(declared_params)
-            hint = f"its parameters are {names}" if names else "it has no parameters"
+            hint = (
+                f"the parameters of {name} are: {names}" if names else f"{name} has no parameters"
+            )
             raise MeasureError(f"{name} has no parameter {key!r}", hint=hint)
     values = {}
     for key, param in declared_params.items():
         try:
             values[key] = param.convert(params[key]) if key in params else param.default
         except MeasureError as error:
-            raise MeasureError(error.problem, field=f"{name}({key}=)", hint=param.help) from None
+            raise MeasureError(
+                error.problem, field=f"{name}: {key}", hint=f"{key}: {param.help}"
+            ) from None
     return Measure(declaration, cutoff, values)
 
 
@@ -306,7 +310,8 @@ def _translate_gain(text: str, params: dict[str, Any]) -> None:
         if gain is None:
             raise MeasureError(
                 f"{text}: dcg must be log2 or exp-log2, got {formula}",
-                hint="write gain=linear or gain=exp2",
+                hint="use gain=linear (the same as dcg=log2) or gain=exp2 (the same as "
+                "dcg=exp-log2)",
             )
         if gain == "exp2" or not {"gain", "gains"} & params.keys():
             params["dcg"] = gain
@@ -318,7 +323,7 @@ def _rename(text: str, params: dict[str, Any], theirs: str, ours: str) -> None:
     if theirs not in params:
         return
     if ours in params:
-        raise _given_twice(text, ours)
+        raise _given_twice(text, repr(ours))
     params[ours] = params.pop(theirs)
 
 
@@ -340,7 +345,7 @@ def _parse_params(text: str, inside: str) -> dict[str, Any]:
             raise MeasureError(f"{text}: parameter {part!r} has no value", hint="write name=value")
         name = key.strip().lower()
         if name in params:
-            raise _given_twice(text, name)
+            raise _given_twice(text, repr(name))
         params[name] = _parse_value(text, value.strip())
     return params
 
@@ -366,7 +371,7 @@ def _bracketed(text: str, declaration: Declaration) -> MeasureError:
 
 
 def _given_twice(text: str, what: str) -> MeasureError:
-    return MeasureError(f"{text}: {what} is given twice", hint="give it once")
+    return MeasureError(f"{text}: {what} is given twice", hint=f"give {what} only once")
 
 
 def _unknown(text: str, name: str) -> MeasureError:
@@ -374,5 +379,7 @@ def _unknown(text: str, name: str) -> MeasureError:
     hint = did_you_mean(folded(name), by_folded_name, count=3, show=by_folded_name.__getitem__)
     return MeasureError(
         f"measure {text!r} not found",
-        hint=hint or "karat measures lists all measures; your own are package.module:function",
+        hint=hint
+        or "run `karat measures` to list all measures; refer to a custom measure as "
+        "package.module:function",
     )

@@ -66,8 +66,8 @@ class Declaration:
     """The parameter that is set by a number after an alias, as in `Rprec_mult_0.2`."""
     combine: Combine = "mean"
     bound: Kernel | None = None
-    """Computes the value if every unjudged item of the list were relevant. Measures that divide by
-    the number of relevant items have none, because their denominator would change too."""
+    """Computes the value that the measure would have if all unjudged items were relevant. None for
+    measures that divide by the number of relevant items: their denominator would change, too."""
     weight: Callable[[Any], Ints] | None = None
     """For `micro`: computes the denominator of each query; value · denominator is an integer."""
     unit: Unit | None = None
@@ -232,7 +232,7 @@ def spellings() -> list[str]:
 
 
 def whole_number_from(least: int) -> Callable[[Any], int]:
-    """Return a check for an integer of at least `least`."""
+    """Return a function that checks an integer of at least `least`."""
 
     def convert(value: Any) -> int:
         try:
@@ -273,7 +273,7 @@ def share(value: Any) -> float:
             return number
     except (TypeError, ValueError):
         pass
-    raise MeasureError(f"must be a number between 0 and 1, got {value!r}")
+    raise MeasureError(f"must be a number above 0 and below 1, got {value!r}")
 
 
 def number(value: Any) -> float:
@@ -296,7 +296,7 @@ def number_above_zero(value: Any) -> float:
 
 
 def one_of(*words: str) -> Callable[[Any], str]:
-    """Return a check for one of a few words."""
+    """Return a function that checks that a value is one of the given words."""
 
     def convert(value: Any) -> str:
         word = str(value).strip("'\"").lower()

@@ -100,7 +100,7 @@ class ScoreTable:
         if measure not in self.measures:
             raise MeasureError(
                 f"{measure} is not in the scores",
-                hint=f"they contain {', '.join(map(str, self.measures))}",
+                hint=f"the scores contain {', '.join(map(str, self.measures))}",
             )
         return measure
 
@@ -121,7 +121,7 @@ class ScoreTable:
         return self._mean_of_holes(measure, judged_column(measure))
 
     def bound(self, measure: Measure) -> float | None:
-        """Return the value of a measure if every unjudged item of the lists were relevant."""
+        """Return the value that a measure would have if all unjudged items were relevant."""
         return self._mean_of_holes(measure, upper_bound_column(measure))
 
     def _mean_of_holes(self, measure: Measure, name: str | None) -> float | None:

@@ -12,7 +12,7 @@ import polars as pl
 from karat.arrays import Flags, Floats, Ints
 from karat.data.gold import Gold
 from karat.data.run import Run
-from karat.errors import ConventionError, MeasureError, counted
+from karat.errors import ConventionError, MeasureError, counted, for_example
 from karat.match.align import answered_queries, failed_queries
 from karat.match.evidence import EvidenceMatches
 from karat.match.gold_index import PreparedGold, prepare
@@ -162,7 +162,7 @@ def _is_scored_by_gold(readings: dict[FamilyName, FamilyInput], present: Flags) 
 def _gold_counts(plan: Plan, readings: dict[FamilyName, FamilyInput]) -> dict[str, Ints | Flags]:
     """Return for each family which queries have no gold, and which have nothing to find in it.
 
-    A query has nothing to find if this is so for any measure that `no_gold` applies to.
+    A query has nothing to find if that is true for any measure that `no_gold` applies to.
     """
     counts: dict[str, Ints | Flags] = {}
     for name, reading in readings.items():
@@ -220,15 +220,16 @@ def _values(
 def _check_conventions(gold: PreparedGold, missing: Flags, unknown: int, plan: Plan) -> None:
     if plan.conventions.missing == "error" and missing.any():
         query = gold.query_ids[int(missing.argmax())]
+        n_missing = int(np.count_nonzero(missing))
         raise ConventionError(
-            f"{counted(int(np.count_nonzero(missing)), 'query')} of gold not found in the run, "
-            f"such as {query!r}",
+            f"{counted(n_missing, 'query')} of gold not found in the run"
+            f"{for_example(n_missing, repr(query))}",
             field="missing",
-            hint="add them to the run, or set missing=zero or missing=skip",
+            hint="add the missing queries to the run, or set missing=zero or missing=skip",
         )
     if plan.conventions.unknown == "error" and unknown:
         raise ConventionError(
             f"{counted(unknown, 'query')} of the run not found in gold",
             field="unknown",
-            hint="add them to gold, or set unknown=ignore",
+            hint="add the unknown queries to gold, or set unknown=ignore",
         )

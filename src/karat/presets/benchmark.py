@@ -250,7 +250,7 @@ def _value(metrics: Metrics, name: str) -> Any:
     raise InputError(
         f"metric {name!r} not found in the results of a query",
         field=name,
-        hint=f"it has {', '.join(map(str, values))}",
+        hint=f"available metrics: {', '.join(map(str, values))}",
     )
 
 

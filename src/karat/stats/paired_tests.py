@@ -5,10 +5,10 @@ which of the two values of a query belongs to which run. So the sign of each dif
 at random, and the test counts how often the mean is at least as far from 0 as the observed one
 (R. A. Fisher, 1935; for retrieval M. Smucker, J. Allan and B. Carterette, CIKM 2007).
 
-Its interval contains every shift δ that the same test, with the same draws, does not reject. A
-draw does not reject δ if δ lies between the mean difference of the flipped queries and that of the
-others (J. A. Hartigan's typical values, 1969). So the ends are order statistics of such means, and
-the interval excludes 0 exactly if p < α.
+The confidence interval contains every shift δ that the test, with the same draws, does not reject.
+A draw counts against the rejection of δ if δ lies between the mean difference of the flipped
+queries and the mean difference of the other queries (J. A. Hartigan's typical values, 1969). So the
+ends are order statistics of such means, and the interval excludes 0 exactly if p < α.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MANY_QUERIES = 10_000
 DRAWS_OF_MANY = 10_000
 """Above MANY_QUERIES there are fewer draws: p is nearly normal then, and draws are expensive."""
 DRAWS_PER_PAIR = 100
-"""But at least this many per pair, so that the smallest corrected p-value can be below 0.05."""
+"""The minimum number of draws per pair, so that corrected p-values can be below 0.05."""
 _MOST_ENUMERATED = 16
 """Up to this many differing queries, all 2^m sign patterns are used instead of random draws."""
 _SLACK = 1e-9
@@ -111,7 +111,7 @@ def _exact_p(doubled: Ints, smaller: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Flips:
-    """The draws of a sign-flip test: each does not reject the shifts between two means."""
+    """The draws of a sign-flip test: each counts against rejecting the shifts between two means."""
 
     low: Floats
     high: Floats
@@ -134,7 +134,7 @@ class Flips:
 
     @cached_property
     def p(self) -> float:
-        """The two-sided p-value of no difference."""
+        """The two-sided p-value for the null hypothesis of no difference."""
         return 1.0 if self.is_zero else self._p_at(0.0)
 
     def p_at(self, shift: float) -> float:
@@ -234,7 +234,7 @@ class _FlipPlan:
     minus: int | None = None
     plus: int | None = None
     weights: int | None = None
-    """The column of weights; with all sign patterns, that of the weights of ties."""
+    """The column of weights; with all sign patterns, the column of the weights of ties."""
 
     @property
     def n(self) -> int:

@@ -22,7 +22,7 @@ RESAMPLES = 10_000
 _BLOCK_CELLS = 1 << 18
 """Cells of a block: 2 MiB of floats, which fit into the cache of a core."""
 _BLOCK_ROWS = 16
-"""Rows of a block at least."""
+"""The minimum number of rows of a block."""
 _TIE = 1e-9
 """Resampled values closer than this share of their range are equal, such as 1/3 + 1/3 and 2/3."""
 

@@ -120,7 +120,7 @@ class Sample:
         return self._sum_x / self._sum_w if self._sum_w else math.nan
 
     def finish(self, x: Floats, w: Floats) -> Floats:
-        """Return the combined values for sums of x and of w; NaN where w is 0."""
+        """Return f(x / w) for arrays of sums Σ x and Σ w; NaN where Σ w is 0."""
         ratio = np.divide(x, w, out=np.full_like(x, np.nan), where=w > 0)
         return self.f(ratio)
 

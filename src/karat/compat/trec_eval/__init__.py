@@ -2,8 +2,8 @@
 
 `flags` parses the command line, `parameters` the parameters of measures. `inputs` reads the files
 that only trec_eval has, and `load` turns gold and run into `topics`. `catalogue` maps each measure
-of trec_eval to a function in `values`, which calls a kernel; `preferences` computes the measures of
-preferences, which karat has nowhere else. `output` prints the lines, and `command` connects all.
+of trec_eval to a function in `values`, which calls a kernel; `preferences` computes the preference
+measures, which karat has nowhere else. `output` prints the lines, and `command` connects all.
 """
 
 from karat.compat.trec_eval.command import trec_eval

@@ -18,19 +18,20 @@ from karat.measures import REGISTRY
 from karat.version import __version__
 
 FLAGS = """\
-karat trec_eval [flags] QRELS RUN: what trec_eval 10.0 prints, byte for byte.
-RUN may be - for standard input.
+karat trec_eval [flags] QRELS RUN
+Print the same output as trec_eval 10.0, byte for byte.
+Use - as RUN to read the run from standard input.
 
-  -q              print the values of each topic too
+  -q              also print the values for each topic
   -n              do not print the summary
   -m NAME[.PARAM,…]
                   add a measure, with its parameters after a dot; can be repeated
   -c              average over all topics of QRELS; a topic that is not in RUN
-                  counts as nothing retrieved
+                  is scored as if nothing was retrieved
   -l LEVEL        the lowest grade that counts as relevant (default: 1)
   -M COUNT        use only the first COUNT items of each topic
   -J              drop unjudged items
-  -N COUNT        the number of documents in the collection, for utility
+  -N COUNT        the number of documents in the collection (for the measure utility)
   -R FORMAT       the format of QRELS: qrels, prefs, qrels_prefs or qrels_jg
   -Z FILE         print z-scores: lines of FILE are topic, measure, mean, deviation
   -T FORMAT       the format of RUN, which must be trec_results
@@ -98,7 +99,8 @@ def trec_eval(arguments: list[str], out: IO[str]) -> None:
         raise InputError(
             f"topic {missing_topic!r} of the qrels is not in the run",
             path=options.files[1],
-            hint="trec_eval 10.0 stops here too; -c counts such topics as nothing retrieved",
+            hint="trec_eval 10.0 stops here, too; with -c, such topics are scored as if nothing "
+            "was retrieved",
         )
 
 

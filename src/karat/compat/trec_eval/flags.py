@@ -53,7 +53,7 @@ def parse_flags(arguments: list[str]) -> TrecEvalOptions:
     try:
         options, files = getopt.gnu_getopt(arguments, SHORT, list(LONG))
     except getopt.GetoptError as error:
-        raise InputError(str(error), hint="karat trec_eval -h lists the flags") from error
+        raise InputError(str(error), hint="`karat trec_eval -h` lists the flags") from error
     parsed = TrecEvalOptions(files=files)
     names = {f"--{name.rstrip('=')}": short for name, short in LONG.items()}
     for option, value in options:
@@ -61,7 +61,8 @@ def parse_flags(arguments: list[str]) -> TrecEvalOptions:
     if len(files) != 2 and not (parsed.help or parsed.version):
         raise InputError(
             f"expected two files, got {len(files)}",
-            hint="write karat trec_eval [flags] QRELS RUN; a flag may lack its value",
+            hint="write `karat trec_eval [flags] QRELS RUN`, and check that every flag that needs "
+            "a value has one",
         )
     return parsed
 

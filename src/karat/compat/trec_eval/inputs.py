@@ -107,14 +107,17 @@ def _lines(source: Source, names: tuple[str, ...]) -> Iterator[tuple[int, list[s
         has_lines = True
     if not has_lines:
         raise source.error(
-            "the file contains only comments", hint="check the command that wrote it"
+            "the file contains only comments", hint="check the command that wrote the file"
         )
 
 
 def _number(source: Source, line: int, field: str, text: str, *, finite: bool = True) -> float:
     if _NUMBER.fullmatch(text) is None:
         raise source.error(
-            f"must be a number, got {text!r}", line=line, field=field, hint="write it as 1 or 0.5"
+            f"must be a number, got {text!r}",
+            line=line,
+            field=field,
+            hint="write a number such as 0, 1 or 2",
         )
     number = float(text)
     if finite and not math.isfinite(number):
@@ -122,6 +125,6 @@ def _number(source: Source, line: int, field: str, text: str, *, finite: bool = 
             f"must be a finite number, got {text!r}",
             line=line,
             field=field,
-            hint="write it as 1 or 0.5",
+            hint="write a number such as 0, 1 or 2",
         )
     return number

@@ -74,7 +74,7 @@ def _of_qrels(gold: Gold, ids: list[str], run: Run, options: TrecEvalOptions) ->
             f"{item!r} is judged twice for topic {query!r}",
             path=options.files[0],
             field="item",
-            hint="remove one of the two lines; karat eval would use the higher grade",
+            hint="remove one of the two lines; `karat eval` would use the higher grade",
         )
     hits, missing = _matched(Gold(judgments), run, options, ids)
     return Topics(ids, missing, options.level, options.documents, hits)
@@ -136,5 +136,5 @@ def _listed_twice(options: TrecEvalOptions, topic: str) -> InputError:
         f"an item is listed twice for topic {topic!r}",
         path=options.files[1],
         field="item",
-        hint="remove one of the two lines, or use karat eval with --duplicates",
+        hint="remove one of the two lines, or use `karat eval` with --duplicates",
     )

@@ -1,4 +1,4 @@
-"""Measures of preferences (-R prefs, -R qrels_prefs): which of two items should be ranked higher.
+"""Preference measures (-R prefs, -R qrels_prefs): which of two items should be ranked higher.
 
 The items of a topic are numbered: retrieved items by rank, then the other items by id. A judgment
 group with one subgroup orders its items by level. A group with several subgroups is a partial
@@ -89,7 +89,7 @@ class TopicPreferences:
 
 
 def preference_values(topic: TopicPreferences) -> dict[str, float]:
-    """Return the fourteen measures of preferences of trec_eval for one topic."""
+    """Return the fourteen preference measures of trec_eval for one topic."""
     counts = topic.counts
     values: dict[str, float] = {
         "prefs_num_prefs_poss": sum(group.possible("") for group in counts),
@@ -139,7 +139,7 @@ def _over_pairs(topic: TopicPreferences, kind: str) -> float:
 
 
 def _balanced(group: JudgmentGroup, topic: TopicPreferences, kind: str) -> float:
-    """Return the share fulfilled, with as many irrelevant items as relevant items (R)."""
+    """Return the share of fulfilled preferences, with as many irrelevant as relevant items."""
     n = topic.n_retrieved
     counts = group.counts(n)
     is_retrieved = group.item < n
@@ -263,7 +263,7 @@ def _partial_order(group: _GroupLines, number: dict[str, int]) -> JudgmentGroup:
     for row in group.rows:
         at = number[row.item]
         if (level[at] > 0 and row.level == 0) or (level[at] == 0 and row.level > 0):
-            problem = f"has item {row.item!r} as both relevant and irrelevant"
+            problem = f"judges item {row.item!r} both relevant and irrelevant"
             raise group.contradiction(problem, {row.item})
         level[at] = row.level
     for _, subgroup in groupby(group.rows, key=lambda row: row.subgroup):

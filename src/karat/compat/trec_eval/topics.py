@@ -29,7 +29,7 @@ class Topics:
     n_groups: Ints | None = None
     """The number of judgment groups of each topic."""
     preferences: list[dict[str, float]] | None = None
-    """The values of the measures of preferences, for each topic."""
+    """The values of the preference measures, for each topic."""
 
     @property
     def hits(self) -> Hits:
@@ -43,7 +43,10 @@ class Topics:
         return self.hits.n_relevant(self.level)
 
     def value(self, name: str, *, cutoff: int | float | None = None, **params: Any) -> Floats:
-        """Return the values of a karat measure; `rel` is set by -l, other parameters default."""
+        """Return the values of a karat measure.
+
+        -l sets `rel`; parameters that are not passed keep their defaults.
+        """
         declaration = REGISTRY[name]
         defaults = {param.name: param.default for param in declaration.params}
         if "rel" in defaults:

@@ -36,7 +36,7 @@ def per_parameter(karat: str, parameter: str | None = None) -> Compute:
 
 
 def preference(name: str) -> Compute:
-    """Return a function for a measure of preferences."""
+    """Return the function that computes a preference measure."""
 
     def compute(topics: Topics, _: Any) -> list[Floats]:
         assert topics.preferences is not None
@@ -51,7 +51,7 @@ def gains(karat: str) -> Compute:
 
 
 def logarithmic(karat: str) -> Compute:
-    """Return a function for the logarithms of a geometric mean, which only the summary shows."""
+    """Return a function for the logarithms of a measure; the summary shows a geometric mean."""
     return lambda topics, _: [logarithm(np.maximum(topics.value(karat), GEOMETRIC_FLOOR), math.log)]
 
 

@@ -100,7 +100,7 @@ class _Content:
             position = start + body
 
     def _message(self, position: int) -> tuple[_Table | None, int]:
-        """Return a message, or None at the end of a stream, and the start of its body."""
+        """Return (message, start of its body); the message is None at the end of the stream."""
         if self.data[position : position + 4] == _CONTINUATION:
             position += 4
         (length,) = struct.unpack_from("<i", self.data, position)

@@ -29,7 +29,7 @@ class Format:
     name: str
     endings: tuple[str, ...]
     sniff: Callable[[DataFile], bool]
-    """Recognises the format from the first bytes, the ending and the folder of a file."""
+    """Recognises the format from the first bytes, the file extension and the folder of a file."""
     kind: Callable[[DataFile], Kind | None]
     """Whether a file contains gold or a run; None if it may be either."""
     read_gold: Callable[[DataFile], Gold]
@@ -50,7 +50,7 @@ class WriteReport:
 
 
 def unambiguous_kind(*, gold: bool, run: bool) -> Kind | None:
-    """Return the kind if there are signs of exactly one of them, otherwise None."""
+    """Return the kind of data if there are signs of only one kind, otherwise None."""
     if gold == run:
         return None
     return "gold" if gold else "run"
@@ -75,11 +75,11 @@ def warn_of_gold_losses(
     rows: int | None = None,
     also: Sequence[str] = (),
 ) -> WriteReport:
-    """Warn about the parts of gold that a target with judgments cannot store.
+    """Warn about the parts of gold that a format for judgments cannot store.
 
-    `fields`, `empty` and `evidence` state whether it stores fields of queries, queries with empty
-    judgments, and evidence texts. `queries` and `rows` are the numbers written, if they differ
-    from those of the judgments; `also` lists further losses.
+    `fields`, `empty` and `evidence` state whether the format stores fields of queries, queries with
+    empty judgments, and evidence texts. `queries` and `rows` are the numbers written, if they
+    differ from the numbers of the judgments; `also` lists further losses.
     """
     lost = [] if gold.spans is None else ["spans"]
     if gold.evidence is not None and not evidence:
@@ -102,10 +102,11 @@ def warn_of_gold_losses(
 def warn_of_run_losses(
     run: Run, target: str, *, stored: Sequence[str], empty: bool, also: Sequence[str] = ()
 ) -> WriteReport:
-    """Warn about the parts of a run that a target with ranked items cannot store.
+    """Warn about the parts of a run that a format for ranked items cannot store.
 
-    `stored` lists the columns that it stores besides the id and the score, and "tag" if it stores a
-    tag. `empty` states whether it stores queries without results; `also` lists further losses.
+    `stored` lists the columns that the format stores besides the id and the score, and "tag" if it
+    stores a tag. `empty` states whether it stores queries without results; `also` lists further
+    losses.
     """
     lost = [name for name in ("timings", "calls", "attempts") if getattr(run, name) is not None]
     results = run.results
@@ -167,6 +168,6 @@ def _equals_item_id(results: pl.DataFrame, name: str) -> bool:
 
 def _warn_of_losses(target: str, report: WriteReport) -> WriteReport:
     if report.lost:
-        message = f"{target} cannot store {', '.join(report.lost)}"
+        message = f"{target} cannot store all of the data; not written: {', '.join(report.lost)}"
         warnings.warn(KaratWarning(message), stacklevel=6)
     return report

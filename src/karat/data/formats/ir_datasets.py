@@ -61,7 +61,7 @@ def sniff(source: Source) -> bool:
 
 
 def warn_if_likely_export(source: Source) -> None:
-    """Warn if a file that is read as TREC qrels looks more like an export."""
+    """Warn if a file that is read as TREC qrels looks like an ir_datasets export."""
     lines = _sample(source)
     if {len(fields) for fields in lines} != {4}:
         return
@@ -185,7 +185,7 @@ def _field_count_error(source: Source, text: str, names: tuple[str, ...]) -> Inp
         if line.strip()
     ]
     if not counts:
-        return source.error("the file has no text", hint="check the command that wrote it")
+        return source.error("the file has no text", hint="check the command that wrote the file")
     first_count = counts[0][1]
     invalid = [pair for pair in counts if not 3 <= pair[1] <= len(names)]
     different = [pair for pair in counts if pair[1] != first_count]

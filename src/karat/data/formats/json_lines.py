@@ -172,7 +172,7 @@ def converted(
         raise _invalid(problem, number, error, theirs or {}) from problem
     except UnicodeEncodeError as problem:
         raise error(
-            f"{problem.object!a} contains a lone surrogate",
+            f"the text contains a lone surrogate: {problem.object!a}",
             line=number,
             hint=DECODE_HINT,
         ) from problem
@@ -187,9 +187,11 @@ def _not_json(line: bytes, number: int, error: msgspec.DecodeError, source: Sour
         field, problem = next(_invalid_values(json.loads(line), ""))
     except (ValueError, RecursionError, StopIteration):
         field, problem = "", f"the line is not complete JSON ({str(error).lower()})"
-    hint = "write one object per line; NaN, Infinity and lone surrogates are not JSON"
+    hint = "write one JSON object per line; JSON allows no NaN, Infinity or lone surrogates"
     if _is_torn(line, source):
-        hint = "the run was interrupted here: repeat the karat run command to repair and finish it"
+        hint = (
+            "the run was interrupted here: repeat the `karat run` command to repair and finish it"
+        )
     return source.error(problem, line=number, field=field.lstrip(".") or None, hint=hint)
 
 
@@ -202,18 +204,18 @@ def _is_torn(line: bytes, source: Source) -> bool:
 def _invalid_values(value: Any, path: str) -> Iterator[tuple[str, str]]:
     """Yield path and problem of each value that Python reads but JSON does not allow."""
     if isinstance(value, float) and not math.isfinite(value):
-        yield path, f"{value} is not a number in JSON"
+        number = "NaN" if math.isnan(value) else "a number that is infinite or too large"
+        yield path, f"{number} is not allowed in JSON"
     elif isinstance(value, str) and not _is_encodable(value):
-        yield path, f"{value!a} contains a lone surrogate"
+        yield path, f"the text contains a lone surrogate: {value!a}"
     elif isinstance(value, list):
         for i, item in enumerate(value):
             yield from _invalid_values(item, f"{path}[{i}]")
     elif isinstance(value, dict):
         for key, item in value.items():
-            item_path = f"{path}.{key.encode('utf-8', 'replace').decode()}"
             if not _is_encodable(key):
-                yield item_path, f"{key!a} contains a lone surrogate"
-            yield from _invalid_values(item, item_path)
+                yield path, f"a key contains a lone surrogate: {key!a}"
+            yield from _invalid_values(item, f"{path}.{key}")
 
 
 def _is_encodable(text: str) -> bool:
@@ -234,7 +236,7 @@ def table_of(rows: Any, schema: dict[str, Any], field: str, **how: Any) -> pl.Da
         table = pl.DataFrame(rows, schema=schema, **how)
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{error.object[error.start]!a} is half a character (a lone surrogate)",
+            f"the text contains a lone surrogate: {error.object[error.start]!a}",
             field=field,
             hint=DECODE_HINT,
         ) from error
@@ -312,7 +314,7 @@ def with_karat_keys(
         names = [name for name in (key, *other_names) if name in record]
         if len(names) > 1:
             raise error(
-                f"{names[0]!r} and {names[1]!r} mean the same",
+                f"{names[0]!r} and {names[1]!r} are two names of the same field",
                 line=number,
                 field=names[1],
                 hint="keep one of them",

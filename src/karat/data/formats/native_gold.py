@@ -141,7 +141,7 @@ def write_gold(gold: Gold, file: IO[bytes]) -> WriteReport:
     reserved = [name for name in gold.fields if name in RESERVED_KEYS]
     if reserved:
         raise InputError(
-            f"the field {reserved[0]!r} cannot be written: the name has a meaning in this format",
+            f"the field {reserved[0]!r} cannot be written: the name is reserved in this format",
             field=reserved[0],
             hint="rename the field",
         )
@@ -448,7 +448,7 @@ def _field_column(name: str, values: list[Any], queries: Iterable[str]) -> pl.Se
         query = next(queries_of_text, None)
         prefix = "" if query is None else f"query {query!r}: "
         raise InputError(
-            f"{prefix}{error.object[error.start]!a} is half a character (a lone surrogate)",
+            f"{prefix}the text contains a lone surrogate: {error.object[error.start]!a}",
             field="query" if name == "text" else name,
             hint=DECODE_HINT,
         ) from error

@@ -290,10 +290,12 @@ def _run(lines: Numbered[RunLine], header: Header, error: MakeError) -> Run:
         rows.add(number, line)
     results = rows.results_table()
     if n_rises := contradictions(results):
+        run_name = f"run {header.name!r}" if header.name else "the run"
         warnings.warn(
             KaratWarning(
-                f"{header.name or 'the run'}: {counted(n_rises, 'item')} with a higher score than "
-                "the previous item; the results are ranked in the order of the list"
+                f"{run_name}: {counted(n_rises, 'item')} {'has' if n_rises == 1 else 'have'} a "
+                "higher score than the item before; the results are ranked in the order of the "
+                "list, not by score"
             ),
             stacklevel=3,
         )
@@ -327,7 +329,8 @@ class _RunRows:
                 "the line has no results",
                 line=number,
                 field="results",
-                hint="write [] if nothing was retrieved; were gold and run swapped?",
+                hint="write [] if nothing was retrieved; if this is gold, "
+                "check whether you swapped gold and run",
             )
         # A failed query is scored as if nothing was retrieved, even if it has partial results.
         results = line.results if line.results and line.error is None else []
@@ -423,10 +426,10 @@ def timing_rows(
     for stage, ms in (latency or {}).items():
         if not 0 <= ms < _MAX_MS:
             raise error(
-                f"must be a number of milliseconds, got {ms}",
+                f"must be at least 0 and below {_MAX_MS:g} (milliseconds), got {ms}",
                 line=number,
                 field=f"latency_ms.{stage}",
-                hint="write a finite number of at least 0, or omit the stage",
+                hint="correct the value, or omit the stage",
             )
     return [(query, stage, ms) for stage, ms in (latency or {}).items()]
 

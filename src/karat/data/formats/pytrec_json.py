@@ -135,7 +135,7 @@ def write_run(run: Run, file: IO[bytes]) -> WriteReport:
         for query, item in results.select("query_id", "item_id").iter_rows():
             nested[query].append(item)
         if "score" in results.columns:
-            lost.append("scores that do not give the order of the lists (ids are listed instead)")
+            lost.append("scores (lists of ids in rank order are written instead)")
     file.write(msgspec.json.format(msgspec.json.encode(nested)))
     return warn_of_run_losses(run, "this JSON", stored=(), empty=True, also=lost)
 
@@ -210,9 +210,9 @@ def _texts(content: Any) -> Iterator[str]:
 
 def _refuse_constant(word: str) -> None:
     raise InputError(
-        f"{word} is not a number in JSON",
+        f"{word} is not allowed in JSON",
         field=word,
-        hint="remove items with NaN or Infinity; JSON does not allow these values",
+        hint="remove the items with NaN or Infinity",
     )
 
 

@@ -181,7 +181,7 @@ class RagasRows:
             return generated_id(text)
         except UnicodeEncodeError as error:
             raise self.error(
-                f"{text!a} contains a lone surrogate",
+                f"the text contains a lone surrogate: {text!a}",
                 line=number,
                 field=field,
                 hint=DECODE_HINT,
@@ -316,7 +316,8 @@ def _retrieved(
         texts = [None] * len(ids)
     if len(ids) != len(texts):
         raise rows.error(
-            f"expected as many ids as contexts, got {len(ids)} ids and {len(texts)} contexts",
+            "expected one id per context, "
+            f"got {counted(len(ids), 'id')} and {counted(len(texts), 'context')}",
             line=number,
             field="retrieved_context_ids",
             hint="give every context one id",

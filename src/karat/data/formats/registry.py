@@ -44,7 +44,7 @@ def format_named(name: str) -> Format:
 
 
 def detect(source: DataFile) -> Format:
-    """Detect the format from the content or, if that is not conclusive, from the ending."""
+    """Detect the format from the content or, if that is not conclusive, from the extension."""
     for fmt in FORMATS:
         if fmt.sniff(source):
             if fmt is trec.FORMAT:
@@ -58,7 +58,7 @@ def detect(source: DataFile) -> Format:
 
 
 def format_for_writing(path: str | os.PathLike[str], name: str | None = None) -> Format:
-    """Return the format with this name, or by default the format for the ending of the path."""
+    """Return the format with this name, or by default the format for the file extension."""
     if name is not None:
         return format_named(name)
     ending = without_compression(Path(path)).suffix
@@ -67,9 +67,9 @@ def format_for_writing(path: str | os.PathLike[str], name: str | None = None) ->
             return fmt
     endings = [suffix for fmt in FORMATS for suffix in fmt.endings if suffix]
     raise InputError(
-        f"unknown file ending {ending!r}",
+        f"unknown file extension {ending!r}",
         path=path,
-        hint=f"use one of {', '.join(endings)}, or set the format: {', '.join(NAMES)}",
+        hint=f"use one of {', '.join(endings)}, or specify the format: {', '.join(NAMES)}",
     )
 
 
@@ -153,14 +153,14 @@ def run_from(files: list[DataFile], formats: list[Format], path: str | os.PathLi
 
 
 def write_gold(gold: Gold, path: str | os.PathLike[str], format: str | None = None) -> WriteReport:  # noqa: A002
-    """Write gold in the given format, or in the format for the ending of the path."""
+    """Write gold in the given format, or in the format for the file extension."""
     fmt = format_for_writing(path, format)
     with writing_folder(path) if fmt.folder else writing(path) as target:
         return fmt.write_gold(gold, target)
 
 
 def write_run(run: Run, path: str | os.PathLike[str], format: str | None = None) -> WriteReport:  # noqa: A002
-    """Write a run in the given format, or in the format for the ending of the path."""
+    """Write a run in the given format, or in the format for the file extension."""
     fmt = format_for_writing(path, format)
     with writing_folder(path) if fmt.folder else writing(path) as target:
         return fmt.write_run(run, target)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _STDERR = 2
-_QUOTE_HINT = 'quote the whole value, and write quotes inside it twice: "5"" disk"'
+_QUOTE_HINT = 'quote the whole value, and double each quote inside it: "5"" disk"'
 Converted = TypeVar("Converted")
 LocatedTable = tuple[pl.DataFrame, frames.Locate, int | None]
 """A table, the function that makes the error for a row, and the line with the column names."""
@@ -337,7 +337,7 @@ def damage_as_input_error(source: Source, name: str) -> Iterator[None]:
         if isinstance(error, pl.exceptions.PanicException):
             reason = "Polars cannot read its values"
         raise source.error(
-            f"not a valid {name} file: {reason}", hint="check that it was written completely"
+            f"not a valid {name} file: {reason}", hint="check that the file was written completely"
         ) from error
 
 
@@ -376,7 +376,8 @@ def polars_source(source: Source) -> Path | IO[bytes]:
         size = layout.expanded_size(content)
     except DamagedLayoutError as error:
         raise source.error(
-            f"the {name} file is damaged: {error}", hint="check that it was written completely"
+            f"the {name} file is damaged: {error}",
+            hint="check that the file was written completely",
         ) from error
     if size > source.expanded_limit:
         raise source.too_expanded(source.expanded_limit)

@@ -353,7 +353,9 @@ def parse(source: Source, schema: Schema) -> pl.DataFrame:
         _check_id(source, number, "item_id", fields[2])
         columns[value].append(_parse_value(source, number, value, fields[value_index]))
     if not columns["query_id"]:
-        raise source.error("the file has only comments", hint="check the command that wrote it")
+        raise source.error(
+            "the file has only comments", hint="check the command that wrote the file"
+        )
     return pl.DataFrame(
         columns, schema={"query_id": pl.String, "item_id": pl.String, value: schema[value]}
     )

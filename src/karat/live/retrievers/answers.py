@@ -111,27 +111,29 @@ def _set_at_path(request: dict[str, Any], path: str, value: Any, name: str) -> N
     """Set the value at a path, and create the objects that lead to it."""
     *parents, last = path.split(".")
     target: Any = request
-    for key in parents:
+    for depth, key in enumerate(parents):
         if isinstance(target, list) and key.isdecimal() and int(key) < len(target):
             target = target[int(key)]
         elif isinstance(target, dict):
             target = target.setdefault(key, {})
         else:
-            raise _blocked_path(name, path, key)
+            raise _blocked_path(name, path, depth)
     if isinstance(target, dict):
         target[last] = value
     elif isinstance(target, list) and last.isdecimal() and int(last) < len(target):
         target[int(last)] = value
     else:
-        raise _blocked_path(name, path, last)
+        raise _blocked_path(name, path, len(parents))
 
 
-def _blocked_path(name: str, path: str, key: str) -> InputError:
+def _blocked_path(name: str, path: str, depth: int) -> InputError:
+    keys = path.split(".")
     return _field_error(
         f"{name}={path}",
-        f"{key!r} cannot be added: the value before it is neither an object nor a list with this "
-        "index",
-        "choose a path that does not go through another value, and add lists to the body first",
+        f"cannot set {keys[depth]!r}: the value at {'.'.join(keys[:depth])!r} is neither an object "
+        "nor a list with this index",
+        "use a path whose parent keys are objects; if the path has a list index, put the list into "
+        "--body (body=)",
     )
 
 

@@ -61,7 +61,7 @@ class CommandRetriever(Retriever):
         self._search = settings_to_send(search, fields)
         self.accepts = frozenset(self._search)
         self.settings = {"fields": fields.as_dict()} if fields.as_dict() else {}
-        # Refuse paths of fields that cannot be built before the first query.
+        # Raise the error for invalid paths of fields now, before the first query.
         fields.request({"query": "", **self._search}, {})
         self._idle: list[Process] = []
         self._ending: set[asyncio.Task[None]] = set()
@@ -179,7 +179,7 @@ def _quote_line(line: bytes) -> str:
 
 
 def _parse_command(command: str) -> list[str]:
-    """Split a command into words, and refuse it if its program cannot be found or executed."""
+    """Split a command into words; raise an error if its program is not found or executable."""
     try:
         words = shlex.split(command)
     except ValueError as error:

@@ -71,7 +71,7 @@ def _bind_pipeline(pipeline: Any, search: Search) -> BoundCall:
 
 
 def _query_inputs(pipeline: Any, inputs: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return (component, input) of all inputs for the query: text that is required or named so."""
+    """Return (component, input) of all inputs for the query: required strings, or a known name."""
     query_inputs = []
     for component, sockets in inputs.items():
         for name, socket in sockets.items():
@@ -80,7 +80,7 @@ def _query_inputs(pipeline: Any, inputs: dict[str, Any]) -> list[tuple[str, str]
                 query_inputs.append((component, name))
             elif socket["is_mandatory"]:
                 raise InputError(
-                    f"the required input {component}.{name} of the pipeline is not a text",
+                    f"the required input {component}.{name} of the pipeline is not a string",
                     field="retriever",
                     hint="pass a function (query, top_k) that runs the pipeline",
                 )
@@ -111,7 +111,8 @@ def _last_with_documents(pipeline: Any) -> str:
             "exactly one component at the end of the pipeline must output documents, got "
             f"{', '.join(last) or 'none'}",
             field="retriever",
-            hint="join them with a DocumentJoiner, or pass a function (query, top_k)",
+            hint="end the pipeline with a single retriever, ranker or DocumentJoiner, or pass a "
+            "function (query, top_k)",
         )
     return last[0]
 

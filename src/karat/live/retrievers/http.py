@@ -110,7 +110,7 @@ class HttpRetriever(Retriever):
                 *self._headers.get("Authorization", "").split(),
             ]
         )
-        # Refuse a request that cannot be built before the first query.
+        # Raise the error for a request that cannot be built now, before the first query.
         self._request("")
         self._proxy = find_proxy(parts)
         self._session: aiohttp.ClientSession | None = None
@@ -163,12 +163,13 @@ class HttpRetriever(Retriever):
             content = msgspec.json.decode(response.body.removeprefix(b"\xef\xbb\xbf"))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._bad_answer(
-                f"the response is not JSON; {self._quote_start(response)}"
+                f"the response is not JSON; it {self._describe_start(response)}"
             ) from error
         try:
             answer = parse_answer(content, self._fields)
         except AttemptError as error:
-            problem = f"{self._safe_line(error.message)}; {self._quote_start(response)}"
+            start = self._describe_start(response)
+            problem = f"{self._safe_line(error.message)}; the response {start}"
             raise AttemptError(
                 self._safe_line(error.kind), problem, retryable=error.retryable
             ) from error
@@ -251,9 +252,9 @@ class HttpRetriever(Retriever):
         text = printable(" ".join(self._scrub(_body_start(reply)).split()))
         return text if len(text) <= _MAX_REASON_LENGTH else f"{text[:_MAX_REASON_LENGTH]}…"
 
-    def _quote_start(self, reply: Reply) -> str:
+    def _describe_start(self, reply: Reply) -> str:
         text = self._safe_line(_body_start(reply))
-        return f"it starts with {text!r}" if text else "it is empty"
+        return f"starts with {text!r}" if text else "is empty"
 
 
 @dataclass(slots=True)
@@ -273,9 +274,9 @@ def _connection_problem(error: Exception) -> tuple[str, bool]:
 
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         # Before aiohttp 3.14 this error has no os_error.
-        return f"no secure connection: {error.certificate_error}", False
+        return f"the TLS connection failed: {error.certificate_error}", False
     if isinstance(error, aiohttp.ClientSSLError):
-        return f"no secure connection: {error.os_error}", False
+        return f"the TLS connection failed: {error.os_error}", False
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return f"cannot connect to the proxy: {_os_problem(error)}", True
     if isinstance(error, aiohttp.ClientConnectorDNSError):
@@ -327,7 +328,7 @@ def _checked_method(method: str) -> str:
 
 
 def _check_body(body: Mapping[str, Any]) -> None:
-    """Refuse a body that is not valid JSON, or that is nested too deeply for recursion."""
+    """Raise an error for a body that is not valid JSON, or is nested too deeply."""
     level, values = 0, [body]
     while values:
         level += 1
@@ -371,8 +372,7 @@ def _with_parameters(
         for element in value if isinstance(value, (list, tuple)) else [value]:
             if element is None or isinstance(element, (Mapping, list, tuple)):
                 raise InputError(
-                    "a parameter of a URL must be a text, a number, true, false, or a list of "
-                    "these",
+                    "a URL parameter must be a string, a number, true, false, or a list of these",
                     field=f"body.{printable(str(name))}",
                     hint="use --method POST, or remove the parameter from the body",
                 )
@@ -394,7 +394,7 @@ def _with_parameters(
 
 
 def parse_url(url: str) -> SplitResult:
-    """Split a URL into its parts, or refuse it if it is invalid."""
+    """Split a URL into its parts; raise an InputError if it is invalid."""
     try:
         parts = urlsplit(url)
         is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -465,7 +465,7 @@ def _check_header(name: str, value: str) -> None:
         raise InputError(
             "the HTTP header is invalid",
             field=f"header {printable(name)}",
-            hint="write it as 'Name: value', in one line and without spaces in the name",
+            hint="write it as 'Name: value', on one line and without spaces in the name",
         )
 
 

@@ -31,8 +31,8 @@ _ADAPTERS: tuple[Callable[[Any, Search], BoundCall | None], ...] = (
 _METHODS = ("aretrieve", "retrieve", "asearch", "search")
 _SUPPORTED = (
     "a function (query, top_k); an object with a method retrieve or search; a class or a function "
-    "without parameters that creates one; a retriever or vector store of LangChain; a retriever, "
-    "index or query engine of LlamaIndex; a pipeline or retriever of Haystack; a table of LanceDB"
+    "without parameters that creates one; a LangChain retriever or vector store; a LlamaIndex "
+    "retriever, index or query engine; a Haystack pipeline or retriever; a LanceDB table"
 )
 
 
@@ -138,6 +138,6 @@ def _create(factory: Callable[[], Any]) -> Any:
         raise InputError(
             f"{qualified_name(factory)}() failed: {type(error).__name__}: {error}",
             field="retriever",
-            hint="a class is called without arguments; if it needs some, pass an object or a "
-            "function without parameters that creates it",
+            hint="karat calls a class without arguments; if it needs arguments, pass an instance, "
+            "or a function without parameters that creates one",
         ) from error

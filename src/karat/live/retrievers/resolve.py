@@ -84,7 +84,7 @@ def source_hash(module: ModuleType, retriever: Any) -> str | None:
 
 
 def import_object(spec: str, role: str = "retriever") -> Any:
-    """Import `package.module:name`, also from the current folder; `role` is used in errors."""
+    """Import `package.module:name`, also from the current folder; errors name the `role`."""
     try:
         return _import_object(spec)
     except InputError as error:
@@ -198,7 +198,7 @@ def _unknown_name(name: str, parent: Any, module: str) -> InputError:
     listed = ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
     return InputError(
         f"{name!r} was not found in {where}",
-        hint=did_you_mean(name, names) or f"it has {listed or 'no public names'}",
+        hint=did_you_mean(name, names) or f"available names: {listed or 'none'}",
     )
 
 

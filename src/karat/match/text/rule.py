@@ -100,8 +100,8 @@ class Matching:
             raise InputError(
                 f"unknown direction {self.direction!r}",
                 field="direction",
-                hint="use 'evidence' (the evidence text in the chunk) or 'either' (or the chunk in "
-                "the evidence text)",
+                hint="use 'evidence' (the chunk must contain the evidence text) or 'either' (one "
+                "of the two texts must contain the other)",
             )
         if self.autojunk and self.matcher != "ratio":
             raise InputError(

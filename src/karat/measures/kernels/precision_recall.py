@@ -14,13 +14,13 @@ from karat.measures.trace import trace_numbers, trace_rows
 DENOMINATOR = Param(
     "denominator",
     "k",
-    "what to divide by: k, or the number of items in the top k (retrieved)",
+    "the divisor, either k or the number of items in the top k (retrieved)",
     one_of("k", "retrieved"),
 )
 MULTIPLE = Param(
     "multiple",
     1.0,
-    "the cutoff as a multiple of R: multiple · R + 0.9, truncated to an integer",
+    "the factor of R in the cutoff, which is multiple · R + 0.9, rounded down",
     number_above_zero,
 )
 

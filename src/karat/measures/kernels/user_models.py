@@ -37,7 +37,7 @@ MAX_GRADE = Param(
 def rank_biased_precision_upper_bound(
     hits: Hits, k: int | None, p: float, rel: int, gain: str, max_grade: int | None
 ) -> Floats:
-    """Return RBP if all unjudged items, and all items after the end of the list, had a gain of 1.
+    """Return the RBP with a gain of 1 for unjudged items and for ranks after the end of the list.
 
     RBP is 1 if the gain is 1 at every rank of an endless list. The gains that are known to be
     lower are subtracted from that.

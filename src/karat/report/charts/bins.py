@@ -26,7 +26,7 @@ def cumulative(values: Floats, points: int) -> tuple[Floats, Floats]:
 
 
 def max_error(n: int, points: int) -> float:
-    """Return by how much the steps of `cumulative` are too low between points at most."""
+    """Return the maximum amount by which `cumulative` is too low between two points."""
     if n <= points:
         return 0.0
     return math.ceil((n - 1) / (points - 1)) / n

@@ -17,7 +17,7 @@ from karat.report.charts.chart import TitledChart
 from karat.report.charts.theme import inline_data, number_axis, run_encodings, tooltips
 
 MAX_LINES = 4
-"""More runs are drawn as strips."""
+"""If there are more runs, they are drawn as strips."""
 
 
 def distribution(
@@ -117,7 +117,7 @@ def bin_chart(bins: Sequence[dict[str, Any]], runs: Sequence[str], x: Any) -> An
 
 
 def _strips(base: Any, names: Sequence[str], runs: Sequence[str]) -> Any:
-    """Return one strip per run, with opacity by number of queries: many lines would overlap."""
+    """Return a strip per run; the opacity shows the number of queries, as lines would overlap."""
     import altair as alt
 
     strength = alt.Opacity(

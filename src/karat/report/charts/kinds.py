@@ -57,7 +57,7 @@ class ChartInput:
 
     @property
     def gold_measures(self) -> list[Measure]:
-        """The measures of quality, not of latency or cost; a chosen measure in any case."""
+        """The measures of quality, without latency and cost; a chosen measure is always kept."""
         if self.chosen is not None:
             return self.measures
         return [m for m in self.measures if m.declaration.reads_gold]

@@ -36,8 +36,8 @@ _NEEDS = {
     "groups": "pass a field of the queries: by='category'",
     **dict.fromkeys(_LATENCY_KINDS, _TIMINGS),
     "cost": "requires runs with priced model calls",
-    "tradeoff": "requires two or more runs with timings, calls of the stage generation, or the "
-    "texts of their items",
+    "tradeoff": "requires at least two runs that have timings, model calls of the stage "
+    "'generation', or item texts",
     "scatter": "requires two runs: karat.compare(gold, {'a': a, 'b': b}).plot('scatter')",
 }
 
@@ -66,19 +66,23 @@ def plot(
     )
     charts = KINDS[kind](chart_input)
     if not charts:
-        raise InputError(f"no data for a {kind} chart", field="plot", hint=_NEEDS[kind])
+        raise InputError(f"no data for a chart of kind {kind!r}", field="plot", hint=_NEEDS[kind])
     return concat_charts(charts)
 
 
 def _check(kind: str, by: object, measure: object) -> None:
-    checks.one_of(kind, "plot", KINDS)
+    checks.one_of(kind, "kind of chart", KINDS)
     if by is not None and kind != "groups":
         raise InputError(
-            f"{kind} charts cannot be grouped", field="by", hint="use plot('groups', by=…)"
+            f"a chart of kind {kind!r} cannot be grouped",
+            field="by",
+            hint="use plot('groups', by=…)",
         )
     if measure is not None and kind in _WITHOUT_MEASURE:
         raise InputError(
-            f"{kind} charts do not use a measure", field="measure", hint="omit the argument"
+            f"a chart of kind {kind!r} does not use a measure",
+            field="measure",
+            hint="omit the argument",
         )
     if find_spec("altair") is None:
         raise InputError(
@@ -93,9 +97,9 @@ def _load_chart_data(scores: Sequence[Scores], kind: str, chosen: Measure | None
     runs = {score.name: run for score in scores if (run := LoadedRun.of(score)) is not None}
     if not runs:
         raise InputError(
-            f"a {kind} chart needs the ranked lists, which saved scores do not contain",
+            f"a chart of kind {kind!r} needs the ranked lists, which saved scores do not contain",
             field="plot",
-            hint=f"evaluate the run again, then plot {kind}",
+            hint=f"evaluate the run again, then call plot({kind!r})",
         )
     if kind in _LATENCY_KINDS:
         return ChartData(latencies=latencies(runs))

@@ -16,7 +16,7 @@ from karat.report.charts.chart import TitledChart
 from karat.report.charts.theme import NEUTRAL, colours, inline_data, legend, number_axis, tooltips
 
 MAX_POINTS = 2_000
-"""More queries are counted in squares, and only the largest changes are drawn as points."""
+"""If there are more queries, they are counted in squares, with points for large changes."""
 MAX_MOVED = 200
 _MAX_NAMED = 3
 

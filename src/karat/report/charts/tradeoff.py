@@ -57,7 +57,7 @@ def _resources(measure: Measure) -> list[_Resource]:
 
 
 def pareto_front(points: Sequence[tuple[float, float]], *, higher: bool) -> list[bool]:
-    """Return which points (took, value) are not dominated: no other is cheaper and as good.
+    """Return which points (took, value) are not dominated: no other is as good in both.
 
     >>> pareto_front([(1, 0.5), (2, 0.7), (3, 0.6)], higher=True)
     [True, True, False]

@@ -133,7 +133,7 @@ _TRADEOFFS = {
 
 
 def latencies(runs: Mapping[str, LoadedRun]) -> pl.DataFrame | None:
-    """Return the latency of each query in each stage, as latency measures read it: total first."""
+    """Return the latency of each query in each stage, total first, as in latency measures."""
     parts = [
         pl.DataFrame({"run": name, "stage": stage, "ms": ms}, schema=_LATENCIES)
         for name, opened in runs.items()

@@ -1,4 +1,4 @@
-"""The verdict of a gate: each threshold, its outcome, and the reasons of failures."""
+"""The verdict of a gate: each threshold, its outcome, and the reasons for failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from karat.report.page.value_table import query_button, remark_list, scrollable
 
 
 def gate_section(verdict: Verdict) -> Markup:
-    """Return the thresholds as a table, and the reason of each failure."""
+    """Return the thresholds as a table, and the reason for each failure."""
     checks = checks_table(verdict)
     heads = [column.head for column in checks.columns]
     cells = [[cell.text for cell in row] for row in checks.rows]

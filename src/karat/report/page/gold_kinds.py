@@ -22,7 +22,7 @@ from karat.measures.families import EVIDENCE, RANK, SPAN, FamilyInput, FamilyNam
 
 @dataclass(frozen=True, eq=False)
 class GoldFound:
-    """Per query: the amount of gold, how much of it a run found, and the first rank that did."""
+    """Per query: the amount of gold, the amount that a run found, and the first rank with gold."""
 
     total: Ints
     found: Ints

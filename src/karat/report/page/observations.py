@@ -62,7 +62,7 @@ def _unanswered(scores: Sequence[Scores]) -> Iterator[Notice]:
 
 
 def _unjudged(scores: Sequence[Scores]) -> Iterator[Notice]:
-    """Yield where unjudged items leave open which run is best."""
+    """Yield the cases in which unjudged items could change which run is best."""
     rows = [score.summary(intervals=False).to_dicts() for score in scores]
     for run_rows in zip(*rows, strict=True):
         if all(row["judged"] is not None and row["value"] is not None for row in run_rows):
@@ -84,7 +84,10 @@ def _unjudged(scores: Sequence[Scores]) -> Iterator[Notice]:
 
 
 def _lead_doubt(best: dict[str, Any], other: dict[str, Any], name: str) -> str | None:
-    """Return why a lead over a run may be due to unjudged items, by a bound or by shares."""
+    """Return why a lead over another run may be due to unjudged items, or None.
+
+    The reason is the upper bound of the other run; without a bound, the shares of unjudged items.
+    """
     if best["value"] == other["value"] or other["judged"] == 1:
         return None
     if other["bound_high"] is not None and other["bound_high"] >= best["value"]:

@@ -41,7 +41,8 @@ def pack_queries(page: Page) -> PackedQueries:
     for sheet in page.sheets:
         if not sheet.scores.per_query["query_id"].equals(queries.ids):
             raise InputError(
-                f"{sheet.name} was scored on different queries, or in a different order",
+                f"run {sheet.name!r} was scored on other queries than the report contains, or in "
+                "another order",
                 hint="score all runs against the same gold",
             )
     blocks = _Blocks()

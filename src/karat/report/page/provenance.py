@@ -65,7 +65,7 @@ def _digest(file: Path) -> str:
 
 
 def _digest_of_all(folder: Path, files: list[Path]) -> str:
-    """Return the digest of a folder: that of the `sha256sum` lines of its files, by path."""
+    """Return the digest of a folder: the digest of the `sha256sum` lines of its files, by path."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(f"{_digest(file)}  {file.relative_to(folder).as_posix()}\n".encode())

@@ -34,6 +34,6 @@ def query_outcomes(opened: LoadedRun, counts: GoldFound) -> Outcomes:
 
 
 def scores_only_outcomes(n_queries: int) -> Outcomes:
-    """Return the outcomes for a run of which only the scores are available."""
+    """Return the outcomes of a run if only its scores are available."""
     none = pl.Series(np.zeros(n_queries, np.int32))
     return Outcomes(pl.Series(np.full(n_queries, SCORES_ONLY, np.uint8)), none, none)

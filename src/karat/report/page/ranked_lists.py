@@ -21,7 +21,7 @@ from karat.report.page.gold_kinds import GOLD_KINDS, min_relevant_grade
 from karat.report.page.model import Json
 
 MAX_HITS_BELOW = 40
-"""How many hits below the top of a list are shown at most."""
+"""The maximum number of hits shown below the top of a list."""
 LABEL_LENGTH = 60
 """How many characters of the text name an item without an id."""
 
@@ -83,7 +83,7 @@ class ScoredLists:
         return query[row], row
 
     def _is_in_reduced_list(self, query: Ints) -> Flags:
-        """Return for each row whether rank measures read it."""
+        """Return, for each row, whether rank measures use it."""
         plan = self.opened.plan
         items = pl.DataFrame({"query": query, "item": self.opened.run.results[self._item_column]})
         is_read = np.ones(query.size, np.bool_)
@@ -161,13 +161,13 @@ class ScoredLists:
 
 
 MAX_RELEVANT = 50
-"""How many relevant items of a query are listed at most."""
+"""The maximum number of relevant items listed per query."""
 
 
 class RankedLists(Sequence[Json]):
     """One entry per query: the lists of all runs, their hits, and the relevant items.
 
-    A run of which only scores are available has empty lists.
+    If only the scores of a run are available, its lists are empty.
     """
 
     def __init__(self, runs: Sequence[ScoredLists | None]) -> None:

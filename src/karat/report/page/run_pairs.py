@@ -15,7 +15,7 @@ from karat.report.sheet import interval_methods
 _MAX_OPEN_ROWS = 20
 """Longer tables are collapsed."""
 _MAX_OPEN_TABLES = 3
-"""Further tables are collapsed: with many runs, only some pairs are of interest."""
+"""Any further tables are collapsed: with many runs, only some pairs are of interest."""
 _TEXT_LENGTH = 200
 
 
