@@ -11,7 +11,7 @@ from karat.measures.name_parser import declaration_named
 from karat.measures.registry import Param
 from karat.report.document_model import Cell, Column, Document, Section, Table
 
-_HEADINGS = {
+_HEADINGS: dict[str, str] = {
     RANK.name: "Ranked lists of items",
     SPAN.name: "Character spans",
     EVIDENCE.name: "Evidence texts",
