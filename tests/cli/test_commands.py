@@ -57,25 +57,31 @@ def test_eval_prints_measures_as_rows_and_runs_as_columns(command, four_queries)
     code, out, err = command("eval", "gold.jsonl", "one.run", "two.run", "-m", "RR,R@10")
     assert code == 0
     assert out == (
-        "measure                       one                    two  n\n"
-        "RR          0.5000 [0.150, 0.850]  0.8750 [0.156, 1.000]  4\n"
-        "R@10        0.5000 [0.150, 0.850]  0.8750 [0.156, 1.000]  4\n"
-        "Judged@10                  0.5000                 0.8750\n"
-        "RR at most                 1.0000                 1.0000\n"
+        "two has the best RR: 0.875 [0.156, 1.000]; karat compare shows whether the\n"
+        "difference is significant\n\n"
+        "measure                          one                   two  queries\n"
+        "RR              0.500 [0.150, 0.850]  0.875 [0.156, 1.000]        4\n"
+        "R@10            0.500 [0.150, 0.850]  0.875 [0.156, 1.000]        4\n"
+        "Judged@10                      0.500                 0.875\n"
+        "RR upper bound                 1.000                 1.000\n"
+        "upper bound: the value if every unjudged item were relevant\n\n"
+        "two: 1 query of the run not in gold: left out\n"
         "95% intervals of RR (one), R@10 (one): Wilson's score interval\n"
         "95% intervals of RR (two), R@10 (two): Student's t on the logit scale\n"
-        "two: 1 query of the run not in gold: left out\n"
     )
     assert err == "next: karat compare gold.jsonl one.run two.run --measure RR,R@10\n"
     _, out, _ = command(
         "eval", "gold.jsonl", "one.run", "two.run", "-m", "RR,R@10", "--no-intervals"
     )
     assert out == (
-        "measure        one     two  n\n"
-        "RR          0.5000  0.8750  4\n"
-        "R@10        0.5000  0.8750  4\n"
-        "Judged@10   0.5000  0.8750\n"
-        "RR at most  1.0000  1.0000\n"
+        "two has the best RR: 0.875; karat compare shows whether the difference is\n"
+        "significant\n\n"
+        "measure           one    two  queries\n"
+        "RR              0.500  0.875        4\n"
+        "R@10            0.500  0.875        4\n"
+        "Judged@10       0.500  0.875\n"
+        "RR upper bound  1.000  1.000\n"
+        "upper bound: the value if every unjudged item were relevant\n\n"
         "two: 1 query of the run not in gold: left out\n"
     )
 
@@ -83,9 +89,12 @@ def test_eval_prints_measures_as_rows_and_runs_as_columns(command, four_queries)
 def test_fewer_than_three_queries_have_no_interval(command, files):
     _, out, _ = command("eval", "gold.jsonl", "one.run", "two.run", "-m", "RR")
     assert out == (
-        "measure          one       two  n\n"
-        "RR          0.5000 –  0.7500 –  2\n"
-        "RR at most    1.0000    1.0000\n"
+        "two has the best RR: 0.750; karat compare shows whether the difference is\n"
+        "significant\n\n"
+        "measure             one      two  queries\n"
+        "RR              0.500 –  0.750 –        2\n"
+        "RR upper bound    1.000    1.000\n"
+        "upper bound: the value if every unjudged item were relevant\n\n"
         "two: 1 query of the run not in gold: left out\n"
     )
 
@@ -123,19 +132,22 @@ def test_eval_shows_groups_queries_and_changed_conventions(command, files):
     )
     assert code == 0
     assert out == (
-        "measure     one  n\n"
-        "RR       0.5000  2\n"
-        "Hits          1  2\n"
+        "one: RR 0.500 over 2 queries\n"
+        "\n"
+        "measure    one  0 … 1                 queries\n"
+        "RR       0.500            ●                 2\n"
+        "Hits         1                              2\n"
         "\n"
         "one by category\n"
-        "category      RR  Hits   n\n"
-        "billing   1.0000     2  1*\n"
-        "shipping  0.0000     0  1*\n"
+        "category     RR  Hits  queries\n"
+        "billing   1.000     2       1*\n"
+        "shipping  0.000     0       1*\n"
         "\n"
         "one\n"
-        "query_id      RR  Hits\n"
-        "q1        1.0000     2\n"
-        "q2        0.0000     0\n"
+        "query     RR  Hits\n"
+        "q1     1.000     2\n"
+        "q2     0.000     0\n"
+        "\n"
         "one: groups marked * have fewer than 5 queries: values are unreliable\n"
         "conventions: missing=skip, unjudged=skip\n"
     )
@@ -199,7 +211,7 @@ def test_output_format_follows_the_file_extension(command, files):
         "-o", "s.parquet", "-o", "s.md", "--no-intervals",
     )  # fmt: skip
     assert code == 0
-    assert out.startswith("measure")
+    assert out.startswith("two has the best RR: 0.750; ")
     names = ["s.json", "s.csv", "s.queries.csv", "s.parquet", "s.md"]
     assert err.startswith("".join(f"wrote {name}\n" for name in names))
     assert json.loads(Path("s.json").read_text())["runs"][1]["measures"]["RR"]["value"] == 0.75
@@ -212,10 +224,11 @@ def test_output_format_follows_the_file_extension(command, files):
         "run,query_id,RR\none,q1,1.0\none,q2,0.0\ntwo,q1,0.5\ntwo,q2,1.0\n"
     )
     assert Path("s.md").read_text() == (
-        "**two has the best RR: 0.7500; karat compare shows whether the difference is "
+        "**two has the best RR: 0.750; karat compare shows whether the difference is "
         "significant**\n\n"
-        "| measure | one | two | n |\n| --- | ---: | ---: | ---: |\n"
-        "| RR | 0.5000 | 0.7500 | 2 |\n| RR at most | 1.0000 | 1.0000 |  |\n\n"
+        "| measure | one | two | queries |\n| --- | ---: | ---: | ---: |\n"
+        "| RR | 0.500 | **0.750** | 2 |\n| RR upper bound | 1.000 | 1.000 |  |\n\n"
+        "- upper bound: the value if every unjudged item were relevant\n\n"
         "- two: 1 query of the run not in gold: left out\n"
     )
     assert karat.Scores.read("s.parquet", run="two")["RR"] == 0.75
@@ -233,7 +246,8 @@ def test_output_format_follows_the_file_extension(command, files):
 def test_remark_about_every_run_is_shown_once(command, files):
     Path("three.run").write_text(Path("two.run").read_text())
     _, out, _ = command("eval", "gold.jsonl", "two.run", "three.run", "-m", "RR")
-    assert out.splitlines()[3:] == ["every run: 1 query of the run not in gold: left out"]
+    assert out.splitlines()[-1] == "every run: 1 query of the run not in gold: left out"
+    assert out.count("not in gold") == 1
 
 
 def test_csv_and_markdown_contain_queries_and_groups(command, files):
@@ -241,7 +255,7 @@ def test_csv_and_markdown_contain_queries_and_groups(command, files):
     command(*words, "--per-query", "-o", "q.csv", "-o", "q.md")
     assert "one,billing,RR,1.0,,,,,1.0,1,0,,1.0,1.0,true" in Path("q.csv").read_text()
     assert Path("q.queries.csv").read_text() == "run,query_id,RR\none,q1,1.0\none,q2,0.0\n"
-    assert "| q2 | 0.0000 |" in Path("q.md").read_text()
+    assert "| q2 | 0.000 |" in Path("q.md").read_text()
     command(*words, "-o", "same.csv")
     for ending in ("csv", "queries.csv"):
         assert Path(f"same.{ending}").read_text() == Path(f"q.{ending}").read_text()
@@ -294,14 +308,14 @@ def test_runs_with_the_same_name_are_shown_by_path(command, files):
     Path("other").mkdir()
     Path("other/one.run").write_text(Path("two.run").read_text())
     _, out, _ = command("eval", "gold.jsonl", "one.run", "other/one.run", "-m", "RR")
-    assert out.splitlines()[0].split() == ["measure", "one.run", "other/one.run", "n"]
+    assert ["measure", "one.run", "other/one.run", "queries"] in map(str.split, out.splitlines())
 
 
 def test_quoted_glob_is_one_run_in_several_files(command, files):
     Path("part-1.run").write_text("q1 Q0 a 1 0.9 t\n")
     Path("part-2.run").write_text("q2 Q0 c 1 0.9 t\n")
     _, out, _ = command("eval", "gold.jsonl", "part-*.run", "-m", "RR")
-    assert out.splitlines()[1].split() == ["RR", "1.0000", "–", "2"]
+    assert out.splitlines()[3].split() == ["RR", "1.000", "–", "●", "2"]
 
 
 def test_presets_levels_and_formats_are_options(command, files):
@@ -395,7 +409,8 @@ def test_error_names_the_affected_run(command, files):
 def test_native_run_has_the_name_in_its_header(command, files):
     karat.Run.of({"q1": ["a"]}, name="hybrid").write("out-2024.jsonl")
     _, out, _ = command("eval", "gold.jsonl", "out-2024.jsonl", "-m", "RR")
-    assert out.splitlines()[0].split() == ["measure", "hybrid", "n"]
+    assert out.splitlines()[0] == "hybrid: RR 0.500 over 2 queries"
+    assert out.splitlines()[2].split()[:2] == ["measure", "hybrid"]
 
 
 def test_the_same_run_twice_has_two_names(command, files):
@@ -414,20 +429,21 @@ def test_long_measures_and_queries_stay_distinct(command, files):
 def test_level_of_documents_is_shown(command, files):
     Path("chunks.csv").write_text("query_id,chunk_id,docid\nq1,a#1,a\nq1,a#2,a\nq2,c#1,c\n")
     _, out, _ = command("eval", "gold.jsonl", "chunks.csv", "-m", "NumRet", "--level", "doc")
-    assert out.splitlines()[1].split()[:2] == ["NumRet", "2"]
+    assert out.splitlines()[3].split()[:2] == ["NumRet", "2"]
     assert out.splitlines()[-1] == "level: doc"
     _, out, _ = command("eval", "gold.jsonl", "chunks.csv", "--level", "doc", "--json")
     assert json.loads(out)["level"] == "doc"
 
 
-def test_many_runs_are_split_into_tables_of_80_columns(command, files):
+def test_many_runs_are_rows_of_a_table_of_80_columns(command, files):
     names = [f"a-rather-long-name-of-run-{i}.run" for i in range(7)]
     for name in names:
         Path(name).write_text(Path("one.run").read_text())
     _, out, _ = command("eval", "gold.jsonl", *names, "-m", "RR", "--per-query")
     assert max(map(len, out.splitlines())) <= 80
-    assert out.count("measure") == 4
-    assert "a-rather-lo…ame-of-run-6" in out
+    assert out.splitlines()[3].split()[:2] == ["run", "RR"]
+    rows = [line.split()[:2] for line in out.splitlines()[4:11]]
+    assert rows == [[name.removesuffix(".run"), "0.500"] for name in names]
 
 
 def test_many_measures_are_split_into_tables_of_80_columns(command, files):
@@ -449,13 +465,12 @@ def test_hostile_names_cannot_move_the_cursor_or_break_a_table(command, files):
     assert "evil⟨U+001B⟩[2J\\|" in Path("e.md").read_text()
 
 
-def test_terminal_shows_a_ruled_table(command, files, monkeypatch):
+def test_terminal_shows_bold_answer_and_complete_tables(command, files, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("NO_COLOR", raising=False)
     _, out, _ = command("eval", "gold.jsonl", "one.run", "-m", "RR")
-    assert "───" in out
-    assert "0.5000" in out
+    assert out.startswith("\x1b[1mone: RR 0.500 over 2 queries\x1b[0m\n")
     for count in (1, 2, 3, 5, 8, 11):
         measures = [f"nDCG@{k}" for k in range(10, 10 + count)]
         _, out, _ = command(
@@ -463,16 +478,23 @@ def test_terminal_shows_a_ruled_table(command, files, monkeypatch):
         )
         plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
         assert max(map(len, plain.splitlines())) <= 80
-        assert "…" not in plain
+        assert "…" not in plain.replace("0 … 1", "")
         assert plain.count("nDCG@10") >= count
 
 
 def test_measures_are_listed_with_one_line_each(command):
     code, out, _ = command("measures")
     assert code == 0
-    assert len(out.splitlines()) == len(karat.measures.REGISTRY)
+    listed = [re.split(r"[@[ ]", line)[0] for line in out.splitlines()]
+    assert {name: listed.count(name) for name in karat.measures.REGISTRY} == dict.fromkeys(
+        karat.measures.REGISTRY, 1
+    )
     assert max(map(len, out.splitlines())) <= 80
-    assert "nDCG(gain)[@k]                       Normalised discounted cumulative gain" in out
+    assert "karat explain NAME shows the formula and the parameters of a measure" in out
+    code, out, _ = command("measures", "hit rate")
+    assert code == 0
+    assert re.search(r"^Success\[@k\] +Success, .* hit_rate", out, re.MULTILINE)
+    assert "nDCG" not in out
     _, out, _ = command("measures", "--json")
     by_name = {row["name"]: row for row in json.loads(out)}
     assert by_name["RBP"]["parameters"]["p"]["default"] == 0.8

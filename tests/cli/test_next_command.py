@@ -55,7 +55,7 @@ def test_eval_of_one_run_suggests_to_explain_its_worst_query(command, files):
     assert " ".join(suggestion(err)) == "explain RR --gold gold.jsonl --run old.jsonl --query q2"
     code, out, _ = command(*suggestion(err))
     assert code == 0
-    assert "RR = 0.25\n" in out
+    assert "RR = 0.2500\n" in out
 
 
 def test_worst_query_has_the_highest_value_where_lower_is_better(command, files):

@@ -231,7 +231,7 @@ def test_next_command_after_a_part_of_the_queries_skips_the_others(run, command)
     assert "next: karat eval gold.jsonl run.jsonl --missing skip" in err
     ended, out, _ = command("eval", "gold.jsonl", "run.jsonl", "--missing", "skip", "-m", "R@3")
     assert ended == 0
-    assert out.splitlines()[1].split()[-1] == "1"
+    assert out.splitlines()[3].split()[-1] == "1"
 
 
 @pytest.mark.parametrize(

@@ -448,14 +448,15 @@ def test_table_shows_units_and_unknown_values_within_80_columns(command):
     assert code == 0
     assert "warning" not in err
     assert max(map(len, out.splitlines())) <= 80
-    table, *_, remarks = out.split("\n\n")
+    headline, table, *_, remarks = out.split("\n\n")
+    assert headline == "hybrid and other share the best RR: 1.000"
     assert table.splitlines() == [
-        "measure                             hybrid    other    n",
-        "RR                                  1.0000   1.0000    1",
-        "latency.p99 [ms]                    119.60   118.80    2",
-        "latency.mean(stage=rerank) [ms]      20.00    20.00    1",
-        "cost.mean [USD]                    0.00103  0.00200  1–2",
-        "cost.sum(model=m) [USD]          0.0000500     0.00  1–2",
+        "measure                             hybrid     other  queries",
+        "RR                                   1.000     1.000        1",
+        "latency.p99 [ms]                    119.60    118.80        2",
+        "latency.mean(stage=rerank) [ms]      20.00     20.00        1",
+        "cost.mean [USD per 1M queries]    1,025.00  2,000.00      1–2",
+        "cost.sum(model=m) [USD]          0.0000500      0.00      1–2",
     ]
     assert [line for line in remarks.splitlines()[-6:] if "marked *" not in line] == [
         "every run: 2 queries of gold without judgments: left out",
@@ -501,26 +502,25 @@ def test_cost_is_explained_call_by_call(command):
     assert out.splitlines()[-5:] == [
         "hybrid",
         "stage  model   in  out        USD",
-        "–          m  500    –  0.0000500",
+        "–      m      500    –  0.0000500",
         "",
-        "cost.sum(model=m) = 5e-05",
+        "cost.sum(model=m) = 0.0000500",
     ]
     _, out, _ = command("explain", "cost.sum", *data, "--other", "other.jsonl")
-    assert out.splitlines()[-14:] == [
-        "1 is hybrid",
-        "2 is other",
-        "",
-        "1:",
+    assert out.splitlines()[0] == "cost.sum of query q2: hybrid 0.0000500, other excluded"
+    assert out.splitlines()[-12:] == [
+        "hybrid",
         "stage  model   in  out        USD",
-        "–          m  500    –  0.0000500",
-        "2:",
-        "stage  model  in  out  USD",
-        "–          m   5    –    –",
+        "–      m      500    –  0.0000500",
         "",
-        "2: a call has no price or no token count, so the cost is unknown",
-        "cost.sum 1 = 5e-05",
-        "cost.sum 2 = left out",
-        "2 − 1 = left out",
+        "other",
+        "stage  model  in  out  USD",
+        "–      m       5    –    –",
+        "",
+        "             hybrid     other",
+        "cost.sum  0.0000500  excluded",
+        "",
+        "other: a call has no price or no token count, so the cost is unknown",
     ]
 
 
@@ -530,7 +530,7 @@ def test_cost_is_explained_call_by_call(command):
         (
             "latency.max",
             "q1",
-            "stage       ms\ntotal   120.00\nrerank   20.00\n\nlatency.max = 120.0",
+            "stage       ms\ntotal   120.00\nrerank   20.00\n\nlatency.max = 120.0000",
         ),
         ("latency.max(stage=rerank)", "q2", "no such timing for this query, so it is left out"),
         ("latency.max", "q3", "nothing was timed\n\nthe run lacks this query, so it is left out"),
@@ -539,4 +539,4 @@ def test_cost_is_explained_call_by_call(command):
 )
 def test_explanation_shows_timings_or_why_the_query_is_left_out(measure, query, ending):
     text = str(karat.explain(measure, gold=GOLD, run=RUN, query=query))
-    assert text.removesuffix(f"\n{parse(measure)} = left out").endswith(ending)
+    assert text.removesuffix(f"\n{parse(measure)} = excluded").endswith(ending)

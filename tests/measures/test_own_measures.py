@@ -1,5 +1,6 @@
 """Measures that users declare: what they may look like, where they work, and what is refused."""
 
+import json
 import sys
 
 import numpy as np
@@ -333,7 +334,9 @@ def test_command_line_takes_a_path(command, module, tmp_path):
     assert "FromModule@1" in out
     assert f"next: karat explain {module}:found@1" in err
     assert command("explain", f"{module}:found@1")[0] == 0
-    assert command("measures", f"{module}:found")[1].startswith("FromModule(rel)[@k]")
+    assert "\nFromModule[@k]  FromModule\n" in command("measures", f"{module}:found")[1]
+    (row,) = json.loads(command("measures", f"{module}:found", "--json")[1])
+    assert list(row["parameters"]) == ["rel"]
     assert command("gate", gold, run, "--require", f"{module}:found <= 0.1")[0] == 1
 
 

@@ -153,6 +153,15 @@ def without_altair():
 
 case("Altair is not installed", without_altair)
 
+
+def without_pandas():
+    with patch.dict("sys.modules", {"pandas": None}):
+        evaluate(GOLD, OLD, "RR").to_pandas()
+
+
+case("pandas is not installed", without_pandas)
+case("a comparison has no run of this name", lambda: both()["new-2"])
+
 # Failed queries and chunks
 
 FAILED = [

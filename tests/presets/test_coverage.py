@@ -313,11 +313,11 @@ def test_command_line_accepts_the_preset(command):
     assert code == 0
     assert "warning" not in err
     lines = out.splitlines()
-    assert [line.split()[0] for line in lines[1:11]] == NAMES
-    assert not lines[11].startswith(("latency", "cost"))
-    assert lines[3].split()[:2] == ["EvidenceRecall@10", "0.7500"]
+    assert [line.split()[0] for line in lines[3:13]] == NAMES
+    assert not lines[13].startswith(("latency", "cost"))
+    assert lines[5].split()[:2] == ["EvidenceRecall@10", "0.750"]
     assert not [line for line in lines if line.startswith("list:")]
-    assert command(*EVAL, "--fuzzy-threshold", "1")[1].splitlines()[3].split()[1] == "0.5000"
+    assert command(*EVAL, "--fuzzy-threshold", "1")[1].splitlines()[5].split()[1] == "0.500"
 
 
 def test_settings_from_the_environment_are_printed_and_options_take_precedence(
@@ -367,7 +367,7 @@ def test_names_mean_evidence_inside_the_preset_only():
     assert inside["MRR"] == inside["evidence.RR"] == 1.0
     assert "MRR" in inside
     assert "RR" not in inside
-    assert "MRR 1.0000" in repr(inside)
+    assert "MRR 1.000" in repr(inside)
     assert karat.evaluate(BOTH, BOTH_RUN, "MRR")["MRR"] == 0.5
 
 
@@ -398,7 +398,7 @@ TIMED = ("eval", "gold.jsonl", "timed.jsonl", "--preset", "coverage")
 def test_latency_and_cost_are_shown_where_the_run_has_them(command, timed_run, tmp_path):
     code, out, _ = command(*TIMED, "-o", "out.md", "-o", "out.csv")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()[1:17]] == NAMES + USAGE
+    assert [line.split()[0] for line in out.splitlines()[3:19]] == NAMES + USAGE
     table = (tmp_path / "out.md").read_text().splitlines()[2:]
     assert [line.split()[1] for line in table[2:18]] == NAMES + USAGE
     rows = (tmp_path / "out.csv").read_text().splitlines()[1:]
@@ -550,14 +550,15 @@ def test_evaluate_coverage_takes_the_whole_rule_of_matching():
 
 def test_medians_are_shown_on_request(command, tmp_path):
     without = command(*EVAL, "--no-intervals")[1].splitlines()
-    assert without[0].split() == ["measure", "run", "n"]
+    assert without[2].split() == ["measure", "run", "0", "…", "1", "queries"]
     lines = command(*EVAL, "--no-intervals", "--median", "-o", "out.md")[1].splitlines()
-    assert lines[0].split() == ["measure", "run", "median", "n"]
+    lines = [line.split() for line in lines]
+    assert lines[2] == ["measure", "run", "0", "…", "1", "median", "queries"]
     # Per query 1/2, 1 and 0; over all 2 of 4 pieces.
-    assert lines[2].split() == ["EvidenceRecall@3", "0.5000", "0.5000", "3"]
-    assert lines[9].split() == ["MRR", "0.5000", "0.5000", "3"]
-    assert lines[1].split() == ["Precision@5", "0.2667", "0.2000", "3"]
-    assert "| measure | run | median | n |" in (tmp_path / "out.md").read_text()
+    assert lines[4] == ["EvidenceRecall@3", "0.500", "●", "0.500", "3"]
+    assert lines[11] == ["MRR", "0.500", "●", "0.500", "3"]
+    assert lines[3] == ["Precision@5", "0.267", "●", "0.200", "3"]
+    assert "| measure | run | median | queries |" in (tmp_path / "out.md").read_text()
 
 
 def test_medians_of_several_runs_name_the_run(command, tmp_path):
@@ -565,5 +566,5 @@ def test_medians_of_several_runs_name_the_run(command, tmp_path):
     words = ("eval", "gold.jsonl", "run.jsonl", "other.jsonl", "--preset", "coverage", "--median")
     assert command(*words, "--no-intervals", "-o", "out.md")[0] == 0
     table = (tmp_path / "out.md").read_text().splitlines()[2:]
-    assert table[0] == "| measure | run | other | median of run | median of other | n |"
-    assert table[2] == "| Precision@5 | 0.2667 | 0.2667 | 0.2000 | 0.2000 | 3 |"
+    assert table[0] == "| measure | run | other | median of run | median of other | queries |"
+    assert table[2] == "| Precision@5 | 0.267 | 0.267 | 0.200 | 0.200 | 3 |"

@@ -48,8 +48,9 @@ def test_failed_gate_raises_the_readable_verdict():
     with pytest.raises(AssertionError) as error:
         assert_gate(GOLD, run, "RR >= 1")
     verdict = karat.gate(GOLD, run, "RR >= 1")
-    assert str(error.value) == f"{verdict.summary}\n\n{verdict}"
-    assert "lowest queries: q2 0.5000" in str(error.value)
+    assert str(error.value) == str(verdict)
+    assert str(error.value).splitlines()[0] == verdict.summary == "run failed 1 of 1 threshold"
+    assert str(error.value).endswith("lowest queries\nquery  value\nq2     0.500")
 
 
 def test_gate_that_cannot_be_judged_raises_an_input_error():
@@ -72,7 +73,12 @@ def test_report_lists_every_gate_with_its_test(pytester):
     result = run_suite(pytester, "--karat-report", "gates.json")
     result.assert_outcomes(passed=1, failed=2)
     result.stdout.fnmatch_lines(
-        ["*lowest queries: q2 0.5000*", "karat: 3 gates, written to gates.json"]
+        [
+            "*lowest queries",
+            "*query  value",
+            "*q2     0.500",
+            "karat: 3 gates, written to gates.json",
+        ]
     )
     report = json.loads((pytester.path / "gates.json").read_text())
     assert report["passed"] is False
@@ -92,7 +98,7 @@ def test_report_may_be_junit_or_markdown(pytester):
         "test_gates.py::test_unjudged",
     ]
     run_suite(pytester, "--karat-report", "gates.md")
-    assert "### test_gates.py::test_bad: run failed 1 of 1 threshold" in (
+    assert "**❌ test_gates.py::test_bad: run failed 1 of 1 threshold**" in (
         (pytester.path / "gates.md").read_text()
     )
 

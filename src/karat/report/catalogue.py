@@ -6,17 +6,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from karat.measures import REGISTRY, Declaration
+from karat.measures.families import CONTEXT, COST, EVIDENCE, LATENCY, RANK, SPAN
 from karat.measures.name_parser import declaration_named
 from karat.measures.registry import Param
 from karat.report.document_model import Cell, Column, Document, Section, Table
 
-_HEADINGS = {
-    "rank": "Ranked lists of items",
-    "span": "Character spans",
-    "evidence": "Evidence texts",
-    "latency": "Latency",
-    "cost": "Cost",
-    "context": "Context",
+_HEADINGS: dict[str, str] = {
+    RANK.name: "Ranked lists of items",
+    SPAN.name: "Character spans",
+    EVIDENCE.name: "Evidence texts",
+    LATENCY.name: "Latency",
+    COST.name: "Cost",
+    CONTEXT.name: "Context",
 }
 
 
@@ -59,7 +60,8 @@ def catalogue_document(words: Iterable[str] = ()) -> Document:
             for one in declarations
         ]
         sections.append(Section([Table(columns, rows)], _HEADINGS[family]))
-    return Document("Measures", sections=sections)
+    notes = ["karat explain NAME shows the formula and the parameters of a measure"]
+    return Document("Measures", sections=sections, notes=notes)
 
 
 def _default(param: Param) -> Any:

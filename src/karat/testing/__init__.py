@@ -62,8 +62,8 @@ def assert_gate(gold: Any, run: Any, thresholds: Any = None, **options: Any) -> 
         raise error.with_traceback(None) from None  # the traceback inside karat does not help
     _record(verdict)
     if not verdict.passed:
-        # pytest shows the first line in its summary of failures.
-        raise AssertionError(f"{verdict.summary}\n\n{verdict}")
+        # The first line is the summary, which pytest shows in its list of failures.
+        raise AssertionError(str(verdict))
     return verdict
 
 

@@ -26,6 +26,10 @@ from karat.report.document_model import (
     Table,
 )
 
+_SMALL = 0.001
+_TEXTS = ("item", "evidence text", "match", "stage", "model")
+"""The columns with texts; the others contain numbers."""
+
 
 def explanation_document(explanation: Explanation) -> Document:
     """Return the meaning of a measure with an example, or its calculation for one query."""
@@ -57,7 +61,9 @@ def _values(explanation: Explanation) -> str:
     values = ", ".join(f"{each.run} {_number(each.value)}" for each in explanation.calculations)
     if explanation.difference is None:
         return f"{explanation.measure} of {query}: {values}"
-    return f"{explanation.measure} of {query}: {values} (difference {explanation.difference:+.4f})"
+    return (
+        f"{explanation.measure} of {query}: {values} (difference {_signed(explanation.difference)})"
+    )
 
 
 def _facts(explanation: Explanation) -> Iterator[tuple[str, str]]:
@@ -195,8 +201,8 @@ def _items(first: Calculation, second: Calculation, a: str, b: str) -> list[Bloc
     rows = []
     for item in items[:MOST_ROWS]:
         plain = (item.grade, item.rank_a, item.rank_b, item.brought_a, item.brought_b)
-        difference = f"{item.difference:+.4f}" if item.difference else "0.0000"
-        rows.append([Cell(item.item), *(Cell(_shown(value)) for value in plain), Cell(difference)])
+        shown = [Cell(_shown(value)) for value in plain]
+        rows.append([Cell(item.item), *shown, Cell(_signed(item.difference))])
     more = len(items) - MOST_ROWS
     notes = [f"and {more:,} more"] if more > 0 else []
     return [Table(columns, rows, f"{adds} of each item", notes)]
@@ -244,9 +250,9 @@ def _table(rows: Sequence[Row], *, title: str = "", notes: Sequence[str] = ()) -
     keys = list(dict.fromkeys(key for row in rows for key in row))
     columns = []
     for key in keys:
-        is_text = key in ("item", "evidence text")
+        is_text = key in _TEXTS or any(isinstance(row.get(key), str) for row in rows)
         columns.append(
-            Column(key, "left" if is_text else "right", is_flexible=key != "item" and is_text)
+            Column(key, "left" if is_text else "right", is_flexible=key == "evidence text")
         )
     cells = [[Cell(_shown(row.get(key), key)) for key in keys] for row in rows]
     return Table(columns, cells, title, notes)
@@ -264,4 +270,13 @@ def _number(value: Any) -> str:
     """Format a value with four digits; all digits are in the JSON output."""
     if value is None:
         return "excluded"
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    # With four decimals, a small cost would be rounded to 0 or to a different value.
+    return amount(value) if 0 < value < _SMALL else f"{value:.4f}"
+
+
+def _signed(value: float) -> str:
+    if not value:
+        return "0.0000"
+    return ("+" if value > 0 else "-") + _number(abs(value))
