@@ -85,6 +85,10 @@ def values_of_the_example():
     return dict(karat.evaluate(gold, run, [*NAMES, *CUT], chunks=pl.DataFrame(results)))
 
 
+def shown(value):
+    return "excluded" if value is None else f"{value:.4f}"
+
+
 @pytest.mark.parametrize("name", [*NAMES, *CUT])
 def test_every_measure_is_explained_in_words_with_an_example(name):
     text = str(karat.explain(name))
@@ -94,7 +98,7 @@ def test_every_measure_is_explained_in_words_with_an_example(name):
         assert f"\n{label}" in text
     assert max(map(len, text.splitlines())) <= 80
     value = values_of_the_example()[canonical]
-    assert text.endswith(f"\n{canonical} = {'left out' if value is None else repr(value)}")
+    assert text.endswith(f"\n{canonical} = {shown(value)}")
 
 
 # With data
@@ -125,8 +129,7 @@ def assert_calculated_as_evaluated(names, gold, query, runs, **options):
         json.dumps(both.as_dict())
         assert max(map(cell_width, str(both).splitlines())) <= 80
         alone = replace(both, calculations=both.calculations[:1])
-        ending = "left out" if values[0] is None else repr(values[0])
-        assert str(alone).splitlines()[-1].endswith(ending)
+        assert str(alone).splitlines()[-1].endswith(f"= {shown(values[0])}")
         explanations.append(both)
     # One run by itself has the same calculation; explaining is slow, so one measure is enough.
     alone = karat.explain(names[0], gold=gold, run=runs[0], query=query, **options)
@@ -279,8 +282,8 @@ def test_items_of_a_span_measure_are_named_by_their_place():
     (calculation,) = karat.explain("span.recall@1", gold=gold, run=run, query="q").calculations
     assert [row["item"] for row in calculation.rows] == ["d[0:50]"]
     text = str(karat.explain("span.recall@2", gold=gold, run=run, query="q"))
-    assert "\n2     d[30:80]" in text
-    assert text.endswith("span.recall@2 = 0.8")
+    assert "\n   2  d[30:80]" in text
+    assert text.endswith("span.recall@2 = 0.8000")
 
 
 def test_query_without_spans_is_left_out_of_span_measures_with_a_remark():
@@ -291,10 +294,10 @@ def test_query_without_spans_is_left_out_of_span_measures_with_a_remark():
     ]
     run = [{"query_id": query, "results": [placed("d", 0, 9)]} for query in "qrs"]
     text = str(karat.explain("span.iou", gold=gold, run=run, query="r"))
-    assert text.endswith("span.iou = left out")
+    assert text.endswith("span.iou = excluded")
     assert "gold has no spans for this query" in text
     text = str(karat.explain("span.recall", gold=gold, run=run, query="s"))
-    assert text.endswith("span.recall = 1.0")
+    assert text.endswith("span.recall = 1.0000")
     assert "no_gold=family" in text
 
 
@@ -334,10 +337,10 @@ def test_long_list_is_cut_off():
     run = {"q": [f"d{n}" for n in range(300)]}
     text = str(karat.explain("AP", gold=gold, run=run, query="q"))
     assert len(text.splitlines()) < 75
-    assert "\n22    d21" in text
-    assert "\n23    d22" not in text
+    assert "\n  22  d21" in text
+    assert "\n  23  d22" not in text
     both = str(karat.explain("nDCG", gold=gold, run=run, other={"q": ["d1"]}, query="q"))
-    assert "… 240 more" in both
+    assert "and 240 more" in both
 
 
 def test_conventions_that_decide_are_named():
@@ -347,7 +350,7 @@ def test_conventions_that_decide_are_named():
     skipped = karat.explain(
         "RR", gold=gold, run={"q2": ["a"]}, query="q1", conventions={"missing": "skip"}
     )
-    assert str(skipped).endswith("RR = left out")
+    assert str(skipped).endswith("RR = excluded")
     assert "Conventions  missing=skip" in str(skipped)
     nothing = karat.explain("RR", gold=gold, run={"q2": ["a", "a"]}, query="q2")
     assert "gold has nothing relevant for this query: no_gold=family" in str(nothing)
@@ -432,8 +435,8 @@ def test_run_that_breaks_a_convention_is_refused_as_in_evaluate():
 
 def test_the_example_follows_the_conventions():
     text = str(karat.explain("RR", conventions={"unjudged": "skip"}))
-    assert "2     a         3" in text
-    assert "Convention   unjudged=skip" in text
+    assert "2  a         3" in text
+    assert "Convention    unjudged=skip" in text
     with refused(field="level"):
         karat.explain("RR", level="doc")
 
@@ -517,8 +520,8 @@ def test_preset_gives_names_conventions_and_settings_of_the_environment(monkeypa
     data = {"gold": gold, "run": [run], "query": "q1"}
     explained = karat.explain("HitRate@10", **data, preset="coverage")
     assert explained.as_dict()["measure"] == "evidence.Success@10"
-    assert "evidence.Success@10 = 1.0" in str(explained)
+    assert "evidence.Success@10 = 1.0000" in str(explained)
     monkeypatch.setenv("RAG_TOP_K", "1")
     shortened = karat.explain("HitRate@10", **data, preset="coverage")
-    assert "evidence.Success@10 = 0.0" in str(shortened)
+    assert "evidence.Success@10 = 0.0000" in str(shortened)
     assert "RAG_TOP_K" not in str(karat.explain("HitRate@10", preset="coverage"))

@@ -160,7 +160,7 @@ def test_99th_percentile_of_few_samples_is_marked(n, marked):
     spent = usage(Run.of(timed(n)))
     (row,) = [line for line in str(spent).splitlines() if line.startswith("total")]
     assert row.split()[-2].endswith("*") == marked
-    assert ("*: p99 from fewer than 100 samples" in str(spent)) == marked
+    assert ("* p99 of fewer than 100 samples" in str(spent)) == marked
     assert ("note" in spent.as_dict()["latency"]["stages"]["total"]) == marked
 
 
@@ -182,7 +182,7 @@ def test_report_shows_latency_and_cost():
         "latency [ms]  n  mean   p50   p90    p99   max",
         "total         1  8.00  8.00  8.00  8.00*  8.00",
         "embed         1  2.00  2.00  2.00  2.00*  2.00",
-        "*: p99 from fewer than 100 samples",
+        "* p99 of fewer than 100 samples",
         "8 queries at a time, then 2, at most 5 started per second",
         "",
         "stage   model  calls  tokens in  tokens out      USD",

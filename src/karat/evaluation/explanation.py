@@ -126,19 +126,21 @@ def explain(
     --------
     >>> gold, run = {"q1": {"a": 1, "b": 1}}, {"q1": ["a", "x", "b"]}
     >>> print(explain("AP", gold=gold, run=run, query="q1"))
-    AP: Average precision, for query 'q1'
-    Formula      (Σ precision at the rank of each relevant item in the top k) / all
-                 relevant items
+    AP of query q1 = 0.8333
+    <BLANKLINE>
+    Measure  Average precision
+    Formula  (Σ precision at the rank of each relevant item in the top k) / all
+             relevant items
     <BLANKLINE>
     run
     rank  item  grade  precision
-    1     a         1     1.0000
-    2     x         –          –
-    3     b         1     0.6667
+       1  a         1     1.0000
+       2  x         –          –
+       3  b         1     0.6667
     <BLANKLINE>
-    sum of precisions = 1.6666666666666665
+    sum of precisions = 1.6667
     divided by = 2
-    AP = 0.8333333333333333
+    AP = 0.8333
     """
     options = ScoringOptions(
         conventions,

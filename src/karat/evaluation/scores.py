@@ -72,7 +72,7 @@ class Scores(Result):
     >>> from karat import evaluate
     >>> scores = evaluate({"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["c", "b"]}, "RR")
     >>> scores
-    <Scores 'run': RR 0.7500>
+    <Scores 'run': RR 0.750>
     >>> scores["RR"]
     0.75
     >>> scores.per_query.rows()

@@ -236,7 +236,7 @@ def gate(
     >>> gold, run = {"q1": ["a"], "q2": ["b"]}, {"q1": ["a"], "q2": ["c", "b"]}
     >>> verdict = gate(gold, run, "RR >= 0.8")
     >>> verdict.passed, verdict.failures[0].reason
-    (False, 'RR is 0.7500, 0.0500 below 0.8')
+    (False, 'RR is 0.750, 0.050 below 0.8')
     """
     settings = _config(config, thresholds)
     rules = all_rules(settings, thresholds, preset_named(preset))
