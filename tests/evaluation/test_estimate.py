@@ -27,10 +27,11 @@ def test_first_queries_are_extrapolated_to_all():
     assert (estimated.prompt_tokens, estimated.completion_tokens) == (400_000, 40_000)
     assert math.isclose(estimated.usd, 0.002 * 4 * 1000, rel_tol=1e-12)
     assert str(estimated).splitlines() == [
-        "3,000 queries; estimated from 3 queries",
-        "time: about 1 min 15 s, 8 queries at a time (200.00 ms per query)",
-        "tokens: about 400,000 in, 40,000 out",
-        "cost: about 8.00 USD (0.00267 per query)",
+        "3,000 queries, estimated from 3 queries",
+        "",
+        "time    about 1 min 15 s, 8 queries at a time (200.00 ms per query)",
+        "tokens  about 400,000 in, 40,000 out",
+        "cost    about 8.00 USD ($2,666.67 per 1M queries)",
     ]
 
 
@@ -60,24 +61,24 @@ def test_the_time_is_never_less_than_the_pace_allows(total, jobs, repeat, warmup
 def test_calls_without_a_price_are_reported_and_not_counted_as_free():
     estimated = estimate([line(1, calls=[READ, Call(model="x")]), line(2)], 10, RunOptions())
     assert math.isclose(estimated.usd, 0.02)
-    assert "cost: at least 0.0200 USD (0.00200 per query)" in str(estimated)
-    assert "1 call without a known price or token count, not included in the sums" in str(estimated)
+    assert "cost      at least 0.0200 USD ($2,000.00 per 1M queries)" in str(estimated)
+    assert "1 call without a price or token counts, not in any sum" in str(estimated)
     unknown = estimate([line(1, calls=[Call(model="x")])], 10, RunOptions())
     assert (unknown.usd, unknown.as_dict()["usd"], unknown.unpriced) == (None, None, 1)
-    assert "cost:" not in str(unknown)
+    assert "\ncost" not in str(unknown)
 
 
 def test_unknown_figures_are_not_shown():
     estimated = estimate([JournalLine("q1", [])], 10, RunOptions())
     assert (estimated.seconds, estimated.prompt_tokens, estimated.usd) == (None, None, None)
-    assert str(estimated).splitlines()[1:] == ["cost: unknown, no model calls were reported"]
+    assert str(estimated).splitlines()[2:] == ["cost  no model calls were recorded"]
 
 
 def test_failures_and_rounds_are_shown():
     failed = line(2, error=Failure("Timeout"))
     estimated = str(estimate([line(1), failed], 10, RunOptions(jobs=1, rate=2, warmup=3, repeat=2)))
-    assert "10 queries, 23 calls of the retriever in total; estimated from 2 queries" in estimated
-    assert "time: about 12 s, 1 query at a time, at most 2 started per second" in estimated
+    assert "10 queries, 23 calls in all, estimated from 2 queries" in estimated
+    assert "time    about 12 s, 1 query at a time, at most 2 started per second" in estimated
     assert "1 query of the 2 failed" in estimated
 
 

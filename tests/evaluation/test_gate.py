@@ -100,7 +100,7 @@ def test_miss_and_lowest_queries_are_reported():
         ("q4", 1 / 3),
         ("q3", 1 / 2),
     ]
-    assert check.reason == f"RR is {value:.4f}, {0.9 - value:.4f} below 0.9"
+    assert check.reason == f"RR is {value:.3f}, {0.9 - value:.3f} below 0.9"
 
 
 def test_the_highest_queries_are_to_blame_for_a_max():
@@ -125,9 +125,9 @@ def test_all_queries_are_to_blame_for_a_sum():
 
 def test_limit_missed_by_one_bit_is_shown_as_missed():
     check = only(karat.gate(GOLD, mixed(10), "RR >= 0.7500000000000001"))
-    assert check.reason == "RR is 0.7500, 1e-16 below 0.7500000000000001"
+    assert check.reason == "RR is 0.750, 1e-16 below 0.7500000000000001"
     check = only(karat.gate(GOLD, mixed(10), "RR > 0.75"))
-    assert check.reason == "RR is 0.7500, equal to the limit"
+    assert check.reason == "RR is 0.750, equal to the limit"
 
 
 # max_drop and max_rise
@@ -163,7 +163,7 @@ def test_bound_at_the_limit_is_described_as_the_limit():
     assert not check.passed
     assert (check.miss, math.copysign(1, check.miss)) == (0, 1)
     assert check.reason.endswith(", equal to the limit")
-    assert "a drop of at most 0.5000 (95% confidence, p " in check.reason
+    assert "a drop of at most 0.500 (95% confidence, p " in check.reason
 
 
 @pytest.mark.parametrize("before", range(1, 11))
@@ -195,7 +195,7 @@ def test_a_strict_gate_passes_with_a_remark_if_no_query_differs():
     check = only(verdict)
     assert check.passed
     assert (check.miss, check.differing, check.p) == (0, 0, None)
-    assert check.reason == "RR stayed at 1.0000; no query differs from the baseline"
+    assert check.reason == "RR stayed at 1.000; no query differs from the baseline"
     assert check.reason in " ".join(str(verdict).split())
 
 
@@ -438,8 +438,8 @@ def test_saved_scores_of_documents_or_of_another_matching_rule_are_refused():
 @pytest.mark.parametrize(
     ("threshold", "reason"),
     [
-        ("RR max_drop 0.1", "RR rose by 0.5000, from 0.5000 to 1.0000; a rise of at most 0.5000"),
-        ("RR max_drop 0.1 strict", "from 0.5000 to 1.0000; a rise of at least 0.5000"),
+        ("RR max_drop 0.1", "RR rose by 0.500, from 0.500 to 1.000; a rise of at most 0.500"),
+        ("RR max_drop 0.1 strict", "from 0.500 to 1.000; a rise of at least 0.500"),
     ],
 )
 def test_bound_on_the_good_side_is_described_as_such(threshold, reason):
@@ -452,7 +452,7 @@ def test_bound_of_no_change_is_described_as_a_drop():
     for mode, words in (("", "a rise of at most"), (" strict", "a drop of at most")):
         check = only(karat.gate(GOLD, fell, f"RR max_drop 0.3{mode}", baseline=rose))
         assert check.differing == 12
-        assert check.reason.startswith(f"RR stayed at 0.8500; {words} 0.")
+        assert check.reason.startswith(f"RR stayed at 0.850; {words} 0.")
 
 
 def test_queries_in_only_one_of_the_two_runs_are_reported():

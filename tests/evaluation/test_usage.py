@@ -160,7 +160,7 @@ def test_99th_percentile_of_few_samples_is_marked(n, marked):
     spent = usage(Run.of(timed(n)))
     (row,) = [line for line in str(spent).splitlines() if line.startswith("total")]
     assert row.split()[-2].endswith("*") == marked
-    assert ("*: p99 from fewer than 100 samples" in str(spent)) == marked
+    assert ("* p99 of fewer than 100 samples" in str(spent)) == marked
     assert ("note" in spent.as_dict()["latency"]["stages"]["total"]) == marked
 
 
@@ -182,16 +182,17 @@ def test_report_shows_latency_and_cost():
         "latency [ms]  n  mean   p50   p90    p99   max",
         "total         1  8.00  8.00  8.00  8.00*  8.00",
         "embed         1  2.00  2.00  2.00  2.00*  2.00",
-        "*: p99 from fewer than 100 samples",
-        "8 queries at a time, then 2, at most 5 started per second",
+        "* p99 of fewer than 100 samples",
         "",
         "stage   model  calls  tokens in  tokens out      USD",
         "embed   e          2      2,000           –  0.00400",
         "rerank  –          1          –           –        –",
         "all                3      2,000           –  0.00400",
-        "0.00400 USD per query (over the 1 query with known cost)",
-        "1 call without a known price or token count, not included in the sums",
-        "prices for calls that do not state one: a list 1.0",
+        "",
+        "8 queries at a time, then 2, at most 5 started per second",
+        "cost: $4,000.00 per 1M queries (of the 1 query whose cost is known)",
+        "1 call without a price or token counts, not in any sum",
+        "prices of calls that did not state one: a list 1.0",
     ]
 
 

@@ -13,7 +13,9 @@ from karat.report.cells import (
     format_difference,
     format_value,
     measure_named,
+    readable,
     significance_mark,
+    table_label,
     value_cell,
 )
 from karat.report.comparison import ComparisonSheet, PairRow
@@ -89,8 +91,9 @@ def _of_leader(
     nearest = (_leading(measure, {name: values[name] for name in undecided}) or list(undecided))[0]
     evidence = _evidence(sheet, leader, rivals[nearest])
     if len(undecided) == len(rivals):
+        others = "either other" if len(rivals) == 2 else f"any of the {len(rivals)} others"
         return Headline(
-            f"{best_of_all}, but is not significantly better than any of the {len(rivals)} others "
+            f"{best_of_all}, but is not significantly better than {others} "
             f"(nearest: {nearest}, {evidence})",
             "caution",
         )
@@ -131,7 +134,7 @@ def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: PairRow) 
             f"{rival} have a value",
             "caution",
         )
-    gap = format_value(abs(lead), measure)
+    gap = _gap(abs(lead), measure)
     if _is_better(leader, row):
         tone: Tone = "good"
         return Headline(
@@ -145,9 +148,9 @@ def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: PairRow) 
         )
     reasons = [f"p = {_p(row)}"]
     if row["method"] == "few":
-        reasons.insert(0, f"only {row['wins'] + row['losses']} of {row['n']} queries differ")
+        reasons.insert(0, _differing(row))
     elif row["detectable"] is not None:
-        detectable = format_value(row["detectable"], measure)
+        detectable = _gap(row["detectable"], measure)
         reasons.append(
             f"with {row['n']:,} queries only differences above {detectable} can be shown"
         )
@@ -158,13 +161,31 @@ def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: PairRow) 
     )
 
 
+def _gap(size: float, measure: str) -> str:
+    """Format the size of a difference, with its unit as in tables."""
+    size = readable({"measure": measure, "value": size})["value"]
+    label = table_label(measure)
+    unit = f" {label.split(' [')[1].removesuffix(']')} of" if " [" in label else ""
+    return format_value(size, measure) + unit
+
+
+def _differing(row: PairRow) -> str:
+    """Return how few queries differ between two runs."""
+    differing = row["wins"] + row["losses"]
+    if not differing:
+        return "no query differs"
+    if row["n"] == 1:
+        return "there is only 1 query"
+    return f"only {differing} of {row['n']:,} queries {'differs' if differing == 1 else 'differ'}"
+
+
 def _evidence(sheet: ComparisonSheet, leader: str, row: PairRow) -> str:
     """Return the difference between two runs and its p-value."""
     lead = _lead(leader, row)
     if lead is None or row["p_corrected"] is None:
         return "not tested"
     if row["method"] == "few":
-        return f"only {row['wins'] + row['losses']} of {row['n']} queries differ"
+        return _differing(row)
     if row["p"] < ALPHA <= row["p_corrected"]:
         return f"{format_difference(lead, row['measure'])}, {sheet.uncorrected_note(row)}"
     return f"{format_difference(lead, row['measure'])}, p = {_p(row)}"

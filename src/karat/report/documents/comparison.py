@@ -20,6 +20,7 @@ from karat.report.cells import (
     format_difference,
     format_value,
     interval_text,
+    measure_named,
     p_cell,
     readable,
     significance_mark,
@@ -371,7 +372,8 @@ def _moved_table(sheet: ComparisonSheet, pair: Pair, moved: Sequence[Moved]) -> 
     ]
     rows = []
     for query in moved:
-        tone: Tone = "good" if query.difference > 0 else "bad"
+        is_better = measure_named(query.measure).is_better(query.difference, 0.0)
+        tone: Tone = "good" if is_better else "bad"
         rows.append(
             [
                 Cell(query.query_id),
@@ -410,7 +412,8 @@ def method_notes(sheet: ComparisonSheet) -> list[str]:
     comparison = sheet.comparison
     n = count_tests(sheet.pairs)
     queries = format_counts(sheet.pairs["n"])
-    sentence = f"p: two-sided {TESTS[comparison.test]} over {queries} queries"
+    noun = "query" if queries == "1" else "queries"
+    sentence = f"p: two-sided {TESTS[comparison.test]} over {queries} {noun}"
     if n > 1 and comparison.correction == "none":
         sentence += f", not corrected for {n:,} pairs"
     elif n > 1:

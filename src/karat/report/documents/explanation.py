@@ -58,7 +58,9 @@ def _values(explanation: Explanation) -> str:
     query = f"query {explanation.query}"
     if len(explanation.calculations) == 1:
         return f"{explanation.measure} of {query} = {_number(explanation.calculations[0].value)}"
-    values = ", ".join(f"{each.run} {_number(each.value)}" for each in explanation.calculations)
+    first, second = explanation.calculations
+    names = _distinct(first.run, second.run)
+    values = f"{names[0]} {_number(first.value)}, {names[1]} {_number(second.value)}"
     if explanation.difference is None:
         return f"{explanation.measure} of {query}: {values}"
     return (

@@ -123,19 +123,43 @@ def _section_lines(section: Section, width: int, wide: bool) -> Iterator[Line]:
                 for sentence in block.sentences:
                     yield from _wrapped(sentence, width, "dim", indent=2)
             case Lines():
-                yield from ([(printable(line), "")] for line in block.lines)
+                for line in block.lines:
+                    yield from _wrapped_line(line, width)
 
 
 def _wrapped(sentence: str, width: int, style: str, *, indent: int = 0) -> Iterator[Line]:
     """Wrap a sentence at spaces; all lines but the first are indented."""
     line = ""
-    for word in printable(sentence).split():
+    for word in _words(printable(sentence), width - indent):
         longer = f"{line} {word}" if line.strip() else line + word
         if line.strip() and cell_len(longer) > width:
             yield [(line, style)]
             longer = " " * indent + word
         line = longer
     yield [(line, style)]
+
+
+def _words(sentence: str, width: int) -> Iterator[str]:
+    """Yield the words of a sentence; a word that is wider than a line is split."""
+    for word in sentence.split():
+        part = ""
+        for character in word:
+            if cell_len(part + character) > width:
+                yield part
+                part = ""
+            part += character
+        yield part
+
+
+def _wrapped_line(line: str, width: int) -> Iterator[Line]:
+    """Wrap a line if it is too wide; what follows is indented by two more spaces."""
+    line = printable(line)
+    if cell_len(line) <= width:
+        yield [(line, "")]
+        return
+    margin = " " * (len(line) - len(line.lstrip()))
+    for wrapped in _wrapped(line, width - len(margin), "", indent=2):
+        yield [(margin, ""), *wrapped]
 
 
 def _field_lines(fields: Fields, width: int) -> Iterator[Line]:
