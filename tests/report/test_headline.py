@@ -181,7 +181,9 @@ def test_headline_agrees_with_the_pairs(ranks, baseline):
         others = "both" if beaten == 2 else f"all {beaten}"
         assert line.endswith(f": significantly better than {others} others")
     elif beaten:
-        assert f": significantly better than {beaten} of {len(compared)} others, but not than " in line
+        assert (
+            f": significantly better than {beaten} of {len(compared)} others, but not than " in line
+        )
     else:
         assert f"not significantly better than any of the {len(compared)} others" in line
 
