@@ -108,8 +108,8 @@ def test_overlapping_queries_are_one_point_with_some_ids():
     first, second = grouped_points(values, "RR").to_dicts()
     assert (first["n"], first["query_id"]) == (4, "q1")
     assert first["queries"] == "q1, q2, q3 and 1 more"
-    assert first["moved"] == "0.5000 → 1.0000 (+0.5000)"
-    assert second["moved"] == "1.0000 → 1.0000 (0.0000)"
+    assert first["moved"] == "0.500 → 1.000 (+0.500)"
+    assert second["moved"] == "1.000 → 1.000 (0.000)"
 
 
 @some
@@ -181,7 +181,7 @@ def test_captions_and_marks_show_the_values_of_the_summary():
     scores = scores_of_runs()
     drawn = {chart.id: chart for chart in charts_of_page()}
     for score in scores:
-        assert f"{score.name} {score['nDCG@10']:.4f}" in drawn["values-1"].caption
+        assert f"{score.name} {score['nDCG@10']:.3f}" in drawn["values-1"].caption
         assert f"P90 {score['latency.p90']:.2f}" in drawn["latency-1"].caption
     values = _data(drawn["values-1"].spec)
     assert {(row["run"], row["value"]) for row in values if row["measure"] == "nDCG@10"} == {
@@ -256,7 +256,7 @@ def test_groups_are_coloured_by_difference_and_small_groups_are_marked():
     cells = {row["names"]: row for row in _data(drawing.on_page().spec)}
     assert cells["easy"]["side"] == "better"
     assert cells["hard"]["side"] == "worse"
-    assert (cells["easy"]["value"], cells["hard"]["value"]) == ("1.0000", "0.5000*")
+    assert (cells["easy"]["value"], cells["hard"]["value"]) == ("1.000", "0.500*")
     assert "Worst by RR: hard (3)" in drawing.caption
     assert "*: fewer than 5 queries" in drawing.caption
 

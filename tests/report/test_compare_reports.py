@@ -40,63 +40,68 @@ def test_two_runs_are_shown_as_one_pair(command, files):
     code, out, err = command("compare", *words)
     assert code == 0
     assert err.startswith("next: karat explain RR --gold gold.jsonl --run old.run --other new.run")
-    values, pair, moved, notes, headline = out.split("\n\n")
-    assert headline == "new is significantly better than old: RR differs by 0.4444 (p 0.0010)\n"
-    assert command("eval", *words)[1].startswith(f"{values}\n")
+    headline, table, moved, notes = out.split("\n\n")
+    assert headline == "new is significantly better than old: 0.444 RR ahead (p < 0.001)"
     pairs = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR,P@1").pairs
     low, high, least = (pairs[column].to_list() for column in ("low", "high", "detectable"))
-    assert pair == (
-        "new − old, 12 queries\n"
-        "measure  difference      95% interval       p   W/T/L  change     dz     MDE\n"
-        f"RR        ▲ +0.4444  [{low[0]:.4f}, {high[0]:.4f}]  0.0010  11/0/1  +88.9%  +2.31  "
-        f"{least[0]:.4f}\n"
-        f"P@1       ▲ +0.9167  [{low[1]:.4f}, {high[1]:.4f}]  0.0010  11/1/0       –  +3.18  "
-        f"{least[1]:.4f}"
+    assert table == (
+        "measure            old    new  difference    95% interval       p   W/T/L\n"
+        "RR               0.500  0.944    +0.444 ▲  "
+        f"[{low[0]:.3f}, {high[0]:.3f}]  <0.001  11/0/1\n"
+        "P@1              0.000  0.917    +0.917 ▲  "
+        f"[{low[1]:.3f}, {high[1]:.3f}]  <0.001  11/1/0\n"
+        "Judged@1         0.000  0.917\n"
+        "RR upper bound   1.000  1.000\n"
+        "P@1 upper bound  1.000  1.000\n"
+        "▲ significantly better, ▼ significantly worse (p < 0.05)"
     )
     assert moved == (
-        "new − old: queries with the largest change in RR\n"
-        "  +0.5000  0.5000 → 1.0000  q01  question 1\n"
-        "    a (2): 2 → 1\n"
-        "  +0.5000  0.5000 → 1.0000  q02  question 2\n"
-        "    a (2): 2 → 1\n"
-        "  +0.5000  0.5000 → 1.0000  q03  question 3\n"
-        "    a (2): 2 → 1\n"
-        "  -0.1667  0.5000 → 0.3333  q00  question 0\n"
-        "    a (2): 2 → 3"
+        "largest changes of RR, old → new\n"
+        "query  text          old    new  difference  moved items (rank)\n"
+        "q01    question 1  0.500  1.000      +0.500  a 2→1\n"
+        "q02    question 2  0.500  1.000      +0.500  a 2→1\n"
+        "q03    question 3  0.500  1.000      +0.500  a 2→1\n"
+        "q00    question 0  0.500  0.333      -0.167  a 2→3"
     )
-    assert notes.startswith(
-        "▲ better, ▼ worse: p < 0.05\n"
-        "p: sign-flip randomization test, two-sided\n"
-        "95% intervals of RR (old): all values are equal\n"
+    assert notes == (
+        "p: two-sided sign-flip randomization test over 12 queries\n"
+        "difference: new − old\n"
+        "W/T/L: queries on which new is better, equal, worse\n"
+        "intervals of differences: inversion of the sign-flip test\n"
     )
-    assert notes.endswith(
-        "\nintervals of differences: inversion of the sign-flip test\n"
-        "W/T/L: wins, ties and losses of the first-named run, by query\n"
-        "dz: mean difference / its standard deviation over queries (Cohen's dz)\n"
-        "MDE: minimum detectable effect (80% power, α = 0.05)"
-    )
+    _, out, _ = command("compare", *words, "--wide")
+    heads, first, second, *_ = out.split("\n\n")[1].splitlines()
+    assert heads.endswith("      p  change   W/T/L  queries  p alone     dz    MDE")
+    assert first.endswith(f"+88.9%  11/0/1       12   <0.001  +2.31  {least[0]:.3f}")
+    assert second.endswith(f"–  11/1/0       12   <0.001  +3.18  {least[1]:.3f}")
+    assert "dz: mean difference divided by its standard deviation over queries\n" in out
+    assert "MDE: smallest difference that could have been detected (80% power at α = 0.05)\n" in out
 
 
 def test_common_interval_method_is_shown_once(command, files):
-    _, out, _ = command("compare", "gold.jsonl", "new.run", "mixed.run", "-m", "RR")
-    assert "95% intervals: Student's t on the logit scale\n" in out
-    assert "intervals of differences: inversion of the sign-flip test" in out
+    words = ("compare", "gold.jsonl", "new.run", "mixed.run")
+    _, out, _ = command(*words, "-m", "RR")
+    assert "intervals of differences: inversion of the sign-flip test\n" in out
     karat.Run.of({query: ["x", "y", "a"] for query in OLD}).write("third.run")
     _, out, _ = command("compare", "gold.jsonl", "old.run", "third.run", "-m", "RR")
     assert out.count("all values are equal") == 1
-    assert "of differences" not in out
-    _, out, _ = command("compare", "gold.jsonl", "new.run", "mixed.run", "-m", "RR,Success@5")
+    karat.Run.of({query: ["y", "a"] for query in OLD}).write("fourth.run")
+    _, out, _ = command("compare", "gold.jsonl", "old.run", "third.run", "fourth.run", "-m", "RR")
+    assert "\n95% intervals: all values are equal\n" in out
+    _, out, _ = command(*words, "bad.run", "-m", "RR,Success@5")
     assert "95% intervals of RR: Student's t on the logit scale\n" in out
     assert "95% intervals of Success@5: Wilson's score interval\n" in out
-    assert "intervals of differences in RR: inversion of the sign-flip test" in out
+    _, out, _ = command(*words, "-m", "RR,Success@5")
+    assert "intervals of differences in RR: inversion of the sign-flip test\n" in out
     assert "intervals of differences in Success@5: Clopper-Pearson limits" in out
 
 
 def test_runs_with_another_interval_method_are_named():
     runs = {"old": OLD, "new": {query: ["a"] for query in OLD} | {"q01": ["x"]}}
+    runs["newer"] = runs["new"] | {"q02": ["x"]}
     text = str(karat.compare(GOLD, runs, "RR"))
     assert "\n95% intervals of RR (old): all values are equal\n" in text
-    assert "\n95% intervals of RR (new): Wilson's score interval\n" in text
+    assert "\n95% intervals of RR: Wilson's score interval\n" in text
 
 
 def test_python_prints_the_same_text(command, files):
@@ -105,32 +110,39 @@ def test_python_prints_the_same_text(command, files):
     assert f"{comparison}\n" == out
 
 
-def test_terminal_shows_ruled_tables_of_its_full_width(command, files, monkeypatch):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "120")
+def test_wide_shows_every_column_at_any_width(command, files):
     _, out, _ = command(
-        "compare", "gold.jsonl", "old.run", "new.run", "bad.run", "-m", "RR", "--moved", "0"
+        "compare",
+        "gold.jsonl",
+        "old.run",
+        "new.run",
+        "bad.run",
+        "-m",
+        "RR",
+        "--all-pairs",
+        "--wide",
     )
-    assert out.count("MDE") == 4  # once per pair, in one table each, and in the notes
-    assert "──" in out
+    assert out.count("MDE") == 2  # in one table, and in the notes
 
 
 def test_correction_over_several_pairs_is_shown(command, files):
     words = ("compare", "gold.jsonl", "old.run", "new.run", "bad.run", "-m", "RR", "--moved", "0")
-    _, out, _ = command(*words)
-    assert re.findall(r"^(\w+ − \w+), 12 queries$", out, re.MULTILINE) == [
+    _, out, _ = command(*words, "--all-pairs")
+    assert re.findall(r"^(\w+ − \w+)  ", out, re.MULTILINE) == [
         "new − old",
         "bad − old",
         "bad − new",
     ]
-    assert out.count("p Holm  ") == 3
-    assert "two-sided; p Holm: Holm correction over 3 pairs" in " ".join(out.split())
+    assert "two-sided sign-flip randomization test over 12 queries, corrected by Holm over 3 " in (
+        " ".join(out.split())
+    )
     assert "largest change" not in out
     _, out, _ = command(*words, "--correction", "none", "--test", "wilcoxon")
-    assert "p: Wilcoxon signed-rank test, two-sided; p not corrected over 3 pairs\n" in out
-    assert "p Holm" not in out
+    shown = " ".join(out.split())
+    assert "p: two-sided Wilcoxon signed-rank test over 12 queries, not corrected for 3" in shown
+    assert "Holm" not in out
     _, out, _ = command(*words, "--correction", "tukey", "--test", "t")
-    assert "p Tukey: randomized Tukey HSD correction over 3 pairs" in " ".join(out.split())
+    assert "corrected by randomized Tukey HSD over 3 pairs" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("named", ["old", "old.run"])
@@ -138,8 +150,8 @@ def test_baseline_is_given_by_name_or_path(command, files, named):
     _, out, _ = command(
         "compare", "gold.jsonl", "new.run", "old.run", "bad.run", "-m", "RR", "--baseline", named
     )
-    titles = re.findall(r"^(\w+ − \w+), ", out, re.MULTILINE)
-    assert titles == ["new − old", "bad − old"]
+    table = out.split("\nagainst old, RR\n")[1].splitlines()
+    assert [line.split()[0] for line in table[1:3]] == ["new", "bad"]
     assert "over 2 pairs" in " ".join(out.split())
 
 
@@ -148,23 +160,16 @@ def test_groups_are_shown_with_their_size(command, files):
     _, out, _ = command(*words, "--by", "kind")
     table = out.split("new − old by kind\n")[1].split("\n\n")[0]
     rows = [line.split() for line in table.splitlines()]
-    assert " ".join(rows[0]) == "measure kind difference 95% interval p p Holm W/T/L n"
+    assert " ".join(rows[0]) == "measure kind difference 95% interval p change W/T/L queries"
     # Of 2⁶ sign flips, 2 are as extreme for odd; for even 4, with the sign of q00 either way.
-    assert rows[1][:3] == ["RR", "even", "+0.3889"]
-    assert rows[1][5:] == ["0.0625", "0.0625", "5/0/1", "6"]
-    assert rows[2] == [
-        "RR",
-        "odd",
-        "+0.5000",
-        "[0.5000,",
-        "0.5000]",
-        "0.0312",
-        "0.0625",
-        "6/0/0",
-        "6",
-    ]
-    assert "by group, p Holm: Holm correction over 2 pairs and groups, " in out
+    assert rows[1][:3] == ["RR", "even", "+0.389"]
+    assert rows[1][5:] == ["0.062", "+77.8%", "5/0/1", "6"]
+    assert " ".join(rows[2]) == "RR odd +0.500 [0.500, 0.500] 0.062 +100.0% 6/0/0 6"
+    assert "p of groups: corrected by Holm over 2 pairs and groups\n" in out
     assert "*" not in out
+    _, out, _ = command(*words, "--by", "kind", "--wide")
+    table = out.split("new − old by kind\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split()[9] for line in table[1:3]] == ["0.062", "0.031"]  # p alone
 
 
 def test_small_groups_are_marked(command, files):
@@ -173,7 +178,7 @@ def test_small_groups_are_marked(command, files):
     _, out, _ = command("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--by", "kind")
     assert re.search(r"^RR +few .* 3/0/1 +4\*$", out, re.MULTILINE)
     assert re.search(r"^RR +many .* 8/0/0 +8$", out, re.MULTILINE)
-    assert "*: fewer than 5 queries\n" in out
+    assert "*: groups of fewer than 5 queries are too small for conclusions\n" in out
 
 
 def test_number_of_queries_needed_for_a_difference_is_shown(command, files):
@@ -183,10 +188,9 @@ def test_number_of_queries_needed_for_a_difference_is_shown(command, files):
     needed = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR,P@1").queries_needed(0.05)
     one, other = needed["queries"]
     assert (
-        "queries needed to detect a difference of 0.05 (80% power, α = 0.05)\n"
-        "measure  new − old\n"
-        f"RR       {one:9,}\n"
-        f"P@1      {other:9,}\n"
+        "queries needed to detect a difference of 0.05 (80% power at α = 0.05)\n"
+        "pair        RR  P@1\n"
+        f"new − old  {one:3,}  {other:3,}\n"
     ) in out
 
 
@@ -195,21 +199,22 @@ def test_only_the_largest_rank_changes_are_shown(command, files):
     karat.Gold.of(gold).write("gold.qrels")
     karat.Run.of({"q": [f"item-{at}" for at in range(6)]}).write("old.run")
     karat.Run.of({"q": [f"item-{at}" for at in (5, 4, 3, 2, 1)]}).write("new.run")
-    _, out, _ = command("compare", "gold.qrels", "old.run", "new.run", "-m", "nDCG")
+    _, out, _ = command("compare", "gold.qrels", "old.run", "new.run", "-m", "nDCG", "--wide")
     # At rank r an item adds grade / log2(r + 1): item-5 gains the most, then item-4, then item-0.
-    assert "    item-5 (6): 6 → 1, item-4 (5): 5 → 2, item-0 (1): 1 → – and 3 more\n" in out
+    assert "  item-5 6→1, item-4 5→2, item-0 1→– and 3 more\n" in out
 
 
-def test_lines_are_not_broken_between_two_ranks(command, files):
+def test_moved_items_are_cut_to_the_width_and_complete_if_wide(command, files):
     gold = {"q": {f"a-document-of-a-long-id-{at}": 3 - at for at in range(3)}}
     karat.Gold.of(gold).write("gold.qrels")
     karat.Run.of({"q": ["x", *gold["q"]]}).write("old.run")
     karat.Run.of({"q": list(gold["q"])}).write("new.run")
-    _, out, _ = command("compare", "gold.qrels", "old.run", "new.run", "-m", "nDCG")
-    lines = [line for line in out.splitlines() if line.startswith("    ")]
-    assert len(lines) == 2
-    assert not any(line.endswith("→") or line.startswith("    →") for line in lines)
-    assert " ".join("".join(lines).split()).count(" → ") == 3
+    words = ("compare", "gold.qrels", "old.run", "new.run", "-m", "nDCG")
+    _, out, _ = command(*words)
+    assert max(map(cell_width, out.splitlines())) <= 80
+    assert "a-document-of-a-long-id-0 2→1" in out
+    _, out, _ = command(*words, "--wide")
+    assert [f"{rank + 1}→{rank}" in out for rank in (1, 2, 3)] == [True] * 3
 
 
 def test_long_names_fit_80_columns(command, files):
@@ -245,6 +250,10 @@ def test_many_pairs_show_moved_queries_only_on_request(command, six_runs):
     _, out, _ = command("compare", "gold.jsonl", *six_runs, "-m", "RR")
     assert "largest change" not in out
     _, out, _ = command("compare", "gold.jsonl", *six_runs, "-m", "RR", "--moved", "1")
+    assert out.count("largest change") == 0  # the two best runs are equal
+    _, out, _ = command(
+        "compare", "gold.jsonl", *six_runs, "-m", "RR", "--moved", "1", "--all-pairs"
+    )
     assert out.count("largest change") == 9  # of 15 pairs, 6 are of equal runs
 
 
@@ -260,27 +269,26 @@ def test_many_pairs_are_shown_in_one_table_per_measure(command, six_runs):
         "-o",
         "c.md",
     )
-    _, out, _ = command(*words)
-    for title in ("RR, 12 queries", "P@1, 12 queries"):
-        table = out.split(f"\n{title}\n")[1].split("\n\n")[0].splitlines()
+    _, out, _ = command(*words, "--all-pairs")
+    for title in ("RR", "P@1"):
+        table = out.split(f"\n{title}\n")[1].split("\n\n")[0].splitlines()[:16]
         assert [line[:11] for line in table] == [
             "pair       ",
             *(f"run{b} − run{a}" for a in range(6) for b in range(a + 1, 6)),
         ]
-        assert table[1].split()[4] == ("+0.4444" if title.startswith("RR") else "+0.9167")
+        assert table[1].split()[3] == ("+0.444" if title == "RR" else "+0.917")
     needed = out.split("queries needed")[1].splitlines()
     assert needed[1].split() == ["pair", "RR", "P@1"]
     pairs = karat.compare("gold.jsonl", six_runs, "RR,P@1").queries_needed(0.1)
     expected = pairs.filter(a="run0", b="run1")["queries"].to_list()
     assert needed[2].split()[3:] == [str(n) for n in expected]
+    assert Path("c.md").read_text().count("| run3 − run2 |") == 3  # two measures, queries needed
     # Three runs are best by RR; the first of them, run1, is compared with the five others.
-    assert (
-        Path("c.md").read_text().count("| run1 − run0 |") == 2
-    )  # and in the table of queries needed
-    assert "| run3 − run2 |" not in Path("c.md").read_text()
-    assert (
-        "- 10 other pairs are not shown; .json and .csv contain them\n" in Path("c.md").read_text()
-    )
+    command(*words)
+    text = Path("c.md").read_text()
+    assert "**run1 against the others, RR**" in text
+    assert text.count("| run1 − run0 |") == 1  # in the table of queries needed
+    assert "| run3 − run2 |" not in text
 
 
 def test_interval_method_of_groups_is_shown_where_it_differs(command, files):
@@ -351,7 +359,7 @@ def test_output_format_follows_the_file_extension(command, files):
     words = ("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR,P@1")
     code, out, err = command(*words, *outputs)
     assert code == 0
-    assert out.startswith("measure")
+    assert out.startswith("new is significantly better than old: ")
     written = ["c.json", "c.csv", "c.queries.csv", "c.md", "c.tex"]
     assert err.startswith("".join(f"wrote {name}\n" for name in written))
     comparison = karat.compare("gold.jsonl", ["old.run", "new.run"], "RR,P@1")
@@ -392,17 +400,19 @@ def test_markdown_has_tables_and_a_list(command, files):
     command("compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--moved", "1", "-o", "c.md")
     lines = Path("c.md").read_text().splitlines()
     assert lines[:5] == [
-        "**new is significantly better than old: RR differs by 0.4444 (p 0.0010)**",
+        "**✅ new is significantly better than old: 0.444 RR ahead (p &lt; 0.001)**",
         "",
-        "| measure | old | new | n |",
-        "| --- | ---: | ---: | ---: |",
-        "| RR | 0.5000 [0.500, 0.500] | 0.9444 [0.615, 0.994] | 12 |",
+        "| measure | old | new | difference | 95% interval | p | change | W/T/L | queries |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| RR | 0.500 | **0.944** | +0.444 ▲ | [0.333, 0.500] | &lt;0.001 | +88.9% | 11/0/1 | 12 |",
     ]
-    assert "**new − old, 12 queries**" in lines
-    assert "| new − old | q00 | question 0 | a (2): 2 → 3 | -0.1667 |" in lines
-    assert "- ▲ better, ▼ worse: p &lt; 0.05" in lines
-    folded = lines.index("<details><summary>columns and methods</summary>")
-    assert lines[folded + 1 : folded + 3] == ["", "- p: sign-flip randomization test, two-sided"]
+    assert "| q00 | question 0 | 0.500 | 0.333 | -0.167 | a 2→3 |" in lines
+    assert "- ▲ significantly better, ▼ significantly worse (p &lt; 0.05)" in lines
+    folded = lines.index("<details><summary>Method</summary>")
+    assert lines[folded + 1 : folded + 3] == [
+        "",
+        "- p: two-sided sign-flip randomization test over 12 queries",
+    ]
     assert lines[-2:] == ["", "</details>"]
 
 
@@ -414,27 +424,29 @@ def test_latex_marks_the_best_and_significantly_better_runs(command, files):
         r"\begin{table}",
         r"\centering",
         r"\caption{Letters mark the runs that a value is significantly better than (sign-flip "
-        r"randomization test, Holm correction over 3 pairs, separately for each measure; "
-        r"$\alpha = 0.05$). Best values are bold.}",
+        r"randomization test, corrected by Holm over 3 pairs, separately for each measure; "
+        r"$\alpha$ = 0.05). Best values are bold.}",
     ]
     assert lines[4:] == [
-        r"\begin{tabular}{ll}",
+        r"\begin{tabular}{lr}",
         r"\toprule",
         r"run & RR \\",
         r"\midrule",
-        r"$^{a}$ old & 0.5000$^{c}$ \\",
-        r"$^{b}$ new & \textbf{0.9444}$^{ac}$ \\",
-        r"$^{c}$ bad & 0.0000 \\",
+        r"old\textsuperscript{a} & 0.500\textsuperscript{c} \\",
+        r"new\textsuperscript{b} & \textbf{0.944}\textsuperscript{ac} \\",
+        r"bad\textsuperscript{c} & 0.000 \\",
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
     ]
     command(*words, "--baseline", "old")
     text = Path("c.tex").read_text()
-    assert "\nold & 0.5000 \\\\\n" in text
-    assert "\nnew & \\textbf{0.9444}$^{\\dagger}$ \\\\\n" in text
-    assert "\nbad & 0.0000$^{\\ddagger}$ \\\\\n" in text
-    assert "better and worse than old (sign-flip randomization test, Holm correction over 2" in text
+    assert "\nold & 0.500 \\\\\n" in text
+    assert "\nnew & \\textbf{0.944}\\textsuperscript{$\\dagger$} \\\\\n" in text
+    assert "\nbad & 0.000\\textsuperscript{$\\ddagger$} \\\\\n" in text
+    assert (
+        "better and worse than old (sign-flip randomization test, corrected by Holm over 2" in text
+    )
 
 
 def test_letters_of_runs_go_on_with_capitals_and_then_pairs():
@@ -444,17 +456,16 @@ def test_letters_of_runs_go_on_with_capitals_and_then_pairs():
     assert len(set(letters)) == 60
 
 
-@pytest.mark.parametrize(("count", "marks"), [(3, "bc"), (5, "b,c,aa,ab")])
+@pytest.mark.parametrize(("count", "marks"), [(3, "bc"), (5, "b--ab")])
 def test_latex_separates_letters_of_more_runs_than_the_alphabet_has(
     tmp_path, monkeypatch, count, marks
 ):
-    for module in ("comparison", "latex"):
-        monkeypatch.setattr(f"karat.report.{module}.ascii_letters", "abc")
+    monkeypatch.setattr("karat.report.comparison.ascii_letters", "abc")
     runs = {f"run{at}": BAD if at else OLD for at in range(count)}
     karat.compare(GOLD, runs, "RR", correction="none").write(tmp_path / "c.tex")
     text = (tmp_path / "c.tex").read_text()
-    assert f"$^{{a}}$ run0 & \\textbf{{0.5000}}$^{{{marks}}}$" in text
-    assert f"$^{{{run_letter(count - 1)}}}$ run{count - 1} & 0.0000 " in text
+    assert f"run0\\textsuperscript{{a}} & \\textbf{{0.500}}\\textsuperscript{{{marks}}}" in text
+    assert f"run{count - 1}\\textsuperscript{{{run_letter(count - 1)}}} & 0.000 " in text
 
 
 def test_latex_does_not_mark_insignificant_differences(tmp_path):
@@ -462,7 +473,7 @@ def test_latex_does_not_mark_insignificant_differences(tmp_path):
     comparison = karat.compare(three, {"old": OLD, "new": NEW}, "RR")
     assert comparison.pairs["p_corrected"].to_list() == [2 / 8]
     comparison.write(tmp_path / "c.tex")
-    assert "$^{b}$ new & \\textbf{1.0000} \\\\\n" in (tmp_path / "c.tex").read_text()
+    assert "new\\textsuperscript{b} & \\textbf{1.000} \\\\\n" in (tmp_path / "c.tex").read_text()
 
 
 def test_latex_does_not_mark_equal_runs(tmp_path):
@@ -477,7 +488,7 @@ def test_latex_does_not_mark_equal_runs(tmp_path):
     assert row["difference"] == 0
     assert row["p"] < 0.05  # signed ranks do not test the mean
     comparison.write(tmp_path / "c.tex")
-    assert r"0.6875}$^" not in (tmp_path / "c.tex").read_text()
+    assert r"0.688}\textsuperscript" not in (tmp_path / "c.tex").read_text()
 
 
 def test_latex_respects_measures_where_lower_is_better(tmp_path):
@@ -493,8 +504,8 @@ def test_latex_respects_measures_where_lower_is_better(tmp_path):
     comparison.write(tmp_path / "c.tex")
     text = (tmp_path / "c.tex").read_text()
     assert r"run & latency.mean [ms] & RR \\" in text
-    assert r"$^{a}$ slow & 55.50 & \textbf{1.0000} \\" in text
-    assert r"$^{b}$ fast & \textbf{10.50}$^{a}$ & \textbf{1.0000} \\" in text
+    assert r"slow\textsuperscript{a} & 55.50 & 1.000 \\" in text
+    assert r"fast\textsuperscript{b} & \textbf{10.50}\textsuperscript{a} & 1.000 \\" in text
 
 
 def test_latex_protects_names_in_brackets(tmp_path):
@@ -519,13 +530,13 @@ def test_latex_of_scores_has_intervals_and_remarks(command, files):
         r"\caption{95\% intervals of RR (old): all values are equal. "
         r"95\% intervals of RR (some): Student's t on the logit scale. "
         r"95\% intervals of Hits@1: Wilson's score interval. Best values are bold.}",
-        r"\begin{tabular}{lll}",
+        r"\begin{tabular}{lrr}",
         r"\toprule",
         r"run & RR & Hits@1 \\",
         r"\midrule",
-        r"old & 0.5000 [0.500, 0.500] & 0 -- \\",
-        rf"some & \textbf{{0.8611}} [{low:.3f}, {high:.3f}] & "
-        r"\textbf{0.8333} [0.5520, 0.9530] \\",
+        r"old & 0.500 [0.500, 0.500] & 0 -- \\",
+        rf"some & \textbf{{0.861}} [{low:.3f}, {high:.3f}] & "
+        r"\textbf{0.833} [0.552, 0.953] \\",
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
@@ -533,7 +544,7 @@ def test_latex_of_scores_has_intervals_and_remarks(command, files):
     command("eval", "gold.jsonl", "old.run", "-m", "RR", "--no-intervals", "-o", "s.tex")
     text = Path("s.tex").read_text()
     assert "caption" not in text
-    assert "\nold & 0.5000 \\\\\n" in text
+    assert "\nold & 0.500 \\\\\n" in text
 
 
 def test_latex_escapes_special_characters(tmp_path):
@@ -552,7 +563,7 @@ def test_latex_escapes_special_characters(tmp_path):
 
 @pytest.mark.parametrize(
     ("p", "shown"),
-    [(None, "–"), (1.0, "1.0000"), (0.0001, "0.0001"), (0.0000999, "<0.0001"), (1e-9, "<0.0001")],
+    [(None, "–"), (1.0, "1.000"), (0.001, "0.001"), (0.000999, "<0.001"), (1e-9, "<0.001")],
 )
 def test_small_p_is_not_shown_as_zero(p, shown):
     assert probability(p) == shown
@@ -612,7 +623,7 @@ def test_scoring_flags_are_respected(command, files):
     _, out, _ = command(
         "compare", "gold.jsonl", "old.run", "new.run", "-m", "RR", "--top-k", "1", "--moved", "0"
     )
-    assert re.search(r"^RR +0\.0000 .* 0\.9167 .* 12$", out, re.MULTILINE)
-    assert "\nlist: top_k=1\n\n" in out
+    assert re.search(r"^RR +0\.000 +0\.917 .* 11/1/0", out, re.MULTILINE)
+    assert "\nlist: top_k=1\n" in out
     _, out, _ = command("compare", "gold.jsonl", "old.run", "new.run", "--preset", "benchmark")
     assert "conventions: duplicates=count" in out

@@ -61,24 +61,35 @@ def test_failed_gate_shows_thresholds_margins_and_queries_to_blame(command, file
     assert err.startswith("using the thresholds in karat.toml\n")
     # At a drop of 0.1, 2 of the 2⁶ sign flips are as extreme; from 0.25 on, 6 or more.
     assert out == (
-        "        threshold                      value  baseline    bound       p  n\n"
-        "passed  RR >= 0.4                     0.5000         –        –       –  6\n"
-        "FAILED  RR max_drop 0.1               0.5000    1.0000  -0.2500  0.0312  6\n"
-        "FAILED  RR >= 0.7 [category=billing]  0.6667         –        –       –  3\n"
+        "new failed 2 of 3 thresholds (baseline old); 1 query that the retriever failed\n"
+        "on\n"
+        "\n"
+        "        threshold                     value  baseline   bound      p  queries\n"
+        "passed  RR >= 0.4                     0.500         –       –      –        6\n"
+        "FAILED  RR max_drop 0.1               0.500     1.000  -0.250  0.031        6\n"
+        "FAILED  RR >= 0.7 [category=billing]  0.667         –       –      –        3\n"
         "\n"
         "failed: RR max_drop 0.1\n"
-        "  RR fell by 0.5000, from 1.0000 to 0.5000; a drop of at least 0.2500 (95%\n"
-        "    confidence, p 0.0312), 0.1500 more than 0.1\n"
-        "  queries that fell most: q5 1.0000 → 0.0000, q1 1.0000 → 0.5000, q2 1.0000 →\n"
-        "    0.5000, q3 1.0000 → 0.5000, q4 1.0000 → 0.5000\n"
+        "RR fell by 0.500, from 1.000 to 0.500; a drop of at least 0.250 (95% confidence,\n"
+        "  p 0.031), 0.150 more than 0.1\n"
+        "\n"
+        "queries that fell most\n"
+        "query  baseline  value\n"
+        "q5        1.000  0.000\n"
+        "q1        1.000  0.500\n"
+        "q2        1.000  0.500\n"
+        "q3        1.000  0.500\n"
+        "q4        1.000  0.500\n"
         "\n"
         "failed: RR >= 0.7 [category=billing]\n"
-        "  RR is 0.6667, 0.0333 below 0.7\n"
-        "  lowest queries: q1 0.5000, q2 0.5000\n"
+        "RR is 0.667, 0.033 below 0.7\n"
+        "\n"
+        "lowest queries\n"
+        "query  value\n"
+        "q1     0.500\n"
+        "q2     0.500\n"
         "\n"
         "new: 1 query that the retriever failed on: scored as if nothing was retrieved\n"
-        "new failed 2 of 3 thresholds (baseline old); 1 query that the retriever failed\n"
-        "  on\n"
     )
 
 
@@ -106,7 +117,7 @@ def test_command_line_replaces_thresholds_of_the_file(command, files):
     Path("karat.toml").write_text(TOML)
     code, out, _ = command("gate", "gold.jsonl", "new.jsonl", *FAILURES, "--require", "mrr >= 0.1")
     assert code == 1
-    assert [line[8:38].strip() for line in out.splitlines()[1:3]] == [
+    assert [line[8:38].strip() for line in out.splitlines()[3:5]] == [
         "RR >= 0.7 [category=billing]",
         "RR >= 0.1",
     ]
@@ -121,7 +132,7 @@ def test_every_format_reports_failed_queries_even_if_the_gate_passed(command, fi
     assert code == 0
     assert err == "wrote v.xml\nwrote v.md\nwrote v.json\n"
     remark = "1 query that the retriever failed on"
-    assert remark in " ".join(out.splitlines()[-2:])
+    assert remark in out.split("\n\n")[0].replace("\n", " ")
     assert remark in Path("v.md").read_text().splitlines()[0]
     assert json.loads(Path("v.json").read_text())["gates"][0]["unanswered"] == {
         "failed": 1,
@@ -165,7 +176,7 @@ def test_json_on_stdout_equals_the_json_file(command, files):
     value, change, group = gate["checks"]
     assert value == {
         "measure": "RR", "threshold": "RR >= 0.4", "kind": "min", "limit": 0.4, "passed": True,
-        "value": 0.5, "n": 6, "reason": "RR is 0.5000",
+        "value": 0.5, "n": 6, "reason": "RR is 0.500",
     }  # fmt: skip
     assert change["difference"] == -0.5
     assert change["bound"] == pytest.approx(-0.25)
@@ -204,8 +215,8 @@ def test_junit_has_one_case_per_threshold(command, files):
         ["skipped"],
     ]
     failure = cases[2].find("failure")
-    assert failure.get("message") == "RR is 0.6667, 0.0333 below 0.7"
-    assert failure.text.splitlines()[1] == "lowest queries: q1 0.5000, q2 0.5000"
+    assert failure.get("message") == "RR is 0.667, 0.033 below 0.7"
+    assert failure.text.splitlines()[1] == "lowest queries: q1 0.500, q2 0.500"
 
 
 def test_markdown_has_a_heading_a_table_and_remarks(command, files):
@@ -213,14 +224,23 @@ def test_markdown_has_a_heading_a_table_and_remarks(command, files):
     words = ("gate", "gold.jsonl", "new.jsonl", "--baseline", "old.jsonl", *FAILURES)
     command(*words, "-o", "v.md")
     lines = Path("v.md").read_text().splitlines()
-    assert lines[0].startswith("### new failed 2 of 3 thresholds (baseline old); 1 query")
+    assert lines[0].startswith("**❌ new failed 2 of 3 thresholds (baseline old); 1 query")
     assert lines[2:5] == [
-        "|  | threshold | value | baseline | bound | p | n |",
+        "|  | threshold | value | baseline | bound | p | queries |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
-        "| passed | RR >= 0.4 | 0.5000 | – | – | – | 6 |",
+        "| passed | RR >= 0.4 | 0.500 | – | – | – | 6 |",
     ]
-    assert "- lowest queries: q1 0.5000, q2 0.5000" in lines
-    assert "**remarks**" in lines  # so that what follows does not belong to the last failure
+    failure = lines.index("### failed: RR >= 0.7 [category=billing]")
+    assert lines[failure + 2 :][:8] == [
+        "- RR is 0.667, 0.033 below 0.7",
+        "",
+        "**lowest queries**",
+        "",
+        "| query | value |",
+        "| --- | ---: |",
+        "| q1 | 0.500 |",
+        "| q2 | 0.500 |",
+    ]
     assert (
         lines[-1]
         == "- new: 1 query that the retriever failed on: scored as if nothing was retrieved"
@@ -264,7 +284,7 @@ def test_hostile_names_are_escaped(tmp_path):
     for name in ("v.xml", "v.md", "v.json"):
         verdict.write(tmp_path / name)
     root = ElementTree.parse(tmp_path / "v.xml").getroot()
-    assert "a|b 0.0000" in next(root.iter("failure")).text
+    assert "a|b 0.000" in next(root.iter("failure")).text
     assert all(character.isprintable() for line in str(verdict).split("\n") for character in line)
     markdown = (tmp_path / "v.md").read_text()
     assert "a\\|b" in markdown

@@ -23,25 +23,36 @@ def run(*ranks):
     return {query: [*(f"x{i}" for i in range(1, rank)), "a"] for query, rank in ranked}
 
 
-def headline(runs, measure="RR", **options):
+def conclusion(runs, measure="RR", **options):
     return comparison_conclusion(
         ComparisonSheet(karat.compare(GOLD, runs, measure, **options), n_moved=0)
     )
 
 
+def headline(runs, measure="RR", **options):
+    return conclusion(runs, measure, **options).text
+
+
 def test_lead_over_one_run_is_significant_or_not():
-    better = "new is significantly better than old: RR differs by 0.5000 (p 0.0005)"
+    better = "new is significantly better than old: 0.500 RR ahead (p < 0.001)"
     assert headline({"old": run(2), "new": run(1)}) == better
     assert headline({"new": run(1), "old": run(2)}) == better
     assert headline({"old": run(1, 2), "new": run(2, 1, 1)}) == (
-        "new leads old by 0.0833 RR, but the difference is not statistically significant (p 0.6875)"
+        "new leads old by 0.083 RR, but the gap is not significant (p = 0.688; with 12 queries "
+        "only differences above 0.319 can be shown)"
     )
+
+
+def test_tone_follows_significance():
+    assert conclusion({"old": run(2), "new": run(1)}).tone == "good"
+    assert conclusion({"old": run(1, 2), "new": run(2, 1, 1)}).tone == "caution"
+    assert conclusion({"old": run(2), "new": run(2)}).tone == "caution"
 
 
 def test_few_differing_queries_are_counted():
     assert headline({"old": run(2), "new": run(1, *[2] * 11)}) == (
-        "new leads old by 0.0417 RR, but the difference is not statistically significant "
-        "(only 1 of 12 queries differ, p 1.0000)"
+        "new leads old by 0.042 RR, but the gap is not significant "
+        "(only 1 of 12 queries differ; p = 1.000)"
     )
 
 
@@ -58,7 +69,7 @@ def test_best_run_is_compared_with_all_others():
     runs = {name: run(*ranks) for name, ranks in NEAR.items()}
     assert headline(runs) == (
         "new has the best RR, but is not significantly better than any of the 2 others "
-        "(nearest: close, +0.0833, p Holm 1.0000)"
+        "(nearest: close, +0.083, p = 1.000)"
     )
 
 
@@ -66,15 +77,15 @@ def test_lead_that_only_the_correction_makes_insignificant_is_stated():
     runs = {"old": run(*[1] * 6, *[2] * 6), "close": run(*[1] * 6, *[2] * 6), "new": run(1)}
     assert headline(runs) == (
         "new has the best RR, but is not significantly better than any of the 2 others "
-        "(nearest: old, +0.2500, significant on its own (p 0.0312), but not after Holm correction "
-        "over 3 pairs (p 0.0938))"
+        "(nearest: old, +0.250, significant on its own (p 0.031), but not after Holm correction "
+        "over 3 pairs (p 0.094))"
     )
 
 
 def test_best_run_is_compared_with_the_baseline_only():
     runs = {"old": run(2), "close": run(*[1] * 11, 2), "new": run(1)}
     assert headline(runs, baseline="old") == (
-        "new is significantly better than old: RR differs by 0.5000 (p Holm 0.0010)"
+        "new is significantly better than old: 0.500 RR ahead (p < 0.001)"
     )
     assert headline(runs, baseline="new") == (
         "new has the best RR: significantly better than 1 of 2 others, but not than close "
@@ -90,7 +101,7 @@ def test_equally_good_runs_are_all_named():
 
 def test_lower_values_are_better_for_some_measures():
     assert headline({"old": run(2), "new": run(1)}, "FirstRelevant").startswith(
-        "new is significantly better than old: FirstRelevant differs by 1 "
+        "new is significantly better than old: 1 FirstRelevant ahead "
     )
 
 
@@ -98,9 +109,9 @@ def test_lower_values_are_better_for_some_measures():
 def test_missing_values_and_tests_are_reported():
     nothing = {query: ["x"] for query in GOLD}
     runs = {"old": nothing, "new": nothing}
-    assert headline(runs, "FirstRelevant") == "no query has a value for FirstRelevant"
+    assert headline(runs, "FirstRelevant") == "no query has a value of FirstRelevant"
     assert headline(runs | {"new": run(1)}, "FirstRelevant") == (
-        "new has the best FirstRelevant; the difference from old was not tested"
+        "new has the best FirstRelevant; its difference from old was not tested"
     )
 
 
@@ -115,18 +126,23 @@ def test_lead_that_common_queries_do_not_confirm_is_reported():
 
 def test_scores_without_a_comparison_make_no_claim_of_significance():
     sheets = [Sheet(karat.evaluate(GOLD, run(rank), "RR"), intervals=False) for rank in (1, 2)]
-    assert scores_conclusion(sheets[:1]) == "run: RR 1.0000"
+    assert scores_conclusion(sheets[:1]).text == "run: RR 1.000 over 12 queries"
     named = karat.Evaluator(GOLD, "RR").all({"new": run(1), "old": run(2)})
     sheets = [Sheet(score, intervals=False) for score in named]
-    assert scores_conclusion(sheets) == (
-        "new has the best RR: 1.0000; karat compare shows whether the difference is significant"
+    assert scores_conclusion(sheets).text == (
+        "new has the best RR: 1.000; karat compare shows whether the difference is significant"
     )
 
 
 def test_run_without_an_interval_is_named_with_its_value_alone():
-    assert (
-        scores_conclusion([Sheet(karat.evaluate({"q00": ["a"]}, run(2), "RR"))]) == "run: RR 0.5000"
-    )
+    one = Sheet(karat.evaluate({"q00": ["a"]}, run(2), "RR"))
+    assert scores_conclusion([one]).text == "run: RR 0.500 over 1 query"
+
+
+def test_numbers_of_queries_that_end_in_1_are_plural():
+    gold = {f"q{at}": ["a"] for at in range(21)}
+    text = scores_conclusion([Sheet(karat.evaluate(gold, gold, "RR"))]).text
+    assert text.endswith(" over 21 queries")
 
 
 @examples(15, 150)
@@ -139,7 +155,7 @@ def test_run_without_an_interval_is_named_with_its_value_alone():
 def test_headline_agrees_with_the_pairs(ranks, baseline):
     runs = {f"run{at}": run(*own) for at, own in enumerate(ranks)}
     comparison = karat.compare(GOLD, runs, "RR", baseline=baseline)
-    line = comparison_conclusion(ComparisonSheet(comparison, n_moved=0))
+    line = comparison_conclusion(ComparisonSheet(comparison, n_moved=0)).text
     values = {score.name: score["RR"] for score in comparison.scores}
     leaders = [name for name, value in values.items() if value == max(values.values())]
     if len(leaders) > 1:
@@ -157,7 +173,7 @@ def test_headline_agrees_with_the_pairs(ranks, baseline):
         (rival,) = set(compared[0]) - {leader}
         told = f"is significantly better than {rival}: " if beaten else f"leads {rival} by "
         assert line.startswith(f"{leader} {told}")
-        denied = "not statistically significant" in line or ", not after " in line
+        denied = "the gap is not significant" in line or ", but not after " in line
         assert denied == (not beaten)
         return
     assert line.startswith(f"{leader} has the best RR")
@@ -165,7 +181,9 @@ def test_headline_agrees_with_the_pairs(ranks, baseline):
         others = "both" if beaten == 2 else f"all {beaten}"
         assert line.endswith(f": significantly better than {others} others")
     elif beaten:
-        assert f": significantly better than {beaten} of {len(compared)} others, not than " in line
+        assert (
+            f": significantly better than {beaten} of {len(compared)} others, but not than " in line
+        )
     else:
         assert f"not significantly better than any of the {len(compared)} others" in line
 
@@ -180,8 +198,8 @@ def test_marks_show_what_is_better(options):
         for name, ms in (("old", 5.0), ("slow", 50.0))
     }
     text = str(karat.compare(GOLD, timed, ["latency.mean", "RR"], **options))
-    assert "▼ +45.00" in text
-    assert "\n▲ better, ▼ worse: p < 0.05\n" in text
+    assert "+45.00 ▼" in text
+    assert "\n▲ significantly better, ▼ significantly worse (p < 0.05)\n" in text
     same = str(karat.compare(GOLD, {"old": run(1), "new": run(1)}, "RR", **options))
     assert "▲" not in same
     assert "▼" not in same
@@ -196,5 +214,6 @@ def test_groups_are_marked_by_their_own_p():
     new = {f"q{at:02}": ["a"] if at % 2 else ["x", "a"] for at in range(24)}
     text = str(karat.compare(gold, {"old": old, "new": new}, "RR", by="kind"))
     table = text.split("new − old by kind\n")[1].split("\n\n")[0].splitlines()
-    assert [" ▲ " in line for line in table] == [False, False, True]
-    assert "▲ better, ▼ worse: p Holm < 0.05\n" in text
+    assert [" ▲ " in line for line in table[:3]] == [False, False, True]
+    assert table[3] == "▲ significantly better, ▼ significantly worse (p < 0.05)"
+    assert "p of groups: corrected by Holm over 2 pairs and groups\n" in text

@@ -60,7 +60,7 @@ def test_compare_writes_a_page_of_differences(command, tmp_path: Path):
     code, _, _ = command("compare", GOLD, *RUNS, "-m", "nDCG@10", "-o", str(page))
     assert code == 0
     assert 'id="pairs"' in text(page)
-    assert "+0.0848" in text(page)
+    assert "+0.085" in text(page)
 
 
 def test_gate_writes_a_page_with_the_verdict(command, tmp_path: Path):
@@ -80,7 +80,7 @@ def test_gate_writes_a_page_with_the_verdict(command, tmp_path: Path):
     )
     assert code == 1
     assert f"wrote {page}" in err
-    assert "nDCG@10 is 0.8999, 0.0501 below 0.95" in text(page)
+    assert "nDCG@10 is 0.900, 0.050 below 0.95" in text(page)
     assert data(page)["runs"] == ["bm25", "hybrid"]
 
 

@@ -1,10 +1,14 @@
-"""How a notebook shows gold, runs, scores and comparisons."""
+"""How a notebook shows gold, runs and every kind of result."""
 
 from __future__ import annotations
 
 import pytest
 
 import karat
+from karat import report
+from karat.evaluation.estimate import Estimate, MeanUsage
+from karat.evaluation.result import Result
+from karat.evaluation.usage import usage
 from karat.report.cells import format_with_interval
 from support.markup import Reader
 
@@ -21,7 +25,7 @@ POOR = karat.Run.of({f"q{n}": {"c": 0.75, "b": 0.5} for n in range(7)}, name="po
 MEASURES = ["nDCG@10", "RR"]
 
 
-def shown(value: karat.Gold | karat.Run | karat.Scores | karat.Comparison) -> Reader:
+def shown(value: karat.Gold | karat.Run | Result) -> Reader:
     return Reader(value._repr_html_())
 
 
@@ -62,18 +66,72 @@ def test_run_shows_failed_queries() -> None:
 def test_scores_show_the_values_of_their_summary() -> None:
     scores = karat.evaluate(GOLD, GOOD, MEASURES)
     reader = shown(scores)
-    exact = [at["data-value"] for _, at in reader.elements if "data-low" in at]
-    assert exact == [repr(value) for value in scores.summary()["value"]]
     for row in scores.summary().to_dicts():
-        assert format_with_interval(row).split(" ", 1)[1] in reader.text
+        assert f"{row['measure']}{format_with_interval(row)}" in reader.text
 
 
 def test_comparison_shows_values_and_differences() -> None:
     comparison = karat.compare(GOLD, {"good": GOOD, "poor": POOR}, MEASURES)
     text = shown(comparison).text
-    assert "poor − good, 8 queries" in text
+    assert text.startswith("good is significantly better than poor: ")
+    assert "difference: poor − good" in text
+    assert "over 8 queries" in text
     assert "poor: 1 query of gold not in the run: scored as if nothing was retrieved" in text
     assert "W/T/L" in text
+
+
+def results() -> dict[str, Result]:
+    """Return one result of each kind, with harmful texts wherever there can be any."""
+    run = karat.Run.of(
+        [
+            {
+                "query_id": HARM,
+                "results": [{"id": HARM}],
+                "latency_ms": {HARM: 3.0, "total": 5.0},
+                "error": None,
+            },
+            {"query_id": "p", "results": [], "error": {"type": HARM, "message": HARM}},
+        ],
+        name=HARM,
+    )
+    gold = karat.Gold.of({HARM: {HARM: 1}, "p": {"a": 1}}, name=HARM)
+    doubled = [{"query_id": HARM, "doc_id": HARM, "start": 3, "end": 900}]
+    return {
+        "scores": karat.evaluate(GOLD, GOOD, MEASURES),
+        "comparison": karat.compare(GOLD, [GOOD, POOR], MEASURES),
+        "verdict": karat.gate(GOLD, POOR, "RR >= 0.9", baseline=GOOD),
+        "explanation": karat.explain("RR", gold=gold, run={HARM: [HARM], "p": ["a"]}, query=HARM),
+        "validation": karat.validate(karat.Gold.of(spans=doubled), corpus={HARM: "short"}),
+        "location": karat.locate(karat.Gold.of(evidence={HARM: [HARM]}), {"d": "nothing"}),
+        "usage": usage(run),
+        "estimate": Estimate(10, 10, 2, 1, 1, None, 5.0, 0, MeanUsage(10.0, 3.0, 1.0, 0.001)),
+    }
+
+
+KINDS = [
+    *("scores", "comparison", "verdict", "explanation"),
+    *("validation", "location", "usage", "estimate"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")  # about evidence not found
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_result_is_shown_as_html(kind: str) -> None:
+    result = results()[kind]
+    reader = shown(result)
+    names = {name for name, _ in reader.elements}
+    assert names <= {
+        *("div", "p", "table", "caption", "thead", "tbody", "tr", "th", "td"),
+        *("sup", "span", "ul", "li", "pre"),
+    }
+    assert all(set(attributes) <= {"style"} for _, attributes in reader.elements)
+    assert "\u202e" not in reader.text
+    document = report.document(result)
+    assert document.headline is None or reader.text.startswith(printed(document.headline.text))
+
+
+def printed(text: str) -> str:
+    return text.replace("\u202e", "⟨U+202E⟩")
 
 
 @pytest.mark.parametrize(

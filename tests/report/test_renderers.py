@@ -134,3 +134,18 @@ def test_html_is_escaped_and_has_no_script():
     assert "a|b &lt;i&gt; 100% of_it" in text
     assert "<script" not in text
     assert re.findall(r"<th[^>]*>([^<]*)</th>", text)[:4] == ["run", "nDCG@10", "RR", "text"]
+
+
+def test_lines_cannot_end_their_fence_in_markdown():
+    hostile = Document("", sections=[Section([Lines(["```", "<img>", "\u202e````"])])])
+    lines = markdown.markdown(hostile).splitlines()
+    assert lines == ["`````", "```", "<img>", "⟨U+202E⟩````", "`````"]
+
+
+def test_words_and_names_longer_than_a_line_are_cut():
+    names = [Column("検索" * 40, "left"), Column("b" * 200)]
+    table = Table(names, [[Cell("c" * 200), Cell("d" * 200)]])
+    hostile = Document("", Headline("e" * 200), [Section([table])], notes=["f" * 200])
+    text = terminal.text(hostile)
+    assert max(map(cell_len, text.splitlines())) <= 80
+    assert text.count("e") == text.count("f") == 200

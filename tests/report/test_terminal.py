@@ -1,4 +1,4 @@
-"""What a terminal shows in addition to plain text: bars, bold and colour; piped output has none."""
+"""What a terminal shows in addition to plain text: bold and colour; piped output has none."""
 
 import io
 import os
@@ -10,11 +10,12 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karat.report.bars import ValueBar
 from rich.cells import cell_len as cell_width
 
 import karat
 from karat.measures.registry import REGISTRY
+from karat.report.document_model import Interval
+from karat.report.renderers.terminal import whisker
 from support.effort import examples
 
 GOLD = {f"q{at:02}": {"a": 2, "b": 1} for at in range(12)}
@@ -85,33 +86,17 @@ def in_pseudo_terminal(*words):
     return shown.decode().replace("\r\n", "\n")
 
 
-def slow_bar(low, value, high, width):
-    """Look at each cell by itself, as the legend describes it: solid, shaded, light, empty."""
-    cells = []
-    eighths = round(value * width * 8)
-    for at in range(width):
-        filled = min(max(eighths - 8 * at, 0), 8)
-        middle = at + 0.5
-        if filled == 8:
-            cells.append("█" if middle <= low * width else "▓")
-        elif filled:
-            cells.append(" ▏▎▍▌▋▊▉"[filled])
-        else:
-            cells.append("░" if middle <= high * width else "·")
-    return "".join(cells)
-
-
-@given(st.lists(shares, min_size=3, max_size=3).map(sorted), st.integers(4, 8))
-def test_bar_shows_the_value_and_its_interval(ends, width):
-    bar = ValueBar(tuple(ends), best=False).bar(width)
-    assert bar == slow_bar(*ends, width)
-    assert len(bar) == width
-
-
-def test_bar_is_clipped_to_0_and_1():
-    assert ValueBar((-2.0, 1.5, 3.0), best=False).bar(4) == "▓▓▓▓"
-    assert ValueBar((0.0, 0.0, 0.0), best=False).bar(4) == "····"
-    assert ValueBar((1.0, 1.0, 1.0), best=False).bar(4) == "████"
+@given(st.lists(shares, min_size=3, max_size=3).map(sorted), st.integers(8, 20))
+def test_mark_shows_the_value_and_its_interval(ends, width):
+    low, value, high = (round(end * (width - 1)) for end in ends)
+    drawn = whisker(Interval(*ends), (0.0, 1.0), width)
+    assert len(drawn) == width
+    assert drawn.index("●") == value
+    for at, character in enumerate(drawn):
+        if at != value:
+            assert (character == " ") == (not low <= at <= high)
+    assert (drawn[low] == "├") == (low < value)
+    assert (drawn[high] == "┤") == (value < high)
 
 
 records = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3), min_size=1, max_size=6)
@@ -124,7 +109,7 @@ records = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3), min_size
     st.lists(st.permutations("abcdefgh"), min_size=4, max_size=4),
     st.integers(1, 8),
 )
-def test_measures_with_bars_lie_between_0_and_1(gold, lists, length):
+def test_measures_with_drawn_intervals_lie_between_0_and_1(gold, lists, length):
     judged = {f"q{at}": grades for at, grades in enumerate(gold)}
     run = {f"q{at}": ranked[:length] for at, ranked in enumerate(lists[: len(gold)])}
     names = [
@@ -138,62 +123,63 @@ def test_measures_with_bars_lie_between_0_and_1(gold, lists, length):
         assert all(-1e-9 <= value <= 1 + 1e-9 for value in column.drop_nulls()), column.name
 
 
-def test_terminal_shows_bars_and_the_best_in_bold(terminal, files):
+def test_terminal_shows_the_best_in_bold(terminal, files):
     words = ("eval", "gold.json", "old.run", "new.run", "-m", "RR,Hits@2", "--no-intervals")
     shown = terminal(*words)
     plain = ESCAPE.sub("", shown)
-    lines = [line for line in plain.splitlines() if " at most " not in line]
-    rows = {line.split()[0]: line.split() for line in lines if line.strip()}
-    assert rows["RR"] == ["RR", "0.5000", "████····", "0.9444", "███████▌", "12"]
-    assert rows["Hits@2"][1:3] == ["1", "1.8333"]  # a count has no bar
-    assert "\x1b[1m0.9444\x1b[0m" in shown
-    assert "\x1b[1m0.5000\x1b[0m" not in shown
-    assert "bars: 0 to 1, the confidence interval is shaded\n" in plain
+    rows = {line.split()[0]: line.split() for line in plain.splitlines() if line.endswith(" 12")}
+    assert rows["RR"] == ["RR", "0.500", "0.944", "12"]
+    assert rows["Hits@2"] == ["Hits@2", "1", "1.833", "12"]
+    assert "\x1b[1m0.944\x1b[0m" in shown
+    assert "\x1b[1m0.500\x1b[0m" not in shown
 
 
-@pytest.mark.parametrize(("columns", "cells"), [(40, 0), (46, 4), (48, 6), (52, 8)])
-def test_bars_shrink_or_disappear_in_a_narrow_terminal(terminal, files, columns, cells):
+@pytest.mark.parametrize(("columns", "is_drawn"), [(46, False), (80, True)])
+def test_marks_disappear_in_a_narrow_terminal(terminal, files, columns, is_drawn):
     shown = terminal("eval", "gold.json", "new.run", "-m", "RR", columns=columns)
-    table = ESCAPE.sub("", shown).split("bars:")[0]
-    bar = re.search("[█▓░·▏▎▍▌▋▊▉]+", table)
-    assert (len(bar[0]) if bar else 0) == cells
-    assert table.count("measure") == 1
-    assert max(map(cell_width, table.splitlines()[:6])) <= columns
+    lines = ESCAPE.sub("", shown).splitlines()
+    assert any("├" in line and "●" in line for line in lines) == is_drawn
+    assert sum(line.startswith("measure") for line in lines) == 1
+    assert max(map(cell_width, lines)) <= columns
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 @pytest.mark.parametrize("count", [3, 6])
-def test_bars_do_not_split_a_table(terminal, files, count):
+def test_long_names_of_runs_fit_the_terminal(terminal, files, count, encoding):
     runs = [f"a-rather-long-name-of-run-{at}.run" for at in range(count)]
     for at, path in enumerate(runs):
         karat.Run.of(NEW if at % 2 else OLD).write(path)
-    words = ("eval", "gold.json", *runs, "-m", "RR,P@1")
-    bare = ESCAPE.sub("", terminal(*words, encoding="latin-1"))
-    drawn = ESCAPE.sub("", terminal(*words))
-    assert not set(bare) & set("█▓░")
-    assert set(drawn) & set("█▓░")
-    assert drawn.count("measure") == bare.count("measure")
-    assert max(map(cell_width, drawn.splitlines())) <= 80
+    shown = ESCAPE.sub("", terminal("eval", "gold.json", *runs, "-m", "RR,P@1", encoding=encoding))
+    assert all(path.removesuffix(".run") in shown for path in runs)
+    assert max(map(cell_width, shown.splitlines())) <= 80
 
 
-def test_no_color_keeps_bars_without_colour(terminal, files):
-    shown = terminal("compare", "gold.json", "old.run", "new.run", "-m", "RR", NO_COLOR="1")
+def test_no_color_shows_the_same_without_colour(terminal, files):
+    words = ("compare", "gold.json", "old.run", "new.run", "-m", "RR")
+    shown = terminal(*words, NO_COLOR="1")
     assert "\x1b" not in shown
-    assert "████····" in shown
-    assert "▲ +0.4444" in shown
+    assert "+0.444 ▲" in shown
+    assert shown == ESCAPE.sub("", terminal(*words))
 
 
 def test_marks_are_green_and_red_in_a_terminal_and_plain_when_piped(command, files):
     karat.Run.of({query: ["x", "y"] for query in GOLD}).write("bad.run")
     words = ("compare", "gold.json", "old.run", "new.run", "bad.run", "-m", "RR", "--moved", "0")
+    words += ("--baseline", "old")
     shown = in_pseudo_terminal(*words)
-    assert "█" in shown
-    assert re.search(r"\x1b\[32m *▲\x1b\[0m \+0\.4444", shown)
-    assert re.search(r"\x1b\[31m *▼\x1b\[0m -0\.5000", shown)
+    assert "\x1b[32m+0.444\x1b[0m\x1b[32m ▲\x1b[0m" in shown or "\x1b[32m+0.444 ▲\x1b[0m" in shown
+    assert "\x1b[31m-0.500\x1b[0m\x1b[31m ▼\x1b[0m" in shown or "\x1b[31m-0.500 ▼\x1b[0m" in shown
     _, out, _ = command(*words)
     assert "\x1b" not in out
-    assert not set(out) & set("█▓░")
-    assert "▼ -0.5000" in out
-    assert "▲ better, ▼ worse: p Holm < 0.05\n" in out
+    assert "-0.500 ▼" in out
+    assert "▲ significantly better, ▼ significantly worse (p < 0.05)\n" in out
+
+
+def test_moved_queries_are_green_if_better_even_if_lower_is_better(terminal, files):
+    shown = terminal("compare", "gold.json", "old.run", "new.run", "-m", "FirstRelevant")
+    table = shown.split("largest changes")[1]
+    assert "\x1b[32m-1\x1b[0m" in table
+    assert "\x1b[31m+1\x1b[0m" in table
 
 
 def test_names_with_wide_characters_fit_the_terminal(terminal, files):

@@ -36,9 +36,8 @@ def scores_conclusion(sheets: Sequence[Sheet]) -> Headline:
         return Headline(f"no query has a value of {measure}", "bad")
     cell = value_cell(rows[names[0]])
     value = f"{cell.text} {cell.interval}".removesuffix(" –").rstrip()
-    queries = f"{format_counts(row['n'] for row in rows.values())} queries".replace(
-        "1 queries", "1 query"
-    )
+    count = format_counts(row["n"] for row in rows.values())
+    queries = "1 query" if count == "1" else f"{count} queries"
     if len(sheets) == 1:
         return Headline(f"{names[0]}: {measure} {value} over {queries}")
     if len(names) > 1:

@@ -187,7 +187,7 @@ def test_bound_that_reaches_the_best_run_makes_its_lead_unsafe():
     scores = karat.Evaluator(gold, "Success@1").all(runs)
     assert texts(scores, queries(scores, []), "unjudged") == [
         "ahead is ahead of behind in Success@1, but the unjudged items of behind could "
-        "raise its value to 1.0000, at least 1.0000."
+        "raise its value to 1.000, at least 1.000."
     ]
     runs["behind"]["q1"] = ["x"]
     scores = karat.Evaluator(gold, "Success@1").all(runs)
@@ -237,7 +237,7 @@ def test_groups_are_compared_by_the_first_measure_that_is_a_mean():
     scores = [karat.evaluate(records, run, measures)]
     kinds = ["billing" if n % 4 == 0 else "shipping" for n in range(40)]
     (text,) = texts(scores, queries(scores, [], category=kinds), "group")
-    assert "evidence.coverage@5 is 0.1000" in text
+    assert "evidence.coverage@5 is 0.100" in text
 
 
 def test_missing_queries_are_reported_if_only_latency_is_measured():
@@ -259,7 +259,7 @@ def test_group_far_below_the_rest_is_reported():
     ]
     assert (
         group.text
-        == "category 'billing' in run: RR is 0.1000 over 10 queries, 0.9000 below the rest."
+        == "category 'billing' in run: RR is 0.100 over 10 queries, 0.900 below the rest."
     )
     assert group.show == {"field": "category", "value": "billing", "run": "run"}
 

@@ -151,7 +151,10 @@ def test_judged_shares_and_bounds_are_shown_below_the_values() -> None:
     }
     summaries = [{row["measure"]: row for row in sheet.summary.to_dicts()} for sheet in page.sheets]
     assert shown["Judged@10"] == [*(repr(each["nDCG@10"]["judged"]) for each in summaries), None]
-    assert shown["RR at most"] == [*(repr(each["RR"]["bound_high"]) for each in summaries), None]
+    assert shown["RR upper bound"] == [
+        *(repr(each["RR"]["bound_high"]) for each in summaries),
+        None,
+    ]
 
 
 @pytest.mark.usefixtures("without_charts")

@@ -233,8 +233,9 @@ def _tested_columns(sheet: ComparisonSheet) -> list[Column]:
     return columns
 
 
-def _tested_cells(sheet: ComparisonSheet, row: Row) -> list[Cell]:
+def _tested_cells(sheet: ComparisonSheet, row: Row, *, mark_few: bool = False) -> list[Cell]:
     """Return the difference of a pair, its interval, and how certain it is."""
+    star = "*" if mark_few and row["n"] < FEW else ""
     row = readable(row)
     measure = row["measure"]
     cells = [
@@ -243,7 +244,7 @@ def _tested_cells(sheet: ComparisonSheet, row: Row) -> list[Cell]:
         p_cell(row["p_corrected"]),
         Cell(change(row["relative"])),
         Cell(f"{row['wins']:,}/{row['ties']:,}/{row['losses']:,}"),
-        Cell(f"{row['n']:,}"),
+        Cell(f"{row['n']:,}{star}"),
     ]
     if sheet.wide:
         effect = DASH if row["effect"] is None else f"{row['effect']:+.2f}"
@@ -320,7 +321,7 @@ def _group_table(
         [
             Cell(table_label(row["measure"], sheet.runs[0])),
             *(Cell(DASH if row[field] is None else str(row[field])) for field in fields),
-            *_tested_cells(sheet, row),
+            *_tested_cells(sheet, row, mark_few=True),
         ]
         for row in _rows_of(groups, pair)
         if row["measure"] in measures
@@ -330,7 +331,7 @@ def _group_table(
     if len(measures) < len(sheet.measures):
         notes.append("groups of the first measure; --wide shows the others")
     if (groups["n"] < FEW).any():
-        notes.append(f"groups of fewer than {FEW} queries are too small for conclusions")
+        notes.append(f"*: groups of fewer than {FEW} queries are too small for conclusions")
     return Table(columns, rows, title, notes, n_labels=1 + len(fields))
 
 
@@ -419,13 +420,24 @@ def method_notes(sheet: ComparisonSheet) -> list[str]:
     elif n > 1:
         sentence += f", corrected by {corrections.TITLES[comparison.correction]} over {n:,} pairs"
         sentence += ", separately for each measure; intervals are not corrected"
-    details = [sentence, *_direction(sheet)]
+    details = [sentence, *_group_correction(sheet), *_direction(sheet)]
     details += _interval_methods(sheet)
     if sheet.wide:
         details.append("p alone: before correction for several pairs")
         details.append("dz: mean difference divided by its standard deviation over queries")
         details.append(f"MDE: smallest difference that could have been detected ({_POWER})")
     return details
+
+
+def _group_correction(sheet: ComparisonSheet) -> list[str]:
+    """Return over how many tests the p-values of groups were corrected."""
+    if sheet.groups is None or count_tests(sheet.groups) < 2:
+        return []
+    n = count_tests(sheet.groups)
+    if sheet.comparison.correction == "none":
+        return [f"p of groups: not corrected for {n:,} pairs and groups"]
+    title = corrections.TITLES[sheet.comparison.correction]
+    return [f"p of groups: corrected by {title} over {n:,} pairs and groups"]
 
 
 def _direction(sheet: ComparisonSheet) -> list[str]:
@@ -441,13 +453,31 @@ def _direction(sheet: ComparisonSheet) -> list[str]:
 
 def _interval_methods(sheet: ComparisonSheet) -> list[str]:
     of_values = interval_methods(sheet.runs)
-    used = sheet.pairs["method"].drop_nulls().unique(maintain_order=True).to_list()
     out = list(of_values) if len(sheet.runs) > 2 else []
-    words = ", ".join(METHODS[method] for method in used)
-    if used and of_values != [f"95% intervals: {words}"]:
-        out.append(f"intervals of differences: {words}")
+    measures_of: dict[tuple[str, ...], list[str]] = {}
+    for measure in sheet.measures:
+        used = sheet.pairs.filter(measure=measure)["method"].drop_nulls()
+        if methods := tuple(used.unique(maintain_order=True)):
+            measures_of.setdefault(methods, []).append(sheet.label(measure))
+    for methods, measures in measures_of.items():
+        words = ", ".join(METHODS[method] for method in methods)
+        scope = "" if len(measures_of) == 1 else f" in {', '.join(measures)}"
+        if scope or out != [f"95% intervals: {words}"]:
+            out.append(f"intervals of differences{scope}: {words}")
+    if others := _group_methods(sheet):
+        out.append(f"intervals of differences of some groups: {', '.join(others)}")
     if sheet.comparison.test == "wilcoxon":
         out.append(
             "the Wilcoxon test has no interval of the mean: that of the sign-flip test is shown"
         )
     return out
+
+
+def _group_methods(sheet: ComparisonSheet) -> list[str]:
+    """Return the interval methods of groups that no pair of the same measure has."""
+    if sheet.groups is None:
+        return []
+    keys = ["measure", "method"]
+    of_pairs = set(sheet.pairs.select(keys).iter_rows())
+    of_groups = sheet.groups.select(keys).drop_nulls().iter_rows()
+    return list(dict.fromkeys(METHODS[key[1]] for key in of_groups if key not in of_pairs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from karat.markup import shown
@@ -47,7 +48,15 @@ def _section(section: Section, level: int) -> Iterator[str]:
                     else _list(block.sentences)
                 )
             case Lines():
-                yield "```\n" + "\n".join(block.lines) + "\n```\n"
+                yield _fenced(block.lines)
+
+
+def _fenced(lines: Sequence[str]) -> str:
+    """Return lines as they are, in a fence that none of them can close."""
+    body = "\n".join(shown(line) for line in lines)
+    longest = max(map(len, re.findall("`+", body)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{body}\n{fence}\n"
 
 
 def piped_table(table: Table) -> str:

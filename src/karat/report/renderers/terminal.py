@@ -33,6 +33,7 @@ from karat.report.document_model import (
 WIDTH = 80
 _GAP = 2
 _LONGEST_CELL = 48
+_NAME_WIDTHS = (_LONGEST_CELL, 32, 24, 16, 12)
 _SHORTEST_FLEXIBLE = 12
 _WHISKER_WIDTHS = (20, 16, 12, 8)
 _STYLES: dict[Tone, str] = {"neutral": "", "good": "green", "caution": "yellow", "bad": "red"}
@@ -192,6 +193,7 @@ def table_lines(table: Table, width: int | None) -> Iterator[Line]:
         while droppable and _total(table, columns, sizes) > width:
             columns.remove(droppable.pop(0))
             sizes = _sizes(table, columns, width)
+        sizes = _with_short_names(table, columns, sizes, width)
     for number, block in enumerate(_blocks(table, columns, sizes, width)):
         if number:
             yield []
@@ -203,6 +205,8 @@ class _Sizes(NamedTuple):
     """The width of dot-and-whisker marks."""
     text: int
     """The largest width of flexible texts."""
+    name: int = _LONGEST_CELL
+    """The largest width of other texts and of heads."""
 
 
 def _sizes(table: Table, columns: Sequence[int], width: int | None) -> _Sizes:
@@ -223,6 +227,18 @@ def _sizes(table: Table, columns: Sequence[int], width: int | None) -> _Sizes:
     return _Sizes(_WHISKER_WIDTHS[-1], _SHORTEST_FLEXIBLE)
 
 
+def _with_short_names(table: Table, columns: Sequence[int], sizes: _Sizes, width: int) -> _Sizes:
+    """Shorten names until the labels and any one column fit a width."""
+    labels = [at for at in columns if at < table.n_labels]
+    others = columns[len(labels) :]
+    for name in _NAME_WIDTHS:
+        sizes = sizes._replace(name=name)
+        blocks = [[*labels, at] for at in others] or [labels]
+        if all(_total(table, block, sizes) <= width for block in blocks):
+            break
+    return sizes
+
+
 def _blocks(
     table: Table, columns: Sequence[int], sizes: _Sizes, width: int | None
 ) -> list[list[int]]:
@@ -241,7 +257,7 @@ def _blocks(
 
 def _block_lines(table: Table, columns: Sequence[int], sizes: _Sizes) -> Iterator[Line]:
     widths = {at: _column_width(table, at, sizes) for at in columns}
-    heads = {at: [(_head(table.columns[at]), "bold")] for at in columns}
+    heads = {at: [(_head(table.columns[at], sizes), "bold")] for at in columns}
     yield _joined([_aligned(heads[at], table.columns[at], widths[at]) for at in columns])
     for row in table.rows:
         yield _joined(
@@ -266,8 +282,8 @@ def _aligned(cell: Line, column: Column, width: int) -> Line:
     return [*cell, padding] if column.align == "left" else [padding, *cell]
 
 
-def _head(column: Column) -> str:
-    return shorten(column.head, _LONGEST_CELL)
+def _head(column: Column, sizes: _Sizes) -> str:
+    return shorten(column.head, sizes.name)
 
 
 def _cell_line(cell: Cell, column: Column, sizes: _Sizes) -> Line:
@@ -277,7 +293,7 @@ def _cell_line(cell: Cell, column: Column, sizes: _Sizes) -> Line:
     if column.is_flexible:
         shown = beginning(cell.text, sizes.text)
     else:
-        shown = shorten(cell.text, _LONGEST_CELL)
+        shown = shorten(cell.text, sizes.name)
     line = [(shown, f"bold {style}".strip() if cell.is_best else style)]
     if cell.mark:
         line.append((f" {printable(cell.mark)}", style))
@@ -289,7 +305,9 @@ def _cell_line(cell: Cell, column: Column, sizes: _Sizes) -> Line:
 def _column_width(table: Table, at: int, sizes: _Sizes) -> int:
     column = table.columns[at]
     cells = [_cell_line(row[at], column, sizes) for row in table.rows]
-    return max(cell_len(_head(column)), *(sum(cell_len(t) for t, _ in cell) for cell in cells), 0)
+    return max(
+        cell_len(_head(column, sizes)), *(sum(cell_len(t) for t, _ in cell) for cell in cells), 0
+    )
 
 
 def _total(table: Table, columns: Sequence[int], sizes: _Sizes) -> int:
