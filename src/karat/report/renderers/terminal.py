@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -131,7 +132,7 @@ def _wrapped(sentence: str, width: int, style: str, *, indent: int = 0) -> Itera
     """Wrap a sentence at spaces; all lines but the first are indented."""
     line = ""
     words = printable(sentence).split()
-    for word in (part for word in words for part in _pieces(word, width - indent)):
+    for word in chain.from_iterable(_pieces(each, width - indent) for each in words):
         longer = f"{line} {word}" if line.strip() else line + word
         if line.strip() and cell_len(longer) > width:
             yield [(line, style)]
