@@ -10,15 +10,15 @@ from karat.report.document_model import (
     Cell,
     Column,
     Document,
-    Fields,
+    FieldList,
     Headline,
-    Interval,
-    Lines,
     Notes,
     Section,
     Table,
+    TextLines,
+    Whisker,
 )
-from karat.report.renderers import latex, markdown, notebook, terminal
+from karat.report.renderers import latex, markdown, notebook_html, terminal
 
 COLUMNS = [
     Column("run", "left"),
@@ -31,7 +31,7 @@ ROWS = [
     [
         Cell("bm25"),
         Cell("0.700", "[0.600, 0.800]", "b", is_best=True),
-        Cell("", drawing=Interval(0.6, 0.7, 0.8)),
+        Cell("", drawing=Whisker(0.6, 0.7, 0.8)),
         Cell("0.500"),
         Cell("how do I reset my password"),
     ],
@@ -48,8 +48,8 @@ DOCUMENT = Document(
     "Title",
     Headline("bm25 leads", "good"),
     [
-        Section([TABLE, Notes(["a remark"]), Lines(["x = 1"])]),
-        Section([Fields([("Formula", "1 / rank"), ("Cutoff", "none")])], "Meaning"),
+        Section([TABLE, Notes(["a remark"]), TextLines(["x = 1"])]),
+        Section([FieldList([("Formula", "1 / rank"), ("Cutoff", "none")])], "Meaning"),
     ],
     notes=["2 queries left out"],
     details=["95% intervals: some method"],
@@ -106,7 +106,7 @@ def test_no_line_is_wider_than_asked(rows, width):
 
 def test_whiskers_stay_inside_their_scale():
     for low, value, high in ((-1.0, 0.5, 2.0), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (0.2, 0.2, 0.9)):
-        drawn = terminal.whisker(Interval(low, value, high), (0.0, 1.0), 20)
+        drawn = terminal.whisker(Whisker(low, value, high), (0.0, 1.0), 20)
         assert len(drawn) == 20
         assert drawn.count("●") == 1
     assert terminal.whisker(None, (0.0, 1.0), 8) == " " * 8
@@ -130,14 +130,14 @@ def test_latex_has_caption_label_right_aligned_columns_and_escaped_texts():
 
 
 def test_html_is_escaped_and_has_no_script():
-    text = notebook.html(DOCUMENT)
+    text = notebook_html.html(DOCUMENT)
     assert "a|b &lt;i&gt; 100% of_it" in text
     assert "<script" not in text
     assert re.findall(r"<th[^>]*>([^<]*)</th>", text)[:4] == ["run", "nDCG@10", "RR", "text"]
 
 
 def test_lines_cannot_end_their_fence_in_markdown():
-    hostile = Document("", sections=[Section([Lines(["```", "<img>", "\u202e````"])])])
+    hostile = Document("", sections=[Section([TextLines(["```", "<img>", "\u202e````"])])])
     lines = markdown.markdown(hostile).splitlines()
     assert lines == ["`````", "```", "<img>", "⟨U+202E⟩````", "`````"]
 

@@ -14,7 +14,7 @@ from rich.cells import cell_len as cell_width
 
 import karat
 from karat.measures.registry import REGISTRY
-from karat.report.document_model import Interval
+from karat.report.document_model import Whisker
 from karat.report.renderers.terminal import whisker
 from support.effort import examples
 
@@ -89,7 +89,7 @@ def in_pseudo_terminal(*words):
 @given(st.lists(shares, min_size=3, max_size=3).map(sorted), st.integers(8, 20))
 def test_mark_shows_the_value_and_its_interval(ends, width):
     low, value, high = (round(end * (width - 1)) for end in ends)
-    drawn = whisker(Interval(*ends), (0.0, 1.0), width)
+    drawn = whisker(Whisker(*ends), (0.0, 1.0), width)
     assert len(drawn) == width
     assert drawn.index("●") == value
     for at, character in enumerate(drawn):

@@ -70,9 +70,9 @@ def text(result: Result) -> str:
 
 def html(result: Result) -> str:
     """Return a result as HTML for a notebook."""
-    from karat.report.renderers import notebook
+    from karat.report.renderers import notebook_html
 
-    return notebook.html(document(result))
+    return notebook_html.html(document(result))
 
 
 def write(result: Result, path: str | os.PathLike[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from karat.format import DIGITS, format_number, probability
 from karat.measures import Declaration, Measure, parse
 from karat.measures.families import COST
-from karat.report.document_model import Cell, Interval, Tone
+from karat.report.document_model import Cell, Tone, Whisker
 from karat.report.sheet import Sheet
 from karat.stats.power import ALPHA
 
@@ -152,13 +152,13 @@ def format_with_interval(row: Mapping[str, Any]) -> str:
     return value_cell(row).full_text
 
 
-def drawing(row: Mapping[str, Any]) -> Interval | None:
+def drawing(row: Mapping[str, Any]) -> Whisker | None:
     """Return what a dot-and-whisker mark shows of a value; None if 0 to 1 is not its scale."""
     value = row["value"]
     if value is None or not declaration_of(row["measure"]).bounded:
         return None
     low, high = (value if row.get(end) is None else row[end] for end in ("low", "high"))
-    return Interval(low, value, high)
+    return Whisker(low, value, high)
 
 
 def significance_mark(row: Mapping[str, Any]) -> str:

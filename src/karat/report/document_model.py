@@ -19,7 +19,7 @@ Align = Literal["left", "right"]
 
 
 @dataclass(frozen=True)
-class Interval:
+class Whisker:
     """An interval and the value inside it, on a scale that a chart of characters can draw."""
 
     low: float
@@ -40,7 +40,7 @@ class Cell:
     tone: Tone = "neutral"
     is_best: bool = False
     """Whether this is the best value of its row or column."""
-    drawing: Interval | None = None
+    drawing: Whisker | None = None
     """What a dot-and-whisker mark shows."""
 
     @property
@@ -79,7 +79,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Fields:
+class FieldList:
     """Labels with texts, such as the formula and the parameters of a measure."""
 
     items: Sequence[tuple[str, str]]
@@ -95,13 +95,13 @@ class Notes:
 
 
 @dataclass(frozen=True)
-class Lines:
+class TextLines:
     """Lines that are shown as they are, such as the steps of a calculation."""
 
     lines: Sequence[str]
 
 
-Block = Table | Fields | Notes | Lines
+Block = Table | FieldList | Notes | TextLines
 
 
 @dataclass(frozen=True)

@@ -197,9 +197,10 @@ def _leader_table(sheet: ComparisonSheet) -> Table:
     cells = [
         [Cell(other), *_tested_cells(sheet, found[other])] for other in ranked if other in found
     ]
-    return Table(
-        [Column(head, "left"), *_tested_columns(sheet)], cells, title, _legend(sheet.pairs)
-    )
+    notes = _legend(sheet.pairs)
+    if baseline is None and len(sheet.names) > len(cells):
+        notes.append(f"--all-pairs shows all {len(sheet.names):,} pairs and all measures")
+    return Table([Column(head, "left"), *_tested_columns(sheet)], cells, title, notes)
 
 
 def _oriented(row: Row, leader: str) -> Row:

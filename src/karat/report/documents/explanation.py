@@ -18,12 +18,12 @@ from karat.report.document_model import (
     Cell,
     Column,
     Document,
-    Fields,
+    FieldList,
     Headline,
-    Lines,
     Notes,
     Section,
     Table,
+    TextLines,
 )
 
 _SMALL = 0.001
@@ -40,10 +40,10 @@ def explanation_document(explanation: Explanation) -> Document:
         fields = [*_meaning(measure, explanation.conventions)]
         if explanation.matching:
             fields.append(("Covered", explanation.matching))
-        sections.append(Section([Fields(fields)]))
+        sections.append(Section([FieldList(fields)]))
     else:
         headline = _values(explanation)
-        sections.append(Section([Fields([*_facts(explanation)])]))
+        sections.append(Section([FieldList([*_facts(explanation)])]))
     if len(explanation.calculations) == 2:
         first, second = explanation.calculations
         sections += _side_by_side(measure, first, second)
@@ -144,7 +144,7 @@ def _calculation(measure: Measure, calculation: Calculation, heading: str) -> li
         blocks.append(_table(calculation.ideal[:TOP], title="Ideal list", notes=notes))
     lines = [f"{name} = {_number(value)}" for name, value in calculation.numbers.items()]
     blocks.append(
-        Lines([*lines, *calculation.remarks, f"{measure} = {_number(calculation.value)}"])
+        TextLines([*lines, *calculation.remarks, f"{measure} = {_number(calculation.value)}"])
     )
     return [Section(blocks, heading)]
 

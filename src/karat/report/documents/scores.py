@@ -96,16 +96,14 @@ def runs_as_rows(
     letter_of = dict(zip((sheet.name for sheet in sheets), letters, strict=False))
     measures = sheets[0].summary["measure"].to_list()
     draws = value_cell(_rows(sheets[0])[0]).drawing is not None
-    unjudged = {
-        name: values for name, values in unjudged_rows(sheets).items() if name.startswith("Judged@")
-    }
+    unjudged = unjudged_rows(sheets)
     columns = [
         *([Column("", "left")] if letters else []),
         Column("run", "left"),
         Column(table_label(measures[0], sheets[0])),
         *([SCALE] if draws else []),
         *(Column(table_label(measure, sheets[0])) for measure in measures[1:]),
-        *(Column(name, priority=5) for name in unjudged),
+        *(Column(name, priority=5 if name.startswith("Judged@") else 7) for name in unjudged),
         Column("queries", priority=6),
     ]
     best = [best_value(same) for same in zip(*map(_rows, sheets), strict=True)]
@@ -134,7 +132,7 @@ def runs_as_rows(
             ]
         )
     n_labels = 2 if letters else 1
-    return Table(columns, rows, n_labels=n_labels)
+    return Table(columns, rows, notes=_unjudged_notes(unjudged), n_labels=n_labels)
 
 
 def sorted_by_first(sheets: Sequence[Sheet]) -> list[int]:

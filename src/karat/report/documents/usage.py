@@ -13,7 +13,7 @@ from karat.report.document_model import (
     Cell,
     Column,
     Document,
-    Fields,
+    FieldList,
     Headline,
     Section,
     Table,
@@ -123,7 +123,9 @@ def estimate_document(estimate: Estimate) -> Document:
         f"{counted(estimate.queries, 'query')}{runs}, estimated from "
         f"{counted(estimate.based_on, 'query')}"
     )
-    return Document("Estimate", Headline(headline), [Section([Fields(list(_estimated(estimate)))])])
+    return Document(
+        "Estimate", Headline(headline), [Section([FieldList(list(_estimated(estimate)))])]
+    )
 
 
 def _estimated(estimate: Estimate) -> Iterator[tuple[str, str]]:

@@ -9,9 +9,9 @@ from karat.report.document_model import (
     Column,
     Document,
     Headline,
-    Lines,
     Section,
     Table,
+    TextLines,
     Tone,
 )
 
@@ -63,7 +63,7 @@ def _finding(finding: Finding) -> Section:
         lines.append(f"  and {more:,} more")
     if finding.hint:
         lines.append(f"  hint: {finding.hint}")
-    return Section([Lines(lines)], f"{finding.kind}{where}")
+    return Section([TextLines(lines)], f"{finding.kind}{where}")
 
 
 def _example(example: Example) -> str:

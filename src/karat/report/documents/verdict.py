@@ -13,10 +13,10 @@ from karat.report.document_model import (
     Column,
     Document,
     Headline,
-    Lines,
     Notes,
     Section,
     Table,
+    TextLines,
     Tone,
 )
 
@@ -35,7 +35,7 @@ def entry_document(entry: GateEntry) -> Document:
     if entry.verdict is None:
         message = (entry.error or "").splitlines()
         headline = Headline(f"{entry.title}: could not be decided", "bad")
-        return Document("Gate", headline, [Section([Lines(message)])])
+        return Document("Gate", headline, [Section([TextLines(message)])])
     document = verdict_document(entry.verdict)
     if entry.title == entry.verdict.run:
         return document

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from karat.markup import shown
-from karat.report.document_model import Cell, Document, Fields, Lines, Notes, Section, Table
+from karat.report.document_model import Cell, Document, FieldList, Notes, Section, Table, TextLines
 
 _SIGNS = {"good": "✅ ", "caution": "⚠️ ", "bad": "❌ ", "neutral": ""}
 
@@ -39,7 +39,7 @@ def _section(section: Section, level: int) -> Iterator[str]:
                 yield piped_table(block)
                 if block.notes:
                     yield _list(block.notes)
-            case Fields():
+            case FieldList():
                 yield "".join(f"- **{escape(k)}**: {escape(v)}\n" for k, v in block.items)
             case Notes():
                 yield (
@@ -47,7 +47,7 @@ def _section(section: Section, level: int) -> Iterator[str]:
                     if block.is_detail
                     else _list(block.sentences)
                 )
-            case Lines():
+            case TextLines():
                 yield _fenced(block.lines)
 
 

@@ -21,13 +21,13 @@ from karat.report.document_model import (
     Cell,
     Column,
     Document,
-    Fields,
-    Interval,
-    Lines,
+    FieldList,
     Notes,
     Section,
     Table,
+    TextLines,
     Tone,
+    Whisker,
 )
 
 WIDTH = 80
@@ -118,12 +118,12 @@ def _section_lines(section: Section, width: int, wide: bool) -> Iterator[Line]:
                 yield from table_lines(block, None if wide else width)
                 for sentence in block.notes:
                     yield from _wrapped(sentence, width, "dim", indent=2)
-            case Fields():
+            case FieldList():
                 yield from _field_lines(block, width)
             case Notes():
                 for sentence in block.sentences:
                     yield from _wrapped(sentence, width, "dim", indent=2)
-            case Lines():
+            case TextLines():
                 for line in block.lines:
                     yield from _wrapped_line(line, width)
 
@@ -163,7 +163,7 @@ def _wrapped_line(line: str, width: int) -> Iterator[Line]:
         yield [(margin, ""), *wrapped]
 
 
-def _field_lines(fields: Fields, width: int) -> Iterator[Line]:
+def _field_lines(fields: FieldList, width: int) -> Iterator[Line]:
     label_width = max(cell_len(label) for label, _ in fields.items) + _GAP
     for label, sentence in fields.items:
         for number, line in enumerate(_wrapped(sentence, max(width - label_width, 20), "")):
@@ -315,7 +315,7 @@ def _total(table: Table, columns: Sequence[int], sizes: _Sizes) -> int:
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
-def whisker(interval: Interval | None, scale: tuple[float, float], width: int) -> str:
+def whisker(interval: Whisker | None, scale: tuple[float, float], width: int) -> str:
     """Draw an interval as a line with a dot at the value.
 
     >>> whisker(Interval(0.2, 0.5, 0.8), (0.0, 1.0), 11)

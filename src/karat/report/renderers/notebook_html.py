@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from karat.markup import Markup, joined, tag
-from karat.report.document_model import Cell, Document, Fields, Lines, Notes, Section, Table, Tone
+from karat.report.document_model import (
+    Cell,
+    Document,
+    FieldList,
+    Notes,
+    Section,
+    Table,
+    TextLines,
+    Tone,
+)
 
 _COLOURS: dict[Tone, str] = {
     "neutral": "inherit",
@@ -37,7 +46,7 @@ def _section(section: Section) -> Markup:
         match block:
             case Table():
                 parts.append(_table(block))
-            case Fields():
+            case FieldList():
                 rows = [
                     tag(
                         "tr",
@@ -49,7 +58,7 @@ def _section(section: Section) -> Markup:
                 parts.append(tag("table", *rows))
             case Notes():
                 parts.append(_list(block.sentences))
-            case Lines():
+            case TextLines():
                 parts.append(tag("pre", "\n".join(block.lines)))
     return joined(*parts)
 
