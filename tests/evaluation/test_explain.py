@@ -230,7 +230,9 @@ def test_texts_without_an_id_are_shown_on_one_line_as_items():
     lines = str(karat.explain("evidence.recall", gold=gold, run=run, query="q")).splitlines()
     rows = [" ".join(line.split()) for line in lines]
     assert "1 It is paid within 14 days. 1" in rows
-    assert "paid within 14 days 1 substring – – – –" in rows
+    assert any(
+        row.startswith("paid within") and row.endswith("1 substring – – – –") for row in rows
+    )
 
 
 used = st.fixed_dictionaries(
