@@ -318,7 +318,7 @@ def _total(table: Table, columns: Sequence[int], sizes: _Sizes) -> int:
 def whisker(interval: Whisker | None, scale: tuple[float, float], width: int) -> str:
     """Draw an interval as a line with a dot at the value.
 
-    >>> whisker(Interval(0.2, 0.5, 0.8), (0.0, 1.0), 11)
+    >>> whisker(Whisker(0.2, 0.5, 0.8), (0.0, 1.0), 11)
     '  ├──●──┤  '
     """
     if interval is None or scale[0] >= scale[1]:
