@@ -234,7 +234,7 @@ def test_output_format_follows_the_file_extension(command, files):
     assert karat.Scores.read("s.parquet", run="two")["RR"] == 0.75
     with refused(path="s.parquet", line=None, field=None) as error:
         karat.Scores.read("s.parquet")
-    assert "'one', 'two'" in error.value.hint
+    assert all(name in error.value.hint for name in ("'one'", "'two'"))
     with refused(path="s.parquet", line=None, field=None) as error:
         karat.Scores.read("s.parquet", run="three")
     assert "'three'" in str(error.value)
@@ -390,7 +390,7 @@ def test_warnings_go_to_stderr(command, files):
     code, out, err = command("eval", "gold.jsonl", "strange.run", "-m", "RR")
     assert code == 0
     assert err.startswith("warning: ")
-    assert "0 of 3" in err.splitlines()[0]
+    assert "relevant ids" in err.splitlines()[0]
     assert "warning" not in out
 
 
