@@ -68,14 +68,14 @@ def format_difference(value: float | None, measure: str) -> str:
 
 
 def change(share: float | None) -> str:
-    """Format a relative change; beyond ±200% as a factor.
+    """Format a relative change; above +200% as a factor.
 
     >>> change(0.031), change(-0.5), change(6493.0), change(None), change(0.0)
     ('+3.1%', '-50.0%', '×6,494', '–', '0.0%')
     """
     if share is None:
         return DASH
-    if abs(share) > _LARGE_CHANGE:
+    if share > _LARGE_CHANGE:
         return f"×{1 + share:,.0f}" if share > 9 else f"×{1 + share:,.1f}"
     return f"{share:+.1%}" if share else "0.0%"
 

@@ -10,7 +10,6 @@ from karat.report.cells import (
     BETTER,
     WORSE,
     format_counts,
-    format_difference,
     format_value,
     measure_named,
     readable,
@@ -151,7 +150,7 @@ def _against_one(sheet: ComparisonSheet, leader: str, rival: str, row: PairRow) 
     elif row["detectable"] is not None:
         detectable = _gap(row["detectable"], measure)
         reasons.append(
-            f"with {row['n']:,} queries only differences above {detectable} can be shown"
+            f"with {row['n']:,} queries only differences above {detectable} can be detected"
         )
     return Headline(
         f"{leader} leads {rival} by {gap} {name}, but the gap is not significant "
@@ -186,8 +185,15 @@ def _evidence(sheet: ComparisonSheet, leader: str, row: PairRow) -> str:
     if row["method"] == "few":
         return _differing(row)
     if row["p"] < ALPHA <= row["p_corrected"]:
-        return f"{format_difference(lead, row['measure'])}, {sheet.uncorrected_note(row)}"
-    return f"{format_difference(lead, row['measure'])}, p = {_p(row)}"
+        return f"{_distance(lead, row)}, {sheet.uncorrected_note(row)}"
+    return f"{_distance(lead, row)}, p = {_p(row)}"
+
+
+def _distance(lead: float, row: PairRow) -> str:
+    """Return how far a run is ahead of or behind the other run of a pair."""
+    is_ahead = measure_named(row["measure"]).is_better(lead, 0.0)
+    size = format_value(abs(lead), row["measure"])
+    return f"{size} {'ahead' if is_ahead else 'behind'}" if lead else "no difference"
 
 
 def _lead(leader: str, row: PairRow) -> float | None:

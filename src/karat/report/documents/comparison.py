@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -29,7 +30,13 @@ from karat.report.cells import (
 from karat.report.comparison import ComparisonSheet, run_letter, significant_differences
 from karat.report.conclusion import comparison_conclusion
 from karat.report.document_model import Cell, Column, Document, Section, Table, Tone
-from karat.report.documents.scores import best_value, runs_as_rows, sorted_by_first, unjudged_rows
+from karat.report.documents.scores import (
+    best_value,
+    runs_as_rows,
+    sorted_by_first,
+    unjudged_notes,
+    unjudged_rows,
+)
 from karat.report.sheet import interval_methods, remarks
 from karat.stats import corrections
 from karat.stats.groups import FEW
@@ -114,7 +121,8 @@ def _two_runs(sheet: ComparisonSheet) -> list[Section]:
             for run in (a, b)
         ]
         rows.append([Cell(name), *cells, *[Cell("")] * (len(columns) - 3)])
-    return [Section([Table(columns, rows, notes=_legend(sheet.pairs))])]
+    notes = [*_legend(sheet.pairs), *unjudged_notes(unjudged)]
+    return [Section([Table(columns, rows, notes=notes)])]
 
 
 def _many_runs(sheet: ComparisonSheet) -> list[Section]:
@@ -356,9 +364,41 @@ def _moved(sheet: ComparisonSheet) -> list[Section]:
     sections = []
     for pair in _shown_pairs(sheet):
         moved = [query for query in sheet.moved if (query.a, query.b) == pair]
+        if moved and len(sheet.runs) > 2 and pair[0] == _leader(sheet):
+            # As in the table above: the best run minus the other one.
+            moved = [_reversed(query) for query in reversed(moved)]
         if moved:
-            sections.append(Section([_moved_table(sheet, pair, moved)]))
+            sections.append(Section([_moved_table(sheet, (moved[0].a, moved[0].b), moved)]))
     return sections
+
+
+def _leader(sheet: ComparisonSheet) -> str:
+    return sheet.runs[sorted_by_first(sheet.runs)[0]].name
+
+
+def _reversed(moved: Moved) -> Moved:
+    """Return a query that changed with its two runs exchanged."""
+    changes = None
+    if moved.changes is not None:
+        changes = [
+            replace(
+                item,
+                rank_a=item.rank_b,
+                rank_b=item.rank_a,
+                brought_a=item.brought_b,
+                brought_b=item.brought_a,
+            )
+            for item in moved.changes
+        ]
+    return replace(
+        moved,
+        a=moved.b,
+        b=moved.a,
+        value_a=moved.value_b,
+        value_b=moved.value_a,
+        difference=0.0 - moved.difference,
+        changes=changes,
+    )
 
 
 def _moved_table(sheet: ComparisonSheet, pair: Pair, moved: Sequence[Moved]) -> Table:

@@ -79,7 +79,7 @@ def _runs_as_columns(sheets: Sequence[Sheet]) -> Table:
     unjudged = unjudged_rows(sheets)
     for name, values in unjudged.items():
         rows.append([Cell(name), *(Cell(_plain(value)) for value in values), *empty])
-    return Table(columns, rows, notes=_unjudged_notes(unjudged))
+    return Table(columns, rows, notes=unjudged_notes(unjudged))
 
 
 def runs_as_rows(
@@ -132,7 +132,7 @@ def runs_as_rows(
             ]
         )
     n_labels = 2 if letters else 1
-    return Table(columns, rows, notes=_unjudged_notes(unjudged), n_labels=n_labels)
+    return Table(columns, rows, n_labels=n_labels)
 
 
 def sorted_by_first(sheets: Sequence[Sheet]) -> list[int]:
@@ -176,7 +176,8 @@ def unjudged_rows(sheets: Sequence[Sheet]) -> dict[str, list[float | None]]:
     return {name: values for name, values in (shares | bounds).items() if name not in measures}
 
 
-def _unjudged_notes(unjudged: dict[str, list[float | None]]) -> list[str]:
+def unjudged_notes(unjudged: dict[str, list[float | None]]) -> list[str]:
+    """Return what the rows on unjudged items mean."""
     return [_UPPER_BOUND] if any(name.endswith("upper bound") for name in unjudged) else []
 
 

@@ -66,7 +66,23 @@ def checks_table(verdict: Verdict) -> Table:
             bound = DASH if check.bound is None else check.shown(check.bound)
             cells += [Cell(check.shown(check.baseline)), Cell(bound), p_cell(check.p)]
         rows.append([*cells, Cell(f"{check.n:,}")])
-    return Table(columns, rows, n_labels=2)
+    return Table(columns, rows, notes=_baseline_notes(verdict), n_labels=2)
+
+
+def _baseline_notes(verdict: Verdict) -> list[str]:
+    """Return how a comparison with a baseline is decided, for each kind that occurs."""
+    rules = [check.rule for check in verdict.checks if check.rule.compares]
+    notes = []
+    if any(not rule.strict for rule in rules):
+        notes.append(
+            "max_drop and max_rise pass unless a larger change for the worse is shown with the "
+            "given confidence; with few queries, little can be shown"
+        )
+    if any(rule.strict for rule in rules):
+        notes.append("strict passes only if a larger change for the worse is ruled out")
+    if rules:
+        notes.append("bound: one-sided confidence bound of value − baseline; p: of a larger change")
+    return notes
 
 
 def failure_section(check: Check, texts: dict[str, str]) -> Section:
