@@ -414,5 +414,5 @@ def test_arguments_next_to_complete_data_are_applied_or_refused():
 
 
 def test_ids_missing_from_the_run_give_a_warning_without_relevant_items():
-    with pytest.warns(karat.KaratWarning, match="none of the relevant ids"):
+    with pytest.warns(karat.KaratWarning, match="the only relevant id of gold"):
         karat.evaluate({"q": {"a": 0}}, {"q": ["b"]}, "RR")

@@ -198,7 +198,7 @@ def test_examples_have_path_line_query_and_offsets(tmp_path):
     }
     assert all(e.path == str(path) for f in validation.findings for e in f.examples)
     mismatch = examples_of(validation, "text-mismatch")[0]
-    assert mismatch.problem == "the document has 'is p', but the text is 'paid'"
+    assert mismatch.problem == "the document has 'is p' here, but the given text is 'paid'"
     assert mismatch.hint == "the text is at [3, 7) in code points"
 
 

@@ -84,8 +84,8 @@ if TYPE_CHECKING:
         "--shares",
         panel="Judgments from spans",
         metavar="LIST",
-        help="Grade each relevant chunk by the share of a span that it contains: 1, plus 1 for "
-        "each share in LIST that is reached, for example 0.5,1.0.",
+        help="Grade each relevant chunk by the share of a span that it contains. With the LIST "
+        "0.5,1.0, the grade is 1 for a share below 0.5, 2 from 0.5 on, and 3 for the whole span.",
     ),
     COLUMNS,
     QUERIES,

@@ -24,8 +24,9 @@ from karat.cli.parameters import Option, command
         metavar="THRESHOLD",
         multiple=True,
         help='Add a threshold, such as "nDCG@10 >= 0.6" or '
-        '"R@10 max_drop 0.02 confidence 0.9 strict". max_drop fails if a larger drop is shown at '
-        "this confidence level; with strict, it fails unless a smaller drop is shown. Repeat for "
+        '"R@10 max_drop 0.02 confidence 0.9 strict". max_drop 0.02 fails if the drop is '
+        "significantly larger than 0.02. With strict, it passes only if the drop is significantly "
+        "smaller than 0.02. The confidence level is that of the test (default 0.95). Repeat for "
         "more.",
     ),
     Option(

@@ -196,8 +196,9 @@ _TREATMENTS = {
     "unknown": "ignore it (ignore), or stop with an error (error)",
     "no_gold": "follow the rule of each measure family (family), score it 0 (zero) or 1 (one), "
     "score it 1 for recall measures and 0 for others (recall), or exclude it (skip)",
-    "duplicates": "do not count it again (first), count it again in P, Hits and evidence.P "
-    "(count), remove it so that later items move up (set), or stop with an error (error)",
+    "duplicates": "keep its rank but do not count it again (first), keep its rank and count it "
+    "again in P, Hits and evidence.P (count), remove it so that later items move up (set), or stop "
+    "with an error (error)",
     "unjudged": "treat it as irrelevant (irrelevant), or remove it from the list (skip)",
 }
 CONVENTIONS = [

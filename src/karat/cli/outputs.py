@@ -40,7 +40,7 @@ class Outputs:
         return outputs
 
     def write_pages(self, scores: Sequence[Scores], **options: Any) -> list[Path]:
-        """Write the HTML report of scores to all pages, and return their paths."""
+        """Write the HTML report of scores to each requested .html file, and return the paths."""
         if self.pages:
             from karat.report.page import build
 
@@ -50,7 +50,7 @@ class Outputs:
         return self.pages
 
     def write_verdict(self, verdict: Verdict, options: ReportOptions) -> None:
-        """Write the HTML report of a verdict to all pages."""
+        """Write the HTML report of a verdict to each requested .html file."""
         if self.pages:
             from karat.report.page import build
 
@@ -59,7 +59,7 @@ class Outputs:
                 build.write(page, path)
 
     def write_failure(self, title: str, problem: str) -> None:
-        """Write an error to all pages."""
+        """Write an error to each requested .html file."""
         if self.pages:
             from karat.report.page import build
 

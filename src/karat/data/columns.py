@@ -146,8 +146,8 @@ class Columns:
         except InputError as error:
             missing = [f"{theirs!r} (mapped to {ours})" for ours, theirs in self._missing()]
             if missing:
-                not_found = f"not found in the input up to this error: {', '.join(missing)}"
-                hints = [error.hint or "", not_found]
+                not_found = f"the input read so far has no column or key {' or '.join(missing)}"
+                hints = [not_found, error.hint or ""]
                 error.hint = "; ".join(filter(None, hints))
             raise
         self.check()

@@ -120,7 +120,8 @@ def with_scores_that_order(results: pl.DataFrame) -> tuple[pl.DataFrame, list[st
     replaced = []
     if "score" in results.columns:
         replaced.append(
-            "scores that do not match the order of the results (replaced by n, n-1, …, 1)"
+            "the original scores, because some are missing or do not match the order of the "
+            "results (for a query with n results, the new scores are n, n-1, …, 1)"
         )
     descending = pl.int_range(pl.len(), 0, -1).over("query_id").cast(pl.Float64)
     return results.with_columns(score=descending), replaced

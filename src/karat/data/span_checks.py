@@ -218,7 +218,7 @@ def describe_fault(kind: str, row: Row, corpus: Corpus, unit: str) -> tuple[str,
         return f"the span starts or ends inside a character (offsets in {_UNIT_NAMES[unit]})", hint
     start, end = _to_code_points(document, row, unit)
     document_text, span_text = _shorten_to_difference(document[start:end], row["text"])
-    return f"the document has {document_text}, but the text is {span_text}", hint
+    return f"the document has {document_text} here, but the given text is {span_text}", hint
 
 
 def _doc_ids(table: pl.DataFrame) -> pl.Series:

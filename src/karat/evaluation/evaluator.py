@@ -331,7 +331,9 @@ class Evaluator:
             missing = doubtful[0].ids.filter(~in_runs).head(3).to_list()
             found = f"only {n_found} of {in_runs.size} {kind} of gold appear"
             if not n_found:
-                found = f"none of the {kind} of gold ({in_runs.size}) appears"
+                found = f"none of the {in_runs.size} {kind} of gold appears"
+            if in_runs.size == 1:
+                found = f"the only {kind.removesuffix('s')} of gold does not appear"
             warnings.warn(
                 KaratWarning(
                     f"{found} in the {noun}\n"

@@ -38,7 +38,7 @@ def remarks(scores: Scores, groups: pl.DataFrame | None = None) -> list[str]:
 
 
 def scoring_notes(scores: Scores) -> list[str]:
-    """Return the settings of the scores that are not the default."""
+    """Return the scoring settings that differ from their defaults."""
     departures = scores.conventions.departures()
     settings = {
         "conventions": ", ".join(f"{name}={word}" for name, word in departures.items()),

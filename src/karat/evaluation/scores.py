@@ -128,7 +128,10 @@ class Scores(Result):
         return evidence_table(self._evidence, self.table.frame["query_id"])
 
     def matches_of(self, query: str | int) -> pl.DataFrame:
-        """Return the rows of `matches` for one query, with exact ratios for the nearest texts.
+        """Return the rows of `matches` for one query, with the additional column `nearest_ratio`.
+
+        For a missed evidence text, `nearest_ratio` is the similarity of the nearest item by the
+        matching rule. `matches` does not have this column, because it is slow to compute.
 
         Parameters
         ----------

@@ -158,7 +158,7 @@ class Finder:
         describe: Callable[[Row], Problem],
         hint: str | None = None,
     ) -> Iterator[Finding]:
-        """Yield one finding if there are rows; its examples do not depend on their order."""
+        """Yield one finding if there are rows; their order does not change the examples."""
         if not rows.height:
             return
         place = [name for name in _PLACE if name in rows.columns]

@@ -127,10 +127,10 @@ def usage(trace: Any) -> TraceUsage:
 def attach(run: Run, traces: Any, *, attribute: str = QUERY) -> Run:
     """Return a run with the latencies and model calls from traces.
 
-    A trace belongs to the query that the attribute of any of its spans names. If the spans of a
-    trace name several queries, each span belongs to the nearest one: its own, or that of the
-    closest span around it. For a query and stage that the traces contain, they replace the latency
-    and the model calls of the run.
+    If any span of a trace has the attribute with a query id, the trace belongs to that query. If
+    the spans of a trace have several query ids, each span belongs to the query of its own id, or
+    else of the closest span around it that has one. If the traces contain a stage of a query, its
+    latency and model calls are taken from the traces instead of the run.
 
     Parameters
     ----------

@@ -58,7 +58,10 @@ def _safe_pairs(pairs: str) -> str:
 
 
 def _secret_in(pairs: str) -> str:
-    """Return the first secret and everything after it: a secret may contain a semicolon."""
+    """Return everything from the first secret on.
+
+    The secret is not cut at the next semicolon, because it may contain one.
+    """
     rest = pairs
     while rest:
         name, _, value = rest.partition(";")[0].partition("=")

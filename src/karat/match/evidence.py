@@ -92,10 +92,12 @@ class EvidenceMatches:
         return replace(self, is_repeat=np.zeros_like(self.is_repeat))
 
     def verbatim_characters(self, least: int) -> tuple[Ints, Ints, Ints]:
-        """Return (target, rank, characters): the characters that a rank is the first to contain.
+        """Return (target, rank, characters): how many characters are in no item at an earlier rank.
 
-        A character counts if it is part of at least `least` consecutive characters that both texts
-        have in common. An evidence text that is shorter must be contained as a whole.
+        `characters` is the number of characters of the target that are in the item at this rank and
+        in no earlier item. A character is in an item if the item contains a piece of the evidence
+        text around it, of `least` or more characters. If the evidence text is shorter than `least`,
+        the item must contain all of it.
         """
         if least not in self._verbatim:
             self._verbatim[least] = shared_characters(

@@ -290,7 +290,7 @@ def number_documents(*tables: pl.DataFrame) -> list[Ints]:
 
 
 def _number_texts(query: Ints, document: Ints, last: int) -> Ints:
-    """Assign numbers to (query, document) pairs, small enough for a 64-bit key with an offset."""
+    """Return numbers of (query, document) pairs that fit, with an offset, into a 64-bit key."""
     pairs = query * (int(document.max(initial=0)) + 1) + document
     if int(pairs.max(initial=0)).bit_length() + last.bit_length() < 62:
         return pairs

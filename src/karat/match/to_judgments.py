@@ -41,8 +41,9 @@ def to_judgments(
         is a share of the span (1.0 is the whole span). A str is read the same way, so "1" is one
         character and "1.0" is the whole span.
     shares : sequence of float, default ()
-        If given, grades depend on the share of a span that a chunk contains: 1, plus 1 for each
-        of these shares that it reaches. If empty, a chunk gets the grade of the span.
+        If given, the grade of a chunk depends on the share of a span that it contains. With
+        [0.5, 1.0], the grade is 1 for a share below 0.5, 2 from 0.5 on, and 3 for the whole span.
+        If empty, a chunk gets the grade of the span.
 
     Returns
     -------

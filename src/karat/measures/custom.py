@@ -317,7 +317,7 @@ def _replaced(function: Any, spellings: tuple[str, ...]) -> Declaration | None:
             )
         if earlier.name != spellings[0] or not _is_same(earlier.function, function):
             raise MeasureError(
-                f"{spelling!r} is already declared, as {earlier.name} in "
+                f"the name {spelling!r} is already used by another measure, declared by "
                 f"{earlier.function.__module__}:{_qualified_name(earlier.function)}",
                 hint="choose another name",
             )

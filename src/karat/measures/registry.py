@@ -232,7 +232,7 @@ def spellings() -> list[str]:
 
 
 def whole_number_from(least: int) -> Callable[[Any], int]:
-    """Return a function that checks an integer of at least `least`."""
+    """Return a function that checks that a value is an integer and not below `least`."""
 
     def convert(value: Any) -> int:
         try:

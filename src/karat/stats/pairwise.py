@@ -68,7 +68,7 @@ class ComparisonOptions:
                 )
         if not 0 < self.confidence < 1:
             raise InputError(
-                f"must be between 0 and 1, got {self.confidence!r}",
+                f"must be above 0 and below 1, got {self.confidence!r}",
                 field="confidence",
                 hint="0.95 is the default",
             )

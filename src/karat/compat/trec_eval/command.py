@@ -31,7 +31,7 @@ Use - as RUN to read the run from standard input.
   -l LEVEL        the lowest grade that counts as relevant (default: 1)
   -M COUNT        use only the first COUNT items of each topic
   -J              drop unjudged items
-  -N COUNT        the number of documents in the collection (for the measure utility)
+  -N COUNT        the number of documents in the collection (used only by -m utility)
   -R FORMAT       the format of QRELS: qrels, prefs, qrels_prefs or qrels_jg
   -Z FILE         print z-scores: lines of FILE are topic, measure, mean, deviation
   -T FORMAT       the format of RUN, which must be trec_results

@@ -41,24 +41,27 @@ def points(text: str) -> tuple[float, ...]:
     cutoffs = tuple(sorted(_number(part) for part in text.split(",")))
     if cutoffs[0] < 0:
         raise MeasureError(
-            f"a cutoff must be at least 0, got {cutoffs[0]}", hint="write iprec_at_recall..1"
+            f"a cutoff must be at least 0, got {cutoffs[0]}", hint="write 0.1, for example"
         )
     return _distinct(cutoffs)
 
 
-def numbers(count: int, *, least: float = -math.inf) -> Callable[[str], tuple[float, ...]]:
-    """Return a parser for `count` numbers, each at least `least`."""
+def numbers(
+    count: int, *, example: str, least: float = -math.inf
+) -> Callable[[str], tuple[float, ...]]:
+    """Return a parser for `count` numbers that are not below `least`; hints show the example."""
 
     def read(text: str) -> tuple[float, ...]:
         parsed = tuple(_number(part) for part in text.split(","))
         if len(parsed) != count:
             raise MeasureError(
                 f"expected {counted(count, 'number')}, got {len(parsed)}: {text!r}",
-                hint="write utility.2,-1,0,0 or set_F.0.5, for example",
+                hint=f"write {example}, for example",
             )
         if min(parsed) < least:
             raise MeasureError(
-                f"a number must be at least {least:g}, got {min(parsed):g}", hint="write set_F.0.5"
+                f"a number must be at least {least:g}, got {min(parsed):g}",
+                hint=f"write {example}, for example",
             )
         return parsed
 
@@ -84,7 +87,8 @@ def pairs(kind: str) -> Callable[[str], Pairs]:
                 )
         if not 0 < persistence < 1:
             raise MeasureError(
-                f"p must be between 0 and 1, got {persistence}", hint="write rbp.p=0.8, for example"
+                f"p must be above 0 and below 1, got {persistence}",
+                hint="write rbp.p=0.8, for example",
             )
         return Pairs(gains, persistence)
 

@@ -255,9 +255,10 @@ def gold_of_rows(
 def _no_references(rows: RagasRows) -> InputError:
     answers = [name for name in rows.columns if name in ANSWERS]
     hint = (
-        "rename the column with the relevant texts to reference_contexts (or the column with "
-        "their ids to reference_context_ids), or map it: --column evidence=COLUMN; "
-        f"rows with only {rows.original_name('retrieved_contexts')} are a run"
+        "rename the column with the relevant texts to reference_contexts, or map it with "
+        "--column evidence=COLUMN; if the file has ids instead of texts, rename their column to "
+        "reference_context_ids; if it has only "
+        f"{rows.original_name('retrieved_contexts')}, it is a run, not gold"
     )
     if answers:
         hint += f"; {' and '.join(answers)} are kept as fields"

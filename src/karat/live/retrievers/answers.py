@@ -128,12 +128,14 @@ def _set_at_path(request: dict[str, Any], path: str, value: Any, name: str) -> N
 
 def _blocked_path(name: str, path: str, depth: int) -> InputError:
     keys = path.split(".")
+    key, parent = keys[depth], ".".join(keys[:depth])
+    expected = "is not an object"
+    hint = f"choose another path, or make {parent!r} an object in --body (body=)"
+    if key.isdecimal():
+        expected = f"is neither an object nor a list with an element at index {key}"
+        hint = f"choose another path, or make {parent!r} a long enough list in --body (body=)"
     return _field_error(
-        f"{name}={path}",
-        f"cannot set {keys[depth]!r}: the value at {'.'.join(keys[:depth])!r} is neither an object "
-        "nor a list with this index",
-        "use a path whose parent keys are objects; if the path has a list index, put the list into "
-        "--body (body=)",
+        f"{name}={path}", f"cannot set {key!r}: the value at {parent!r} {expected}", hint
     )
 
 

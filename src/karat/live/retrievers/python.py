@@ -30,9 +30,10 @@ _ADAPTERS: tuple[Callable[[Any, Search], BoundCall | None], ...] = (
 # functions: one that only looks async would block the event loop.
 _METHODS = ("aretrieve", "retrieve", "asearch", "search")
 _SUPPORTED = (
-    "a function (query, top_k); an object with a method retrieve or search; a class or a function "
-    "without parameters that creates one; a LangChain retriever or vector store; a LlamaIndex "
-    "retriever, index or query engine; a Haystack pipeline or retriever; a LanceDB table"
+    "a function (query, top_k); an object with a method retrieve or search; a LangChain retriever "
+    "or vector store; a LlamaIndex retriever, index or query engine; a Haystack pipeline or "
+    "retriever; a LanceDB table; a function without parameters that returns one of these; a class "
+    "that creates one of these when it is called without arguments"
 )
 
 
@@ -129,8 +130,8 @@ def _create(factory: Callable[[], Any]) -> Any:
         raise InputError(
             f"{qualified_name(factory)} is async and has no parameter for the query",
             field="retriever",
-            hint="make the query its first parameter, or create the retriever in a function that "
-            "is not async",
+            hint="if the function answers queries, make the query its first parameter; if it "
+            "creates the retriever, define it without async",
         )
     try:
         return factory()
@@ -139,5 +140,5 @@ def _create(factory: Callable[[], Any]) -> Any:
             f"{qualified_name(factory)}() failed: {type(error).__name__}: {error}",
             field="retriever",
             hint="karat calls a class without arguments; if it needs arguments, pass an instance, "
-            "or a function without parameters that creates one",
+            "or a function without parameters that returns an instance",
         ) from error

@@ -196,7 +196,9 @@ class _Pairs:
 
 
 def classify_pairs(evidence: Texts, chunks: Texts, matching: Matching, *, workers: int) -> Codes:
-    """Return a code of MATCH_KINDS for each pair of normalised texts; no evidence text is empty.
+    """Return a code of MATCH_KINDS for each pair of normalised texts.
+
+    The evidence texts must not be empty.
 
     Each step settles some pairs and leaves the others to the next step, which is more expensive.
     The bounds are safe: they reject a pair only if its similarity cannot reach the threshold.
@@ -298,12 +300,14 @@ def shared_characters(
     matching: Matching,
     least: int,
 ) -> tuple[Ints, Ints, Ints]:
-    """Return (target, rank, characters): the characters that a rank is the first to contain.
+    """Return (target, rank, characters): how many characters are in no chunk at an earlier rank.
 
-    Targets are the evidence texts that count. A character counts if it is part of at least `least`
-    consecutive characters that the chunk contains; an evidence text that is shorter must be
-    contained as a whole. Spaces do not count, since they are lost where a text is cut. Chunks must
-    be sorted by query and rank.
+    Targets are the evidence texts that count. `characters` is the number of characters of the
+    target that are in the chunk at this rank and in no earlier chunk. A character is in a chunk if
+    the chunk contains it together with its neighbours: a piece of the evidence text of `least` or
+    more characters. If the evidence text is shorter than `least`, the chunk must contain all of it.
+    Spaces do not count, since they are lost where a text is cut. Chunks must be sorted by query
+    and rank.
     """
     stops = np.searchsorted(chunks.query, evidence.query[covering.counted], "right")
     starts = np.searchsorted(chunks.query, evidence.query[covering.counted], "left")

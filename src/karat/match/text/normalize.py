@@ -72,7 +72,7 @@ def _unit_starts(text: str, nfkc: bool, zero_width: bool) -> Ints:
 
 
 def _distinct_units(text: str, starts: Ints, ends: Ints) -> tuple[list[str], Ints]:
-    """Return the distinct units, and the number of each unit among them."""
+    """Return the distinct units, and for each unit of the text its index in them."""
     if starts.size == len(text):
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         present = np.zeros(int(codes.max(initial=0)) + 1, np.bool_)

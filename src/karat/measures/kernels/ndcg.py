@@ -68,7 +68,10 @@ def ndcg(hits: Hits, k: int | None, gain: Any) -> Floats:
 
 
 def sort_by_gain(gold: RankedRows, gain: Any) -> RankedRows:
-    """Sort gold by gain, which in {grade: gain} need not rise with the grade."""
+    """Sort gold by gain.
+
+    Gold is already sorted by grade, but in {grade: gain} a higher grade can have a lower gain.
+    """
     if not isinstance(gain, dict):
         return gold
     order = np.lexsort((-gain_of_grades(gold.grade, gain), gold.query))

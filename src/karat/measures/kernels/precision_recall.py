@@ -20,7 +20,7 @@ DENOMINATOR = Param(
 MULTIPLE = Param(
     "multiple",
     1.0,
-    "the factor of R in the cutoff, which is multiple · R + 0.9, rounded down",
+    "the cutoff is multiple · R + 0.9, rounded down (R: the number of relevant items)",
     number_above_zero,
 )
 

@@ -73,7 +73,10 @@ def without_cutoff(measure: Measure) -> Measure:
 
 
 def depths(longest: int, requested: Sequence[int] = ()) -> list[int]:
-    """Return the ranks to measure at: about evenly on a log scale, and the requested ones.
+    """Return the cutoffs of a curve, with about equal distances on a log scale.
+
+    The requested cutoffs are added. The last cutoff is at most `longest`, the length of the
+    longest list; a `longest` below 10 counts as 10, and one above 1000 as 1000.
 
     >>> depths(25), depths(4, [7])
     ([1, 2, 3, 5, 10, 20], [1, 2, 3, 5, 7, 10])

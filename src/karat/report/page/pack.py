@@ -41,8 +41,8 @@ def pack_queries(page: Page) -> PackedQueries:
     for sheet in page.sheets:
         if not sheet.scores.per_query["query_id"].equals(queries.ids):
             raise InputError(
-                f"run {sheet.name!r} was scored on other queries than the report contains, or in "
-                "another order",
+                f"the scores of run {sheet.name!r} must have the same queries as the report, in "
+                "the same order",
                 hint="score all runs against the same gold",
             )
     blocks = _Blocks()
