@@ -81,7 +81,7 @@ def _baseline_notes(verdict: Verdict) -> list[str]:
     if any(rule.strict for rule in rules):
         notes.append("strict passes only if a larger change for the worse is ruled out")
     if rules:
-        notes.append("bound: one-sided confidence bound of value − baseline; p: of a larger change")
+        notes.append("bound: one-sided confidence bound of value − baseline; p: of the same test")
     return notes
 
 
