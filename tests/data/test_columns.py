@@ -214,7 +214,7 @@ def test_validate_shows_what_was_recognised(tmp_path, command):
     gold = tmp_path / "gold.csv"
     gold.write_text("id,question,evidence,topic\n1,pay?,card,billing\n")
     _, out, _ = command("validate", gold)
-    assert "query_id from id, query from question, evidence; fields: topic" in out
+    assert "query_id from id, query from question, evidence; other fields:\n  topic" in out
 
 
 @pytest.mark.filterwarnings("ignore::karat.errors.KaratWarning")

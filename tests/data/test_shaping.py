@@ -216,7 +216,10 @@ def test_the_command_line_shapes_lists_and_prints_the_settings(command):
     flags = ("--top-k", "2", "--score-threshold", "0.3")
     assert command(*words, *flags) == (
         0,
-        "measure      run  n\nR@3       0.2500  2\nJudged@3  0.2500\n"
+        "run: R@3 0.250 over 2 queries\n\n"
+        "measure     run  0 … 1                 queries\n"
+        "R@3       0.250       ●                      2\n"
+        "Judged@3  0.250\n\n"
         "run: 3 of 5 results are left after top_k=2, score_threshold=0.3, 1.5 per query\n"
         "list: top_k=2, score_threshold=0.3\n",
         "next: karat explain R@3 --gold gold.json --run run.json --query q2 --top-k 2 "

@@ -14,6 +14,7 @@ from rich.cells import cell_len as cell_width
 
 import karat
 from karat.errors import ConventionError, KaratWarning
+from karat.format import amount
 from karat.measures import REGISTRY, parse
 from support.effort import examples
 from support.errors import refused
@@ -90,7 +91,9 @@ def rows_of(explanation):
 
 
 def shown(value):
-    return "excluded" if value is None else f"{value:.4f}"
+    if value is None:
+        return "excluded"
+    return amount(value) if 0 < value < 0.001 else f"{value:.4f}"
 
 
 @pytest.mark.parametrize("name", [*NAMES, *CUT])

@@ -53,7 +53,8 @@ def test_two_runs_are_shown_as_one_pair(command, files):
         "Judged@1         0.000  0.917\n"
         "RR upper bound   1.000  1.000\n"
         "P@1 upper bound  1.000  1.000\n"
-        "▲ significantly better, ▼ significantly worse (p < 0.05)"
+        "▲ significantly better, ▼ significantly worse (p < 0.05)\n"
+        "upper bound: the value if every unjudged item were relevant"
     )
     assert moved == (
         "largest changes of RR, old → new\n"
