@@ -89,7 +89,7 @@ function rowsTable(name, rows, counts = new Set()) {
 function cellText(value, key, whole) {
   if (value === null) return "–";
   if (typeof value !== "number" || whole) return String(value);
-  return UNITS.includes(key) ? amount(value) : number(value);
+  return UNITS.includes(key) ? amount(value) : number(value, undefined, 4);
 }
 
 function exact(value) {

@@ -32,7 +32,7 @@ function matchOf(match) {
 }
 
 function found({ rank, item, how, ratio, before, stretch, after }) {
-  const similarity = ratio === null ? "" : `, ratio ${number(ratio)}`;
+  const similarity = ratio === null ? "" : `, ratio ${number(ratio, undefined, 4)}`;
   const summary = element(
     "p",
     {},
@@ -61,7 +61,7 @@ function nearest({
 }) {
   if (rank === null || rank === undefined)
     return element("p", {}, "✗ missed: no similar item");
-  const similarity = ratio === null ? "" : `, ratio ${number(ratio)}`;
+  const similarity = ratio === null ? "" : `, ratio ${number(ratio, undefined, 4)}`;
   return [
     element(
       "p",

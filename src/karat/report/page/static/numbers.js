@@ -2,11 +2,11 @@
 
 const DASH = "–";
 
-// Format a value of a measure: four decimals; counts as integers; amounts by their size.
-export function number(value, measure) {
+// Format a value of a measure: three decimals; counts as integers; amounts by their size.
+export function number(value, measure, decimals = 3) {
   if (value === null || Number.isNaN(value)) return DASH;
   if (measure?.whole && Number.isInteger(value)) return grouped(fixed(value, 0));
-  return measure?.unit ? amount(value) : fixed(value, 4);
+  return measure?.unit ? amount(value) : fixed(value, decimals);
 }
 
 // Format an amount: two decimals, or as many as needed for three significant digits.

@@ -72,7 +72,7 @@ function extraColumns(list, results) {
 // Scores of a list have equally many decimals, except very small ones, which would be 0.0000.
 function scoreText(score, small) {
   if (score === null) return "";
-  return small ? score.toPrecision(4) : number(score);
+  return small ? score.toPrecision(4) : number(score, undefined, 4);
 }
 
 function line(measure, item, first, kinds, result) {
