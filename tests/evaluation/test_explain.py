@@ -93,6 +93,8 @@ def rows_of(explanation):
 def shown(value):
     if value is None:
         return "excluded"
+    if 0 < value < 1e-9:
+        return f"{value:.2e}"
     return amount(value) if 0 < value < 0.001 else f"{value:.4f}"
 
 

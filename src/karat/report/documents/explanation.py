@@ -27,6 +27,7 @@ from karat.report.document_model import (
 )
 
 _SMALL = 0.001
+_TINY = 1e-9
 _TEXTS = ("item", "evidence text", "match", "stage", "model")
 """The columns with texts; the others contain numbers."""
 
@@ -275,6 +276,8 @@ def _number(value: Any) -> str:
     if not isinstance(value, float):
         return str(value)
     # With four decimals, a small cost would be rounded to 0 or to a different value.
+    if 0 < value < _TINY:
+        return f"{value:.2e}"
     return amount(value) if 0 < value < _SMALL else f"{value:.4f}"
 
 
