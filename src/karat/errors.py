@@ -15,7 +15,7 @@ SWAPPED = "gold comes first, then the run; check whether you swapped them"
 
 
 def for_example(count: int, example: str) -> str:
-    """Return the end of a message that names an example, or the only case if `count` is 1.
+    """Return text for the end of a message: an example, or the only case if `count` is 1.
 
     >>> for_example(1, "'q1'"), for_example(2, "'q1'")
     (": 'q1'", ", for example 'q1'")

@@ -1,8 +1,8 @@
 """Plain functions for one query: measures of a ranked list, and operations on spans.
 
-The measures have the values of the measures that `karat.evaluate` computes: `precision_at_k` is
-`P@k`, `recall_at_k` is `R@k`, `ndcg_at_k` is `nDCG@k`, `mrr` is `RR`, `average_precision` is `AP`,
-and `hit_rate` is `Success@k`.
+They return the same values as the measures of `karat.evaluate`: `precision_at_k` is `P@k`,
+`recall_at_k` is `R@k`, `ndcg_at_k` is `nDCG@k`, `mrr` is `RR`, `average_precision` is `AP`, and
+`hit_rate` is `Success@k`.
 """
 
 from __future__ import annotations

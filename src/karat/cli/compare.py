@@ -74,7 +74,7 @@ from karat.cli.parameters import Option, command
         "--all-pairs",
         panel="Output",
         is_flag=True,
-        help="Show every pair of three or more runs, not only the best run against the others.",
+        help="With three or more runs, show every pair, not only the best run against the others.",
     ),
     WIDE,
     *TEX,

@@ -26,8 +26,8 @@ from karat.cli.parameters import Option, command
         help='Add a threshold, such as "nDCG@10 >= 0.6" or '
         '"R@10 max_drop 0.02 confidence 0.9 strict". max_drop 0.02 fails if the drop is '
         "significantly larger than 0.02. With strict, it passes only if the drop is significantly "
-        "smaller than 0.02. The confidence level is that of the test (default 0.95). Repeat for "
-        "more.",
+        "smaller than 0.02. confidence sets the confidence level of this test (default 0.95). "
+        "Repeat for more.",
     ),
     Option(
         "--baseline",

@@ -247,7 +247,7 @@ if TYPE_CHECKING:
         "--dry-run",
         panel="Output",
         is_flag=True,
-        help="Run only 5 queries, and estimate the time and cost of all of them.",
+        help="Run only 5 queries, and estimate the time and cost of running all queries.",
     ),
     Option(
         "show_progress",

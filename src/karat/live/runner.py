@@ -117,13 +117,13 @@ class Runner:
             )
         if late := self.unattributed.late:
             yield (
-                f"ignored {counted(late, 'record')} of karat.stage or karat.record_call made after "
-                "the query had finished or timed out"
+                f"ignored {counted(late, 'entry')} that karat.stage or karat.record_call recorded "
+                "after the query had finished or timed out"
             )
         if outside := self.unattributed.outside:
             yield (
-                f"ignored {counted(outside, 'record')} of karat.stage or karat.record_call made in "
-                "threads that do not belong to a query; if your retriever "
+                f"ignored {counted(outside, 'entry')} that karat.stage or karat.record_call "
+                "recorded in threads that do not belong to a query; if your retriever "
                 "starts these threads, wrap the function with karat.carry: "
                 "executor.submit(karat.carry(search), query)"
             )

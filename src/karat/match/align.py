@@ -72,10 +72,10 @@ def pair_hashes(
 
 
 def all_distinct(pairs: pl.Series, starts: NDArray[np.int64]) -> bool:
-    """Return whether no list contains the same pair twice; False may be a hash collision.
+    """Return True if no list contains a pair twice. A hash collision can cause a wrong False.
 
-    The check runs on blocks of whole lists: hash tables that fit into the cache are several times
-    as fast.
+    Lists are checked in blocks, since a hash table that fits into the cache is several times as
+    fast.
     """
     ends = np.append(starts[1:], pairs.len())
     first = 0

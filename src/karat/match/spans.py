@@ -149,7 +149,7 @@ class Coverage:
         return _running_sums(self.item_characters(None))
 
     def targets(self, min_overlap: MinOverlap) -> Targets:
-        """Return which items contain enough of which gold span; each distinct span is a target."""
+        """Return the pairs of an item and a gold span (target) that it contains enough of."""
         if min_overlap not in self._targets:
             distinct, row = self.spans.distinct
             item, span, shared = overlaps(self.items, distinct)

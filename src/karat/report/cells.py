@@ -111,7 +111,7 @@ def table_label(measure: str, sheet: Sheet | None = None) -> str:
 def readable(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row of a summary or of pairs with values that can be read.
 
-    The cost of one query is a tiny number, so that of a million queries is shown.
+    The cost of one query is tiny; therefore the cost of a million queries is shown.
     """
     if not _is_cost_per_query(row["measure"]):
         return dict(row)

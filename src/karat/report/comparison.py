@@ -39,7 +39,7 @@ class ComparisonSheet:
     difference: float | None = None
     """If set, show how many queries are needed to detect a difference of this size."""
     show_all_pairs: bool = False
-    """Show every pair of three or more runs, instead of the best run against each other one."""
+    """With three or more runs, show every pair, not only the best run against each other run."""
     digits: int = DIGITS
     """How many decimals are shown."""
     caption: str | None = None

@@ -73,7 +73,7 @@ class _Column:
         return [_decimal(value) for value in self.values.tolist()]
 
     def summed(self, n_topics: int, mark: str, tag: str) -> str:
-        """Return the line of the summary; of all measures with text values, only runid has one."""
+        """Return the summary line. Measures with text values have none, except runid."""
         over = self.measure.entry.over
         if over == "text":
             return f"{self.name:<22}\tall\t{tag}\n" if self.name == "runid" else ""

@@ -24,7 +24,7 @@ Matrix = NDArray[Any]
 
 @dataclass(frozen=True)
 class PreferenceCounts:
-    """The number of preferences, and of fulfilled preferences, by how many items are retrieved."""
+    """Preferences and fulfilled preferences: both, one or none of the two items are retrieved."""
 
     fulfilled_both: int
     both: int

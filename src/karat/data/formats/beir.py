@@ -125,7 +125,7 @@ def _folder(source: Source) -> Path:
 
 
 def queries_file(folder: Path) -> Path | None:
-    """Return the file queries.jsonl in a folder, which may be compressed, or None."""
+    """Return the path of queries.jsonl (possibly compressed) in a folder, or None."""
     names = ["queries.jsonl", *(f"queries.jsonl{ending}" for ending in COMPRESSIONS)]
     return next((folder / name for name in names if (folder / name).is_file()), None)
 

@@ -39,7 +39,7 @@ DECODE_HINT = "decode the text as UTF-8 before passing it to karat"
 
 
 class Refuse(Protocol):
-    """Handles an error: its kind, the error itself, and the query or span it is about."""
+    """A function that handles an error: called with its kind, the error, and its query or span."""
 
     def __call__(self, kind: str, error: InputError, /, **location: Any) -> None:
         """Raise or collect the error."""

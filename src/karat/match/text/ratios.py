@@ -171,7 +171,7 @@ def _best_window(short: str, long: str) -> Span:
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words of a text, without punctuation, which often changes where a text is cut."""
+    """Return the words of a text, without punctuation: it often differs where a text is cut."""
     return _TOKEN.findall(text)
 
 

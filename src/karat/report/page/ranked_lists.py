@@ -31,7 +31,7 @@ HITS = pl.Schema(_RANK_COLUMNS | {kind.column: kind.dtype for kind in GOLD_KINDS
 
 @dataclass(frozen=True, eq=False)
 class ScoredLists:
-    """The lists of a run, as the first measure that reads gold reads them.
+    """The lists of a run, in the form that the first measure of gold was computed from.
 
     Rank measures may read a reduced list: with level="doc" the first chunk of each document, with
     unjudged="skip" only the judged items. Measures of spans and evidence always read every chunk.
