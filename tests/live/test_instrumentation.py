@@ -262,7 +262,7 @@ def test_stages_and_calls_in_threads_without_carry_are_counted_in_one_warning(in
     assert [list(line.latency_ms) for line in found.values()] == [["total"]] * 6
     assert [line.calls for line in found.values()] == [None] * 6
     (warning,) = caught
-    assert "12 records" in str(warning.message)
+    assert "12 entries" in str(warning.message)
     assert "karat.carry" in str(warning.message)
 
 
@@ -274,7 +274,7 @@ def test_thread_of_a_pool_does_not_keep_the_query_of_a_carried_function():
             pool.submit(karat.record_call, model="without a query").result()
             return []
 
-        with pytest.warns(KaratWarning, match=r"\b2 records"):
+        with pytest.warns(KaratWarning, match=r"\b2 entries"):
             found = run_queries(retrieve, "ab", jobs=1)
     assert [calls_of(line) for line in found.values()] == [[(None, "a")], [(None, "b")]]
 
