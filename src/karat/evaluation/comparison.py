@@ -166,7 +166,7 @@ def _names_and_runs(
         raise InputError(
             "a comparison needs at least two runs",
             field="runs",
-            hint="pass gold first, then the runs: {name: run, name: run} or [run, run]",
+            hint="pass gold first, then two or more runs (in Python: {name: run, …} or [run, run])",
         )
     return names, inputs
 

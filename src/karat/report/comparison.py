@@ -110,10 +110,6 @@ class ComparisonSheet:
         """The fields that queries are grouped by."""
         return [] if self.groups is None else [c for c in self.groups.columns if c not in PAIRS]
 
-    def corrects(self, frame: pl.DataFrame) -> bool:
-        """Return whether p-values are corrected: a correction is set, for more than one test."""
-        return self.comparison.correction != "none" and count_tests(frame) > 1
-
     def remarks(self, names: Sequence[tuple[str, str]], measures: Sequence[str]) -> Iterator[str]:
         """Yield sentences about some pairs and measures.
 

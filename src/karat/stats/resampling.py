@@ -148,11 +148,6 @@ def _acceleration(without_each: Floats) -> float:
     return math.fsum(d * d * d for d in scaled) / denominator if denominator else 0.0
 
 
-def percentile_interval(resampled: Floats, confidence: float) -> Floats:
-    """Return both ends of the percentile bootstrap interval."""
-    return np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
-
-
 def combine_rows(sample: Sample, rows: Floats) -> Floats:
     """Return the quantile of the sample, or the maximum, for each row of values."""
     if sample.share is None:
