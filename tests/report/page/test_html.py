@@ -338,7 +338,7 @@ def test_only_scripts_in_the_content_security_policy_can_run() -> None:
     policy = re.search(rb'Content-Security-Policy" content="([^"]*)"', written)
     assert policy is not None
     directives = dict(
-        part.strip().split(" ", 1) for part in policy[1].decode().replace("&#x27;", "'").split(";")
+        part.strip().split(" ", 1) for part in policy[1].decode().replace("&#39;", "'").split(";")
     )
     assert directives["default-src"] == "'none'"
     elements = re.findall(rb"<script([^>]*)>(.*?)</script>", written, re.DOTALL)

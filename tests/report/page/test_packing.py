@@ -116,7 +116,7 @@ def test_missing_data_of_saved_scores_is_absent():
 
 def test_measures_describe_how_to_read_their_values():
     page = a_page(measures=("nDCG@10", "NumRet", "RR"))
-    first, count, plain = pack_queries(page).json["measures"]
+    first, count, plain = pack_queries(page).data["measures"]
     assert plain["rel"] == 1
     assert first == {
         "name": "nDCG@10",
@@ -136,14 +136,14 @@ def test_measures_describe_how_to_read_their_values():
 
 def test_selected_runs_are_the_first_compared_pair():
     page = a_page()
-    assert pack_queries(page).json["pair"] == [0, 1]
+    assert pack_queries(page).data["pair"] == [0, 1]
     queries = replace(page.queries, outcomes=page.queries.outcomes[:1])
-    assert pack_queries(replace(page, sheets=page.sheets[:1], queries=queries)).json["pair"] is None
+    assert pack_queries(replace(page, sheets=page.sheets[:1], queries=queries)).data["pair"] is None
     gold = {query: {"d": 1} for query in IDS}
     runs = {name: {query: ["d"] for query in IDS} for name in ("a", "b", "c")}
     compared = ComparisonSheet(karat.compare(gold, runs, ["RR"], baseline="c"))
     page = replace(page, sheets=compared.runs, comparison=compared)
-    assert pack_queries(page).json["pair"] == [2, 0]
+    assert pack_queries(page).data["pair"] == [2, 0]
 
 
 def test_same_page_is_packed_as_the_same_bytes_at_any_time(monkeypatch):
@@ -161,4 +161,4 @@ def test_runs_with_other_queries_are_refused():
 
 def test_measures_state_whether_higher_values_are_better():
     page = a_page(measures=("nDCG@10", "RBPresid"))
-    assert [measure["higher"] for measure in pack_queries(page).json["measures"]] == [True, False]
+    assert [measure["higher"] for measure in pack_queries(page).data["measures"]] == [True, False]

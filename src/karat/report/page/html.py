@@ -9,7 +9,7 @@ from typing import IO
 import msgspec
 
 from karat.errors import counted
-from karat.markup import Child, Markup, brief, joined, named, tag
+from karat.markup import Child, Markup, joined, named, tag
 from karat.report import conclusion
 from karat.report.charts import PageChart, charts
 from karat.report.page.gate import gate_section, outcome_sign
@@ -19,6 +19,7 @@ from karat.report.page.pack import pack_queries
 from karat.report.page.provenance import provenance_section, time_tag
 from karat.report.page.run_pairs import pair_section
 from karat.report.page.scripts import check_installed, csp_hash, page_script, styles, vega_script
+from karat.report.page.templates import render, safe
 from karat.report.page.value_table import MAX_SENTENCE, show_button, value_section
 
 __all__ = ["check_installed", "write", "write_failure"]
@@ -45,11 +46,14 @@ def write(page: Page, file: IO[bytes]) -> None:
 
 def write_failure(title: str, problem: str, file: IO[bytes]) -> None:
     """Write a page that shows only why there is no result."""
-    reason = tag("span", problem, class_="problem")
-    lead = tag("p", outcome_sign(False), " ", reason, class_="lead")
-    body = tag("header", tag("h1", named(title, 200)), lead)
-    document = f'<html lang="en"><head>{_head(title, [])}</head>\n<body>{body}</body></html>\n'
-    file.write(f"<!doctype html>\n{document}".encode())
+    document = render(
+        "failure.html",
+        title=title,
+        problem=problem,
+        policy=_policy([]),
+        styles=safe(styles()),
+    )
+    file.write(document.encode())
 
 
 def _parts(page: Page) -> Iterator[str]:
@@ -59,20 +63,20 @@ def _parts(page: Page) -> Iterator[str]:
         packing = threads.submit(pack_queries, page)
         page_charts = charts(page)
     data = packing.result()
-    sections = dict(_sections(page, page_charts))
+    sections = [
+        {"id": name, "title": _TITLES[name], "content": safe(joined(content))}
+        for name, content in _sections(page, page_charts)
+    ]
     scripts = [vega_script(), page_script()]
-    yield "<!doctype html>\n"
-    yield f'<html lang="en"><head>{_head(page.title, scripts)}</head>\n<body>'
-    yield tag("a", "Skip to the report", href="#main", class_="skip")
-    yield header(page)
-    anchors = [tag("a", _TITLES[name], href=f"#{name}") for name in sections]
-    yield tag("nav", anchors, aria_label="Sections of this report")
-    yield '\n<main id="main">\n'
-    for name, content in sections.items():
-        title = tag("h2", _TITLES[name], id=f"{name}-title")
-        yield tag("section", title, content, id=name, aria_labelledby=f"{name}-title") + "\n"
-    yield "</main>\n"
-    yield _data_script("page", "application/json", _json(data.json))
+    yield render(
+        "page.html",
+        title=page.title,
+        policy=_policy(scripts),
+        styles=safe(styles()),
+        header=safe(header(page)),
+        sections=sections,
+    )
+    yield _data_script("page", "application/json", _json(data.data))
     specs = [
         {"id": c.id, "section": c.section, "title": c.title, "caption": c.caption, "spec": c.spec}
         for c in page_charts
@@ -85,19 +89,12 @@ def _parts(page: Page) -> Iterator[str]:
     yield "</body></html>\n"
 
 
-def _head(title: str, scripts: list[str]) -> Markup:
+def _policy(scripts: list[str]) -> str:
+    """Return the Content-Security-Policy that allows only these scripts."""
     allowed = " ".join(map(csp_hash, scripts)) or "'none'"
-    policy = (
+    return (
         f"default-src 'none'; script-src {allowed}; "
         "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
-    return joined(
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"{brief(title, 200)} – karat"),
-        Markup(f"<style>{styles()}</style>"),
     )
 
 

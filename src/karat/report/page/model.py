@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import polars as pl
 
 from karat.evaluation.verdict import Verdict
+from karat.report.cells import measure_named
 from karat.report.comparison import ComparisonSheet
 from karat.report.sheet import Sheet
 
@@ -109,3 +112,27 @@ class Page:
     notices: list[Notice]
     chart_data: ChartData
     queries: Queries
+
+    @cached_property
+    def main_measure(self) -> str:
+        """The measure that the headline, the plot and the lists are about."""
+        measure: str = self.sheets[0].summary["measure"][0]
+        return measure
+
+    @cached_property
+    def ranking(self) -> list[int]:
+        """The indices of the runs, the best by the main measure first."""
+        row = self.sheets[0].summary["measure"].to_list().index(self.main_measure)
+        values = [sheet.summary["value"][row] for sheet in self.sheets]
+        sign = -1 if measure_named(self.main_measure).declaration.higher_is_better else 1
+        return sorted(
+            range(len(values)),
+            key=lambda at: math.inf if values[at] is None else sign * values[at],
+        )
+
+    @property
+    def best(self) -> int | None:
+        """The index of the best run by the main measure; None if no run has a value."""
+        row = self.sheets[0].summary["measure"].to_list().index(self.main_measure)
+        first = self.ranking[0]
+        return None if self.sheets[first].summary["value"][row] is None else first

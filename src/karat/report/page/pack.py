@@ -10,7 +10,7 @@ import base64
 import gzip
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import polars as pl
@@ -18,9 +18,21 @@ import polars as pl
 from karat.errors import InputError
 from karat.match.spans import Budget
 from karat.measures import parse
-from karat.report.cells import measure_label
-from karat.report.page.model import Json, Outcomes, Page
-from karat.report.sheet import Sheet
+from karat.report.cells import BETTER, WORSE, measure_label, significance_mark
+from karat.report.comparison import ComparisonSheet, PairRow
+from karat.report.documents.comparison import method_notes
+from karat.report.page.data import (
+    Comparison,
+    Difference,
+    Field,
+    ListBlocks,
+    Measure,
+    Outcome,
+    PageData,
+    Pair,
+)
+from karat.report.page.model import Outcomes, Page
+from karat.report.sheet import Sheet, interval_methods
 
 LISTS_PER_BLOCK = 256
 MAX_DISTINCT_VALUES = 1000
@@ -29,9 +41,9 @@ MAX_DISTINCT_VALUES = 1000
 
 @dataclass(frozen=True)
 class PackedQueries:
-    """The JSON data about the queries, and the blocks that it refers to by number."""
+    """The data about the runs and queries, and the blocks that it refers to by number."""
 
-    json: Json
+    data: PageData
     blocks: list[str]
 
 
@@ -48,32 +60,33 @@ def pack_queries(page: Page) -> PackedQueries:
     blocks = _Blocks()
     measures = page.sheets[0].summary["measure"].to_list()
     names = [sheet.name for sheet in page.sheets]
-    json = {
-        "runs": names,
-        "pair": _pair(page, names),
-        "measures": [_measure(name, page.sheets[0]) for name in measures],
-        "n": len(queries.ids),
-        "ids": blocks.json(queries.ids.to_list()),
-        "texts": None if queries.texts is None else blocks.json(queries.texts.to_list()),
-        "fields": [_field(blocks, column) for column in queries.fields.iter_columns()],
-        "wanted": blocks.numbers(queries.n_relevant, "<i4"),
-        "values": [
+    data = PageData(
+        runs=names,
+        main=measures.index(page.main_measure),
+        best=page.best,
+        pair=_pair(page, names),
+        comparison=None if page.comparison is None else _comparison(page.comparison, names),
+        measures=[_measure(name, page.sheets[0]) for name in measures],
+        n=len(queries.ids),
+        ids=blocks.json(queries.ids.to_list()),
+        texts=None if queries.texts is None else blocks.json(queries.texts.to_list()),
+        fields=[_field(blocks, column) for column in queries.fields.iter_columns()],
+        wanted=blocks.numbers(queries.n_relevant, "<i4"),
+        values=[
             [blocks.numbers(sheet.scores.per_query[name], "<f8") for name in measures]
             for sheet in page.sheets
         ],
-        "outcomes": [_outcomes(blocks, outcomes) for outcomes in queries.outcomes],
-        "lists": {
-            "size": LISTS_PER_BLOCK,
-            "blocks": [
+        outcomes=[_outcomes(blocks, outcomes) for outcomes in queries.outcomes],
+        lists=ListBlocks(
+            LISTS_PER_BLOCK,
+            [
                 blocks.json(queries.lists[start : start + LISTS_PER_BLOCK])
                 for start in range(0, len(queries.lists), LISTS_PER_BLOCK)
             ],
-        },
-        "details": {
-            str(row): blocks.json(detail) for row, detail in sorted(queries.details.items())
-        },
-    }
-    return PackedQueries(json, blocks.packed())
+        ),
+        details={str(row): blocks.json(detail) for row, detail in sorted(queries.details.items())},
+    )
+    return PackedQueries(data, blocks.packed())
 
 
 class _Blocks:
@@ -106,50 +119,99 @@ def _compress(data: bytes) -> str:
     return base64.b64encode(gzip.compress(data, 5, mtime=0)).decode()
 
 
-def _measure(name: str, sheet: Sheet) -> Json:
+def _measure(name: str, sheet: Sheet) -> Measure:
     measure = parse(name)
     declaration = measure.declaration
-    return {
-        "name": name,
-        "label": measure_label(name, sheet),
-        "title": declaration.title,
-        "higher": declaration.higher_is_better,
-        "unit": declaration.unit,
-        "whole": declaration.whole,
-        "cutoff": measure.cutoff if isinstance(measure.cutoff, int) else None,
-        "budget": measure.cutoff.characters if isinstance(measure.cutoff, Budget) else None,
-        "family": declaration.family,
-        "rel": measure.params.get("rel"),
-    }
+    return Measure(
+        name=name,
+        label=measure_label(name, sheet),
+        title=declaration.title,
+        higher=declaration.higher_is_better,
+        unit=declaration.unit,
+        whole=declaration.whole,
+        bounded=declaration.bounded,
+        cutoff=measure.cutoff if isinstance(measure.cutoff, int) else None,
+        budget=measure.cutoff.characters if isinstance(measure.cutoff, Budget) else None,
+        family=declaration.family,
+        rel=measure.params.get("rel"),
+    )
 
 
-def _pair(page: Page, names: list[str]) -> list[int] | None:
-    """Return the indices of the two runs that the page compares at first."""
+def _pair(page: Page, names: list[str]) -> tuple[int, int] | None:
+    """Return the runs that the page compares at first: the best, and the baseline or the second."""
     if len(names) < 2:
         return None
-    if page.comparison is not None and page.comparison.names:
-        return [names.index(name) for name in page.comparison.names[0]]
-    return [0, 1]
+    baseline = None if page.comparison is None else page.comparison.comparison.baseline
+    order = page.ranking
+    if baseline is not None:
+        first = names.index(baseline)
+        return first, next(at for at in order if at != first)
+    return order[1], order[0]
 
 
-def _field(blocks: _Blocks, column: pl.Series) -> Json:
+_MARKS: dict[str | None, Literal["better", "worse", ""]] = {BETTER: "better", WORSE: "worse"}
+
+
+def _comparison(sheet: ComparisonSheet, names: list[str]) -> Comparison:
+    numbers = {measure: at for at, measure in enumerate(sheet.runs[0].summary["measure"])}
+    pairs: dict[tuple[int, int], list[Difference]] = {}
+    for row in sheet.pairs.iter_rows(named=True):
+        key = names.index(row["a"]), names.index(row["b"])
+        pairs.setdefault(key, []).append(_difference(row, numbers[row["measure"]]))
+    baseline = sheet.comparison.baseline
+    return Comparison(
+        pairs=[Pair(a, b, differences) for (a, b), differences in pairs.items()],
+        baseline=None if baseline is None else names.index(baseline),
+        notes=pair_notes(sheet),
+    )
+
+
+def _difference(row: PairRow, measure: int) -> Difference:
+    return Difference(
+        measure=measure,
+        mark=_MARKS.get(significance_mark(row), ""),
+        tested=row["method"] != "few",
+        **{name: row[name] for name in _SAME},
+    )
+
+
+_SAME = (
+    "value_a",
+    "value_b",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "p_corrected",
+    "wins",
+    "ties",
+    "losses",
+    "n",
+)
+"""The columns of the table of pairs that the page embeds as they are."""
+
+
+def pair_notes(sheet: ComparisonSheet) -> list[str]:
+    """Return the notes on the tests, without those that the table of values already shows."""
+    of_values = interval_methods(sheet.runs)
+    new_notes = [note for note in method_notes(sheet) if note not in of_values]
+    return [*new_notes, *sheet.remarks(sheet.names, sheet.measures)]
+
+
+def _field(blocks: _Blocks, column: pl.Series) -> Field:
     """Pack a field: its sorted values, and one code per query, so that codes sort like values."""
     words = column.drop_nulls().unique().sort()
     if len(words) > MAX_DISTINCT_VALUES:
-        return {"name": column.name, "texts": blocks.json(column.to_list())}
+        return Field(column.name, texts=blocks.json(column.to_list()))
     codes = column.replace_strict(
         words, pl.Series(range(len(words)), dtype=pl.Int32), default=-1, return_dtype=pl.Int32
     )
-    return {
-        "name": column.name,
-        "words": words.to_list(),
-        "codes": blocks.numbers(codes, "<i4"),
-    }
+    return Field(column.name, words.to_list(), blocks.numbers(codes, "<i4"))
 
 
-def _outcomes(blocks: _Blocks, outcomes: Outcomes) -> Json:
-    return {
-        "status": blocks.numbers(outcomes.status, "<u1"),
-        "found": blocks.numbers(outcomes.found, "<i4"),
-        "first": blocks.numbers(outcomes.first, "<i4"),
-    }
+def _outcomes(blocks: _Blocks, outcomes: Outcomes) -> Outcome:
+    return Outcome(
+        status=blocks.numbers(outcomes.status, "<u1"),
+        found=blocks.numbers(outcomes.found, "<i4"),
+        first=blocks.numbers(outcomes.first, "<i4"),
+    )

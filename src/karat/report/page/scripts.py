@@ -20,6 +20,7 @@ _MODULES = (
     "dom.js",
     "numbers.js",
     "data.js",
+    "state.js",
     "rows.js",
     "columns.js",
     "ranking.js",
@@ -33,7 +34,7 @@ _MODULES = (
     "charts.js",
     "main.js",
 )
-_STYLES = ("page.css", "queries.css")
+_STYLES = ("theme.css", "page.css", "queries.css")
 _IMPORTS = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export ", re.MULTILINE)
 

@@ -1,0 +1,150 @@
+"""The data that a page embeds for its scripts, as JSON.
+
+The browser reads `PageData` at once, and the blocks that it refers to by number when it needs them:
+`QueryLists` and `QueryDetail` are the content of such blocks. `static/types.d.ts` holds the same
+declarations for the scripts; `tools/build_page_types.py` generates it from this file.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+Block = int
+"""The number of a compressed block: the element with the id `b<number>`."""
+
+
+class Measure(Struct, frozen=True):
+    """A measure of the report."""
+
+    name: str
+    label: str
+    title: str
+    higher: bool
+    """Whether higher values are better."""
+    unit: str | None
+    whole: bool
+    """Whether its values are counts."""
+    bounded: bool
+    """Whether its values lie between 0 and 1."""
+    cutoff: int | None
+    budget: int | None
+    """The character budget, for measures such as `span.recall@2000c`."""
+    family: str
+    rel: int | None
+    """The lowest grade that counts as relevant."""
+
+
+class Difference(Struct, frozen=True):
+    """The difference b − a of two runs in one measure."""
+
+    measure: int
+    value_a: float | None
+    value_b: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    """Before correction."""
+    p_corrected: float | None
+    mark: Literal["better", "worse", ""]
+    """Whether b is significantly better or worse than a, after correction."""
+    wins: int
+    """On how many queries b is better than a."""
+    ties: int
+    losses: int
+    n: int
+    tested: bool
+    """False if too few queries differ for a test."""
+
+
+class Pair(Struct, frozen=True):
+    """Two runs and their differences, one per measure."""
+
+    a: int
+    b: int
+    differences: list[Difference]
+
+
+class Comparison(Struct, frozen=True):
+    """All pairs of runs that were compared."""
+
+    pairs: list[Pair]
+    baseline: int | None
+    """The run that all others are compared with, if one was chosen."""
+    notes: list[str]
+    """How the tests were done, and what was left out."""
+
+
+class Field(Struct, frozen=True):
+    """A field of the queries: words with one code per query, or one text per query."""
+
+    name: str
+    words: list[str] | None = None
+    codes: Block | None = None
+    texts: Block | None = None
+
+
+class Outcome(Struct, frozen=True):
+    """What a run found for each query, as blocks of numbers."""
+
+    status: Block
+    """0 answered, 1 not in the run, 2 failed, 3 only scores available (bytes)."""
+    found: Block
+    first: Block
+    """The rank of the first hit, 0 if there is none (32-bit integers, like `found`)."""
+
+
+class ListBlocks(Struct, frozen=True):
+    """The ranked lists: `size` queries per block."""
+
+    size: int
+    blocks: list[Block]
+
+
+class PageData(Struct, frozen=True):
+    """All data of a page."""
+
+    runs: list[str]
+    main: int
+    """The index of the main measure: the one that headline, plot and lists are about."""
+    best: int | None
+    """The index of the best run by the main measure."""
+    pair: tuple[int, int] | None
+    """The two runs that the page compares at first: the baseline or second best, and the best."""
+    comparison: Comparison | None
+    measures: list[Measure]
+    n: int
+    ids: Block
+    texts: Block | None
+    fields: list[Field]
+    wanted: Block
+    values: list[list[Block]]
+    """Per run and measure: 64-bit floats, NaN where a query has no value."""
+    outcomes: list[Outcome]
+    lists: ListBlocks
+    details: dict[str, Block]
+    """By row number: the block of a `QueryDetail`."""
+
+
+Json = dict[str, Any]
+
+
+class QueryLists(Struct, frozen=True):
+    """The ranked lists of a query, of all runs."""
+
+    items: list[str]
+    """The distinct items; lists refer to them by index."""
+    lists: list[list[int]]
+    """Per run: the items at the top of its list."""
+    below: list[list[tuple[int, int]]]
+    """Per run: rank and item of hits further down."""
+    n: list[int]
+    """Per run: the length of the whole list."""
+    hits: list[list[tuple[int, int | None, int | None, list[int] | None]]]
+    """Per run: rank, grade, number of new gold characters, numbers of covered evidence texts."""
+    wanted: list[tuple[str, int]]
+    """Relevant items with their grades."""
+    n_wanted: dict[str, int]
+    """Per kind of gold: how much there is."""
