@@ -68,7 +68,7 @@ def charts_of_page():
         verdict=None,
         inputs=[],
         run_settings={},
-        notices=[],
+        findings=[],
         chart_data=load_chart_data(scores, [LoadedRun.of(score) for score in scores]),
         queries=Queries(empty, None, pl.DataFrame(), empty, [], []),
     )

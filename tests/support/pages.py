@@ -39,7 +39,7 @@ def a_page(queries: Queries | None = None, measures: tuple[str, ...] = ("nDCG@10
         verdict=None,
         inputs=[],
         run_settings={},
-        notices=[],
+        findings=[],
         chart_data=ChartData(),
         queries=queries or some_queries(),
     )
@@ -211,7 +211,7 @@ def of_sheets(sheets: list[Sheet], comparison: ComparisonSheet | None = None) ->
         verdict=None,
         inputs=[],
         run_settings={},
-        notices=[],
+        findings=[],
         chart_data=ChartData(),
         queries=Queries(
             ids=ids,

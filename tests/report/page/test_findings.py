@@ -14,7 +14,7 @@ import karat
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.report.page.model import Outcomes, Queries
-from karat.report.page.observations import missed_gold, notices
+from karat.report.page.findings import findings, missed_gold
 from support.effort import examples
 
 # These tests are about items that are not in the run, which karat warns about.
@@ -47,7 +47,7 @@ def queries(scores: list[Scores], found: list[list[int]], **fields: list[str | N
 
 def texts(scores: list[Scores], known: Queries, kind: str) -> list[str]:
     """Return the texts of the findings of one kind."""
-    return [notice.text for notice in notices(scores, opened(scores), known) if notice.kind == kind]
+    return [notice.text for notice in findings(scores, opened(scores), known) if notice.kind == kind]
 
 
 @examples(60, 600)
@@ -128,7 +128,7 @@ def test_failed_and_missing_queries_come_first():
     ]
     gold = {"q1": ["a"], "q2": ["b"], "q3": ["c"]}
     scores = [karat.evaluate(gold, run, "R@5", fail_on_error=0.5)]
-    first, second, *_ = notices(scores, opened(scores), queries(scores, [[0, 1, 0]]))
+    first, second, *_ = findings(scores, opened(scores), queries(scores, [[0, 1, 0]]))
     assert first.text == "The retriever failed on 1 of 3 queries (33%) in run."
     assert first.show == {"run": "run", "outcome": "failed"}
     assert second.text == "1 of 3 gold queries (33%) is not in run."
@@ -159,7 +159,7 @@ def test_nothing_is_reported_about_all_runs_if_a_list_is_missing():
     known = queries(scores, [[0], [0]])
     saved = replace(known.outcomes[1], status=pl.Series([3], dtype=pl.UInt8))
     known = replace(known, outcomes=[known.outcomes[0], saved])
-    shown = notices(scores, [*opened(scores[:1]), None], known)
+    shown = findings(scores, [*opened(scores[:1]), None], known)
     assert [notice.text for notice in shown] == ["one found nothing for 1 of 1 query (100%)."]
 
 
@@ -255,7 +255,7 @@ def test_group_far_below_the_rest_is_reported():
     kinds = ["billing" if n % 4 == 0 else "shipping" for n in range(40)]
     known = queries(scores, [], category=kinds, id=[f"{n}" for n in range(40)])
     (group,) = [
-        notice for notice in notices(scores, opened(scores), known) if notice.kind == "group"
+        notice for notice in findings(scores, opened(scores), known) if notice.kind == "group"
     ]
     assert (
         group.text

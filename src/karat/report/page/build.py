@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -22,8 +23,8 @@ from karat.report.options import ReportOptions
 from karat.report.page import html
 from karat.report.page.chart_data import load_chart_data
 from karat.report.page.model import Page
-from karat.report.page.observations import categorical_fields, notices
-from karat.report.page.provenance import inputs
+from karat.report.page.findings import categorical_fields, findings
+from karat.report.page.method import inputs, shareable_command
 from karat.report.page.query_table import load_queries
 from karat.report.sheet import Sheet
 from karat.report.writers import duplicate_path_error

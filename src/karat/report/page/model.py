@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -16,6 +16,18 @@ from karat.report.comparison import ComparisonSheet
 from karat.report.sheet import Sheet
 
 Json = dict[str, Any]
+
+FindingKind = Literal[
+    "decides",
+    "reverses",
+    "unfound",
+    "nothing",
+    "failed",
+    "missing",
+    "unjudged",
+    "group",
+    "duplicates",
+]
 
 
 @dataclass(frozen=True)
@@ -32,14 +44,26 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Notice:
-    """An observation: a sentence, and the queries that it is about."""
+class Quote:
+    """An example: what a query asks, and the text that no run found."""
 
-    kind: str
-    """group, nothing, unfound, duplicates, unjudged, failed or missing."""
+    query_id: str
+    query: str | None
+    missed: str
+    """The text of the missed gold, or its name if the text is unknown."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A key finding: one sentence, its number, and the queries that it is about."""
+
+    kind: FindingKind
     text: str
     show: Json | None = None
-    """Filters for the table of queries: {"run": name} with "outcome", or {"field", "value"}."""
+    """Filters for the list of queries: {"run": name} with "outcome", or {"field", "value"}."""
+    number: str = ""
+    """The number of the finding, shown large, such as "3 of 12"."""
+    quote: Quote | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +133,7 @@ class Page:
     inputs: list[Input]
     run_settings: dict[str, Json]
     """The settings in the header of each run, by the name of the run."""
-    notices: list[Notice]
+    findings: list[Finding]
     chart_data: ChartData
     queries: Queries
 

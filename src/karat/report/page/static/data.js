@@ -36,10 +36,15 @@ function recent(block) {
 }
 
 async function unpack(block, Kind) {
-  const packed = bytesOf(document.getElementById(`b${block}`).textContent.trim());
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const response = new Response(stream);
+  const response = unpacked(`b${block}`);
   return Kind ? new Kind(await response.arrayBuffer()) : response.json();
+}
+
+// Decompress the content of an element.
+export function unpacked(id) {
+  const packed = bytesOf(document.getElementById(id).textContent.trim());
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream);
 }
 
 function bytesOf(base64) {

@@ -1,4 +1,4 @@
-"""Observations for the top of a report: what to look at first, each in one sentence."""
+"""The key findings of a report: what to look at first, each in one sentence."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from karat.measures import Measure
 from karat.measures.families import FAILED, REPEATS
 from karat.report.cells import format_value, measure_named
 from karat.report.page.gold_kinds import GOLD_KINDS, MissedGold
-from karat.report.page.model import Notice, Queries
+from karat.report.page.model import Finding, Queries, Quote
 from karat.report.page.query_status import ANSWERED, SCORES_ONLY
 from karat.report.renderers.terminal import shorten
-from karat.stats.groups import outlying_groups
+from karat.stats.groups import FEW, outlying_groups
 
 _MAX_PER_KIND = 3  # with 37 runs, nobody reads 37 sentences of one kind
 _MAX_LABELS = 20  # a field with more values does not group the queries
@@ -33,35 +33,106 @@ _MIN_REPEATED = 0.1
 _NAME_WIDTH = 60
 
 
-def notices(
-    scores: Sequence[Scores], opened: Sequence[LoadedRun | None], queries: Queries
-) -> list[Notice]:
-    """Return the observations, most severe first; a run without ranked lists is None."""
-    kinds: list[Iterable[Notice]] = [
+def findings(
+    scores: Sequence[Scores],
+    opened: Sequence[LoadedRun | None],
+    queries: Queries,
+    pair: tuple[int, int] | None = None,
+) -> list[Finding]:
+    """Return the findings, the most important first; a run without ranked lists is None.
+
+    `pair` are the indices of the two runs that the report compares at first: the second best run or
+    the baseline, and the best run.
+    """
+    measure = next((m for m in scores[0].table.measures if _is_mean(m)), None)
+    compared = None if pair is None or measure is None else (scores[pair[0]], scores[pair[1]])
+    kinds: list[Iterable[Finding]] = [
         _unanswered(scores),
+        [] if compared is None else _deciding(*compared, measure, queries),
+        [] if compared is None else _reversing(*compared, measure, queries),
+        _missed_by_all(opened, queries),
         _unjudged(scores),
         _nothing_found(scores, queries),
-        _missed_by_all(opened),
-        _groups(scores, queries),
+        _groups(scores, measure, queries),
         _repeats(scores, opened),
     ]
-    return [notice for kind in kinds for notice in islice(kind, _MAX_PER_KIND)]
+    return [finding for kind in kinds for finding in islice(kind, _MAX_PER_KIND)]
 
 
-def _unanswered(scores: Sequence[Scores]) -> Iterator[Notice]:
+def _deciding(a: Scores, b: Scores, measure: Measure, queries: Queries) -> Iterator[Finding]:
+    """Yield how few queries decide the difference: without them, the better run has no lead."""
+    gains = _gains(a, b, measure)
+    total = float(gains.sum())
+    ahead, behind = (b, a) if total > 0 else (a, b)
+    if total == 0:
+        return
+    largest = np.sort(gains if total > 0 else -gains)[::-1]
+    n = int(np.searchsorted(np.cumsum(largest), abs(total) * (1 - 1e-12))) + 1
+    share = f"{n:,} of {counted(gains.size, 'query')}"
+    text = f"{share} decide the lead of {ahead.name} over {behind.name}: without "
+    text += f"{'it' if n == 1 else 'them'}, {ahead.name} would not be ahead in {measure.name}."
+    show = {"run": ahead.name, "against": behind.name, "measure": measure.name}
+    if n == 1:
+        text = text.replace(" decide ", " decides ")
+    yield Finding("decides", text, show | {"movement": "better"}, f"{n:,} of {gains.size:,}")
+
+
+def _gains(a: Scores, b: Scores, measure: Measure) -> Floats:
+    """Return by how much b is better than a, for each query that has a value in both."""
+    values = pl.DataFrame({"a": a.per_query[measure.name], "b": b.per_query[measure.name]})
+    values = values.drop_nulls()
+    sign = 1 if measure.declaration.higher_is_better else -1
+    gains: Floats = sign * (values["b"] - values["a"]).to_numpy()
+    return gains
+
+
+def _reversing(a: Scores, b: Scores, measure: Measure, queries: Queries) -> Iterator[Finding]:
+    """Yield the groups in which the run that is worse overall is better."""
+    total = float(_gains(a, b, measure).sum())
+    if total == 0:
+        return
+    ahead, behind = (b, a) if total > 0 else (a, b)
+    sign = 1 if measure.declaration.higher_is_better else -1
+    reversed_groups = []
+    for field in categorical_fields(queries.fields):
+        groups = (
+            pl.DataFrame(
+                {
+                    "label": queries.fields[field],
+                    "ahead": ahead.per_query[measure.name],
+                    "behind": behind.per_query[measure.name],
+                }
+            )
+            .drop_nulls()
+            .group_by("label", maintain_order=True)
+            .agg(pl.len().alias("n"), pl.col("ahead", "behind").mean())
+        )
+        for label, n, ahead_mean, behind_mean in groups.iter_rows():
+            gap = sign * (behind_mean - ahead_mean)
+            if n >= FEW and gap > 0:
+                reversed_groups.append((-gap, field, label, n, ahead_mean, behind_mean))
+    for _, field, label, n, ahead_mean, behind_mean in sorted(reversed_groups):
+        leads = f"{behind.name} leads {ahead.name} in {measure.name}"
+        values = f"{format_value(behind_mean, measure.name)} to {format_value(ahead_mean, measure.name)}"
+        where = f"In {field} {shorten(repr(label), _NAME_WIDTH)}"
+        text = f"{where} the order is reversed: {leads}, {values} over {counted(n, 'query')}."
+        yield Finding("reverses", text, {"field": field, "value": label}, counted(n, "query"))
+
+
+def _unanswered(scores: Sequence[Scores]) -> Iterator[Finding]:
     for score in scores:
         counts = score.table.counts
         if n := counts[FAILED.key]:
             queries = _share_of(n, counts["queries"], "query")
             text = f"The retriever failed on {queries} in {score.name}."
-            yield Notice("failed", text, {"run": score.name, "outcome": "failed"})
+            yield Finding("failed", text, {"run": score.name, "outcome": "failed"}, f"{n:,}")
         if n := n_missing(counts):
             queries = _share_of(n, counts["queries"], "gold query")
             text = f"{queries} {_is_or_are(n)} not in {score.name}."
-            yield Notice("missing", text, {"run": score.name, "outcome": "missing"})
+            yield Finding("missing", text, {"run": score.name, "outcome": "missing"}, f"{n:,}")
 
 
-def _unjudged(scores: Sequence[Scores]) -> Iterator[Notice]:
+def _unjudged(scores: Sequence[Scores]) -> Iterator[Finding]:
     """Yield the cases in which unjudged items could change which run is best."""
     rows = [score.summary(intervals=False).to_dicts() for score in scores]
     for run_rows in zip(*rows, strict=True):
@@ -75,12 +146,13 @@ def _unjudged(scores: Sequence[Scores]) -> Iterator[Notice]:
         if measure.is_better(row["value"], run_rows[best]["value"]):
             best = at
     if len(scores) == 1 and run_rows[0]["judged"] <= 1 - _MIN_UNJUDGED:
-        share = f"{1 - run_rows[0]['judged']:.0%} of the items that {measure} reads"
-        yield Notice("unjudged", f"{share} are unjudged; they count as irrelevant.")
+        unjudged = f"{1 - run_rows[0]['judged']:.0%}"
+        text = f"{unjudged} of the items that {measure} reads are unjudged; they count as irrelevant."
+        yield Finding("unjudged", text, number=unjudged)
     for at, (score, row) in enumerate(zip(scores, run_rows, strict=True)):
         if at != best and (doubt := _lead_doubt(run_rows[best], row, score.name)):
             lead = f"{scores[best].name} is ahead of {score.name} in {measure}, but"
-            yield Notice("unjudged", f"{lead} {doubt}")
+            yield Finding("unjudged", f"{lead} {doubt}", number=f"{1 - row['judged']:.0%}")
 
 
 def _lead_doubt(best: dict[str, Any], other: dict[str, Any], name: str) -> str | None:
@@ -99,7 +171,7 @@ def _lead_doubt(best: dict[str, Any], other: dict[str, Any], name: str) -> str |
     return None
 
 
-def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
+def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Finding]:
     if not queries.outcomes:
         return
     has_gold = queries.n_relevant > 0
@@ -109,35 +181,39 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Notic
     reported = found_by_none & (len(scores) > 1 and has_lists)
     if n := int(reported.sum()):
         text = f"No run found anything for {_share_of(n, total, 'query')}."
-        yield Notice("nothing", text, {"outcome": "unfound"})
+        yield Finding("nothing", text, {"outcome": "unfound"}, f"{n:,}")
     empty = [has_gold & (run.status == ANSWERED) & (run.found == 0) for run in queries.outcomes]
     by_count = sorted(zip(scores, empty, strict=True), key=lambda pair: -int(pair[1].sum()))
     for score, is_empty in by_count:
         if (is_empty & ~reported).any():
             n = int(is_empty.sum())
             text = f"{score.name} found nothing for {_share_of(n, total, 'query')}."
-            yield Notice("nothing", text, {"run": score.name, "outcome": "nothing"})
+            yield Finding("nothing", text, {"run": score.name, "outcome": "nothing"}, f"{n:,}")
 
 
-def _missed_by_all(opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
+def _missed_by_all(opened: Sequence[LoadedRun | None], queries: Queries) -> Iterator[Finding]:
     runs = [run for run in opened if run is not None]
     if len(runs) < len(opened):  # the lists of the other runs are unknown
         return
     for kind in missed_gold(runs):
         if not kind.left.height:
             continue
-        query, name = kind.left.row(0)
-        name = " ".join(name.split())  # evidence texts may contain line breaks
-        example = f"{shorten(repr(name), _NAME_WIDTH)} for query {shorten(repr(query), 24)}"
         n = kind.left.height
-        where = "in any list" if len(opened) == 1 else "in any list of any run"
-        text = f"{_share_of(n, kind.total, kind.what)} {_is_or_are(n)} not {where}, e.g. {example}."
-        yield Notice("unfound", text)
+        subject = "No run retrieved"
+        if len(runs) == 1:
+            subject = f"{runs[0].scores.name} did not retrieve"
+        text = f"{subject} {_share_of(n, kind.total, kind.what)}."
+        query_id, name = kind.left.row(0)
+        at = queries.ids.index_of(query_id)
+        query = None if queries.texts is None or at is None else queries.texts[at]
+        quote = Quote(query_id, query, " ".join((kind.example or name).split()))
+        yield Finding("unfound", text, None, f"{n:,} of {kind.total:,}", quote)
 
 
-def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
+def _groups(
+    scores: Sequence[Scores], measure: Measure | None, queries: Queries
+) -> Iterator[Finding]:
     """Yield the groups that are worse than the rest, by the first measure that is a mean."""
-    measure = next((m for m in scores[0].table.measures if _is_mean(m)), None)
     if measure is None:
         return
     higher = measure.declaration.higher_is_better
@@ -152,7 +228,7 @@ def _groups(scores: Sequence[Scores], queries: Queries) -> Iterator[Notice]:
         gap = f"{format_value(abs(group.difference))} {'below' if higher else 'above'} the rest"
         value = f"{measure.name} is {format_value(group.mean)} over {counted(group.n, 'query')}"
         text = f"{field} {shorten(repr(group.label), _NAME_WIDTH)} in {run}: {value}, {gap}."
-        yield Notice("group", text, {"field": field, "value": group.label, "run": run})
+        yield Finding("group", text, {"field": field, "value": group.label, "run": run}, format_value(group.mean))
 
 
 def _is_mean(measure: Measure) -> bool:
@@ -178,17 +254,17 @@ def categorical_fields(fields: pl.DataFrame) -> list[str]:
     ]
 
 
-def _repeats(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Iterator[Notice]:
+def _repeats(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> Iterator[Finding]:
     """Yield runs whose lists repeat items or text."""
     for score, run in zip(scores, opened, strict=True):
         if n := score.table.counts[REPEATS.key]:
             total = "" if run is None else f" of {_n_results(run):,}"
             text = f"{n:,}{total} results of {score.name} repeat an item of a higher rank."
-            yield Notice("duplicates", text)
+            yield Finding("duplicates", text, number=f"{n:,}")
         for share in [] if run is None else _repeated_shares(run):
             if share >= _MIN_REPEATED:
-                text = f"{share:.0%} of the characters that {score.name} returned for a query"
-                yield Notice("duplicates", f"{text} repeat text of a higher rank.")
+                text = f"{share:.0%} of the characters that {score.name} returned"
+                yield Finding("duplicates", f"{text} repeat earlier results.", number=f"{share:.0%}")
 
 
 def _repeated_shares(opened: LoadedRun) -> Iterator[float]:
