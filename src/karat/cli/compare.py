@@ -68,7 +68,7 @@ from karat.cli.parameters import Option, command
         metavar="N",
         type=COUNT,
         show_default="3, or 0 for more than 10 pairs",
-        help="Show the N queries that rose most and the N that fell most, by the first measure.",
+        help="Show the N queries that rose most and the N that fell most, by the main measure.",
     ),
     Option(
         "--all-pairs",
