@@ -26,6 +26,7 @@ def scores():
 
 case("scores are written with an unknown ending", lambda: scores().write("scores.docx"))
 case("a page keeps texts of -1 queries", lambda: scores().report("page.html", texts=-1))
+case("a page has an empty title", lambda: scores().report("page.html", title=" "))
 case("a page is written twice", lambda: build.check(["page.html", "page.html"]))
 case("a verdict is written twice", lambda: verdict_files.check(["a.md", "a.md"]))
 case(

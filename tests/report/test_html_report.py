@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 import karat
+from karat.report.options import ReportOptions
+from karat.report.page import build
 from support.commands import check_refused
 from support.errors import refused
 
@@ -226,6 +228,72 @@ def test_missing_altair_is_reported_with_the_install_command(command, tmp_path: 
 def test_negative_number_of_texts_is_refused(tmp_path: Path):
     with refused(path=None, field="texts"):
         karat.evaluate({"q": ["a"]}, {"q": ["a"]}).report(tmp_path / "r.html", texts=-1)
+
+
+@pytest.fixture
+def options_used(monkeypatch):
+    """The options of every page that is built."""
+    used: list[ReportOptions] = []
+    original = build.build_page
+
+    def record(*arguments, **keywords):
+        used.append(keywords["options"])
+        return original(*arguments, **keywords)
+
+    monkeypatch.setattr(build, "build_page", record)
+    return used
+
+
+REPORTING = [
+    ("eval", GOLD, *RUNS),
+    ("compare", GOLD, *RUNS, "-m", "RR"),
+    ("gate", GOLD, RUNS[0], "--require", "RR >= 0"),
+]
+"""The commands that write reports."""
+
+
+@pytest.mark.usefixtures("without_charts")
+@pytest.mark.parametrize("words", REPORTING)
+def test_title_and_full_paths_are_options_of_the_report(words, command, tmp_path, options_used):
+    page = str(tmp_path / "r.html")
+    assert command(*words, "-o", page)[0] == 0
+    assert command(*words, "-o", page, "--title", "Week 12", "--full-paths")[0] == 0
+    assert [(used.title, used.full_paths) for used in options_used] == [
+        (None, False),
+        ("Week 12", True),
+    ]
+
+
+@pytest.mark.parametrize("words", REPORTING)
+def test_empty_title_is_refused_before_anything_is_read(words, command, tmp_path):
+    name, _, *more = words
+    result = command(name, "nowhere.jsonl", *more, "-o", tmp_path / "r.html", "--title", " ")
+    check_refused(result, "title")
+
+
+@pytest.mark.usefixtures("without_charts")
+def test_title_and_full_paths_in_python(tmp_path: Path, options_used):
+    page, gold = tmp_path / "r.html", {"q1": ["a"], "q2": ["a"]}
+    for result in (
+        karat.evaluate(gold, gold, "RR"),
+        karat.compare(gold, {"a": gold, "b": gold}, "RR"),
+        karat.gate(gold, gold, "RR >= 0.5"),
+    ):
+        result.report(page)
+        result.report(page, title="Week 12", full_paths=True)
+        with refused(path=None, field="title"):
+            result.report(page, title="")
+    assert [(used.title, used.full_paths) for used in options_used] == [
+        (None, False),
+        ("Week 12", True),
+    ] * 3
+
+
+def test_title_of_a_gate_with_an_error(command, tmp_path: Path):
+    page = tmp_path / "r.html"
+    words = ("gate", GOLD, RUNS[1], "--require", "R@10 max_drop 0.1", "-o", page)
+    assert command(*words, "--title", "Week 12")[0] == 2
+    assert "Week 12" in text(page)
 
 
 def test_run_that_changed_after_scoring_is_refused(tmp_path: Path, monkeypatch):

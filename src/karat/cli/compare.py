@@ -14,7 +14,7 @@ from karat.cli.options import (
     JSON,
     MEASURES,
     PRESET,
-    REPORT_QUERIES,
+    REPORT,
     RUNS,
     SCORING,
     TEX,
@@ -78,7 +78,7 @@ from karat.cli.parameters import Option, command
     ),
     WIDE,
     *TEX,
-    REPORT_QUERIES,
+    *REPORT,
     *SCORING,
 )
 def compare_command(
@@ -99,7 +99,9 @@ def compare_command(
     digits: int,
     caption: str | None,
     label: str | None,
+    title: str | None,
     report_texts: int,
+    full_paths: bool,
     **scoring: Any,
 ) -> None:
     """Compare runs pair by pair, with significance tests and the queries that changed most."""
@@ -110,8 +112,9 @@ def compare_command(
     from karat.report.documents.comparison import comparison_document
     from karat.report.renderers import terminal
 
-    settings = Scoring.of(scoring)
     outputs = Outputs.of(output, comparison_files.check)
+    settings = Scoring.of(scoring)
+    report = report_options(settings, title, report_texts, full_paths=full_paths)
     with settings.columns.checked():
         comparison = compare(
             settings.gold(gold),
@@ -135,9 +138,7 @@ def compare_command(
         tex_label=label or "",
     )
     written = [file for path in outputs.files for file in comparison_files.write(sheet, path)]
-    written += outputs.write_pages(
-        comparison.scores, comparison=comparison, options=report_options(settings, report_texts)
-    )
+    written += outputs.write_pages(comparison.scores, comparison=comparison, options=report)
     if json:
         print(to_json(sheet.as_dict()))
     else:

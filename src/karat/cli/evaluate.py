@@ -13,7 +13,7 @@ from karat.cli.options import (
     JSON,
     MEASURES,
     PRESET,
-    REPORT_QUERIES,
+    REPORT,
     RUNS,
     SCORING,
     TEX,
@@ -51,7 +51,7 @@ from karat.cli.parameters import Option, command
     ),
     WIDE,
     *TEX,
-    REPORT_QUERIES,
+    *REPORT,
     *SCORING,
 )
 def evaluate_command(
@@ -69,7 +69,9 @@ def evaluate_command(
     digits: int,
     caption: str | None,
     label: str | None,
+    title: str | None,
     report_texts: int,
+    full_paths: bool,
     **scoring: Any,
 ) -> None:
     """Score runs against gold and print a table with one row per measure, one column per run."""
@@ -80,8 +82,9 @@ def evaluate_command(
     from karat.report.renderers import terminal
     from karat.report.sheet import Sheet
 
-    settings = Scoring.of(scoring)
     outputs = Outputs.of(output, score_files.check)
+    settings = Scoring.of(scoring)
+    report = report_options(settings, title, report_texts, full_paths=full_paths)
     with settings.columns.checked():
         evaluator = Evaluator(
             settings.gold(gold), measures or None, preset=preset, **settings.keywords
@@ -101,7 +104,6 @@ def evaluate_command(
         for score in scores
     ]
     written = [file for path in outputs.files for file in score_files.write(sheets, path)]
-    report = report_options(settings, report_texts)
     written += outputs.write_pages(scores, by=by, options=report)
     if json:
         print(to_json(score_files.json_document(sheets)))

@@ -67,11 +67,13 @@ class Outputs:
                 build.write_failure(title, problem, path)
 
 
-def report_options(settings: Scoring, texts: int) -> ReportOptions:
+def report_options(
+    settings: Scoring, title: str | None, texts: int, *, full_paths: bool
+) -> ReportOptions:
     """Return the options of a report, with the command line that made it."""
     is_karat = Path(sys.argv[0]).stem in ("karat", "__main__")
     command = shlex.join(["karat", *sys.argv[1:]]) if is_karat else None
     config = settings.config
     is_used = config.conventions or config.gate
     path = str(config.path) if is_used and config.path is not None else None
-    return ReportOptions(texts, command, path)
+    return ReportOptions(texts, command, path, title, full_paths)

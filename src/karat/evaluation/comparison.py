@@ -557,7 +557,14 @@ class Comparison(Result):
         pairs = self.pair_names
         return [(one, other) for one, other in pairs if a in (None, one) and b in (None, other)]
 
-    def report(self, path: str | os.PathLike[str], *, texts: int = REPORT_TEXTS) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        texts: int = REPORT_TEXTS,
+        title: str | None = None,
+        full_paths: bool = False,
+    ) -> None:
         """Write an HTML report with the pairs, the charts and every query.
 
         Parameters
@@ -567,8 +574,12 @@ class Comparison(Result):
         texts : int, default 500
             For how many queries the report includes texts and calculations. The most informative
             queries are chosen.
+        title : str, default None
+            The title. None makes one from the names of gold and runs.
+        full_paths : bool, default False
+            Whether the report shows the full paths of the files, and not only their names.
         """
-        self._write_page(path, texts=texts)
+        self._write_page(path, texts=texts, title=title, full_paths=full_paths)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the comparison to a file.

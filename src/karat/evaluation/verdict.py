@@ -128,7 +128,14 @@ class Verdict(Result):
         """
         self._write(path)
 
-    def report(self, path: str | os.PathLike[str], *, texts: int = REPORT_TEXTS) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        texts: int = REPORT_TEXTS,
+        title: str | None = None,
+        full_paths: bool = False,
+    ) -> None:
         """Write an HTML report with the verdict and the scores that it is based on.
 
         Parameters
@@ -138,8 +145,12 @@ class Verdict(Result):
         texts : int, default 500
             For how many queries the report includes texts and calculations. The most informative
             queries are chosen.
+        title : str, default None
+            The title. None makes one from the names of gold and runs.
+        full_paths : bool, default False
+            Whether the report shows the full paths of the files, and not only their names.
         """
-        self._write_page(path, texts=texts)
+        self._write_page(path, texts=texts, title=title, full_paths=full_paths)
 
 
 @dataclass(frozen=True)

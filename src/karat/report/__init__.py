@@ -107,6 +107,8 @@ def write_page(
     *,
     by: Sequence[Field] = (),
     texts: int = REPORT_TEXTS,
+    title: str | None = None,
+    full_paths: bool = False,
 ) -> None:
     """Write an HTML report that shows a result down to single queries."""
     from karat.evaluation.comparison import Comparison
@@ -115,7 +117,7 @@ def write_page(
     from karat.report.options import ReportOptions
     from karat.report.page import build
 
-    options = ReportOptions(texts)
+    options = ReportOptions(texts, title=title, full_paths=full_paths)
     match result:
         case Scores():
             page = build.build_page([result], by=by, options=options)
