@@ -41,6 +41,16 @@ def without_altair():
         scripts.check_installed()
 
 
+def large_page():
+    with (
+        patch("karat.report.page_files.LARGE", 1000),
+        patch("karat.report.page_files.file_size", return_value="20.1 MB"),
+        patch("karat.report.page.html.charts", return_value=[]),
+    ):
+        scores().report("page.html")
+
+
+case("a page is large", large_page)
 case("the packages for HTML reports are not installed", without_altair)
 
 # Saved scores

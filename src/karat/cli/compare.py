@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from karat.cli.options import (
     Scoring,
     output_files,
 )
-from karat.cli.outputs import Outputs, report_options
+from karat.cli.outputs import Outputs, print_written, report_options
 from karat.cli.parameters import Option, command
 
 
@@ -143,7 +142,6 @@ def compare_command(
         print(to_json(sheet.as_dict()))
     else:
         terminal.show(comparison_document(sheet), wide=wide)
-    for path in written:
-        print(f"wrote {path}", file=sys.stderr)
+    print_written(written)
     if not json:
         advise(after_compare(settings, gold, runs, preset, comparison))

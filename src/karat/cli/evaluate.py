@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from karat.cli.options import (
     Scoring,
     output_files,
 )
-from karat.cli.outputs import Outputs, report_options
+from karat.cli.outputs import Outputs, print_written, report_options
 from karat.cli.parameters import Option, command
 
 
@@ -109,8 +108,7 @@ def evaluate_command(
         print(to_json(score_files.json_document(sheets)))
     else:
         terminal.show(scores_document(sheets), wide=wide)
-    for path in written:
-        print(f"wrote {path}", file=sys.stderr)
+    print_written(written)
     if not json:
         shared_flags = [*MEASURES.words(measures), *BY.words(by)]
         advise(after_eval(settings, gold, runs, preset, shared_flags, scores))

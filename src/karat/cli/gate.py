@@ -10,7 +10,7 @@ import click
 
 from karat.cli.next_step import advise, after_gate
 from karat.cli.options import GOLD, JSON, REPORT, RUN, SCORING, Scoring, output_files
-from karat.cli.outputs import Outputs, report_options
+from karat.cli.outputs import Outputs, print_written, report_options
 from karat.cli.parameters import Option, command
 
 
@@ -96,13 +96,12 @@ def gate_command(
         raise
     entry = GateEntry(verdict.run, verdict)
     written = [file for path in outputs.files for file in verdict_files.write([entry], path)]
-    outputs.write_verdict(verdict, report)
+    written += outputs.write_verdict(verdict, report)
     if json:
         print(to_json(document([entry])))
     else:
         terminal.show(document_of(verdict))
-    for path in [*written, *outputs.pages]:
-        print(f"wrote {path}", file=sys.stderr)
+    print_written(written)
     if not json:
         advise(after_gate(settings, gold, run, preset, baseline, verdict))
     if not verdict.passed:

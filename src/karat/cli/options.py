@@ -235,7 +235,7 @@ REPORT = (
         panel="Output",
         metavar="TEXT",
         show_default="gold, number of runs and queries",
-        help="Set the title of an .html report.",
+        help="Set the title of an .html report or a picture.",
     ),
     Option(
         "report_texts",
@@ -267,7 +267,8 @@ def output_files(formats: str) -> Option:
         metavar="FILE",
         type=FILE,
         multiple=True,
-        help=f"Write the results as {formats}. Repeat for more files.",
+        help=f"Write the results as {formats}, or the main result as a .png or .svg picture. "
+        "Repeat for more files.",
     )
 
 

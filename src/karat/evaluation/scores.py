@@ -251,7 +251,7 @@ class Scores(Result):
         Parameters
         ----------
         path : path
-            The .html file to write.
+            The .html file to write, or a .png or .svg file for a picture of the main result.
         by : str, function or list of them, default None
             The fields that define the groups. None uses all fields with few values.
         texts : int, default 500

@@ -141,7 +141,7 @@ class Verdict(Result):
         Parameters
         ----------
         path : path
-            The .html file to write.
+            The .html file to write, or a .png or .svg file for a picture of the main result.
         texts : int, default 500
             For how many queries the report includes texts and calculations. The most informative
             queries are chosen.
