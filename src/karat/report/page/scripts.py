@@ -47,7 +47,7 @@ def check_installed() -> None:
     for package in REQUIRED:
         if find_spec(package) is None:
             raise InputError(
-                f"an HTML report or its card needs {package}, which is not installed",
+                f"an HTML report or picture needs {package}, which is not installed",
                 hint="pip install 'karat[report]'",
             )
 
