@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from karat.evaluation.remarks import unequal_texts
+from karat.evaluation.remarks import main_measure, unequal_texts
 from karat.format import probability
 from karat.report.cells import (
     BETTER,
@@ -26,11 +26,11 @@ _NAMED = 3
 
 
 def scores_conclusion(sheets: Sequence[Sheet]) -> Headline:
-    """Return which run is best by the first measure, without a test."""
-    rows = {sheet.name: sheet.summary.row(0, named=True) for sheet in sheets}
-    first = sheets[0].summary["measure"][0]
-    names = _leading(first, {name: row["value"] for name, row in rows.items()})
-    measure = sheets[0].label(first)
+    """Return which run is best by the main measure, without a test."""
+    main = main_measure([sheet.scores for sheet in sheets]).name
+    rows = {sheet.name: sheet.row(main) for sheet in sheets}
+    names = _leading(main, {name: row["value"] for name, row in rows.items()})
+    measure = sheets[0].label(main)
     if not names:
         return Headline(f"no query has a value of {measure}", "bad")
     cell = value_cell(rows[names[0]])
@@ -48,9 +48,9 @@ def scores_conclusion(sheets: Sequence[Sheet]) -> Headline:
 
 
 def comparison_conclusion(sheet: ComparisonSheet) -> Headline:
-    """Return which run is best by the first measure, and which others it significantly beats."""
-    measure = sheet.measures[0]
-    values = {run.name: run.summary["value"][0] for run in sheet.runs}
+    """Return which run is best by the main measure, and which others it significantly beats."""
+    measure = sheet.main_measure
+    values = {run.name: run.row(measure)["value"] for run in sheet.runs}
     leaders = _leading(measure, values)
     if not leaders:
         return Headline(f"no query has a value of {sheet.label(measure)}", "bad")

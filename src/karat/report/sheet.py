@@ -48,6 +48,10 @@ class Sheet:
         """One row per measure."""
         return self.scores.summary(intervals=self.intervals)
 
+    def row(self, measure: str) -> dict[str, Any]:
+        """Return the row of a measure in the summary."""
+        return self.summary.row(by_predicate=pl.col("measure") == measure, named=True)
+
     @cached_property
     def groups(self) -> pl.DataFrame | None:
         """One row per group and measure, if there are groups."""

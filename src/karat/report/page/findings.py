@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
 from operator import and_
@@ -14,7 +15,7 @@ import polars as pl
 from karat.arrays import Floats
 from karat.errors import counted
 from karat.evaluation.loaded_run import LoadedRun
-from karat.evaluation.remarks import n_missing
+from karat.evaluation.remarks import main_measure, n_missing
 from karat.evaluation.scores import Scores
 from karat.match.align import query_and_rank
 from karat.measures import Measure
@@ -44,12 +45,13 @@ def findings(
     `pair` are the indices of the two runs that the report compares at first: the second best run or
     the baseline, and the best run.
     """
-    measure = next((m for m in scores[0].table.measures if _is_mean(m)), None)
-    compared = None if pair is None or measure is None else (scores[pair[0]], scores[pair[1]])
+    main = main_measure(scores)
+    measure = next((m for m in (main, *scores[0].table.measures) if _is_mean(m)), None)
+    lead = None if pair is None else _lead(scores[pair[0]], scores[pair[1]], measure)
     kinds: list[Iterable[Finding]] = [
         _unanswered(scores),
-        [] if compared is None else _deciding(*compared, measure, queries),
-        [] if compared is None else _reversing(*compared, measure, queries),
+        [] if lead is None else _deciding(lead),
+        [] if lead is None else _reversing(lead, queries),
         _missed_by_all(opened, queries),
         _unjudged(scores),
         _nothing_found(scores, queries),
@@ -59,63 +61,76 @@ def findings(
     return [finding for kind in kinds for finding in islice(kind, _MAX_PER_KIND)]
 
 
-def _deciding(a: Scores, b: Scores, measure: Measure, queries: Queries) -> Iterator[Finding]:
-    """Yield how few queries decide the difference: without them, the better run has no lead."""
-    gains = _gains(a, b, measure)
-    total = float(gains.sum())
-    ahead, behind = (b, a) if total > 0 else (a, b)
-    if total == 0:
-        return
-    largest = np.sort(gains if total > 0 else -gains)[::-1]
-    n = int(np.searchsorted(np.cumsum(largest), abs(total) * (1 - 1e-12))) + 1
-    share = f"{n:,} of {counted(gains.size, 'query')}"
-    text = f"{share} decide the lead of {ahead.name} over {behind.name}: without "
-    text += f"{'it' if n == 1 else 'them'}, {ahead.name} would not be ahead in {measure.name}."
-    show = {"run": ahead.name, "against": behind.name, "measure": measure.name}
-    if n == 1:
-        text = text.replace(" decide ", " decides ")
-    yield Finding("decides", text, show | {"movement": "better"}, f"{n:,} of {gains.size:,}")
+@dataclass(frozen=True)
+class _Lead:
+    """The lead of one run over another in a measure."""
+
+    ahead: Scores
+    behind: Scores
+    measure: Measure
+    gains: Floats
+    """By how much `ahead` is better, for each query that has a value in both runs."""
 
 
-def _gains(a: Scores, b: Scores, measure: Measure) -> Floats:
-    """Return by how much b is better than a, for each query that has a value in both."""
+def _lead(a: Scores, b: Scores, measure: Measure | None) -> _Lead | None:
+    """Return which of two runs leads; None if their means are equal."""
+    if measure is None:
+        return None
     values = pl.DataFrame({"a": a.per_query[measure.name], "b": b.per_query[measure.name]})
     values = values.drop_nulls()
-    sign = 1 if measure.declaration.higher_is_better else -1
-    gains: Floats = sign * (values["b"] - values["a"]).to_numpy()
-    return gains
-
-
-def _reversing(a: Scores, b: Scores, measure: Measure, queries: Queries) -> Iterator[Finding]:
-    """Yield the groups in which the run that is worse overall is better."""
-    total = float(_gains(a, b, measure).sum())
+    gains = _sign(measure) * (values["b"] - values["a"]).to_numpy()
+    total = float(gains.sum())
     if total == 0:
-        return
-    ahead, behind = (b, a) if total > 0 else (a, b)
-    sign = 1 if measure.declaration.higher_is_better else -1
+        return None
+    return _Lead(b, a, measure, gains) if total > 0 else _Lead(a, b, measure, -gains)
+
+
+def _sign(measure: Measure) -> int:
+    return 1 if measure.declaration.higher_is_better else -1
+
+
+def _deciding(lead: _Lead) -> Iterator[Finding]:
+    """Yield how few queries decide the difference: without them, there would be no lead."""
+    total = float(lead.gains.sum())
+    largest = np.sort(lead.gains)[::-1]
+    n = int(np.searchsorted(np.cumsum(largest), total * (1 - 1e-12))) + 1
+    size, ahead = lead.gains.size, lead.ahead.name
+    verb, them = ("decides", "it") if n == 1 else ("decide", "them")
+    text = (
+        f"{n:,} of {counted(size, 'query')} {verb} the lead of {ahead} over {lead.behind.name}: "
+        f"without {them}, {ahead} would not be ahead in {lead.measure.name}."
+    )
+    show = {
+        "run": ahead,
+        "against": lead.behind.name,
+        "measure": lead.measure.name,
+        "movement": "better",
+    }
+    yield Finding("decides", text, show, f"{n:,} of {size:,}")
+
+
+def _reversing(lead: _Lead, queries: Queries) -> Iterator[Finding]:
+    """Yield the groups in which the run that is behind overall is ahead."""
+    name = lead.measure.name
     reversed_groups = []
     for field in categorical_fields(queries.fields):
-        groups = (
-            pl.DataFrame(
-                {
-                    "label": queries.fields[field],
-                    "ahead": ahead.per_query[measure.name],
-                    "behind": behind.per_query[measure.name],
-                }
-            )
-            .drop_nulls()
-            .group_by("label", maintain_order=True)
-            .agg(pl.len().alias("n"), pl.col("ahead", "behind").mean())
-        )
-        for label, n, ahead_mean, behind_mean in groups.iter_rows():
-            gap = sign * (behind_mean - ahead_mean)
+        values = {
+            "label": queries.fields[field],
+            "ahead": lead.ahead.per_query[name],
+            "behind": lead.behind.per_query[name],
+        }
+        groups = pl.DataFrame(values).drop_nulls().group_by("label", maintain_order=True)
+        means = groups.agg(pl.len().alias("n"), pl.col("ahead", "behind").mean())
+        for label, n, ahead, behind in means.iter_rows():
+            gap = _sign(lead.measure) * (behind - ahead)
             if n >= FEW and gap > 0:
-                reversed_groups.append((-gap, field, label, n, ahead_mean, behind_mean))
-    for _, field, label, n, ahead_mean, behind_mean in sorted(reversed_groups):
-        leads = f"{behind.name} leads {ahead.name} in {measure.name}"
-        values = f"{format_value(behind_mean, measure.name)} to {format_value(ahead_mean, measure.name)}"
-        where = f"In {field} {shorten(repr(label), _NAME_WIDTH)}"
-        text = f"{where} the order is reversed: {leads}, {values} over {counted(n, 'query')}."
+                reversed_groups.append((-gap, field, label, n, ahead, behind))
+    for _, field, label, n, ahead, behind in sorted(reversed_groups):
+        text = (
+            f"In {field} {shorten(repr(label), _NAME_WIDTH)} the order is reversed: "
+            f"{lead.behind.name} leads {lead.ahead.name} in {name}, {format_value(behind, name)} "
+            f"to {format_value(ahead, name)} over {counted(n, 'query')} (not tested)."
+        )
         yield Finding("reverses", text, {"field": field, "value": label}, counted(n, "query"))
 
 
@@ -129,7 +144,8 @@ def _unanswered(scores: Sequence[Scores]) -> Iterator[Finding]:
         if n := n_missing(counts):
             queries = _share_of(n, counts["queries"], "gold query")
             text = f"{queries} {_is_or_are(n)} not in {score.name}."
-            yield Finding("missing", text, {"run": score.name, "outcome": "missing"}, f"{n:,}")
+            show = {"run": score.name, "outcome": "missing"}
+            yield Finding("missing", text, show, f"{n:,}")
 
 
 def _unjudged(scores: Sequence[Scores]) -> Iterator[Finding]:
@@ -147,8 +163,8 @@ def _unjudged(scores: Sequence[Scores]) -> Iterator[Finding]:
             best = at
     if len(scores) == 1 and run_rows[0]["judged"] <= 1 - _MIN_UNJUDGED:
         unjudged = f"{1 - run_rows[0]['judged']:.0%}"
-        text = f"{unjudged} of the items that {measure} reads are unjudged; they count as irrelevant."
-        yield Finding("unjudged", text, number=unjudged)
+        text = f"{unjudged} of the items that {measure} reads are unjudged"
+        yield Finding("unjudged", f"{text}; they count as irrelevant.", number=unjudged)
     for at, (score, row) in enumerate(zip(scores, run_rows, strict=True)):
         if at != best and (doubt := _lead_doubt(run_rows[best], row, score.name)):
             lead = f"{scores[best].name} is ahead of {score.name} in {measure}, but"
@@ -188,7 +204,8 @@ def _nothing_found(scores: Sequence[Scores], queries: Queries) -> Iterator[Findi
         if (is_empty & ~reported).any():
             n = int(is_empty.sum())
             text = f"{score.name} found nothing for {_share_of(n, total, 'query')}."
-            yield Finding("nothing", text, {"run": score.name, "outcome": "nothing"}, f"{n:,}")
+            show = {"run": score.name, "outcome": "nothing"}
+            yield Finding("nothing", text, show, f"{n:,}")
 
 
 def _missed_by_all(opened: Sequence[LoadedRun | None], queries: Queries) -> Iterator[Finding]:
@@ -228,7 +245,8 @@ def _groups(
         gap = f"{format_value(abs(group.difference))} {'below' if higher else 'above'} the rest"
         value = f"{measure.name} is {format_value(group.mean)} over {counted(group.n, 'query')}"
         text = f"{field} {shorten(repr(group.label), _NAME_WIDTH)} in {run}: {value}, {gap}."
-        yield Finding("group", text, {"field": field, "value": group.label, "run": run}, format_value(group.mean))
+        show = {"field": field, "value": group.label, "run": run}
+        yield Finding("group", text, show, format_value(group.mean))
 
 
 def _is_mean(measure: Measure) -> bool:
@@ -264,7 +282,9 @@ def _repeats(scores: Sequence[Scores], opened: Sequence[LoadedRun | None]) -> It
         for share in [] if run is None else _repeated_shares(run):
             if share >= _MIN_REPEATED:
                 text = f"{share:.0%} of the characters that {score.name} returned"
-                yield Finding("duplicates", f"{text} repeat earlier results.", number=f"{share:.0%}")
+                yield Finding(
+                    "duplicates", f"{text} repeat earlier results.", number=f"{share:.0%}"
+                )
 
 
 def _repeated_shares(opened: LoadedRun) -> Iterator[float]:

@@ -25,17 +25,18 @@ from karat.report.page.value_table import MAX_SENTENCE, show_button, value_secti
 __all__ = ["check_installed", "write", "write_failure"]
 
 _TITLES = {
-    "verdict": "Verdict",
-    "first": "What to look at first",
-    "headline": "Values",
-    "pairs": "Differences",
-    "curves": "Curves",
-    "groups": "Groups",
-    "speed": "Speed and cost",
+    "summary": "Summary",
+    "gate": "Thresholds",
+    "findings": "Key findings",
+    "results": "Results",
+    "comparison": "Comparison",
     "queries": "Queries",
-    "made": "Provenance",
+    "groups": "By group",
+    "cutoffs": "By cutoff",
+    "speed": "Speed and cost",
+    "method": "Method",
 }
-_WITHOUT_SCRIPTS = "JavaScript is disabled, but required to show the queries."
+_FINDINGS_SHOWN = 5
 
 
 def write(page: Page, file: IO[bytes]) -> None:
@@ -62,30 +63,25 @@ def _parts(page: Page) -> Iterator[str]:
     ) as threads:  # zlib releases the interpreter lock, so charts are made meanwhile
         packing = threads.submit(pack_queries, page)
         page_charts = charts(page)
-    data = packing.result()
-    sections = [
-        {"id": name, "title": _TITLES[name], "content": safe(joined(content))}
-        for name, content in _sections(page, page_charts)
-    ]
-    scripts = [vega_script(), page_script()]
+    packed = packing.result()
+    script = page_script()
     yield render(
         "page.html",
         title=page.title,
-        policy=_policy(scripts),
+        description=conclusion_of(page).text,
+        policy=_policy([vega_script(), script]),
         styles=safe(styles()),
-        header=safe(header(page)),
-        sections=sections,
+        sections=[
+            {"id": name, "title": _TITLES[name], "content": safe(content)}
+            for name, content in _sections(page, page_charts)
+        ],
     )
-    yield _data_script("page", "application/json", _json(data.data))
-    specs = [
-        {"id": c.id, "section": c.section, "title": c.title, "caption": c.caption, "spec": c.spec}
-        for c in page_charts
-    ]
-    yield _data_script("charts", "application/json", _json(specs))
-    for number, block in enumerate(data.blocks):
+    yield _data_script("page", "application/json", _json(packed.data))
+    yield _data_script("charts", "application/json", _json(page_charts))
+    for number, block in enumerate(packed.blocks):
         yield _data_script(f"b{number}", "text/plain", block)
-    for script in scripts:
-        yield f'<script type="module">{script}</script>\n'
+    yield _data_script("vega", "text/plain", packed_vega())
+    yield f'<script type="module">{script}</script>\n'
     yield "</body></html>\n"
 
 
@@ -98,40 +94,25 @@ def _policy(scripts: list[str]) -> str:
     )
 
 
-def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, Child]]:
+def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, str]]:
     """Yield the sections that have content, in the order of the page."""
-    content: dict[str, Markup | None] = {
-        "verdict": None if page.verdict is None else gate_section(page.verdict),
-        "first": _notices(page.notices) if page.notices else None,
-        "headline": value_section(page.sheets, page.comparison),
-        "pairs": None if page.comparison is None else pair_section(page.comparison),
-        "groups": group_tables(page.groups),
-        "queries": tag("noscript", tag("p", _WITHOUT_SCRIPTS)),
-        "made": provenance_section(page),
+    content: dict[str, str] = {
+        "summary": header(page),
+        "gate": "" if page.verdict is None else gate_section(page.verdict),
+        "findings": render("findings.html", view=page.findings, shown=_FINDINGS_SHOWN)
+        if page.findings
+        else "",
+        "results": value_section(page.sheets, page.comparison),
+        "comparison": "" if page.comparison is None else pair_section(page.comparison),
+        "groups": group_tables(page.groups) or "",
+        "queries": render("queries.html"),
+        "method": render("method.html", view=method_view(page)),
     }
     for name in _TITLES:
         figures = [_figure(chart) for chart in page_charts if chart.section == name]
-        charts = tag("div", figures, class_="figures") if figures else None
-        body = content.get(name)
-        if not body and not charts:
-            continue
-        if name == "groups":  # the chart is the overview of the long tables
-            yield name, (charts, body)
-        else:
-            yield name, (body, charts)
-
-
-def _notices(notices: list[Notice]) -> Markup:
-    items = [
-        tag(
-            "li",
-            named(notice.text, MAX_SENTENCE),
-            (" ", show_button(notice.show)) if notice.show else None,
-            class_=f"notice {notice.kind}",
-        )
-        for notice in notices
-    ]
-    return tag("ul", items, class_="notices")
+        body = content.get(name, "") + (tag("div", figures, class_="figures") if figures else "")
+        if body:
+            yield name, body
 
 
 def _figure(chart: PageChart) -> Markup:

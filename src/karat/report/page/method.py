@@ -17,7 +17,7 @@ from karat.errors import InputError
 from karat.evaluation.scores import Scores
 from karat.files import Source, expand, is_pipe
 from karat.live.redaction import safe_command
-from karat.report.page.model import Input, Json, Page
+from karat.report.page.model import Input, Page
 from karat.stats.resampling import RESAMPLES, SEED
 from karat.version import __version__
 
@@ -160,7 +160,9 @@ def _input_rows(page: Page) -> list[InputRow]:
     names = [source.name for source in page.inputs]
     shown = names if page.full_paths else base_names(names)
     return [
-        InputRow(source.role, name, "" if source.size is None else f"{source.size:,}", source.sha256)
+        InputRow(
+            source.role, name, "" if source.size is None else f"{source.size:,}", source.sha256
+        )
         for source, name in zip(page.inputs, shown, strict=True)
     ]
 
@@ -175,9 +177,7 @@ def base_names(paths: Sequence[str]) -> list[str]:
     names = []
     for path, own in zip(paths, parts, strict=True):
         n = 1
-        while n < len(own) and any(
-            other != own and other[-n:] == own[-n:] for other in parts
-        ):
+        while n < len(own) and any(other != own and other[-n:] == own[-n:] for other in parts):
             n += 1
         names.append("/".join(own[-n:]) + ("/" if path.endswith("/") else ""))
     return names

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from karat.evaluation.remarks import main_measure
 from karat.evaluation.verdict import Verdict
 from karat.report.cells import measure_named
 from karat.report.comparison import ComparisonSheet
@@ -136,18 +137,18 @@ class Page:
     findings: list[Finding]
     chart_data: ChartData
     queries: Queries
+    full_paths: bool = False
+    """Whether full paths are shown, instead of base names."""
 
     @cached_property
     def main_measure(self) -> str:
         """The measure that the headline, the plot and the lists are about."""
-        measure: str = self.sheets[0].summary["measure"][0]
-        return measure
+        return main_measure([sheet.scores for sheet in self.sheets]).name
 
     @cached_property
     def ranking(self) -> list[int]:
         """The indices of the runs, the best by the main measure first."""
-        row = self.sheets[0].summary["measure"].to_list().index(self.main_measure)
-        values = [sheet.summary["value"][row] for sheet in self.sheets]
+        values = [sheet.row(self.main_measure)["value"] for sheet in self.sheets]
         sign = -1 if measure_named(self.main_measure).declaration.higher_is_better else 1
         return sorted(
             range(len(values)),
@@ -157,6 +158,17 @@ class Page:
     @property
     def best(self) -> int | None:
         """The index of the best run by the main measure; None if no run has a value."""
-        row = self.sheets[0].summary["measure"].to_list().index(self.main_measure)
         first = self.ranking[0]
-        return None if self.sheets[first].summary["value"][row] is None else first
+        return None if self.sheets[first].row(self.main_measure)["value"] is None else first
+
+    @property
+    def pair(self) -> tuple[int, int] | None:
+        """The runs that are compared at first: the baseline or the second best, and the best."""
+        if len(self.sheets) < 2:
+            return None
+        order = self.ranking
+        baseline = None if self.comparison is None else self.comparison.comparison.baseline
+        if baseline is None:
+            return order[1], order[0]
+        first = [sheet.name for sheet in self.sheets].index(baseline)
+        return first, next(at for at in order if at != first)

@@ -64,7 +64,7 @@ def pack_queries(page: Page) -> PackedQueries:
         runs=names,
         main=measures.index(page.main_measure),
         best=page.best,
-        pair=_pair(page, names),
+        pair=page.pair,
         comparison=None if page.comparison is None else _comparison(page.comparison, names),
         measures=[_measure(name, page.sheets[0]) for name in measures],
         n=len(queries.ids),
@@ -135,18 +135,6 @@ def _measure(name: str, sheet: Sheet) -> Measure:
         family=declaration.family,
         rel=measure.params.get("rel"),
     )
-
-
-def _pair(page: Page, names: list[str]) -> tuple[int, int] | None:
-    """Return the runs that the page compares at first: the best, and the baseline or the second."""
-    if len(names) < 2:
-        return None
-    baseline = None if page.comparison is None else page.comparison.comparison.baseline
-    order = page.ranking
-    if baseline is not None:
-        first = names.index(baseline)
-        return first, next(at for at in order if at != first)
-    return order[1], order[0]
 
 
 _MARKS: dict[str | None, Literal["better", "worse", ""]] = {BETTER: "better", WORSE: "worse"}

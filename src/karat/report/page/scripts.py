@@ -41,12 +41,16 @@ _IMPORTS = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export ", re.MULTILINE)
 
 
+REQUIRED = ("altair", "jinja2", "vl_convert")
+"""The packages of the extra `report`."""
+
+
 def check_installed() -> None:
-    """Raise InputError if a package that draws the charts is not installed."""
-    for package in ("altair", "jinja2", "vl_convert"):
+    """Raise InputError if a package that pages and cards need is not installed."""
+    for package in REQUIRED:
         if find_spec(package) is None:
             raise InputError(
-                f"an HTML report needs {package}, which is not installed",
+                f"an HTML report or picture needs {package}, which is not installed",
                 hint="pip install 'karat[report]'",
             )
 
