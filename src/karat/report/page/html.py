@@ -8,19 +8,19 @@ from typing import IO
 
 import msgspec
 
-from karat.errors import counted
-from karat.markup import Child, Markup, joined, named, tag
+from karat.markup import Markup, joined, named, tag
 from karat.report import conclusion
+from karat.report.document_model import Headline
 from karat.report.charts import PageChart, charts
-from karat.report.page.gate import gate_section, outcome_sign
+from karat.report.page.gate import gate_section
 from karat.report.page.group_table import group_tables
-from karat.report.page.model import Notice, Page
+from karat.report.page.model import Page
 from karat.report.page.pack import pack_queries
-from karat.report.page.provenance import provenance_section, time_tag
+from karat.report.page.method import method_view
 from karat.report.page.run_pairs import pair_section
-from karat.report.page.scripts import check_installed, csp_hash, page_script, styles, vega_script
+from karat.report.page.scripts import check_installed, csp_hash, packed_vega, page_script, styles, vega_script
 from karat.report.page.templates import render, safe
-from karat.report.page.value_table import MAX_SENTENCE, show_button, value_section
+from karat.report.page.value_table import MAX_SENTENCE, value_section
 
 __all__ = ["check_installed", "write", "write_failure"]
 
@@ -50,6 +50,7 @@ def write_failure(title: str, problem: str, file: IO[bytes]) -> None:
     document = render(
         "failure.html",
         title=title,
+        description=problem,
         problem=problem,
         policy=_policy([]),
         styles=safe(styles()),
@@ -136,24 +137,14 @@ def _data_script(name: str, kind: str, content: str) -> str:
 
 
 def header(page: Page) -> Markup:
-    """Return the title, the conclusion, and the number of queries and runs."""
-    sign = None if page.verdict is None else (outcome_sign(page.verdict.passed), " ")
-    facts = [
-        counted(page.queries.ids.len(), "query"),
-        counted(len(page.sheets), "run"),
-        time_tag(page.created),
-    ]
-    return tag(
-        "header",
-        tag("h1", named(page.title, 200)),
-        tag("p", sign, named(_conclusion(page), MAX_SENTENCE), class_="lead"),
-        tag("p", [tag("span", fact) for fact in facts], class_="about"),
-    )
+    """Return the title and the conclusion."""
+    return tag("header", tag("h1", named(page.title, 200)), tag("p", conclusion_of(page).text))
 
 
-def _conclusion(page: Page) -> str:
+def conclusion_of(page: Page) -> Headline:
+    """Return the answer in one sentence."""
     if page.verdict is not None:
-        return page.verdict.summary
+        return Headline(page.verdict.summary, "good" if page.verdict.passed else "bad")
     if page.comparison is not None:
-        return conclusion.comparison_conclusion(page.comparison).text
-    return conclusion.scores_conclusion(page.sheets).text
+        return conclusion.comparison_conclusion(page.comparison)
+    return conclusion.scores_conclusion(page.sheets)
