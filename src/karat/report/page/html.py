@@ -8,17 +8,24 @@ from typing import IO
 
 import msgspec
 
-from karat.markup import Markup, joined, named, tag
+from karat.markup import Markup, named, tag
 from karat.report import conclusion
-from karat.report.document_model import Headline
 from karat.report.charts import PageChart, charts
+from karat.report.document_model import Headline
 from karat.report.page.gate import gate_section
 from karat.report.page.group_table import group_tables
+from karat.report.page.method import method_view
 from karat.report.page.model import Page
 from karat.report.page.pack import pack_queries
-from karat.report.page.method import method_view
 from karat.report.page.run_pairs import pair_section
-from karat.report.page.scripts import check_installed, csp_hash, packed_vega, page_script, styles, vega_script
+from karat.report.page.scripts import (
+    check_installed,
+    csp_hash,
+    packed_vega,
+    page_script,
+    styles,
+    vega_script,
+)
 from karat.report.page.templates import render, safe
 from karat.report.page.value_table import MAX_SENTENCE, value_section
 
