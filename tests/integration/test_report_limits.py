@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 from support.chromium import WATCH_FIRST_ROW, draw_charts, page_height, wait_for_first_row
 
 DESKTOP = {"width": 1280, "height": 900}
-# Half of the 11,815 px of a report of five DL19 runs in an earlier design. (This one, with fewer
-# measures, had 10,206 px then.)
+# Half of the 11,815 px of a report of five DL19 runs in an earlier design; this one had
+# 10,206 px then.
 TALLEST = 5_900
 
 # A row in a box that scrolls is laid out, but not seen, if the box ends above it.
