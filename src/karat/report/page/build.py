@@ -106,19 +106,16 @@ def verdict_page(verdict: Verdict, options: ReportOptions) -> Page:
     scores, baseline = verdict.scores, verdict.baseline_scores
     if scores is None:
         raise InputError("this verdict has no scores", hint="run the gate again")
-    runs = [scores]
-    if baseline is not None and _are_comparable(scores, baseline):
+    runs, comparison = [scores], None
+    if baseline is not None and baseline.per_query["query_id"].equals(
+        scores.per_query["query_id"]
+    ):
+        measures = tuple(one for one in scores.table.measures if one.name in baseline)
         # The same retriever before and after a change often has the same name.
         name = f"{baseline.name} (baseline)" if baseline.name == scores.name else None
-        runs = [select_measures(baseline, scores.table.measures, name), scores]
-    return build_page(runs, verdict=verdict, options=options)
-
-
-def _are_comparable(scores: Scores, baseline: Scores) -> bool:
-    """Return whether a baseline has the same measures and the same queries."""
-    if not set(scores.keys()) <= set(baseline.keys()):
-        return False
-    return baseline.per_query["query_id"].equals(scores.per_query["query_id"])
+        runs = [select_measures(baseline, measures, name), select_measures(scores, measures, None)]
+        comparison = Comparison(runs, ComparisonOptions(baseline=runs[0].name), ())
+    return build_page(runs, comparison=comparison, verdict=verdict, options=options)
 
 
 def _load_runs(scores: Sequence[Scores]) -> list[LoadedRun | None]:
