@@ -8,26 +8,26 @@ from typing import IO
 
 import msgspec
 
-from karat.errors import counted
 from karat.markup import Child, Markup, joined, named, tag
-from karat.report import conclusion
 from karat.report.charts import PageChart, charts
-from karat.report.page.gate import gate_section, outcome_sign
+from karat.report.page.gate import gate_section
 from karat.report.page.group_table import group_tables
 from karat.report.page.model import Notice, Page
 from karat.report.page.pack import pack_queries
-from karat.report.page.provenance import provenance_section, time_tag
+from karat.report.page.provenance import provenance_section
+from karat.report.page.results import results_view
 from karat.report.page.run_pairs import pair_section
 from karat.report.page.scripts import check_installed, csp_hash, page_script, styles, vega_script
+from karat.report.page.summary import summary_view
 from karat.report.page.templates import render, safe
-from karat.report.page.value_table import MAX_SENTENCE, show_button, value_section
+from karat.report.page.value_table import MAX_SENTENCE, show_button
 
 __all__ = ["check_installed", "write", "write_failure"]
 
 _TITLES = {
     "verdict": "Verdict",
     "first": "What to look at first",
-    "headline": "Values",
+    "results": "Results",
     "pairs": "Differences",
     "curves": "Curves",
     "groups": "Groups",
@@ -73,7 +73,7 @@ def _parts(page: Page) -> Iterator[str]:
         title=page.title,
         policy=_policy(scripts),
         styles=safe(styles()),
-        header=safe(header(page)),
+        header=safe(render("summary.html", view=summary_view(page))),
         sections=sections,
     )
     yield _data_script("page", "application/json", _json(data.data))
@@ -103,7 +103,7 @@ def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, C
     content: dict[str, Markup | None] = {
         "verdict": None if page.verdict is None else gate_section(page.verdict),
         "first": _notices(page.notices) if page.notices else None,
-        "headline": value_section(page.sheets, page.comparison),
+        "results": Markup(render("results.html", view=results_view(page))),
         "pairs": None if page.comparison is None else pair_section(page.comparison),
         "groups": group_tables(page.groups),
         "queries": tag("noscript", tag("p", _WITHOUT_SCRIPTS)),
@@ -152,27 +152,3 @@ def _json(value: object) -> str:
 
 def _data_script(name: str, kind: str, content: str) -> str:
     return f'<script type="{kind}" id="{name}">{content}</script>\n'
-
-
-def header(page: Page) -> Markup:
-    """Return the title, the conclusion, and the number of queries and runs."""
-    sign = None if page.verdict is None else (outcome_sign(page.verdict.passed), " ")
-    facts = [
-        counted(page.queries.ids.len(), "query"),
-        counted(len(page.sheets), "run"),
-        time_tag(page.created),
-    ]
-    return tag(
-        "header",
-        tag("h1", named(page.title, 200)),
-        tag("p", sign, named(_conclusion(page), MAX_SENTENCE), class_="lead"),
-        tag("p", [tag("span", fact) for fact in facts], class_="about"),
-    )
-
-
-def _conclusion(page: Page) -> str:
-    if page.verdict is not None:
-        return page.verdict.summary
-    if page.comparison is not None:
-        return conclusion.comparison_conclusion(page.comparison).text
-    return conclusion.scores_conclusion(page.sheets).text

@@ -32,9 +32,11 @@ _MODULES = (
     "controls.js",
     "table.js",
     "charts.js",
+    "card.js",
+    "results.js",
     "main.js",
 )
-_STYLES = ("theme.css", "page.css", "queries.css")
+_STYLES = ("theme.css", "page.css", "summary.css", "gate.css", "results.css", "queries.css")
 _IMPORTS = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export ", re.MULTILINE)
 

@@ -1,10 +1,14 @@
 // Starts the page, and connects buttons in other sections to the table of queries.
 import { openQuery, setFilters, startQueries } from "./table.js";
 import { startCharts } from "./charts.js";
+import { startCard } from "./card.js";
+import { startResults } from "./results.js";
 
 const queriesSection = document.getElementById("queries");
 startQueries(queriesSection);
 startCharts(openQuery);
+startCard();
+startResults();
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-show], [data-query]");
