@@ -35,7 +35,7 @@ def remarks(scores: Scores, groups: pl.DataFrame | None = None) -> list[str]:
     ]
     if scores.load is not None and LATENCY in families:
         notes.append(f"latency under load: {scores.load}")
-    return [*notes, *scores.notes, *_few_queries(scores, groups)]
+    return [*notes, *scores.notes, *few_query_notes(scores, groups)]
 
 
 def scoring_notes(scores: Scores) -> list[str]:
@@ -50,7 +50,7 @@ def scoring_notes(scores: Scores) -> list[str]:
     return [f"{name}: {value}" for name, value in settings.items() if value]
 
 
-def _few_queries(scores: Scores, groups: pl.DataFrame | None) -> Iterator[str]:
+def few_query_notes(scores: Scores, groups: pl.DataFrame | None) -> Iterator[str]:
     """Yield notes on measures and groups with too few queries."""
     for measure in scores:
         least = parse(measure).declaration.least_queries

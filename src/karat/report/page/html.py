@@ -9,14 +9,14 @@ from typing import IO
 import msgspec
 
 from karat.markup import Markup, named, tag
-from karat.report import conclusion
 from karat.report.charts import PageChart, charts
-from karat.report.document_model import Headline
 from karat.report.page.gate import gate_section
 from karat.report.page.group_table import group_tables
+from karat.report.page.headline import page_headline
 from karat.report.page.method import method_view
 from karat.report.page.model import Page
 from karat.report.page.pack import pack_queries
+from karat.report.page.results import results_view
 from karat.report.page.run_pairs import pair_section
 from karat.report.page.scripts import (
     check_installed,
@@ -26,8 +26,9 @@ from karat.report.page.scripts import (
     styles,
     vega_script,
 )
+from karat.report.page.summary import summary_view
 from karat.report.page.templates import render, safe
-from karat.report.page.value_table import MAX_SENTENCE, value_section
+from karat.report.page.value_table import MAX_SENTENCE
 
 __all__ = ["check_installed", "write", "write_failure"]
 
@@ -76,7 +77,7 @@ def _parts(page: Page) -> Iterator[str]:
     yield render(
         "page.html",
         title=page.title,
-        description=conclusion_of(page).text,
+        description=page_headline(page).text,
         policy=_policy([vega_script(), script]),
         styles=safe(styles()),
         sections=[
@@ -105,12 +106,12 @@ def _policy(scripts: list[str]) -> str:
 def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, str]]:
     """Yield the sections that have content, in the order of the page."""
     content: dict[str, str] = {
-        "summary": header(page),
+        "summary": render("summary.html", view=summary_view(page)),
         "gate": "" if page.verdict is None else gate_section(page.verdict),
         "findings": render("findings.html", view=page.findings, shown=_FINDINGS_SHOWN)
         if page.findings
         else "",
-        "results": value_section(page.sheets, page.comparison),
+        "results": render("results.html", view=results_view(page)),
         "comparison": "" if page.comparison is None else pair_section(page.comparison),
         "groups": group_tables(page.groups) or "",
         "queries": render("queries.html"),
@@ -142,16 +143,3 @@ def _json(value: object) -> str:
 def _data_script(name: str, kind: str, content: str) -> str:
     return f'<script type="{kind}" id="{name}">{content}</script>\n'
 
-
-def header(page: Page) -> Markup:
-    """Return the title and the conclusion."""
-    return tag("header", tag("h1", named(page.title, 200)), tag("p", conclusion_of(page).text))
-
-
-def conclusion_of(page: Page) -> Headline:
-    """Return the answer in one sentence."""
-    if page.verdict is not None:
-        return Headline(page.verdict.summary, "good" if page.verdict.passed else "bad")
-    if page.comparison is not None:
-        return conclusion.comparison_conclusion(page.comparison)
-    return conclusion.scores_conclusion(page.sheets)

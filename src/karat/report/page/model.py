@@ -30,6 +30,9 @@ FindingKind = Literal[
     "duplicates",
 ]
 
+RUN_COLOURS = 8
+"""The number of colours of runs in theme.css."""
+
 
 @dataclass(frozen=True)
 class Input:
@@ -172,3 +175,27 @@ class Page:
             return order[1], order[0]
         first = [sheet.name for sheet in self.sheets].index(baseline)
         return first, next(at for at in order if at != first)
+
+    @cached_property
+    def baseline(self) -> int | None:
+        """The index of the run that others are compared with, if one was chosen."""
+        names = [sheet.name for sheet in self.sheets]
+        if self.comparison is not None and self.comparison.comparison.baseline is not None:
+            return names.index(self.comparison.comparison.baseline)
+        is_gate_with_baseline = self.verdict is not None and len(names) > 1
+        return 0 if is_gate_with_baseline else None
+
+    @cached_property
+    def run_colours(self) -> list[str]:
+        """The colour of each run, as a CSS variable.
+
+        Nine or more colours cannot be told apart: then only the best run and the baseline have one.
+        """
+        if len(self.sheets) <= RUN_COLOURS:
+            return [f"var(--run-{at})" for at in range(len(self.sheets))]
+        colours = ["var(--run-other)"] * len(self.sheets)
+        if self.baseline is not None:
+            colours[self.baseline] = "var(--run-1)"
+        if self.best is not None:
+            colours[self.best] = "var(--run-0)"
+        return colours

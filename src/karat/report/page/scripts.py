@@ -34,9 +34,20 @@ _MODULES = (
     "table.js",
     "vega.js",
     "charts.js",
+    "card.js",
+    "results.js",
     "main.js",
 )
-_STYLES = ("theme.css", "page.css", "queries.css", "query.css")
+_STYLES = (
+    "theme.css",
+    "page.css",
+    "summary.css",
+    "gate.css",
+    "findings.css",
+    "results.css",
+    "queries.css",
+    "query.css",
+)
 _IMPORTS = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export ", re.MULTILINE)
 
