@@ -17,7 +17,6 @@ from karat.report.page.group_table import group_tables
 from karat.report.page.model import Notice, Page
 from karat.report.page.pack import pack_queries
 from karat.report.page.provenance import provenance_section, time_tag
-from karat.report.page.run_pairs import pair_section
 from karat.report.page.scripts import check_installed, csp_hash, page_script, styles, vega_script
 from karat.report.page.templates import render, safe
 from karat.report.page.value_table import MAX_SENTENCE, show_button, value_section
@@ -28,7 +27,7 @@ _TITLES = {
     "verdict": "Verdict",
     "first": "What to look at first",
     "headline": "Values",
-    "pairs": "Differences",
+    "comparison": "Comparison",
     "curves": "Curves",
     "groups": "Groups",
     "speed": "Speed and cost",
@@ -104,7 +103,7 @@ def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, C
         "verdict": None if page.verdict is None else gate_section(page.verdict),
         "first": _notices(page.notices) if page.notices else None,
         "headline": value_section(page.sheets, page.comparison),
-        "pairs": None if page.comparison is None else pair_section(page.comparison),
+        "comparison": safe(render("comparison.html")) if len(page.sheets) > 1 else None,
         "groups": group_tables(page.groups),
         "queries": tag("noscript", tag("p", _WITHOUT_SCRIPTS)),
         "made": provenance_section(page),

@@ -21,7 +21,14 @@ _MODULES = (
     "numbers.js",
     "data.js",
     "state.js",
+    "export.js",
     "rows.js",
+    "pairs.js",
+    "forest.js",
+    "scatter.js",
+    "moved.js",
+    "matrix.js",
+    "comparison.js",
     "columns.js",
     "ranking.js",
     "calculation.js",
@@ -34,7 +41,7 @@ _MODULES = (
     "charts.js",
     "main.js",
 )
-_STYLES = ("theme.css", "page.css", "queries.css")
+_STYLES = ("theme.css", "page.css", "comparison.css", "queries.css")
 _IMPORTS = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export ", re.MULTILINE)
 

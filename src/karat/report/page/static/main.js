@@ -1,8 +1,19 @@
 // Starts the page, and connects buttons in other sections to the table of queries.
 import { openQuery, setFilters, startQueries } from "./table.js";
 import { startCharts } from "./charts.js";
+import { startComparison } from "./comparison.js";
+import { onStateChange, startState } from "./state.js";
+import { readPage } from "./data.js";
 
 const queriesSection = document.getElementById("queries");
+const page = readPage();
+startState(page);
+const comparisonSection = document.getElementById("comparison");
+if (comparisonSection) startComparison(comparisonSection, page);
+onStateChange(({ query, movement }) => {
+  if (query) openQuery(query);
+  if (movement) setFilters({ movement });
+});
 startQueries(queriesSection);
 startCharts(openQuery);
 
