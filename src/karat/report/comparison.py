@@ -134,7 +134,7 @@ class ComparisonSheet:
                 yield f"{b} − {a}: {queries} left out{scope} ({reason})"
             yield from self._untested_notes(a, b, rows)
             yield from self._uncorrected_notes(a, b, rows)
-        yield from self._ratios(names, measures)
+        yield from self.ratio_notes(names, measures)
         if any(moved.changes is None for moved in self.moved):
             yield "changes within lists are unknown for runs that were read as saved scores"
 
@@ -168,7 +168,9 @@ class ComparisonSheet:
             f"(p {probability(row['p_corrected'])})"
         )
 
-    def _ratios(self, names: Sequence[tuple[str, str]], measures: Sequence[str]) -> Iterator[str]:
+    def ratio_notes(
+        self, names: Sequence[tuple[str, str]], measures: Sequence[str]
+    ) -> Iterator[str]:
         """Yield differences of geometric means as ratios, with their intervals."""
         for row in self.pairs.drop_nulls("low").iter_rows(named=True):
             if (row["a"], row["b"]) not in names or row["measure"] not in measures:

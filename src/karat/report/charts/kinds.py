@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
 
 import polars as pl
 
@@ -65,10 +64,9 @@ class ChartInput:
 
 def charts(page: Page) -> list[PageChart]:
     """Return all charts of a page for which there is data."""
-    runs = [sheet.name for sheet in page.sheets]
-    pairs = list(combinations(runs, 2)) if page.comparison is None else page.comparison.names
-    chart_input = ChartInput(page.sheets, page.groups[:MAX_GROUPINGS], page.chart_data, pairs)
-    return [chart.on_page() for make in KINDS.values() for chart in make(chart_input)]
+    chart_input = ChartInput(page.sheets, page.groups[:MAX_GROUPINGS], page.chart_data, [])
+    kinds = [make for name, make in KINDS.items() if name not in _ONLY_IN_NOTEBOOKS]
+    return [chart.on_page() for make in kinds for chart in make(chart_input)]
 
 
 def _values(chart_input: ChartInput) -> list[TitledChart]:
@@ -178,3 +176,5 @@ KINDS: dict[str, Callable[[ChartInput], list[TitledChart]]] = {
     "scatter": _scatter,
 }
 """The functions that make each kind of chart, in the order of a page."""
+_ONLY_IN_NOTEBOOKS = {"scatter"}
+"""A page draws these itself: its scatter plot is of the two runs that the reader chooses."""

@@ -449,8 +449,8 @@ def _rows_of(frame: pl.DataFrame, pair: Pair) -> list[Row]:
     return frame.filter(pl.col("a") == pair[0], pl.col("b") == pair[1]).to_dicts()
 
 
-def method_notes(sheet: ComparisonSheet) -> list[str]:
-    """Return how p-values and intervals were computed."""
+def method_notes(sheet: ComparisonSheet, *, direction: bool = True) -> list[str]:
+    """Return how p-values and intervals were computed, and what is subtracted from what."""
     comparison = sheet.comparison
     n = count_tests(sheet.pairs)
     queries = format_counts(sheet.pairs["n"])
@@ -461,7 +461,9 @@ def method_notes(sheet: ComparisonSheet) -> list[str]:
     elif n > 1:
         sentence += f", corrected by {corrections.TITLES[comparison.correction]} over {n:,} pairs"
         sentence += ", separately for each measure; intervals are not corrected"
-    details = [sentence, *_group_correction(sheet), *_direction(sheet)]
+    details = [sentence, *_group_correction(sheet)]
+    if direction:
+        details += _direction(sheet)
     details += _interval_methods(sheet)
     if sheet.wide:
         details.append("p alone: before correction for several pairs")

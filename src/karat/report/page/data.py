@@ -55,6 +55,8 @@ class Difference(Struct, frozen=True):
     ties: int
     losses: int
     n: int
+    left_out: int
+    """How many queries have a value in only one of the two runs."""
     tested: bool
     """False if too few queries differ for a test."""
 
@@ -74,7 +76,7 @@ class Comparison(Struct, frozen=True):
     baseline: int | None
     """The run that all others are compared with, if one was chosen."""
     notes: list[str]
-    """How the tests were done, and what was left out."""
+    """How the tests were done."""
 
 
 class Field(Struct, frozen=True):
@@ -111,6 +113,8 @@ class PageData(Struct, frozen=True):
     """The index of the main measure: the one that headline, plot and lists are about."""
     best: int | None
     """The index of the best run by the main measure."""
+    ranking: list[int]
+    """The indices of the runs, the best by the main measure first."""
     pair: tuple[int, int] | None
     """The two runs that the page compares at first: the baseline or second best, and the best."""
     comparison: Comparison | None

@@ -17,7 +17,6 @@ from karat.report.page.method import method_view
 from karat.report.page.model import Page
 from karat.report.page.pack import pack_queries
 from karat.report.page.results import results_view
-from karat.report.page.run_pairs import pair_section
 from karat.report.page.scripts import (
     check_installed,
     csp_hash,
@@ -112,7 +111,7 @@ def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, s
         if page.findings
         else "",
         "results": render("results.html", view=results_view(page)),
-        "comparison": "" if page.comparison is None else pair_section(page.comparison),
+        "comparison": render("comparison.html") if len(page.sheets) > 1 else "",
         "groups": group_tables(page.groups) or "",
         "queries": render("queries.html"),
         "method": render("method.html", view=method_view(page)),

@@ -64,6 +64,7 @@ def pack_queries(page: Page) -> PackedQueries:
         runs=names,
         main=measures.index(page.main_measure),
         best=page.best,
+        ranking=page.ranking,
         pair=page.pair,
         comparison=None if page.comparison is None else _comparison(page.comparison, names),
         measures=[_measure(name, page.sheets[0]) for name in measures],
@@ -175,15 +176,21 @@ _SAME = (
     "ties",
     "losses",
     "n",
+    "left_out",
 )
 """The columns of the table of pairs that the page embeds as they are."""
 
 
 def pair_notes(sheet: ComparisonSheet) -> list[str]:
-    """Return the notes on the tests, without those that the table of values already shows."""
+    """Return the notes on the tests, without those that the table of values already shows.
+
+    The page itself shows for each pair which queries were left out and which differences were not
+    tested, and states what is subtracted from what.
+    """
     of_values = interval_methods(sheet.runs)
-    new_notes = [note for note in method_notes(sheet) if note not in of_values]
-    return [*new_notes, *sheet.remarks(sheet.names, sheet.measures)]
+    notes = method_notes(sheet, direction=False)
+    ratios = sheet.ratio_notes(sheet.names, sheet.measures)
+    return [*(note for note in notes if note not in of_values), *ratios]
 
 
 def _field(blocks: _Blocks, column: pl.Series) -> Field:

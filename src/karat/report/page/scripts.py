@@ -22,7 +22,14 @@ _MODULES = (
     "numbers.js",
     "data.js",
     "state.js",
+    "export.js",
     "rows.js",
+    "pairs.js",
+    "forest.js",
+    "scatter.js",
+    "moved.js",
+    "matrix.js",
+    "comparison.js",
     "columns.js",
     "ranking.js",
     "calculation.js",
@@ -36,6 +43,7 @@ _MODULES = (
     "charts.js",
     "card.js",
     "results.js",
+    "navigation.js",
     "main.js",
 )
 _STYLES = (
@@ -45,6 +53,7 @@ _STYLES = (
     "gate.css",
     "findings.css",
     "results.css",
+    "comparison.css",
     "queries.css",
     "query.css",
 )

@@ -65,3 +65,16 @@ function fixed(value, decimals) {
   if (middle && Number(digits.at(-1)) % 2 === 1) digits = size.toFixed(digitsAfterPoint + 1).slice(0, -1);
   return (value < 0 || Object.is(value, -0) ? "-" : "") + digits;
 }
+
+/**
+ * Format a p-value like format.probability: rounding changes it neither to 0 nor to 0.05.
+ * @param {number|null} p
+ * @returns {string}
+ */
+export function probability(p) {
+  if (p === null) return DASH;
+  if (p < 0.001) return "<0.001";
+  let decimals = 3;
+  while (p < 0.05 && Number(p.toFixed(decimals)) >= 0.05) decimals += 1;
+  return fixed(p, decimals);
+}

@@ -28,6 +28,7 @@ export interface Difference {
   ties: number;
   losses: number;
   n: number;
+  left_out: number;
   tested: boolean;
 }
 
@@ -65,6 +66,7 @@ export interface PageData {
   runs: string[];
   main: number;
   best: number | null;
+  ranking: number[];
   pair: [number, number] | null;
   comparison: Comparison | null;
   measures: Measure[];
