@@ -1,9 +1,14 @@
 // Starts the page, and connects buttons in other sections to the table of queries.
-import { openQuery, setFilters, startQueries } from "./table.js";
+import { readPage } from "./data.js";
+import { changeState, startState } from "./state.js";
+import { setFilters, startQueries } from "./table.js";
 import { startCharts } from "./charts.js";
 
 const queriesSection = document.getElementById("queries");
-startQueries(queriesSection);
+const pageData = readPage();
+const openQuery = (id) => changeState({ query: id });
+startState(pageData);
+startQueries(queriesSection, pageData);
 startCharts(openQuery);
 
 document.addEventListener("click", (event) => {
