@@ -35,8 +35,7 @@ document.addEventListener("click", (event) => {
     changeState(filtersNamed(JSON.parse(show)));
     queriesSection?.scrollIntoView();
   }
-  const status = sectionNamed("status");
-  if (copy && status) copyText(copy, status);
+  if (copy) copyText(copy);
 });
 
 /**

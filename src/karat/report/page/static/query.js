@@ -9,15 +9,16 @@ import { calculationOf } from "./calculation.js";
 import { documentsOf } from "./highlight.js";
 import { evidenceOf } from "./evidence.js";
 import { rankedList } from "./ranking.js";
+import { changeState, currentState, onStateChange } from "./state.js";
 
 const SIDE_BY_SIDE = 4; // with more runs, only the two compared runs are shown at first
 
 // Create the view of a query: a dialog that is empty until a row is opened.
-export function createView(table, change) {
+export function createView(table) {
   const content = element("div", { class: "query-content" });
   const position = element("span", { class: "position", role: "status" });
   const step = (label, by) =>
-    element("button", { type: "button", onclick: () => open(neighbour(by)) }, label);
+    element("button", { type: "button", onclick: () => changeState({ query: table.rows.ids[neighbour(by)] }) }, label);
   const back = step("‹ previous", -1);
   const on = step("next ›", 1);
   const closing = element(
@@ -38,9 +39,7 @@ export function createView(table, change) {
   dialog.addEventListener("close", () => {
     current = null;
     content.replaceChildren();
-    // Remove the hash without navigating, so that the page does not scroll.
-    if (hasQueryHash())
-      history.replaceState({ closed: true }, "", location.pathname + location.search);
+    if (currentState().query !== null) changeState({ query: null });
   });
   // A click outside closes the dialog: only then is the dialog itself the target.
   dialog.addEventListener("click", (event) => {
@@ -55,7 +54,6 @@ export function createView(table, change) {
     if (row === current) return;
     current = row;
     if (!dialog.isConnected) document.body.append(dialog);
-    linkTo(table.rows.ids[row]);
     if (!dialog.open) dialog.showModal();
     await render();
     dialog.scrollTop = 0;
@@ -63,7 +61,9 @@ export function createView(table, change) {
 
   async function render() {
     const row = current;
-    const { page, state } = table;
+    const { page } = table;
+    const { a, b, measure: chosen } = currentState();
+    const state = { against: a, run: b, measure: chosen };
     const few = page.runs.length <= SIDE_BY_SIDE || allRuns;
     const runs = few ? [...page.runs.keys()] : [...new Set([state.against, state.run])];
     const [list, detail, ...values] = await Promise.all([
@@ -80,14 +80,14 @@ export function createView(table, change) {
     back.disabled = at <= 0;
     on.disabled = at < 0 || at === table.filtered.length - 1;
     const measure = page.measures[state.measure];
-    content.replaceChildren(...parts({ ...table, row, list, detail, values, measure }, runs));
+    content.replaceChildren(...parts({ ...table, state, row, list, detail, values, measure }, runs));
   }
 
   function parts(query, runs) {
     const { page, state } = query;
     const measures = page.measures.map(({ label }, at) => [String(at), label]);
     const setMeasure = async (measure) => {
-      await change({ measure: Number(measure) });
+      changeState({ measure: Number(measure) });
       await render();
       content.querySelector("select")?.focus();
     };
@@ -117,20 +117,14 @@ export function createView(table, change) {
     ].filter(Boolean);
   }
 
-  return { open, close: () => dialog.open && dialog.close() };
-}
-
-function hasQueryHash() {
-  return location.hash.startsWith("#query=");
-}
-
-// Put the query into the URL, so that it can be linked to and the back button closes it.
-function linkTo(id) {
-  const hash = `#query=${encodeURIComponent(id)}`;
-  if (location.hash === hash) return;
-  // Reuse the history entry of the previous query.
-  const replaces = hasQueryHash() || history.state?.closed;
-  history[replaces ? "replaceState" : "pushState"](null, "", hash);
+  function follow() {
+    const { query } = currentState();
+    const row = query === null ? -1 : table.rows.ids.indexOf(query);
+    if (row >= 0) open(row);
+    else if (dialog.open) dialog.close();
+  }
+  onStateChange(follow);
+  follow();
 }
 
 function queryText({ rows, row, list, detail }) {
