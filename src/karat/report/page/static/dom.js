@@ -163,19 +163,3 @@ export function scrolling(name, ...children) {
     ...children,
   );
 }
-
-/**
- * Create an SVG element; children are SVG elements or texts.
- * @param {string} tag
- * @param {Record<string, string|number|null>} [attributes]
- * @param {...(Node|string|null|(Node|string|null)[])} children
- * @returns {SVGElement}
- */
-export function svgElement(tag, attributes = {}, ...children) {
-  const created = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== null) created.setAttribute(name, String(value));
-  }
-  for (const child of children.flat()) if (child !== null) created.append(child);
-  return created;
-}

@@ -15,20 +15,18 @@ const MARKDOWN_TEXT = 120; // characters of a query
  * @param {() => Listed} listed
  */
 export function createSharing(listed) {
-  const status = element("span", { class: "copied", role: "status" });
   /** @param {string} label @param {() => unknown} onclick */
   const button = (label, onclick) => element("button", { type: "button", onclick }, label);
   return element("div", { class: "sharing" }, [
-    status,
-    button("Copy link", () => copyText(location.href, status)),
+    button("Copy link", () => copyText(location.href)),
     button("CSV", () => downloadCsv(csvName(listed()), csvRows(listed()))),
-    button("Copy as Markdown", () => copyText(markdown(listed()), status)),
+    button("Copy as Markdown", () => copyText(markdown(listed()))),
   ]);
 }
 
 /** @param {Listed} listed */
 function csvName({ page, state }) {
-  return `queries-${page.measures[state.measure].name.replace(/[^\w.@-]+/g, "_")}.csv`;
+  return `queries-${page.measures[state.measure].name.replace(/[^\w.@-]+/g, "_")}`;
 }
 
 /**
