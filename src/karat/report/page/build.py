@@ -17,7 +17,7 @@ from karat.evaluation.comparison import Comparison, select_measures
 from karat.evaluation.loaded_run import LoadedRun
 from karat.evaluation.scores import Scores
 from karat.evaluation.verdict import Verdict
-from karat.files import check_writable, is_pipe, writing
+from karat.files import check_writable, writing
 from karat.live.redaction import safe_command
 from karat.measures.families import BY_GOLD
 from karat.report.comparison import ComparisonSheet
@@ -173,15 +173,12 @@ def _fewer_collections() -> Iterator[None]:
 
 def _title(scores: Sequence[Scores], verdict: Verdict | None) -> str:
     """Return the name of the gold set with the numbers of runs and queries."""
-    counts = [counted(len(scores), "run"), counted(scores[0].per_query.height, "query")]
+    queries = counted(scores[0].per_query.height, "query")
     if verdict is not None:
-        return f"Gate: {verdict.run}, {counts[1]}"
-    path = next(
-        (run.session.paths.get("gold") for score in scores if (run := score.scored_run)), None
-    )
-    if path is None or is_pipe(path):
-        return ", ".join(counts)
-    return f"{Path(path).name.partition('.')[0] or Path(path).name}: {', '.join(counts)}"
+        return f"Gate: {verdict.run}, {queries}"
+    counts = f"{counted(len(scores), 'run')}, {queries}"
+    name = next((run.session.gold.name for score in scores if (run := score.scored_run)), None)
+    return counts if name is None else f"{name}: {counts}"
 
 
 def write_failure(title: str, problem: str, path: str | os.PathLike[str]) -> None:

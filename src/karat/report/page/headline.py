@@ -55,11 +55,12 @@ def as_sentence(page: Page, headline: Headline) -> str:
 
 
 def page_facts(page: Page) -> list[str]:
-    """Return the number of queries and runs, and the name of the gold if it has one."""
-    facts = [counted(page.queries.ids.len(), "query"), counted(len(page.sheets), "run")]
+    """Return what the title does not say: the numbers of queries and runs, the name of the gold."""
     scored_run = page.sheets[0].scores.scored_run
     gold = None if scored_run is None else scored_run.session.gold.name
-    return facts if gold is None or gold == page.title else [*facts, f"gold: {gold}"]
+    counts = [counted(page.queries.ids.len(), "query"), counted(len(page.sheets), "run")]
+    facts = [fact for fact in counts if fact not in page.title]
+    return facts if gold is None or gold in page.title else [*facts, f"gold: {gold}"]
 
 
 def page_date(page: Page) -> str:
