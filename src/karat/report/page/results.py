@@ -21,7 +21,7 @@ from karat.report.comparison import ComparisonSheet, significant_differences
 from karat.report.documents.scores import MOST_COLUMNS, unjudged_notes, unjudged_rows
 from karat.report.page.model import Page
 from karat.report.page.plot import Estimate, axis_ticks, estimate
-from karat.report.sheet import Sheet, interval_methods, remarks, warnings
+from karat.report.sheet import interval_methods, remarks, warnings
 from karat.stats.power import ALPHA
 
 SummaryRow = Mapping[str, Any]
