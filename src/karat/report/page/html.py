@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO
+from typing import IO, cast
 
 import msgspec
 
 from karat.errors import counted
-from karat.markup import Child, Markup, joined, named, tag
+from karat.markup import Child, Markup, brief, joined, named, shown, tag
 from karat.report import conclusion
 from karat.report.charts import PageChart, charts
+from karat.report.charts.chart import ChartSection
+from karat.report.page.figures import figures_view
 from karat.report.page.gate import gate_section, outcome_sign
-from karat.report.page.group_table import group_tables
+from karat.report.page.groups import groups_view
 from karat.report.page.model import Notice, Page
 from karat.report.page.pack import pack_queries
 from karat.report.page.provenance import provenance_section, time_tag
@@ -28,11 +30,12 @@ _TITLES = {
     "verdict": "Verdict",
     "first": "What to look at first",
     "headline": "Values",
+    "results": "Results",
     "pairs": "Differences",
-    "curves": "Curves",
-    "groups": "Groups",
-    "speed": "Speed and cost",
     "queries": "Queries",
+    "groups": "By group",
+    "cutoffs": "By cutoff",
+    "speed": "Speed and cost",
     "made": "Provenance",
 }
 _WITHOUT_SCRIPTS = "JavaScript is disabled, but required to show the queries."
@@ -78,8 +81,8 @@ def _parts(page: Page) -> Iterator[str]:
     )
     yield _data_script("page", "application/json", _json(data.data))
     specs = [
-        {"id": c.id, "section": c.section, "title": c.title, "caption": c.caption, "spec": c.spec}
-        for c in page_charts
+        {"id": chart.id, "title": shown(brief(chart.title, 200)), "spec": chart.spec}
+        for chart in page_charts
     ]
     yield _data_script("charts", "application/json", _json(specs))
     for number, block in enumerate(data.blocks):
@@ -105,20 +108,21 @@ def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, C
         "first": _notices(page.notices) if page.notices else None,
         "headline": value_section(page.sheets, page.comparison),
         "pairs": None if page.comparison is None else pair_section(page.comparison),
-        "groups": group_tables(page.groups),
+        "groups": _groups(page),
         "queries": tag("noscript", tag("p", _WITHOUT_SCRIPTS)),
         "made": provenance_section(page),
     }
     for name in _TITLES:
-        figures = [_figure(chart) for chart in page_charts if chart.section == name]
-        charts = tag("div", figures, class_="figures") if figures else None
+        figures = figures_view(page_charts, cast(ChartSection, name))
         body = content.get(name)
-        if not body and not charts:
-            continue
-        if name == "groups":  # the chart is the overview of the long tables
-            yield name, (charts, body)
-        else:
-            yield name, (body, charts)
+        if body or figures:
+            drawn = None if figures is None else Markup(render("figures.html", view=figures))
+            yield name, (body, drawn)
+
+
+def _groups(page: Page) -> Markup | None:
+    view = groups_view(page)
+    return None if view is None else Markup(render("groups.html", view=view))
 
 
 def _notices(notices: list[Notice]) -> Markup:
@@ -132,17 +136,6 @@ def _notices(notices: list[Notice]) -> Markup:
         for notice in notices
     ]
     return tag("ul", items, class_="notices")
-
-
-def _figure(chart: PageChart) -> Markup:
-    """Return the figure that a script draws a chart into; its caption describes the chart."""
-    caption = tag(
-        "figcaption",
-        tag("strong", named(chart.title, 200)),
-        " ",
-        tag("span", named(chart.caption, MAX_SENTENCE)),
-    )
-    return tag("figure", caption, tag("div", class_="drawing"), id=f"chart-{chart.id}")
 
 
 def _json(value: object) -> str:

@@ -31,10 +31,12 @@ _MODULES = (
     "filters.js",
     "controls.js",
     "table.js",
+    "export.js",
+    "vega.js",
     "charts.js",
     "main.js",
 )
-_STYLES = ("theme.css", "page.css", "queries.css")
+_STYLES = ("theme.css", "page.css", "queries.css", "charts.css", "groups.css")
 _IMPORTS = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export ", re.MULTILINE)
 

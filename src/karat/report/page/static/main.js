@@ -4,7 +4,7 @@ import { startCharts } from "./charts.js";
 
 const queriesSection = document.getElementById("queries");
 startQueries(queriesSection);
-startCharts(openQuery);
+startCharts();
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-show], [data-query]");
