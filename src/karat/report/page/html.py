@@ -8,10 +8,11 @@ from typing import IO
 
 import msgspec
 
-from karat.markup import Markup, named, tag
+from karat.markup import brief, shown
 from karat.report.charts import PageChart, charts
+from karat.report.page.figures import figures_view
 from karat.report.page.gate import gate_section
-from karat.report.page.group_table import group_tables
+from karat.report.page.groups import groups_view
 from karat.report.page.headline import page_headline
 from karat.report.page.method import method_view
 from karat.report.page.model import Page
@@ -27,7 +28,6 @@ from karat.report.page.scripts import (
 )
 from karat.report.page.summary import summary_view
 from karat.report.page.templates import render, safe
-from karat.report.page.value_table import MAX_SENTENCE
 
 __all__ = ["check_installed", "write", "write_failure"]
 
@@ -85,7 +85,11 @@ def _parts(page: Page) -> Iterator[str]:
         ],
     )
     yield _data_script("page", "application/json", _json(packed.data))
-    yield _data_script("charts", "application/json", _json(page_charts))
+    specs = [
+        {"id": chart.id, "title": shown(brief(chart.title, 200)), "spec": chart.spec}
+        for chart in page_charts
+    ]
+    yield _data_script("charts", "application/json", _json(specs))
     for number, block in enumerate(packed.blocks):
         yield _data_script(f"b{number}", "text/plain", block)
     yield _data_script("vega", "text/plain", packed_vega())
@@ -104,6 +108,7 @@ def _policy(scripts: list[str]) -> str:
 
 def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, str]]:
     """Yield the sections that have content, in the order of the page."""
+    groups = groups_view(page)
     content: dict[str, str] = {
         "summary": render("summary.html", view=summary_view(page)),
         "gate": "" if page.verdict is None else gate_section(page.verdict),
@@ -112,26 +117,15 @@ def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, s
         else "",
         "results": render("results.html", view=results_view(page)),
         "comparison": render("comparison.html") if len(page.sheets) > 1 else "",
-        "groups": group_tables(page.groups) or "",
+        "groups": "" if groups is None else render("groups.html", view=groups),
         "queries": render("queries.html"),
         "method": render("method.html", view=method_view(page)),
     }
     for name in _TITLES:
-        figures = [_figure(chart) for chart in page_charts if chart.section == name]
-        body = content.get(name, "") + (tag("div", figures, class_="figures") if figures else "")
-        if body:
+        figures = figures_view(page_charts, name)
+        drawn = "" if figures is None else render("figures.html", view=figures)
+        if body := content.get(name, "") + drawn:
             yield name, body
-
-
-def _figure(chart: PageChart) -> Markup:
-    """Return the figure that a script draws a chart into; its caption describes the chart."""
-    caption = tag(
-        "figcaption",
-        tag("strong", named(chart.title, 200)),
-        " ",
-        tag("span", named(chart.caption, MAX_SENTENCE)),
-    )
-    return tag("figure", caption, tag("div", class_="drawing"), id=f"chart-{chart.id}")
 
 
 def _json(value: object) -> str:

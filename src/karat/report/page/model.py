@@ -81,12 +81,15 @@ class ChartData:
     latencies: pl.DataFrame | None = None
     """(run, stage, ms): one row per timed query and stage."""
     costs: pl.DataFrame | None = None
-    """(run, stage, model, calls, prompt_tokens, completion_tokens, usd); calls without a price
-    are in rows of their own, with null for usd."""
+    """(run, stage, model, calls, prompt_tokens, completion_tokens, usd, queries); calls without a
+    price are in rows of their own, with null for usd; queries of the run that did not fail."""
     tradeoffs: pl.DataFrame | None = None
     """(run, latency_ms, context_tokens, context_characters): the median latency, the mean number
     of prompt tokens of the stage `generation`, and the mean number of characters up to the cutoff
     of the first measure."""
+    contexts: pl.DataFrame | None = None
+    """(run, measure, k, value, characters): recall of spans and evidence texts at k, and the mean
+    number of characters of the first k items."""
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ _STYLES = (
     "comparison.css",
     "queries.css",
     "query.css",
+    "charts.css",
+    "groups.css",
 )
 _IMPORTS = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export ", re.MULTILINE)
