@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from karat.report.charts import PageChart
-from karat.report.charts.chart import ChartSection
 
 _PICKERS = {"cutoffs": "Measure", "distribution": "Measure", "latency": "Stage"}
 """The label of the control that picks a chart of a group."""
@@ -36,7 +35,7 @@ class FiguresView:
     folds: list[Fold]
 
 
-def figures_view(charts: Sequence[PageChart], section: ChartSection) -> FiguresView | None:
+def figures_view(charts: Sequence[PageChart], section: str) -> FiguresView | None:
     """Return the charts of a section, or None if it has none."""
     view = FiguresView([], [])
     found: dict[tuple[str | None, str], FigureGroup] = {}
