@@ -10,7 +10,7 @@ import msgspec
 
 from karat.markup import Child, Markup, joined, named, tag
 from karat.report.charts import PageChart, charts
-from karat.report.page.gate import gate_section
+from karat.report.page.gate import gate_view
 from karat.report.page.group_table import group_tables
 from karat.report.page.model import Notice, Page
 from karat.report.page.pack import pack_queries
@@ -25,7 +25,7 @@ from karat.report.page.value_table import MAX_SENTENCE, show_button
 __all__ = ["check_installed", "write", "write_failure"]
 
 _TITLES = {
-    "verdict": "Verdict",
+    "gate": "Gate",
     "first": "What to look at first",
     "results": "Results",
     "pairs": "Differences",
@@ -101,7 +101,7 @@ def _policy(scripts: list[str]) -> str:
 def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, Child]]:
     """Yield the sections that have content, in the order of the page."""
     content: dict[str, Markup | None] = {
-        "verdict": None if page.verdict is None else gate_section(page.verdict),
+        "gate": None if page.verdict is None else Markup(render("gate.html", view=gate_view(page))),
         "first": _notices(page.notices) if page.notices else None,
         "results": Markup(render("results.html", view=results_view(page))),
         "pairs": None if page.comparison is None else pair_section(page.comparison),
