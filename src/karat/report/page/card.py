@@ -25,8 +25,10 @@ from karat.report.page.text_width import fitted, text_width, wrapped
 from karat.version import __version__
 
 _WIDTH, _LEAST_HEIGHT, _MARGIN = 1200.0, 630.0, 64.0
-_TITLE, _PILL, _SENTENCE, _PLOT, _FOOT = 44.0, 24.0, 27.0, 23.0, 20.0
-"""Font sizes."""
+_TITLE, _PILL, _SENTENCE, _FOOT = 44.0, 24.0, 27.0, 20.0
+_PLOT, _PLOT_OF_FEW = 23.0, 28.0
+"""Font sizes; a plot of few runs is larger, so that it fills the card."""
+_FEW = 4
 _PIXELS_PER_UNIT = 2
 _COLOUR = re.compile(r"var\((--[\w-]+)\)")
 _DECLARATION = re.compile(r"(--[\w-]+):\s*([^;]+);")
@@ -73,8 +75,9 @@ def page_card(page: Page) -> Card:
     if pill is not None:
         y += 2.1 * _PILL
     sentence = _lines(as_sentence(page, headline), y, _SENTENCE, most=4)
-    plot = draw_plot(page, width=inner, size=_PLOT)
-    plot_y = sentence[-1].y + 1.6 * _PLOT
+    size = _PLOT_OF_FEW if len(page.sheets) <= _FEW else _PLOT
+    plot = draw_plot(page, width=inner, size=size)
+    plot_y = sentence[-1].y + 1.7 * size
     height = max(_LEAST_HEIGHT, plot_y + plot.height + 2.2 * _FOOT + _MARGIN / 2)
     facts = [*page_facts(page), page_date(page), f"karat {__version__}"]
     return Card(
@@ -82,7 +85,7 @@ def page_card(page: Page) -> Card:
         title=title,
         pill=pill,
         pill_y=round(pill_y, 2),
-        pill_width=0.0 if pill is None else round(text_width(pill.text, _PILL) + 3.0 * _PILL),
+        pill_width=0.0 if pill is None else round(text_width(pill.text, _PILL) + 2.8 * _PILL),
         tone="line-strong" if pill is None else _TONES[pill.tone],
         sentence=sentence,
         plot=plot,

@@ -43,12 +43,13 @@ def page_headline(page: Page) -> Headline:
 
 
 def as_sentence(page: Page, headline: Headline) -> str:
-    """Return the verdict as a sentence. The name of a run is never capitalised."""
+    """Return the verdict as a sentence. Names of runs are not capitalised."""
     text = headline.text
-    if any(text.startswith(sheet.name) for sheet in page.sheets):
-        if not text[:1].isupper():
-            several = headline.label == conclusion.TIE_LABEL
-            text = f"{'Runs' if several else 'Run'} {text}"
+    names = [sheet.name for sheet in page.sheets if sheet.name != "run"]  # "Run run leads"
+    starts_with_name = any(text.startswith((f"{n} ", f"{n},", f"{n}:")) for n in names)
+    if starts_with_name and not text[:1].isupper():
+        several = headline.label == conclusion.TIE_LABEL
+        text = f"{'Runs' if several else 'Run'} {text}"
     else:
         text = text[:1].upper() + text[1:]
     return text if text.endswith(".") else f"{text}."

@@ -11,7 +11,7 @@ import msgspec
 from karat.markup import brief, shown
 from karat.report.charts import PageChart, charts
 from karat.report.page.figures import figures_view
-from karat.report.page.gate import gate_section
+from karat.report.page.gate import gate_view
 from karat.report.page.groups import groups_view
 from karat.report.page.headline import page_headline
 from karat.report.page.method import method_view
@@ -111,7 +111,7 @@ def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, s
     groups = groups_view(page)
     content: dict[str, str] = {
         "summary": render("summary.html", view=summary_view(page)),
-        "gate": "" if page.verdict is None else gate_section(page.verdict),
+        "gate": "" if page.verdict is None else render("gate.html", view=gate_view(page)),
         "findings": render("findings.html", view=page.findings, shown=_FINDINGS_SHOWN)
         if page.findings
         else "",

@@ -157,7 +157,7 @@ def draw_plot(page: Page, *, width: float, size: float, is_stacked: bool = False
         title=_title(page, texts),
         description=_description(page, runs, estimates, hidden),
         rows=rows,
-        ticks=[Tick(place(tick) or left, label) for tick, label in _labelled(ticks)],
+        ticks=[Tick(place(tick) or left, label) for tick, label in axis_labels(ticks)],
         more=f"and {counted(hidden, 'more run')}" if hidden else "",
         width=width,
         height=round(bottom + (3.2 if hidden else 1.7) * size, 2),
@@ -204,10 +204,10 @@ def axis_ticks(ends: Sequence[float]) -> list[float]:
         power += 1
 
 
-def _labelled(ticks: Sequence[float]) -> list[tuple[float, str]]:
+def axis_labels(ticks: Sequence[float]) -> list[tuple[float, str]]:
     """Return the ticks with labels that have as many decimals as the distance of ticks needs."""
     decimals = max(0, -math.floor(math.log10(ticks[1] - ticks[0]) + 1e-9))
-    return [(tick, f"{tick:,.{decimals}f}") for tick in ticks]
+    return [(tick, f"{tick:,.{decimals}f}".replace("-", "−")) for tick in ticks]
 
 
 def _title(page: Page, texts: Sequence[Estimate]) -> str:

@@ -20,7 +20,7 @@ from karat.report.cells import (
 from karat.report.comparison import ComparisonSheet, significant_differences
 from karat.report.documents.scores import MOST_COLUMNS, unjudged_notes, unjudged_rows
 from karat.report.page.model import Page
-from karat.report.page.plot import Estimate, axis_ticks, estimate
+from karat.report.page.plot import Estimate, estimate
 from karat.report.sheet import interval_methods, remarks, warnings
 from karat.stats.power import ALPHA
 
@@ -114,17 +114,15 @@ class RunRow:
 
 @dataclass(frozen=True)
 class ResultsView:
-    """What the section shows; `rows` for up to three runs, `leaderboard` for more."""
+    """What the section shows: a leaderboard, or a table with measures as rows if it is empty."""
 
     runs: list[RunHead]
-    measures: list[MeasureHead]
     rows: list[MeasureRow]
     unjudged: list[UnjudgedRow]
     leaderboard: list[RunRow]
     has_rank_ranges: bool
-    has_sparks: bool
-    """Whether the main measure of the leaderboard is drawn."""
-    main: str
+    has_signs: bool
+    """Whether values of the leaderboard have a place for ▲ and ▼."""
     legend: list[str]
     warnings: list[str]
     notes: list[str]
@@ -134,60 +132,65 @@ def results_view(page: Page) -> ResultsView:
     """Return what the section shows."""
     sheets = page.sheets
     is_leaderboard = len(sheets) > MOST_COLUMNS
-    summaries = [sheet.summary.to_dicts() for sheet in sheets]
-    by_measure = list(zip(*summaries, strict=True))
+    by_measure = list(zip(*(sheet.summary.to_dicts() for sheet in sheets), strict=True))
     marks = _Marks(page)
-    measure_heads = [_measure_head(page, rows[0]["measure"]) for rows in by_measure]
-    cells = [
-        _value_cells(page, rows, marks, is_zoomed=is_leaderboard and head.is_main)
-        for rows, head in zip(by_measure, measure_heads, strict=True)
+    measures = [_measure_head(page, rows[0]["measure"]) for rows in by_measure]
+    rows = [
+        MeasureRow(
+            head,
+            _value_cells(page, same, marks, is_zoomed=is_leaderboard and head.is_main),
+            format_counts(row["n"] for row in same),
+            _left_out(same),
+        )
+        for head, same in zip(measures, by_measure, strict=True)
     ]
+    bounds = unjudged_rows(sheets)
     unjudged = [
         UnjudgedRow(name, [(format_value(value), value) for value in values])
-        for name, values in unjudged_rows(sheets).items()
+        for name, values in bounds.items()
     ]
-    heads = [
-        RunHead(sheet.name, colour, at == page.baseline)
-        for at, (sheet, colour) in enumerate(zip(sheets, page.run_colours, strict=True))
-    ]
-    ranges = rank_ranges(page)
-    leaderboard, rows = [], []
-    if is_leaderboard:
-        ranks = _ranks(page)
-        for at in page.ranking:
-            leaderboard.append(
-                RunRow(
-                    rank=ranks[at],
-                    head=heads[at],
-                    rank_range=None if ranges is None else ranges[at],
-                    cells=[one[at] for one in cells],
-                    unjudged=[row.cells[at] for row in unjudged],
-                    n=format_counts(row["n"] for row in summaries[at]),
-                    left_out=_left_out(summaries[at]),
-                )
-            )
-    else:
-        rows = [
-            MeasureRow(head, one, format_counts(row["n"] for row in same), _left_out(same))
-            for head, one, same in zip(measure_heads, cells, by_measure, strict=True)
-        ]
-    main = next(at for at, head in enumerate(measure_heads) if head.is_main)
     all_warnings = warnings(sheets)
     notes = [*interval_methods(sheets), *remarks(sheets), *scoring_notes(sheets[0].scores)]
-    notes += unjudged_notes(unjudged_rows(sheets))
+    notes += unjudged_notes(bounds)
     return ResultsView(
-        runs=heads,
-        measures=measure_heads,
+        runs=_run_heads(page),
         rows=rows,
         unjudged=unjudged,
-        leaderboard=leaderboard,
-        has_rank_ranges=ranges is not None,
-        has_sparks=any(cell.spark for cell in cells[main]),
-        main=measure_heads[main].label,
-        legend=_legend(page, marks, is_leaderboard=is_leaderboard, has_ranges=ranges is not None),
+        leaderboard=_leaderboard(page, rows, unjudged) if is_leaderboard else [],
+        has_rank_ranges=rank_ranges(page) is not None,
+        has_signs=marks.baseline is not None,
+        legend=_legend(page, marks, is_leaderboard=is_leaderboard),
         warnings=all_warnings,
         notes=[note for note in notes if note not in all_warnings],
     )
+
+
+def _run_heads(page: Page) -> list[RunHead]:
+    return [
+        RunHead(sheet.name, colour, at == page.baseline)
+        for at, (sheet, colour) in enumerate(zip(page.sheets, page.run_colours, strict=True))
+    ]
+
+
+def _leaderboard(
+    page: Page, rows: Sequence[MeasureRow], unjudged: Sequence[UnjudgedRow]
+) -> list[RunRow]:
+    """Return the runs, the best by the main measure first."""
+    heads, ranks, ranges = _run_heads(page), _ranks(page), rank_ranges(page)
+    leaderboard = []
+    for at in page.ranking:
+        summary = page.sheets[at].summary.to_dicts()
+        run = RunRow(
+            rank=ranks[at],
+            head=heads[at],
+            rank_range=None if ranges is None else ranges[at],
+            cells=[row.cells[at] for row in rows],
+            unjudged=[row.cells[at] for row in unjudged],
+            n=format_counts(row["n"] for row in summary),
+            left_out=_left_out(summary),
+        )
+        leaderboard.append(run)
+    return leaderboard
 
 
 def rank_ranges(page: Page) -> list[tuple[int, int]] | None:
@@ -208,7 +211,10 @@ def rank_ranges(page: Page) -> list[tuple[int, int]] | None:
 
 
 class _Marks:
-    """Which runs are significantly better or worse, as marks next to values."""
+    """Which runs are significantly better or worse, as marks next to values.
+
+    A leaderboard without a baseline has rank ranges instead.
+    """
 
     def __init__(self, page: Page) -> None:
         self.names = [sheet.name for sheet in page.sheets]
@@ -229,15 +235,12 @@ class _Marks:
             if run in self._beaten.get((self.baseline, measure), []):
                 return Mark(WORSE, "worse", False, "significantly worse than the baseline")
             return None
-        if not beaten:
+        if not beaten or len(self.names) > MOST_COLUMNS:
             return None
-        if len(self.names) <= MOST_COLUMNS:
-            text = ", ".join(brief(name, 24) for name in self.names if name in beaten)
-        else:
-            text = f"{len(beaten):,}"
-        others = "run" if len(beaten) == 1 else "runs"
-        title = f"significantly better than {len(beaten):,} other {others}"
-        return Mark(BETTER, text, True, title)
+        names = ", ".join(brief(name, 24) for name in self.names if name in beaten)
+        if len(beaten) == 2:
+            names = "both others"
+        return Mark(BETTER, names, True, f"significantly better than {names}")
 
 
 def _value_cells(
@@ -270,9 +273,8 @@ def _scale(estimates: Sequence[Estimate], measure: str, *, is_zoomed: bool) -> t
     encloses just the intervals.
     """
     ends = [end for one in estimates for end in (one.low, one.value, one.high) if end is not None]
-    if is_zoomed:
-        ticks = axis_ticks(ends)
-        return ticks[0], ticks[-1]
+    if is_zoomed and len(set(ends)) > 1:
+        return min(ends), max(ends)
     if declaration_of(measure).bounded:
         return 0.0, 1.0
     return min([0.0, *ends]), max([0.0, *ends]) or 1.0
@@ -321,7 +323,7 @@ def _left_out(rows: Sequence[SummaryRow]) -> str:
     return f"{format_counts(left_out)} left out" if any(left_out) else ""
 
 
-def _legend(page: Page, marks: _Marks, *, is_leaderboard: bool, has_ranges: bool) -> list[str]:
+def _legend(page: Page, marks: _Marks, *, is_leaderboard: bool) -> list[str]:
     """Return what bold values, marks and rank ranges mean; empty for one run."""
     if len(page.sheets) == 1:
         return []
@@ -335,16 +337,13 @@ def _legend(page: Page, marks: _Marks, *, is_leaderboard: bool, has_ranges: bool
             f"{BETTER} {WORSE}: significantly better or worse than the baseline "
             f"(corrected p < {ALPHA})."
         )
-    elif is_leaderboard:
-        sentences.append(
-            f"{BETTER}3: significantly better than 3 other runs (corrected p < {ALPHA})."
-        )
-    else:
+    elif not is_leaderboard:
         sentences.append(
             f"{BETTER} name: significantly better than that run (corrected p < {ALPHA})."
         )
-    if is_leaderboard and has_ranges:
+    if is_leaderboard and rank_ranges(page) is not None:
         sentences.append(
-            "Rank range: the ranks a run may have, given which differences are significant."
+            "Rank range: from 1 + the number of significantly better runs to the number of runs "
+            f"minus those that are significantly worse (corrected p < {ALPHA})."
         )
     return sentences
