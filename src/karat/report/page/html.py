@@ -103,7 +103,7 @@ def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, C
         "verdict": None if page.verdict is None else gate_section(page.verdict),
         "first": _notices(page.notices) if page.notices else None,
         "headline": value_section(page.sheets, page.comparison),
-        "comparison": safe(render("comparison.html")) if len(page.sheets) > 1 else None,
+        "comparison": Markup(render("comparison.html")) if len(page.sheets) > 1 else None,
         "groups": group_tables(page.groups),
         "queries": tag("noscript", tag("p", _WITHOUT_SCRIPTS)),
         "made": provenance_section(page),
