@@ -69,7 +69,9 @@ export function showScatter(figure, data) {
     )
   );
   points[0]?.mark.setAttribute("tabindex", "0");
-  listenToPoints(svg, tooltip, points, data);
+  // Listeners are on the box: an <svg> with focus listeners would be a tab stop in Chromium.
+  const box = element("div", { class: "plot-area" }, svg, tooltip);
+  listenToPoints(box, tooltip, points, data);
   figure.replaceChildren(
     element(
       "div",
@@ -77,7 +79,7 @@ export function showScatter(figure, data) {
       caption,
       toolbar({ name: title, label: "the scatter plot", svg: () => svg }),
     ),
-    element("div", { class: "plot-area" }, svg, tooltip),
+    box,
     element(
       "details",
       {},
@@ -323,25 +325,24 @@ function scatterSquares({ queries }, scale) {
 
 /**
  * Show tooltips, open queries, and move between points with the arrow keys.
- * @param {SVGSVGElement} svg
+ * @param {HTMLElement} box
  * @param {HTMLElement} tooltip
  * @param {ScatterPoint[]} points
  * @param {ScatterData} data
  */
-function listenToPoints(svg, tooltip, points, data) {
-  /** @param {Event} event @returns {ScatterPoint|undefined} */
-  const pointAt = (event) => {
-    const mark = /** @type {Element} */ (event.target).closest(".point");
+function listenToPoints(box, tooltip, points, data) {
+  /** @param {EventTarget|null} target @returns {ScatterPoint|undefined} */
+  const pointAt = (target) => {
+    const mark = target instanceof Element ? target.closest(".point") : null;
     return points.find((point) => point.mark === mark);
   };
-  /** @param {Event} event */
-  const show = (event) => {
-    const point = pointAt(event);
-    const square = /** @type {HTMLElement} */ (event.target).closest("rect.square");
+  /** @param {EventTarget|null} target */
+  const show = (target) => {
+    const point = pointAt(target);
     if (point) showTooltip(tooltip, point.x, point.y, pointTooltip(data, point));
-    else if (square instanceof SVGRectElement) {
-      const [x, y] = [square.x.baseVal.value, square.y.baseVal.value];
-      showTooltip(tooltip, x, y, squareTooltip(data, square));
+    else if (target instanceof SVGRectElement) {
+      const [x, y] = [target.x.baseVal.value, target.y.baseVal.value];
+      showTooltip(tooltip, x, y, squareTooltip(data, target));
     }
   };
   const hide = () => {
@@ -352,18 +353,21 @@ function listenToPoints(svg, tooltip, points, data) {
     hide();
     changeState({ query: data.ids[point.queries[0].row] });
   };
-  svg.addEventListener("pointerover", show);
-  svg.addEventListener("focusin", show);
-  svg.addEventListener("pointerout", hide);
-  svg.addEventListener("focusout", hide);
-  svg.addEventListener("click", (event) => {
-    const point = pointAt(event);
+  box.addEventListener("pointerover", ({ target }) => show(target));
+  box.addEventListener("focusin", ({ target }) => show(target));
+  box.addEventListener("focusout", hide);
+  box.addEventListener("pointerout", () => {
+    hide();
+    show(document.activeElement); // the keyboard may be at a point
+  });
+  box.addEventListener("click", (event) => {
+    const point = pointAt(event.target);
     if (!point) return;
     focusPoint(points, point);
     open(point);
   });
-  svg.addEventListener("keydown", (event) => {
-    const point = pointAt(event);
+  box.addEventListener("keydown", (event) => {
+    const point = pointAt(event.target);
     if (!point) return;
     if (event.key === "Enter" || event.key === " ") open(point);
     else if (event.key === "Escape" && !tooltip.hidden) hide();
