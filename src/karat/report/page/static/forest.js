@@ -11,8 +11,9 @@ import { markdownTable, toolbar } from "./export.js";
  * @typedef {import("./types").Measure} Measure
  */
 
-const FOREST = { width: 240, height: 36, margin: 10 };
-const FOREST_WHISKER = 4; // half the height of the ends of an interval
+const FOREST_HEIGHT = 44;
+const FOREST_EDGE = 6; // percent of the width at both sides, so that no end is cut off
+const FOREST_WHISKER = 5; // half the height of the ends of an interval
 const FOREST_ALPHA = 0.05;
 
 /**
@@ -36,7 +37,7 @@ export function showForest(container, page, a, b, differences) {
     {},
     element("th", { scope: "col" }, "measure"),
     element("th", { scope: "col", class: "axis" }, axisHead(nameA, nameB, extents[shared])),
-    element("th", { scope: "col", class: "numeric" }, "difference"),
+    element("th", { scope: "col", class: "numeric" }, "difference B − A"),
     element("th", { scope: "col" }, "wins / ties / losses"),
   );
   const table = element(
@@ -97,7 +98,7 @@ function forestRow(difference, measure, extent, nameB) {
   const sign = mark === "better" ? "▲ " : mark === "worse" ? "▼ " : "";
   return element(
     "tr",
-    { class: mark || null },
+    {},
     element("th", { scope: "row" }, button, element("small", {}, values)),
     element("td", { class: "plot" }, forestPlot(difference, measure, extent)),
     element(
@@ -156,12 +157,13 @@ function extentsOf(measures, differences) {
   return sizes.map((size, at) => axisExtent(measures[at].bounded ? shared : size));
 }
 
-/** @param {number} size @returns {number} the next larger number that starts with 1, 2 or 5 */
+/** @param {number} size @returns {number} the next larger number with one digit, or 1.5 */
 export function axisExtent(size) {
   if (!(size > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(size));
-  const step = [1, 2, 5, 10].find((each) => each * power >= size * (1 - 1e-9)) ?? 10;
-  return Number((step * power).toPrecision(1));
+  const steps = [1, 1.5, 2, 3, 4, 5, 6, 8, 10];
+  const step = steps.find((each) => each * power >= size * (1 - 1e-9)) ?? 10;
+  return Number((step * power).toPrecision(2));
 }
 
 /** @param {string} nameA @param {string} nameB @param {number|undefined} extent */
@@ -170,38 +172,47 @@ function axisHead(nameA, nameB, extent) {
     dataText("span", { title: shown(nameA) }, `◀ ${nameA} better`),
     dataText("span", { title: shown(nameB) }, `${nameB} better ▶`),
   ];
-  if (extent === undefined) return element("div", { class: "ends" }, ends);
-  const ticks = [extent, 0, extent].map((tick) => element("span", {}, String(tick)));
-  return [
-    element("div", { class: "ends" }, ends),
-    element("div", { class: "ticks", "aria-hidden": "true" }, ticks),
-  ];
+  const names = element("div", { class: "ends" }, ends);
+  if (extent === undefined) return names;
+  const text = { y: 12, "text-anchor": "middle", "font-size": 12, "font-weight": 400 };
+  const ticks = [-1, 0, 1].map((side) =>
+    svgElement(
+      "text",
+      { ...text, x: percent(side), fill: "var(--muted)" },
+      String(Math.abs(side) * extent),
+    ),
+  );
+  return [names, svgElement("svg", { class: "ticks", height: 16, "aria-hidden": "true" }, ticks)];
+}
+
+/** @param {number} share of the axis, from -1 (left end) to 1 @returns {string} */
+function percent(share) {
+  return `${(50 + share * (50 - FOREST_EDGE)).toFixed(3)}%`;
 }
 
 /** @param {Difference} difference @param {Measure} measure @param {number} extent */
 function forestPlot({ difference, low, high, mark }, measure, extent) {
-  const { width, height, margin } = FOREST;
   const sign = measure.higher ? 1 : -1;
-  const middle = height / 2;
+  const middle = FOREST_HEIGHT / 2;
   /** @param {number} value */
-  const x = (value) => width / 2 + ((sign * value) / extent) * (width / 2 - margin);
-  const colour = mark === "" ? "var(--muted)" : `var(--${mark})`;
-  /** @param {number} x1 @param {number} y1 @param {number} x2 @param {number} y2 @param {string} stroke */
-  const line = (x1, y1, x2, y2, stroke) =>
-    svgElement("line", { x1, y1, x2, y2, stroke, "stroke-width": 2 });
-  const parts = [line(width / 2, 0, width / 2, height, "var(--line-strong)")];
-  parts[0].setAttribute("stroke-width", "1");
+  const x = (value) => percent((sign * value) / extent);
+  const stroke = mark === "" ? "var(--muted)" : `var(--${mark})`;
+  const zero = { x1: "50%", x2: "50%", y1: 0, y2: FOREST_HEIGHT, stroke: "var(--line-strong)" };
+  const parts = [svgElement("line", zero)];
   if (low !== null && high !== null) {
-    parts.push(line(x(low), middle, x(high), middle, colour));
+    const whisker = { stroke, "stroke-width": 2 };
+    parts.push(
+      svgElement("line", { ...whisker, x1: x(low), x2: x(high), y1: middle, y2: middle }),
+    );
+    const [y1, y2] = [middle - FOREST_WHISKER, middle + FOREST_WHISKER];
     for (const end of [low, high]) {
-      parts.push(line(x(end), middle - FOREST_WHISKER, x(end), middle + FOREST_WHISKER, colour));
+      parts.push(svgElement("line", { ...whisker, x1: x(end), x2: x(end), y1, y2 }));
     }
   }
   if (difference !== null) {
-    parts.push(svgElement("circle", { cx: x(difference), cy: middle, r: 5, fill: colour }));
+    parts.push(svgElement("circle", { cx: x(difference), cy: middle, r: 5.5, fill: stroke }));
   }
-  const attributes = { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" };
-  return svgElement("svg", attributes, parts);
+  return svgElement("svg", { height: FOREST_HEIGHT, "aria-hidden": "true" }, parts);
 }
 
 /** @param {Difference} difference @param {string} nameB */

@@ -62,7 +62,7 @@ export function createMatrix(page) {
     element(
       "p",
       { class: "note" },
-      "▲ the row is significantly better than the column, ▼ significantly worse; grey: not significant. A cell shows that pair above.",
+      "▲ the row is significantly better than the column, ▼ significantly worse; no colour: not significant. Choose a cell to compare that pair.",
     ),
   );
 }
@@ -84,7 +84,8 @@ export function markPair(matrix, a, b) {
 function runName(page, run) {
   const dot = element("span", { class: "run-dot" });
   dot.style.setProperty("background", runColour(page, run));
-  return [dot, dataText("span", { class: "run-name" }, page.runs[run], 80)];
+  const name = dataText("span", { class: "run-name" }, page.runs[run], 80);
+  return element("span", { class: "named-run" }, dot, name);
 }
 
 /** @param {PageData} page @param {number} row @param {number} column @param {boolean} small */
@@ -99,7 +100,7 @@ function matrixCell(page, row, column, small) {
   const title = `${page.runs[row]} − ${page.runs[column]}: ${change}, ${testResult(difference)}`;
   return element(
     "td",
-    { class: difference.mark || null },
+    { class: difference.mark ? `significantly-${difference.mark}` : null },
     element(
       "button",
       {

@@ -2,7 +2,6 @@
 
 import { dataText, element, shown, svgElement } from "./dom.js";
 import { counted, grouped, number, signed } from "./numbers.js";
-import { axisExtent } from "./forest.js";
 import { changeState } from "./state.js";
 import { toolbar } from "./export.js";
 
@@ -33,6 +32,7 @@ const SCATTER_SQUARES = 20; // per side
 const SCATTER_SMALL = 4.5; // radius of a point of one query
 const NAMED_QUERIES = 3;
 const TOOLTIP_TEXT = 200;
+const LONGEST_LABEL = 32;
 
 /**
  * Draw the queries in a figure.
@@ -62,13 +62,16 @@ export function showScatter(figure, data) {
         "aria-description": shown(readOut),
         class: "scatter",
       },
-      scatterAxes(data, scale),
+      scatterGrid(scale),
       queries.length > MOST_POINTS ? scatterSquares(data, scale) : [],
+      scatterLabels(data, scale),
       points.map(({ mark }) => mark),
     )
   );
   points[0]?.mark.setAttribute("tabindex", "0");
-  listenToPoints(svg, tooltip, points, data);
+  // Listeners are on the box: an <svg> with focus listeners would be a tab stop in Chromium.
+  const box = element("div", { class: "plot-area" }, svg, tooltip);
+  listenToPoints(box, tooltip, points, data);
   figure.replaceChildren(
     element(
       "div",
@@ -76,7 +79,7 @@ export function showScatter(figure, data) {
       caption,
       toolbar({ name: title, label: "the scatter plot", svg: () => svg }),
     ),
-    element("div", { class: "plot-area" }, svg, tooltip),
+    box,
     element(
       "details",
       {},
@@ -143,8 +146,15 @@ function scatterScale({ measure, queries }) {
   }
   if (measure.bounded) return { low: 0, high: 1, step: 0.2 };
   if (low === high) [low, high] = [Math.min(0, low), Math.max(low, 0) || 1];
-  const step = axisExtent((high - low) / 6);
+  const step = tickStep((high - low) / 5);
   return { low: step * Math.floor(low / step), high: step * Math.ceil(high / step), step };
+}
+
+/** @param {number} least @returns {number} the next larger 1, 2 or 5 times a power of ten */
+function tickStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].find((each) => each * power >= least) ?? 10;
+  return Number((step * power).toPrecision(1));
 }
 
 /** @param {{ low: number, high: number }} scale @param {number} value */
@@ -157,13 +167,13 @@ function upwards({ low, high }, value) {
   return SCATTER_SIDE - SCATTER_EDGE.bottom - ((value - low) / (high - low)) * (SCATTER_SIDE - SCATTER_EDGE.top - SCATTER_EDGE.bottom);
 }
 
-/** @param {ScatterData} data @param {{ low: number, high: number, step: number }} scale */
-function scatterAxes({ page, a, b, measure }, scale) {
+/** @param {{ low: number, high: number, step: number }} scale */
+function scatterGrid(scale) {
   const { low, high, step } = scale;
-  const parts = [];
   const [left, right] = [across(scale, low), across(scale, high)];
   const [bottom, top] = [upwards(scale, low), upwards(scale, high)];
   const text = { "font-size": 11, fill: "var(--muted)" };
+  const parts = [];
   for (let at = 0; at <= Math.round((high - low) / step); at += 1) {
     const value = Number((low + at * step).toPrecision(10));
     const [x, y] = [across(scale, value), upwards(scale, value)];
@@ -174,33 +184,41 @@ function scatterAxes({ page, a, b, measure }, scale) {
       svgElement("text", { ...text, x: left - 6, y: y + 4, "text-anchor": "end" }, grouped(value)),
     );
   }
-  const dashed = { stroke: "var(--line-strong)", "stroke-dasharray": "4 4" };
-  parts.push(svgElement("line", { x1: left, y1: bottom, x2: right, y2: top, ...dashed }));
+  return parts;
+}
+
+/**
+ * The diagonal, the names of the runs at the axes, and on which side each is better.
+ * @param {ScatterData} data
+ * @param {{ low: number, high: number }} scale
+ */
+function scatterLabels({ page, a, b, measure }, scale) {
+  const [left, right] = [across(scale, scale.low), across(scale, scale.high)];
+  const [bottom, top] = [upwards(scale, scale.low), upwards(scale, scale.high)];
   /** @param {number} run */
   const name = (run) => {
     const full = shown(page.runs[run]);
-    return full.length > 32 ? `${full.slice(0, 31)}…` : full;
+    return full.length > LONGEST_LABEL ? `${full.slice(0, LONGEST_LABEL - 1)}…` : full;
   };
-  const middle = { "text-anchor": "middle", "font-size": 12, fill: "var(--ink)" };
-  parts.push(
-    svgElement("text", { ...middle, x: (left + right) / 2, y: SCATTER_SIDE - 8 }, `${name(a)} →`),
+  const dashed = { stroke: "var(--line-strong)", "stroke-dasharray": "4 4" };
+  const axis = { "text-anchor": "middle", "font-size": 12, fill: "var(--ink)" };
+  const corner = { "font-size": 11, fill: "var(--muted)" };
+  const [above, below] = measure.higher ? [b, a] : [a, b];
+  return [
+    svgElement("line", { x1: left, y1: bottom, x2: right, y2: top, ...dashed }),
+    svgElement("text", { ...axis, x: (left + right) / 2, y: SCATTER_SIDE - 8 }, `${name(a)} →`),
     svgElement(
       "text",
-      { ...middle, transform: `translate(11 ${(top + bottom) / 2}) rotate(-90)` },
+      { ...axis, transform: `translate(11 ${(top + bottom) / 2}) rotate(-90)` },
       `${name(b)} →`,
     ),
-  );
-  const [better, worse] = measure.higher ? [b, a] : [a, b];
-  const corner = { "font-size": 11, fill: "var(--muted)" };
-  parts.push(
-    svgElement("text", { ...corner, x: left + 8, y: top + 16 }, `${name(better)} better`),
+    svgElement("text", { ...corner, x: left + 8, y: top + 16 }, `${name(above)} better`),
     svgElement(
       "text",
       { ...corner, x: right - 8, y: bottom - 8, "text-anchor": "end" },
-      `${name(worse)} better`,
+      `${name(below)} better`,
     ),
-  );
-  return parts;
+  ];
 }
 
 /** @param {ScatterData} data @param {{ low: number, high: number }} scale @returns {ScatterPoint[]} */
@@ -307,25 +325,24 @@ function scatterSquares({ queries }, scale) {
 
 /**
  * Show tooltips, open queries, and move between points with the arrow keys.
- * @param {SVGSVGElement} svg
+ * @param {HTMLElement} box
  * @param {HTMLElement} tooltip
  * @param {ScatterPoint[]} points
  * @param {ScatterData} data
  */
-function listenToPoints(svg, tooltip, points, data) {
-  /** @param {Event} event @returns {ScatterPoint|undefined} */
-  const pointAt = (event) => {
-    const mark = /** @type {Element} */ (event.target).closest(".point");
+function listenToPoints(box, tooltip, points, data) {
+  /** @param {EventTarget|null} target @returns {ScatterPoint|undefined} */
+  const pointAt = (target) => {
+    const mark = target instanceof Element ? target.closest(".point") : null;
     return points.find((point) => point.mark === mark);
   };
-  /** @param {Event} event */
-  const show = (event) => {
-    const point = pointAt(event);
-    const square = /** @type {HTMLElement} */ (event.target).closest("rect.square");
+  /** @param {EventTarget|null} target */
+  const show = (target) => {
+    const point = pointAt(target);
     if (point) showTooltip(tooltip, point.x, point.y, pointTooltip(data, point));
-    else if (square instanceof SVGRectElement) {
-      const [x, y] = [square.x.baseVal.value, square.y.baseVal.value];
-      showTooltip(tooltip, x, y, squareTooltip(data, square));
+    else if (target instanceof SVGRectElement) {
+      const [x, y] = [target.x.baseVal.value, target.y.baseVal.value];
+      showTooltip(tooltip, x, y, squareTooltip(data, target));
     }
   };
   const hide = () => {
@@ -336,18 +353,21 @@ function listenToPoints(svg, tooltip, points, data) {
     hide();
     changeState({ query: data.ids[point.queries[0].row] });
   };
-  svg.addEventListener("pointerover", show);
-  svg.addEventListener("focusin", show);
-  svg.addEventListener("pointerout", hide);
-  svg.addEventListener("focusout", hide);
-  svg.addEventListener("click", (event) => {
-    const point = pointAt(event);
+  box.addEventListener("pointerover", ({ target }) => show(target));
+  box.addEventListener("focusin", ({ target }) => show(target));
+  box.addEventListener("focusout", hide);
+  box.addEventListener("pointerout", () => {
+    hide();
+    show(document.activeElement); // the keyboard may be at a point
+  });
+  box.addEventListener("click", (event) => {
+    const point = pointAt(event.target);
     if (!point) return;
     focusPoint(points, point);
     open(point);
   });
-  svg.addEventListener("keydown", (event) => {
-    const point = pointAt(event);
+  box.addEventListener("keydown", (event) => {
+    const point = pointAt(event.target);
     if (!point) return;
     if (event.key === "Enter" || event.key === " ") open(point);
     else if (event.key === "Escape" && !tooltip.hidden) hide();
