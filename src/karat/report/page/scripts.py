@@ -25,7 +25,7 @@ _MODULES = (
     "columns.js",
     "ranking.js",
     "calculation.js",
-    "highlight.js",
+    "documents.js",
     "evidence.js",
     "query.js",
     "filters.js",
@@ -34,7 +34,7 @@ _MODULES = (
     "charts.js",
     "main.js",
 )
-_STYLES = ("theme.css", "page.css", "queries.css")
+_STYLES = ("theme.css", "page.css", "queries.css", "query.css")
 _IMPORTS = re.compile(r"^import .*\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export ", re.MULTILINE)
 

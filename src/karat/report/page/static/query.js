@@ -6,7 +6,7 @@ import { counted, grouped, number } from "./numbers.js";
 import { apart, fieldText, valuesOf } from "./rows.js";
 import { differenceCell } from "./columns.js";
 import { calculationOf } from "./calculation.js";
-import { documentsOf } from "./highlight.js";
+import { documentsOf } from "./documents.js";
 import { evidenceOf } from "./evidence.js";
 import { rankedList } from "./ranking.js";
 
