@@ -1,15 +1,19 @@
 // Starts the page, and connects buttons in other sections to the table of queries.
-import { openQuery, setFilters, startQueries } from "./table.js";
+import { readPage } from "./data.js";
+import { changeState, startState } from "./state.js";
+import { setFilters, startQueries } from "./table.js";
 import { startCharts } from "./charts.js";
 
 const queriesSection = document.getElementById("queries");
-startQueries(queriesSection);
-startCharts(openQuery);
+const page = readPage();
+startState(page);
+startQueries(queriesSection, page);
+startCharts((id) => changeState({ query: id }));
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-show], [data-query]");
   if (!button) return;
-  if (button.dataset.query) openQuery(JSON.parse(button.dataset.query));
+  if (button.dataset.query) changeState({ query: JSON.parse(button.dataset.query) });
   if (button.dataset.show) {
     setFilters(JSON.parse(button.dataset.show));
     queriesSection.scrollIntoView();
