@@ -1,148 +1,209 @@
-// Documents with gold and retrieved text highlighted, and ranks in the margin.
+// Documents with gold highlighted, and a rail in the margin for what each run retrieved.
 
-import { choice, dataText, element, shown } from "./dom.js";
+import { dataText, element, shown } from "./dom.js";
 import { counted, grouped } from "./numbers.js";
+import { runColours } from "./run_colours.js";
+import { lastCounted } from "./ranking.js";
 
-const KINDS = {
-  overlap: "gold and retrieved",
-  gold: "gold, missed",
-  retrieved: "retrieved, not gold",
-};
+/** @typedef {import("./query.js").OpenedQuery} OpenedQuery */
+/** @typedef {import("./types").Document} ShownDocument */
+/** @typedef {import("./types").DocumentPiece} DocumentPiece */
+/**
+ * @typedef {object} Rail What one run retrieved at one rank.
+ * @property {number} run
+ * @property {number} rank
+ * @property {HTMLElement} first Where it starts in the text.
+ * @property {HTMLElement} last
+ * @property {HTMLElement} line
+ */
 
-// Show the documents of a query, highlighted for one run.
-export function documentsOf(query, runs) {
-  const { page, state, detail } = query;
-  if (!detail?.documents?.length) return null;
-  const body = element("div", { class: "documents" });
-  const show = (run) =>
-    body.replaceChildren(
-      ...detail.documents.map((document) => documentOf(document, run, maxRank(query, run))),
-      legend(query),
-    );
-  const named = runs.map((run) => [String(run), page.runs[run]]);
-  const first = runs.includes(state.run) ? state.run : runs[0];
-  show(first);
+const RAIL = 4; // pixels
+const RAIL_STEP = 7; // pixels from one rail to the next
+const TEXT_KINDS = { found: "gold, found", missed: "gold, missed" };
+
+/**
+ * Show the documents of a query that have gold.
+ * @param {OpenedQuery} query
+ */
+export function documentsOf(query) {
+  const documents = query.detail?.documents ?? [];
+  if (!documents.length) return null;
   return element(
     "section",
-    { class: "highlights" },
-    element("h4", {}, "Documents"),
-    runs.length > 1
-      ? element(
-          "div",
-          { class: "controls" },
-          choice("run", named, String(first), (run) => show(Number(run))),
-        )
-      : null,
-    body,
+    { class: "highlights", "aria-labelledby": "query-documents" },
+    element("h3", { id: "query-documents" }, documents.length === 1 ? "Document" : "Documents"),
+    documentLegend(query),
+    documents.map((each) => documentOf(query, each)),
   );
 }
 
-// The last rank that the chosen measure reads: its cutoff, or where its character budget ends.
-function maxRank({ measure, detail }, run) {
-  if (measure.cutoff !== null) return measure.cutoff;
-  if (measure.budget === null) return Infinity;
-  let characters = 0;
-  for (const { rank, start, end } of detail.runs[run].results) {
-    if (characters >= measure.budget) return rank - 1;
-    characters += (end ?? 0) - (start ?? 0);
-  }
-  return Infinity;
-}
-
-function legend({ measure }) {
-  const keys = Object.entries(KINDS).map(([kind, label]) =>
+/** @param {OpenedQuery} query */
+function documentLegend(query) {
+  const { page, state, runs, measure } = query;
+  const colours = runColours(page, state);
+  const marks = Object.entries(TEXT_KINDS).map(([kind, label]) =>
     element("li", {}, element("mark", { class: kind }, label)),
   );
-  const limit = measure.cutoff ?? measure.budget;
-  const text =
-    limit === null
-      ? "Retrieved: at any rank."
-      : `Retrieved: within the cutoff of ${measure.name}; ranks beyond it are in parentheses.`;
+  const rails = runs.map((run) => {
+    const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
+    swatch.style.setProperty("background", colours[run]);
+    return element("li", {}, swatch, dataText("span", {}, page.runs[run], 60));
+  });
+  const limit =
+    measure.cutoff !== null
+      ? ` within the top ${grouped(measure.cutoff)}`
+      : measure.budget !== null
+        ? ` within ${grouped(measure.budget)} characters`
+        : "";
   return element(
     "div",
-    {},
-    element("ul", { class: "kinds" }, keys),
-    element("p", { class: "note" }, `${text} Ranks in the margin mark the start of an item.`),
+    { class: "legend" },
+    element("ul", {}, marks, rails),
+    element("p", { class: "note" }, `Lines in the margin: retrieved${limit}.`),
   );
 }
 
-function documentOf({ doc_id: name, length, pieces }, run, most) {
+/** @param {OpenedQuery} query @param {ShownDocument} shownDocument */
+function documentOf(query, { doc_id: name, length, pieces }) {
+  const { page, runs } = query;
   const text = element("div", { class: "document-text", dir: "auto" });
+  const most = new Map(runs.map((run) => [run, lastCounted(query, run)]));
+  /** @type {Map<string, Rail>} */
+  let open = new Map();
+  /** @type {Rail[]} */
+  const rails = [];
   let end = 0;
-  let before = new Set();
   for (const piece of pieces) {
     if (piece.start > end) {
-      text.append(skipped(piece.start - end));
-      before = new Set();
+      text.append(skippedText(piece.start - end));
+      open = new Map();
     }
-    const ranks = piece.ranks[run] ?? [];
-    const begins = ranks.filter((rank) => !before.has(rank));
-    if (begins.length) text.append(marginMark(begins, most));
-    text.append(
-      pieceOf(
-        piece,
-        ranks.some((rank) => rank <= most),
-      ),
+    const retrieved = runs.flatMap((run) =>
+      (piece.ranks[run] ?? []).filter((rank) => rank <= (most.get(run) ?? 0)).map((rank) => [run, rank]),
     );
-    before = new Set(ranks);
+    const starts = retrieved.filter(([run, rank]) => !open.has(`${run} ${rank}`));
+    if (starts.length) text.append(retrievedFrom(page.runs, starts));
+    const part = pieceOf(query, piece, retrieved.length > 0);
+    text.append(part);
+    const continued = new Map();
+    for (const [run, rank] of retrieved) {
+      const key = `${run} ${rank}`;
+      const rail = open.get(key) ?? railOf(query, run, rank, part);
+      if (!open.has(key)) rails.push(rail);
+      rail.last = part;
+      continued.set(key, rail);
+    }
+    open = continued;
     end = piece.end;
   }
-  if (length !== null && end < length) text.append(skipped(length - end));
-  new ResizeObserver(() => gather(text)).observe(text); // now, and whenever the line breaks change
-  requestAnimationFrame(() => scrollToFirst(text));
+  if (length !== null && end < length) text.append(skippedText(length - end));
   const size = length === null ? null : element("small", {}, ` ${counted(length, "character")}`);
+  const margin = element("div", { class: "rails", "aria-hidden": "true" }, rails.map(({ line }) => line));
+  const label = shown(`Text of ${name}`);
+  const box = element(
+    "div",
+    { class: "document-box", tabindex: "0", role: "region", "aria-label": label },
+    margin,
+    text,
+  );
+  text.style.setProperty("margin-inline-start", `${runs.length * RAIL_STEP + RAIL}px`);
+  // Now, and whenever the line breaks change.
+  new ResizeObserver(() => placeRails(box, rails, runs)).observe(text);
+  requestAnimationFrame(() => scrollToGold(box));
   return element(
     "article",
     { class: "document" },
-    element("h5", {}, dataText("code", {}, name, 120), size),
-    text,
+    element("h4", {}, dataText("code", {}, name, 120), size),
+    box,
   );
 }
 
-function pieceOf({ start, end, text, gold }, retrieved) {
-  const kind = gold ? (retrieved ? "overlap" : "gold") : retrieved ? "retrieved" : null;
-  const content = text === null ? skipped(end - start) : shown(text.replaceAll("\r\n", "\n"));
-  if (kind === null) return text === null ? content : document.createTextNode(content);
+/**
+ * One piece; gold is found if a shown run retrieved it within the cutoff.
+ * @param {OpenedQuery} query
+ * @param {DocumentPiece} piece
+ * @param {boolean} retrieved
+ */
+function pieceOf({ chunk }, { start, end, text, gold }, retrieved) {
+  const known =
+    text === null || typeof text === "string"
+      ? text
+      : [...chunk(text[0])].slice(text[1], text[1] + end - start).join("");
+  const content =
+    known === null ? skippedText(end - start) : shown(known.replaceAll("\r\n", "\n"));
+  if (!gold) return known === null ? skippedText(end - start) : element("span", {}, content);
+  const kind = retrieved ? "found" : "missed";
   // The kind is also given as text, for screen readers.
   return element(
     "mark",
-    { class: kind, title: KINDS[kind] },
-    element("span", { class: "visually-hidden" }, `[${KINDS[kind]}: `),
+    { class: kind, title: TEXT_KINDS[kind] },
+    element("span", { class: "visually-hidden" }, `[${TEXT_KINDS[kind]}: `),
     content,
     element("span", { class: "visually-hidden" }, "] "),
   );
 }
 
-function skipped(length) {
+/** @param {number} length */
+function skippedText(length) {
   return element("span", { class: "skipped" }, `⋯ ${counted(length, "character")} ⋯`);
 }
 
-function marginMark(ranks, most) {
-  const text = ranks.map((rank) => (rank <= most ? grouped(rank) : `(${grouped(rank)})`)).join(" ");
-  return element("span", { class: "rank", "aria-label": `rank ${text}`, "data-ranks": text }, text);
+/**
+ * Where retrieved items begin, for screen readers.
+ * @param {string[]} names
+ * @param {number[][]} starts
+ */
+function retrievedFrom(names, starts) {
+  const text = starts.map(([run, rank]) => `${names[run]}, rank ${rank}`).join("; ");
+  return element("span", { class: "visually-hidden" }, shown(`[retrieved from here: ${text}] `));
 }
 
-// Scroll a long document to slightly above its first gold text.
-function scrollToFirst(text) {
-  const first = text.querySelector("mark.overlap, mark.gold") ?? text.querySelector("mark");
-  if (first) text.scrollTop = first.offsetTop - text.clientHeight / 4;
+/**
+ * @param {OpenedQuery} query
+ * @param {number} run
+ * @param {number} rank
+ * @param {HTMLElement} first
+ * @returns {Rail}
+ */
+function railOf({ page, state, list }, run, rank, first) {
+  const item = list?.lists[run][rank - 1] ?? null;
+  const title = shown(`${page.runs[run]}, rank ${rank}`);
+  const line = element("span", { class: "rail", title, "data-item": item });
+  line.style.setProperty("background", runColours(page, state)[run]);
+  return { run, rank, first, last: first, line };
 }
 
-// Rank marks on one line would overlap: the first one shows all of them.
-function gather(text) {
-  const lines = new Map();
-  for (const mark of text.querySelectorAll(".rank")) {
-    mark.hidden = false;
-    mark.textContent = mark.dataset.ranks;
-    const line = Math.round(mark.offsetTop / 4);
-    const leading = lines.get(line);
-    if (leading) {
-      leading.textContent += ` ${mark.dataset.ranks}`;
-      leading.title = leading.textContent;
-      mark.hidden = true;
-    } else {
-      lines.set(line, mark);
-      mark.title = mark.textContent;
-    }
+/**
+ * Put each rail beside its lines; items that follow each other on one line do not overlap.
+ * @param {HTMLElement} box
+ * @param {Rail[]} rails
+ * @param {number[]} runs
+ */
+function placeRails(box, rails, runs) {
+  const origin = box.getBoundingClientRect().top - box.scrollTop + box.clientTop;
+  /** @type {Map<number, { bottom: number, last: HTMLElement }>} */
+  const above = new Map();
+  for (const { run, first, last, line } of rails) {
+    const rects = [...first.getClientRects(), ...last.getClientRects()];
+    if (!rects.length) continue;
+    let top = Math.min(...rects.map((rect) => rect.top)) - origin;
+    const bottom = Math.max(...rects.map((rect) => rect.bottom)) - origin;
+    const before = above.get(run);
+    const follows = before && before.last !== first && !before.last.contains(first);
+    if (before && follows && first.compareDocumentPosition(before.last) & Node.DOCUMENT_POSITION_PRECEDING)
+      top = Math.min(Math.max(top, before.bottom + 2), bottom - RAIL);
+    line.style.setProperty("left", `${RAIL + runs.indexOf(run) * RAIL_STEP}px`);
+    line.style.setProperty("top", `${top}px`);
+    line.style.setProperty("height", `${Math.max(RAIL, bottom - top)}px`);
+    above.set(run, { bottom, last });
   }
+}
+
+/**
+ * Scroll a long document to slightly above its first gold.
+ * @param {HTMLElement} box
+ */
+function scrollToGold(box) {
+  const first = box.querySelector("mark");
+  if (first) box.scrollTop = first.offsetTop - box.clientHeight / 4;
 }
