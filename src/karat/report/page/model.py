@@ -14,6 +14,7 @@ from karat.evaluation.remarks import main_measure
 from karat.evaluation.verdict import Verdict
 from karat.report.cells import measure_named
 from karat.report.comparison import ComparisonSheet
+from karat.report.page.data import QueryDetail, QueryLists
 from karat.report.sheet import Sheet
 
 Json = dict[str, Any]
@@ -117,10 +118,12 @@ class Queries:
     """Number of relevant items, spans or evidence texts; 0 if unknown (Int32)."""
     outcomes: list[Outcomes]
     """One per run; empty if the ranked lists are not available."""
-    lists: Sequence[Json]
+    lists: Sequence[QueryLists]
     """One per query: the ranked lists of all runs; may be empty."""
-    details: dict[int, Json] = field(default_factory=dict)
+    details: dict[int, QueryDetail] = field(default_factory=dict)
     """By row number: texts, calculations and highlights of the most informative queries."""
+    chunks: list[str] = field(default_factory=list)
+    """The texts of retrieved items; `details` refer to them by number."""
 
 
 @dataclass(frozen=True)

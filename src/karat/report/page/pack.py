@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -35,6 +36,8 @@ from karat.report.page.model import Outcomes, Page
 from karat.report.sheet import Sheet, interval_methods
 
 LISTS_PER_BLOCK = 256
+CHUNKS_PER_BLOCK = 64
+"""Small, since the texts of one query are in many blocks if other queries had them first."""
 MAX_DISTINCT_VALUES = 1000
 """A field with more distinct values is stored as texts: no filter lists that many values."""
 
@@ -78,14 +81,9 @@ def pack_queries(page: Page) -> PackedQueries:
             for sheet in page.sheets
         ],
         outcomes=[_outcomes(blocks, outcomes) for outcomes in queries.outcomes],
-        lists=ListBlocks(
-            LISTS_PER_BLOCK,
-            [
-                blocks.json(queries.lists[start : start + LISTS_PER_BLOCK])
-                for start in range(0, len(queries.lists), LISTS_PER_BLOCK)
-            ],
-        ),
+        lists=blocks.in_parts(queries.lists, LISTS_PER_BLOCK),
         details={str(row): blocks.json(detail) for row, detail in sorted(queries.details.items())},
+        chunks=blocks.in_parts(queries.chunks, CHUNKS_PER_BLOCK),
     )
     return PackedQueries(data, blocks.packed())
 
@@ -98,6 +96,11 @@ class _Blocks:
 
     def json(self, value: Any) -> int:
         return self._add(msgspec.json.encode(value))
+
+    def in_parts(self, values: Sequence[Any], size: int) -> ListBlocks:
+        """Add a list as blocks of `size` values."""
+        starts = range(0, len(values), size)
+        return ListBlocks(size, [self.json(values[start : start + size]) for start in starts])
 
     def numbers(self, column: pl.Series, kind: str) -> int:
         """Add a column of numbers, little endian; null becomes NaN."""

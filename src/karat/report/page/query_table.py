@@ -81,6 +81,7 @@ def load_queries(
         runs = [None if run is None else ScoredLists(run, measure) for run in opened]
         numbers = _queries_with_texts(scores, outcomes, texts)
         has_lists = any(runs)
+        known, chunks = details(scores, runs, table, numbers) if has_lists else ({}, [])
         return Queries(
             ids=ids,
             texts=table["text"].str.head(_QUERY_TEXT) if "text" in table.columns else None,
@@ -88,7 +89,8 @@ def load_queries(
             n_relevant=pl.Series("wanted", n_relevant, pl.Int32),
             outcomes=outcomes if has_lists else [],
             lists=RankedLists(runs) if has_lists else (),
-            details=details(scores, runs, table, numbers) if has_lists else {},
+            details=known,
+            chunks=chunks,
         )
 
 

@@ -35,7 +35,7 @@ _MODULES = (
     "columns.js",
     "ranking.js",
     "calculation.js",
-    "highlight.js",
+    "documents.js",
     "evidence.js",
     "query.js",
     "filters.js",
