@@ -105,7 +105,7 @@ def _sections(page: Page, page_charts: list[PageChart]) -> Iterator[tuple[str, C
         "headline": value_section(page.sheets, page.comparison),
         "pairs": None if page.comparison is None else pair_section(page.comparison),
         "groups": group_tables(page.groups),
-        "queries": safe(render("queries.html")),
+        "queries": Markup(render("queries.html")),
         "made": provenance_section(page),
     }
     for name in _TITLES:

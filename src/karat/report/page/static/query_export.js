@@ -19,10 +19,10 @@ export function createSharing(listed) {
   /** @param {string} label @param {() => unknown} onclick */
   const button = (label, onclick) => element("button", { type: "button", onclick }, label);
   return element("div", { class: "sharing" }, [
-    status,
     button("Copy link", () => copyText(location.href, status)),
     button("CSV", () => downloadCsv(csvName(listed()), csvRows(listed()))),
     button("Copy as Markdown", () => copyText(markdown(listed()), status)),
+    status,
   ]);
 }
 

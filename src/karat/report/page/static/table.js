@@ -37,6 +37,7 @@ import { changeState, currentState, onStateChange } from "./state.js";
 
 const FIRST_ROWS = 20;
 const MORE_ROWS = 50;
+const LONGEST_TITLE = 24; // characters of the title of a column
 /** @type {Record<string, number>} */
 const STEPS = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
 
@@ -221,15 +222,14 @@ function showHead({ page, columns, state, parts: { head } }, order) {
         sort: column.key,
         descending: active ? !order.descending : column.ofMeasure && !higher,
       });
-    const name = shownUpTo(column.words, 60);
     return element(
       "th",
       { scope: "col", class: column.kind, "aria-sort": active ? direction : null },
       element(
         "button",
-        { type: "button", title: name, onclick: sort },
+        { type: "button", title: shownUpTo(column.words, 200), onclick: sort },
         column.colour ? runDot(column.colour) : null,
-        element("span", { dir: "auto" }, name),
+        dataText("span", {}, column.words, LONGEST_TITLE),
         mark,
       ),
       column.below,
