@@ -22,7 +22,7 @@ import { runColours } from "./run_colours.js";
 
 const SHOWN_FIELDS = 2;
 const ALL_FIRST_HITS = 4; // with more runs, only the first hits of the compared runs are shown
-const LONGEST = 240; // characters of a text in a cell
+export const LONGEST = 200; // characters of a text in a cell
 const LONGEST_NAME = 40;
 
 /**
