@@ -273,6 +273,15 @@ def test_keys_move_between_rows_and_open_a_query(tmp_path, opened):
     expect(buttons.nth(20)).to_be_focused()
 
 
+def test_closing_a_query_leads_to_its_row_even_if_another_was_opened(path, opened):
+    page = opened(path)
+    page.locator(".queries button.open").nth(2).click()
+    page.locator("dialog[open]").get_by_role("button", name="next").click()
+    expect(page.locator("dialog[open] #query-title")).to_contain_text("q3")
+    page.keyboard.press("Escape")
+    expect(page.locator(".queries button.open").nth(3)).to_be_focused()
+
+
 def test_click_anywhere_in_a_row_opens_the_query(path, opened):
     page = opened(path)
     row_of(page, "q3").locator(".dot-plot").click()
