@@ -88,17 +88,18 @@ export function dataText(tag, attributes, text, most = Infinity) {
  * @param {number} most
  */
 export function shownUpTo(text, most) {
-  return text.length > most ? `${shown(cutAt(text, most))}…` : shown(text);
+  return shown(cutText(text, most));
 }
 
 /**
- * Cut a text without splitting a surrogate pair.
+ * Cut a text that is too long, without splitting a surrogate pair.
  * @param {string} text
  * @param {number} most
  */
-function cutAt(text, most) {
+export function cutText(text, most) {
+  if (text.length <= most) return text;
   const splitsPair = text.charCodeAt(most - 1) >> 10 === 0xd800 >> 10;
-  return text.slice(0, splitsPair ? most - 1 : most);
+  return `${text.slice(0, splitsPair ? most - 1 : most)}…`;
 }
 
 let labelled = 0;
