@@ -257,21 +257,6 @@ def test_leaderboard_shows_the_values_of_the_summary() -> None:
     assert region.attributes["tabindex"] == "0"
 
 
-def test_groups_are_shaded_by_value() -> None:
-    page = page_of("good", "poor")
-    section = document_of("good", "poor").section("groups")
-    for sheet, table in zip(page.sheets, section.all("table"), strict=True):
-        assert sheet.groups is not None
-        cells = [cell for cell in table.all("td") if "data-value" in cell.attributes]
-        assert [float(cell.attributes["data-value"] or "") for cell in cells] == sheet.groups[
-            "value"
-        ].to_list()
-        shades = [cell.attributes["class"] for cell in cells]
-        assert shades == [f"heat-{min(int(10 * v), 9)}" for v in sheet.groups["value"]]
-        sizes = [cell.text for cell in table.all("td", **{"class": "size"})]
-        assert sizes == ["4*", "4*", "4*"]
-
-
 def test_queries_that_moved_have_buttons() -> None:
     page = page_of("good", "poor")
     assert page.comparison is not None

@@ -132,7 +132,7 @@ def _characters_chart(
         type="quantitative",
         title="characters delivered per query, mean",
         scale=alt.Scale(type="log", nice=False) if is_log else alt.Scale(zero=True),
-        axis=number_axis(grid=False, labelOverlap="greedy"),
+        axis=number_axis(grid=False),
     )
     y = alt.Y(
         field="value",
@@ -152,7 +152,7 @@ def _characters_chart(
     ]
     return TitledChart(
         id=chart_id,
-        title=f"{parse(measure).declaration.title} against characters delivered",
+        title=f"{measure} against characters delivered",
         readout=f"{measure} by the mean number of characters of the first k results. "
         f"{'; '.join(points)}.",
         chart=lines.properties(height=260),
@@ -188,8 +188,11 @@ def _lines(frame: pl.DataFrame, palette: Palette, x: Any, y: Any, **tooltip_titl
     base = alt.Chart(inline_data(data)).encode(
         x=x, y=y, tooltip=tooltips(run="run", **tooltip_titles)
     )
-    lines = base.mark_line(strokeWidth=2).encode(**run_encodings(palette, "color", "strokeDash"))
-    points = base.mark_point(filled=True, size=45, opacity=1).encode(
+    is_crowded = len(palette.runs) > MAX_COLOURS
+    lines = base.mark_line(strokeWidth=1 if is_crowded else 2).encode(
+        **run_encodings(palette, "color", "strokeDash")
+    )
+    points = base.mark_point(filled=True, size=20 if is_crowded else 45, opacity=1).encode(
         **run_encodings(palette, "color", "shape")
     )
     return alt.layer(lines, points)

@@ -159,7 +159,7 @@ def _takeaway(values: Mapping[str, Floats], measure: str) -> str:
     if not zeros[most]:
         return f"No run scores 0 on any of {queries}." if others else "No query scores 0."
     named = ", ".join(f"{run} on {texts_of[run]}" for run in others)
-    rest = "" if len(others) == len(runs) - 1 else ", the other runs on numbers in between"
+    rest = "" if len(others) == len(runs) - 1 else ", the others in between"
     return f"{most} scores 0 on {texts_of[most]} of {queries}{', ' * bool(named)}{named}{rest}."
 
 

@@ -215,8 +215,8 @@ PAGE_KINDS: tuple[ChartMaker, ...] = (
     _precision_recall,
     _distribution,
     _stages,
-    _latency,
     _cost,
+    _latency,
     _page_tradeoff,
     _latency_histogram,
 )

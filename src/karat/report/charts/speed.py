@@ -100,7 +100,7 @@ def _stages_chart(
         type="ordinal",
         sort=names,
         scale=alt.Scale(
-            type="ordinal", domain=names, range=np.linspace(1, 0.25, len(names)).tolist()
+            type="ordinal", domain=names, range=np.linspace(1, 0.35, len(names)).tolist()
         ),
         # The symbols are as opaque as the bars.
         legend=legend(
@@ -187,11 +187,11 @@ def latency(
     charts = [
         TitledChart(
             id=f"latency-{at}",
-            title=f"Share of queries answered within t ms{_stage_note(stage)}",
+            title=_cumulative_title(stage),
             readout=_readout(part, loads),
             chart=_chart(part, palette),
             section="speed",
-            caption=_takeaway(part),
+            caption=_takeaway(part, stage),
             group=_FOLDED_GROUP,
             option=f"{stage}: cumulative",
             folded=_FOLDED,
@@ -209,7 +209,7 @@ def latency_histogram(
     return [
         TitledChart(
             id=f"latency-histogram-{at}",
-            title=f"Distribution of latency over queries{_stage_note(stage)}",
+            title=_histogram_title(stage),
             readout=_histogram_readout(part, loads),
             chart=_histogram(part, palette),
             section="speed",
@@ -222,8 +222,13 @@ def latency_histogram(
     ]
 
 
-def _stage_note(stage: str) -> str:
-    return "" if stage == TOTAL else f", stage {stage}"
+def _cumulative_title(stage: str) -> str:
+    done = "answered" if stage == TOTAL else f"that finished {stage}"
+    return f"Share of queries {done} within t ms"
+
+
+def _histogram_title(stage: str) -> str:
+    return f"Distribution of {'total' if stage == TOTAL else stage} latency over queries"
 
 
 def _by_stage(frame: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
@@ -255,7 +260,7 @@ def _histogram(frame: pl.DataFrame, palette: Palette) -> Any:
         type="quantitative",
         title="milliseconds",
         scale=alt.Scale(type="log" if is_log else "linear", domain=[first, last], nice=False),
-        axis=number_axis(grid=False, labelOverlap="greedy"),
+        axis=number_axis(grid=False),
     )
     return bin_chart(bins, palette, x)
 
@@ -299,7 +304,7 @@ def _chart(frame: pl.DataFrame, palette: Palette) -> Any:
         type="quantitative",
         title="milliseconds",
         scale=alt.Scale(type="log", nice=False) if is_log else alt.Scale(zero=True),
-        axis=number_axis(grid=False, labelOverlap="greedy"),
+        axis=number_axis(grid=False),
     )
     y = alt.Y(
         field="share",
@@ -336,7 +341,7 @@ def _points(frame: pl.DataFrame) -> int:
     return max(MIN_POINTS, min(POINTS, MAX_POINTS_PER_CHART // frame["run"].n_unique()))
 
 
-def _takeaway(frame: pl.DataFrame) -> str:
+def _takeaway(frame: pl.DataFrame, stage: str) -> str:
     """State how long 95% of the queries took: of a few runs, or of the fastest and slowest."""
     parts = frame.partition_by("run", as_dict=True, maintain_order=True)
     times = sorted(
@@ -344,7 +349,8 @@ def _takeaway(frame: pl.DataFrame) -> str:
     )
     (least, fastest), *others = times if len(times) <= _MAX_NAMED else [times[0], times[-1]]
     slower = [f"{run} within {_milliseconds(ms)}" for ms, run in others]
-    first = f"{fastest} answers 95% of queries within {_milliseconds(least)}"
+    done = "answers 95% of queries" if stage == TOTAL else f"finishes {stage} for 95% of queries"
+    first = f"{fastest} {done} within {_milliseconds(least)}"
     return ", ".join([first, *slower]) + "."
 
 

@@ -135,7 +135,8 @@ def number_axis(**settings: Any) -> Any:
     """Return a numeric axis with few ticks, so that their labels do not overlap."""
     import altair as alt
 
-    return alt.Axis(tickCount=6, labelFlush=False, **settings)
+    overlap = {"labelFlush": False, "labelOverlap": "greedy", "labelSeparation": 6}
+    return alt.Axis(tickCount=6, **(overlap | settings))
 
 
 def inline_data(data: pl.DataFrame | Iterable[Mapping[str, Any]]) -> Any:
