@@ -298,10 +298,9 @@ function queryHeader(query) {
   const text = detail?.text ?? rows.texts?.[row] ?? null;
   const fields = detail ? Object.entries(detail.fields) : fieldsOf(rows, row);
   const gold = list ? goldText(list) : "";
-  const status = element("span", { class: "copied", role: "status" });
   /** @param {string} label @param {() => string} copied */
   const copying = (label, copied) =>
-    element("button", { type: "button", onclick: () => copyText(copied(), status) }, label);
+    element("button", { type: "button", onclick: () => copyText(copied()) }, label);
   return element(
     "header",
     { class: "query-title" },
@@ -313,7 +312,6 @@ function queryHeader(query) {
       text === null ? null : dataText("code", {}, id, 200),
       copying("Copy link", () => location.href),
       copying("Copy explain command", () => explainCommand(query)),
-      status,
     ),
     element(
       "dl",

@@ -416,7 +416,7 @@ function nextPoint(points, from, key) {
   return nearest;
 }
 
-/** @param {HTMLElement} tooltip @param {number} x @param {number} y @param {Node[]} content */
+/** @param {HTMLElement} tooltip @param {number} x @param {number} y @param {(Node | string)[]} content */
 function showTooltip(tooltip, x, y, content) {
   tooltip.replaceChildren(...content);
   tooltip.style.setProperty("top", `${((y + 12) / SCATTER_SIDE) * 100}%`);
@@ -427,7 +427,7 @@ function showTooltip(tooltip, x, y, content) {
   tooltip.hidden = false;
 }
 
-/** @param {ScatterData} data @param {ScatterPoint} point @returns {Node[]} */
+/** @param {ScatterData} data @param {ScatterPoint} point @returns {(Node | string)[]} */
 function pointTooltip({ page, a, b, measure, ids, texts }, { queries }) {
   const named = queries.slice(0, NAMED_QUERIES).flatMap(({ row }) => {
     const text = texts?.[row];
@@ -450,7 +450,7 @@ function pointTooltip({ page, a, b, measure, ids, texts }, { queries }) {
   ].filter((node) => node !== "");
 }
 
-/** @param {ScatterData} data @param {SVGRectElement} square @returns {Node[]} */
+/** @param {ScatterData} data @param {SVGRectElement} square @returns {(Node | string)[]} */
 function squareTooltip({ page, a, b }, square) {
   return [
     element("strong", {}, counted(Number(square.dataset.count), "query")),
