@@ -168,6 +168,9 @@ def _run_details(
         for error in run.errors.iter_rows(named=True):
             failure = Failure(*(error.get(name) for name in ("type", "message", "attempts")))
             details[number_of[error["query_id"]]]["error"] = failure
+    if run.responses is not None:
+        for query, response in run.responses.iter_rows():
+            details[number_of[query]]["response"] = response[:MAX_TEXT]
     if run.timings is not None:
         for query, stage, ms in run.timings.iter_rows():
             timings = details[number_of[query]].setdefault("timings", {})
