@@ -28,7 +28,7 @@ _WIDTH, _LEAST_HEIGHT, _MARGIN = 1200.0, 630.0, 64.0
 _TITLE, _PILL, _SENTENCE, _FOOT = 44.0, 24.0, 27.0, 20.0
 _PLOT, _PLOT_OF_FEW = 23.0, 28.0
 """Font sizes; a plot of few runs is larger, so that it fills the card."""
-_FEW = 4
+_FEW = 3
 _PIXELS_PER_UNIT = 2
 _COLOUR = re.compile(r"var\((--[\w-]+)\)")
 _DECLARATION = re.compile(r"(--[\w-]+):\s*([^;]+);")

@@ -13,6 +13,8 @@ from karat.report.page.model import Page
 from karat.report.page.text_width import fitted, text_width
 
 MOST_RUNS = 10
+_BOLD = 1.08
+"""How much wider bold text is."""
 
 
 @dataclass(frozen=True)
@@ -105,23 +107,12 @@ def draw_plot(page: Page, *, width: float, size: float, is_stacked: bool = False
     estimates = [estimate(row) for row in main_rows(page)]
     runs = _shown_runs(page)
     texts = [estimates[run] for run in runs]
-    interval_width = max(text_width(one.interval, size) for one in texts)
-    gap = size if interval_width else 0.0
-    value_x = width - interval_width - gap
-    if is_stacked:
-        left, right, row_height = 0.6 * size, width - 0.6 * size, 3.1 * size
-        name_width = value_x - max(text_width(one.text, size) for one in texts) - size
-    else:
-        value_width = max(text_width(one.text, 1.08 * size) for one in texts)
-        names = [page.sheets[run].name for run in runs]
-        widest = max(text_width(name, 1.08 * size) for name in names)
-        note_width = size + text_width("baseline", 0.85 * size) if page.baseline in runs else 0.0
-        name_width = min(widest, 0.34 * width - note_width)
-        left = name_width + note_width + 2 * size
-        right, row_height = value_x - value_width - 1.6 * size, 2.1 * size
     ends = [end for one in texts for end in (one.low, one.value, one.high) if end is not None]
     is_share = declaration_of(page.main_measure).bounded
     ticks = [0.0, 0.5, 1.0] if is_share and (len(runs) == 1 or not ends) else axis_ticks(ends)
+    columns = _columns(page, texts, ticks, width=width, size=size, is_stacked=is_stacked)
+    left, right = columns.left, columns.right
+    row_height = (3.1 if is_stacked else 2.1) * size
     top = 2.2 * size
 
     def place(number: float | None) -> float | None:
@@ -133,14 +124,15 @@ def draw_plot(page: Page, *, width: float, size: float, is_stacked: bool = False
     rows = []
     for number, run in enumerate(runs):
         one, y = estimates[run], top + number * row_height
-        name = fitted(page.sheets[run].name, name_width, 1.08 * size)
+        name_width = columns.name_width - _note_width(page, run, size)
+        name = fitted(page.sheets[run].name, name_width, _BOLD * size)
         is_best = len(runs) > 1 and run == page.best
         rows.append(
             PlotRow(
                 name=name,
                 is_best=is_best,
                 note="baseline" if run == page.baseline else "",
-                note_x=round(text_width(name, size * (1.08 if is_best else 1.0)) + 0.7 * size, 2),
+                note_x=round(text_width(name, size * (_BOLD if is_best else 1.0)) + 0.7 * size, 2),
                 colour=page.run_colours[run],
                 text_y=round(y + (1.1 if is_stacked else 1.4) * size, 2),
                 y=round(y + (2.1 if is_stacked else 1.05) * size, 2),
@@ -164,8 +156,47 @@ def draw_plot(page: Page, *, width: float, size: float, is_stacked: bool = False
         size=size,
         top=top,
         bottom=round(bottom, 2),
-        value_x=round(value_x, 2),
+        value_x=round(columns.value_x, 2),
     )
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Where names end, the axis starts and ends, and values end."""
+
+    name_width: float
+    left: float
+    right: float
+    value_x: float
+
+
+def _columns(
+    page: Page,
+    texts: Sequence[Estimate],
+    ticks: Sequence[float],
+    *,
+    width: float,
+    size: float,
+    is_stacked: bool,
+) -> _Columns:
+    interval_width = max(text_width(one.interval, size) for one in texts)
+    value_width = max(text_width(one.text, _BOLD * size) for one in texts)
+    value_x = width - interval_width - (size if interval_width else 0.0)
+    if is_stacked:
+        widest_label = max(text_width(label, 0.85 * size) for _, label in axis_labels(ticks))
+        left = max(0.6 * size, widest_label / 2)
+        return _Columns(value_x - value_width - size, left, width - left, value_x)
+    widest = max(
+        text_width(page.sheets[run].name, _BOLD * size) + _note_width(page, run, size)
+        for run in _shown_runs(page)
+    )
+    name_width = min(widest, 0.36 * width)
+    return _Columns(name_width, name_width + 2 * size, value_x - value_width - 1.6 * size, value_x)
+
+
+def _note_width(page: Page, run: int, size: float) -> float:
+    """Return the width of the word behind the name of the baseline."""
+    return size + text_width("baseline", 0.85 * size) if run == page.baseline else 0.0
 
 
 def _or(number: float | None, other: float | None) -> float | None:
