@@ -153,9 +153,8 @@ def test_page_has_a_chart_for_all_its_data():
         "tradeoff-latency-ms",
         "tradeoff-context-tokens",
         "tradeoff-context-characters",
-        "scatter",
     }
-    assert {chart.section for chart in drawn.values()} == {"curves", "groups", "speed", "pairs"}
+    assert {chart.section for chart in drawn.values()} == {"curves", "groups", "speed"}
 
 
 def test_specs_are_small_and_contain_no_expressions_links_or_styles():

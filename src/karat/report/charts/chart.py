@@ -9,7 +9,7 @@ from typing import Any, Literal
 from karat.markup import brief, shown
 
 _MAX_TEXT = 200
-ChartSection = Literal["curves", "groups", "speed", "pairs"]
+ChartSection = Literal["curves", "groups", "speed", "comparison"]
 
 
 @dataclass(frozen=True)

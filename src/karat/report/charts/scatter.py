@@ -45,7 +45,7 @@ def scatter(
     same = f"they are equal for {counts.get('same', 0):,}"
     return TitledChart(
         f"scatter-{at}",
-        "pairs",
+        "comparison",
         f"{measure}: {b} against {a}",
         f"Of {counted(both.height, 'query')}, {better[0]}, {better[1]}, and {same}."
         f"{_thinning_note(both.height)}",
