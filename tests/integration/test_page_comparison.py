@@ -1,4 +1,4 @@
-"""The section that compares two runs: picker, differences, scatter plot, changed queries, matrix."""
+"""The section that compares two runs: differences, scatter plot, changed queries, matrix."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_search_finds_ids_and_texts_in_any_case(path, opened):
     expect(page.locator(".queries tbody tr")).to_have_count(1)
     assert ids_shown(page) == ["q7"]
     box.fill("z</SCRIPT>")
-    expect(page.get_by_role("button", name=IDS[-1])).to_be_visible()
+    expect(page.locator("#queries").get_by_role("button", name=IDS[-1])).to_be_visible()
     assert ids_shown(page) == [IDS[-1]]
     box.fill("nothing is like this")
     expect(page.locator("#queries .count")).to_have_text("No queries match the filters.")

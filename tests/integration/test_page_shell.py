@@ -45,7 +45,7 @@ def test_charts_below_the_screen_are_drawn_too(opened, report):
 
 def test_query_that_changed_opens(opened, report):
     page = opened(report)
-    button = page.locator("#pairs button[data-query]").first
+    button = page.locator("#comparison .open-query").first
     button.click()
     page.wait_for_selector("dialog[open]")
     assert button.inner_text() in page.locator("dialog").inner_text()

@@ -63,8 +63,9 @@ def test_compare_writes_a_page_of_differences(command, tmp_path: Path):
     page = tmp_path / "report.html"
     code, _, _ = command("compare", GOLD, *RUNS, "-m", "nDCG@10", "-o", str(page))
     assert code == 0
-    assert 'id="pairs"' in text(page)
-    assert "+0.085" in text(page)
+    assert 'id="comparison"' in text(page)
+    (pair,) = data(page)["comparison"]["pairs"]
+    assert f"{pair['differences'][0]['difference']:+.3f}" == "+0.085"
 
 
 def test_gate_writes_a_page_with_the_verdict(command, tmp_path: Path):

@@ -257,12 +257,9 @@ def test_leaderboard_shows_the_values_of_the_summary() -> None:
     assert region.attributes["tabindex"] == "0"
 
 
-def test_queries_that_moved_have_buttons() -> None:
-    page = page_of("good", "poor")
-    assert page.comparison is not None
-    buttons = document_of("good", "poor").section("pairs").all("button")
-    moved = [json.loads(button.attributes["data-query"] or "") for button in buttons]
-    assert moved == [each.query_id for each in page.comparison.moved]
+def test_runs_are_compared_by_scripts() -> None:
+    section = document_of("good", "poor").section("comparison")
+    assert "JavaScript" in section.one("noscript").text
 
 
 def test_one_run_without_intervals_has_no_marks() -> None:
@@ -272,7 +269,7 @@ def test_one_run_without_intervals_has_no_marks() -> None:
     assert section.all("span", **{"class": "interval"}) == []
     assert section.all("span", **{"class": "sign"}) == []
     assert section.all("p", **{"class": "key"}) == []
-    assert "pairs" not in document.sections
+    assert "comparison" not in document.sections
 
 
 def test_saved_scores_can_be_shown(tmp_path: Path) -> None:

@@ -158,16 +158,6 @@ def pair_tables(sheet: ComparisonSheet) -> list[Table]:
     return [_pair_table(sheet, pair) for pair in sheet.names]
 
 
-def detail_tables(sheet: ComparisonSheet) -> list[Table]:
-    """Return every pair, its groups, and how many queries are needed; for a page."""
-    tables = pair_tables(sheet)
-    if sheet.groups is not None:
-        tables += [_group_table(sheet, sheet.groups, pair, sheet.measures) for pair in sheet.names]
-    if sheet.needed is not None:
-        tables.append(_needed_table(sheet, sheet.needed, sheet.names))
-    return tables
-
-
 def _pair_table(sheet: ComparisonSheet, pair: Pair) -> Table:
     columns = [Column("measure", "left"), *_tested_columns(sheet)]
     rows = [

@@ -32,6 +32,7 @@ const SCATTER_SQUARES = 20; // per side
 const SCATTER_SMALL = 4.5; // radius of a point of one query
 const NAMED_QUERIES = 3;
 const TOOLTIP_TEXT = 200;
+const TOOLTIP_GAP = 12;
 const LONGEST_LABEL = 32;
 
 /**
@@ -419,11 +420,17 @@ function nextPoint(points, from, key) {
 /** @param {HTMLElement} tooltip @param {number} x @param {number} y @param {(Node | string)[]} content */
 function showTooltip(tooltip, x, y, content) {
   tooltip.replaceChildren(...content);
-  tooltip.style.setProperty("top", `${((y + 12) / SCATTER_SIDE) * 100}%`);
-  const side = x < SCATTER_SIDE / 2 ? "left" : "right";
-  tooltip.style.setProperty("left", "auto");
-  tooltip.style.setProperty("right", "auto");
-  tooltip.style.setProperty(side, `${((side === "left" ? x : SCATTER_SIDE - x) / SCATTER_SIDE) * 100}%`);
+  const left = x < SCATTER_SIDE / 2;
+  const above = y > SCATTER_SIDE / 2;
+  /** @param {string} side @param {number|null} distance from that side */
+  const place = (side, distance) => {
+    const percent = distance === null ? "auto" : `${(distance / SCATTER_SIDE) * 100}%`;
+    tooltip.style.setProperty(side, percent);
+  };
+  place("left", left ? x : null);
+  place("right", left ? null : SCATTER_SIDE - x);
+  place("top", above ? null : y + TOOLTIP_GAP);
+  place("bottom", above ? SCATTER_SIDE - y + TOOLTIP_GAP : null);
   tooltip.hidden = false;
 }
 
