@@ -322,3 +322,11 @@ def test_texts_have_at_most_two_lines(tmp_path, opened):
     text = row_of(page, "q7").locator(".beginning")
     line = text.evaluate("text => parseFloat(getComputedStyle(text).lineHeight)")
     assert text.bounding_box()["height"] <= 2 * line + 1
+
+
+def test_link_with_a_filter_that_the_report_cannot_answer_shows_all_queries(tmp_path, opened):
+    made = of_values([0.5, 0.25])
+    page = opened(
+        written(made, tmp_path / "plain.html"), "#outcome=failed&sort=gone&movement=better"
+    )
+    assert ids_shown(page) == ["p1", "p0"]
