@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import polars as pl
 from msgspec.structs import replace
@@ -192,7 +193,7 @@ def pieces() -> list[DocumentPiece]:
     ends = [0, 4, 17, 33, 35, 60, len(DOCUMENT)]
     gold = [False, True, True, False, False, False]
     ranks = [[[], []], [[1, 2], []], [[], [12]], [[3], [1]], [[], [1]], [[], []]]
-    texts = [DOCUMENT[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    texts = [DOCUMENT[start:end] for start, end in pairwise(ends)]
     cut = [
         DocumentPiece(start, start + len(text), is_gold, ranked, text)
         for start, text, is_gold, ranked in zip(ends, texts, gold, ranks, strict=False)

@@ -132,14 +132,14 @@ export function createView(table) {
     }
     const query = await loadQuery(table, row, allRuns);
     if (shownState !== wanted) return; // something else was chosen in the meantime
-    const focused = document.activeElement?.closest("select") !== null;
+    const focused = content.contains(document.activeElement);
     content.replaceChildren(...partsOf(query, showAll));
     showPosition();
     requestAnimationFrame(showPosition); // the list may be sorted again by now
     if (isOther) dialog.scrollTop = 0;
-    if (focused) content.querySelector("select")?.focus();
-    else if (opens || (isOther && !isUsable(head)))
+    if (opens || (isOther && !isUsable(head)))
       document.getElementById("query-title")?.focus({ preventScroll: true });
+    else if (focused) content.querySelector("select")?.focus({ preventScroll: true });
   }
 
   function showAll() {
@@ -186,21 +186,19 @@ function isShortcut(event) {
  * @param {HTMLElement} content
  */
 function linkSameItems(content) {
-  const clear = () => {
-    for (const each of content.querySelectorAll(".same")) each.classList.remove("same");
+  /** @param {EventTarget | null} target */
+  const itemAt = (target) => (target instanceof Element ? target.closest("[data-item]") : null);
+  /** @param {EventTarget | null} target */
+  const show = (target) => {
+    const item = itemAt(target) ?? itemAt(document.activeElement);
+    const number = item && content.contains(item) ? item.getAttribute("data-item") : null;
+    for (const each of content.querySelectorAll("[data-item]"))
+      each.classList.toggle("same", each.getAttribute("data-item") === number);
   };
-  /** @param {Event} event */
-  const show = ({ target }) => {
-    clear();
-    const item = target instanceof Element ? target.closest("[data-item]") : null;
-    if (!item) return;
-    const same = `[data-item="${item.getAttribute("data-item")}"]`;
-    for (const each of content.querySelectorAll(same)) each.classList.add("same");
-  };
-  content.addEventListener("mouseover", show);
-  content.addEventListener("focusin", show);
-  content.addEventListener("mouseleave", clear);
-  content.addEventListener("focusout", clear);
+  content.addEventListener("mouseover", ({ target }) => show(target));
+  content.addEventListener("focusin", ({ target }) => show(target));
+  content.addEventListener("mouseleave", () => show(null));
+  content.addEventListener("focusout", () => show(null));
 }
 
 /**
