@@ -115,6 +115,7 @@ def test_folded_charts_are_drawn_for_print_and_fit_the_paper(opened, report):
     expect(page.locator("#speed details.fold figure:visible svg")).to_be_visible()
     assert page.locator("#speed .readout").first.is_hidden()
     assert page.locator(".figure-tools").first.is_hidden()
+    assert page.locator(".picker").first.is_hidden()
     for svg in page.locator("figure svg:visible").all():
         box = svg.bounding_box()
         assert box["x"] + box["width"] <= 718
