@@ -174,14 +174,14 @@ def test_groups_are_the_requested_ones_or_all_fields_with_few_values(tmp_path: P
     scores = karat.evaluate(GOLD, RUNS[0], "RR")
     page = tmp_path / "r.html"
     scores.report(page)
-    assert {"by category", "by difficulty"} <= set(
-        re.findall(r"by (?:category|difficulty)", text(page))
+    assert {"By category", "By difficulty"} <= set(
+        re.findall(r"By (?:category|difficulty)", text(page))
     )
     scores.report(page, by="category")
-    assert "by difficulty" not in text(page)
+    assert "By difficulty" not in text(page)
     scores.report(page, by=lambda query: query["difficulty"])
-    assert "by difficulty" not in text(page)
-    assert "Groups by group" in text(page)
+    assert "By difficulty" not in text(page)
+    assert "<h3><bdi>By group</bdi></h3>" in text(page)
 
 
 def test_fields_unsuitable_for_groups_are_skipped(tmp_path: Path):
@@ -190,7 +190,7 @@ def test_fields_unsuitable_for_groups_are_skipped(tmp_path: Path):
         for n in range(4)
     ]
     karat.evaluate(gold, {"q0": ["a"]}, "RR").report(tmp_path / "r.html")
-    assert set(re.findall(r"by (n|tags|kind)\b", text(tmp_path / "r.html"))) == {"kind"}
+    assert set(re.findall(r"By (n|tags|kind)\b", text(tmp_path / "r.html"))) == {"kind"}
 
 
 @pytest.mark.usefixtures("without_charts")

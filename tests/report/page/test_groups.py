@@ -100,7 +100,7 @@ def test_group_with_another_winner_reverses_the_order() -> None:
     assert all(not row.reversal for row in grouping.tables[1].rows)
 
 
-def test_reversal_among_three_runs_names_the_runs() -> None:
+def test_reversal_among_three_runs_is_another_winner() -> None:
     first = dict.fromkeys(SIZES, True)
     page = page_of(
         {
@@ -110,7 +110,7 @@ def test_reversal_among_three_runs_names_the_runs() -> None:
         }
     )
     rows = {row.label: row for row in view_of(page).groupings[0].tables[0].rows}
-    assert rows["billing"].reversal == "odd is best here, good overall"
+    assert rows["billing"].reversal == "another winner than overall"
 
 
 def test_tie_with_the_winner_is_no_reversal() -> None:

@@ -135,7 +135,7 @@ def number_axis(**settings: Any) -> Any:
     """Return a numeric axis with few ticks, so that their labels do not overlap."""
     import altair as alt
 
-    overlap = {"labelFlush": False, "labelOverlap": "greedy", "labelSeparation": 6}
+    overlap: dict[str, Any] = {"labelFlush": False, "labelOverlap": "greedy", "labelSeparation": 6}
     return alt.Axis(tickCount=6, **(overlap | settings))
 
 

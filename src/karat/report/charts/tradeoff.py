@@ -13,6 +13,7 @@ from karat.measures import Measure
 from karat.report.cells import format_value, measure_label
 from karat.report.charts.chart import TitledChart
 from karat.report.charts.theme import (
+    MAX_COLOURS,
     Palette,
     inline_data,
     join_names,
@@ -162,7 +163,12 @@ def _chart(
         for filled in (True, False)
         if (part := [row for row in data if row["front"] == filled])
     ]
-    return alt.layer(line, *dots, *_names(data, x, y)).properties(height=260)
+    # The names of many runs would overlap.
+    is_crowded = len(palette.runs) > MAX_COLOURS
+    labelled = [
+        row for row in data if not is_crowded or row["front"] or row["run"] in palette.named
+    ]
+    return alt.layer(line, *dots, *_names(labelled, x, y)).properties(height=260)
 
 
 def _scale(values: Sequence[float]) -> Any:
