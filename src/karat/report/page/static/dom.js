@@ -143,16 +143,6 @@ export function setOptions(select, options, chosen) {
 }
 
 /**
- * A bar as wide as a share of its cell; set by CSSOM, since the page allows no style attributes.
- * @param {number} share
- */
-export function gauge(share) {
-  const fill = element("span", { class: "gauge-fill" });
-  fill.style.setProperty("width", `${100 * Math.min(1, Math.max(0, share))}%`);
-  return element("span", { class: "gauge", "aria-hidden": "true" }, fill);
-}
-
-/**
  * A table that scrolls inside its own box, which can be focused with the keyboard.
  * @param {string} name
  * @param {...Children} children
