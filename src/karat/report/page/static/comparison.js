@@ -3,7 +3,8 @@
 import { choice, dataText, element, shown } from "./dom.js";
 import { column } from "./data.js";
 import { changeState, currentState, onStateChange } from "./state.js";
-import { differencesOf, pairedQueries, runColour } from "./pairs.js";
+import { differencesOf, pairedQueries } from "./pairs.js";
+import { runColours } from "./run_colours.js";
 import { markMeasure, showForest } from "./forest.js";
 import { showScatter } from "./scatter.js";
 import { showMoved } from "./moved.js";
@@ -120,7 +121,7 @@ function createPicker(page) {
     [a, b].forEach((run, at) => {
       const select = sides[at].querySelector("select");
       if (select) select.value = String(run);
-      dots[at].style.setProperty("background", runColour(page, run));
+      dots[at].style.setProperty("background", runColours(page, currentState())[run]);
     });
   };
   return { form, show };

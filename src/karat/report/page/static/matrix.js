@@ -3,7 +3,8 @@
 import { dataText, element, scrolling, shown } from "./dom.js";
 import { signed } from "./numbers.js";
 import { changeState } from "./state.js";
-import { differencesOf, runColour } from "./pairs.js";
+import { differencesOf } from "./pairs.js";
+import { runColours } from "./run_colours.js";
 import { testResult } from "./forest.js";
 
 /**
@@ -83,7 +84,7 @@ export function markPair(matrix, a, b) {
 /** @param {PageData} page @param {number} run */
 function runName(page, run) {
   const dot = element("span", { class: "run-dot" });
-  dot.style.setProperty("background", runColour(page, run));
+  dot.style.setProperty("background", runColours(page, { a: null, b: page.best ?? 0 })[run]);
   const name = dataText("span", { class: "run-name" }, page.runs[run], 80);
   return element("span", { class: "named-run" }, dot, name);
 }

@@ -14,19 +14,6 @@ import { apart } from "./rows.js";
  * @property {number} gain The difference, positive if b is better.
  */
 
-const RUN_COLOURS = 8;
-
-/**
- * The colour of a run; with many runs only the best one and the baseline have one.
- * @param {PageData} page
- * @param {number} run
- */
-export function runColour(page, run) {
-  if (page.runs.length <= RUN_COLOURS) return `var(--run-${run})`;
-  if (run === page.best) return "var(--run-0)";
-  return run === page.comparison?.baseline ? "var(--run-1)" : "var(--run-other)";
-}
-
 /**
  * The differences b − a per measure, or null if the two runs were not compared.
  * @param {PageData} page
