@@ -87,7 +87,7 @@ def test_print_fits_the_paper_and_shows_an_open_query_alone(opened, report):
 
 def test_values_are_readable_without_scripts(opened, report):
     page = opened(report, java_script_enabled=False)
-    assert page.locator("#headline td[data-value]").count() > 0
+    assert page.locator("#results td[data-value]").count() > 0
     assert page.locator("#first button").is_hidden()
     assert "JavaScript is disabled" in page.locator("#queries").inner_text()
 
